@@ -1,0 +1,341 @@
+"""Parsing and printing of the loom dialect's custom syntax.
+
+Kept apart from `loom.py`, which shows each operation's syntax in its docstring. Bodies are parsed
+in a scope of their own: they see no value from outside, and entering one costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    SymbolRefAttr,
+    i32,
+)
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.parser import AttrParser, Parser, UnresolvedOperand
+from xdsl.printer import Printer
+
+from tapestry.dialects._loom_types import IteratorsAttr, parse_iterators, projections_attr
+from tapestry.dialects.zspace import (
+    PartitionAttr,
+    RangeAttr,
+    parse_partition,
+    parse_projection,
+    parse_range,
+)
+from tapestry.zspace import Projection, Range
+
+if TYPE_CHECKING:
+    from tapestry.dialects import loom
+
+_T = TypeVar("_T")
+
+_SEGMENTS = "operandSegmentSizes"
+
+
+def angle_range(parser: AttrParser) -> Range:
+    """`<[0, 0] : [4, 8]>`."""
+    with parser.in_angle_brackets():
+        return parse_range(parser)
+
+
+def parse_projected(parser: Parser) -> tuple[UnresolvedOperand, Projection]:
+    """`%x : (d0, d1) -> (d1)`."""
+    operand = parser.parse_unresolved_operand()
+    parser.parse_punctuation(":", " before the projection")
+    return operand, parse_projection(parser)
+
+
+def parse_types(
+    parser: Parser, operands: Sequence[UnresolvedOperand]
+) -> tuple[Sequence[SSAValue], Sequence[Attribute]]:
+    """`: (T, T) -> T`, or `: T -> T` with one operand; resolves the operands against it."""
+    parser.parse_punctuation(":", " before the types")
+    position = parser.pos
+    inputs = _type_list(parser)
+    parser.parse_punctuation("->", " before the result types")
+    outputs = _type_list(parser)
+    return parser.resolve_operands(operands, inputs, position), outputs
+
+
+def _type_list(parser: Parser) -> list[Attribute]:
+    several = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+    return [parser.parse_type()] if several is None else several
+
+
+def print_types(printer: Printer, op: Operation) -> None:
+    """` : (T, T) -> T`."""
+    printer.print_string(" : ")
+    printer.print_function_type([value.type for value in op.operands], op.result_types)
+
+
+def _keyword_list(parser: Parser, keyword: str, element: Callable[[], _T]) -> list[_T]:
+    """`keyword(element, ...)`, or nothing at all."""
+    if parser.parse_optional_keyword(keyword) is None:
+        return []
+    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, element, f" in {keyword}")
+
+
+def _segments(*sizes: int) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i32, sizes)
+
+
+def _parse_body(parser: Parser) -> Region:
+    arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+    outside = parser.ssa_values
+    parser.ssa_values = {}
+    try:
+        return parser.parse_region(arguments)
+    finally:
+        parser.ssa_values = outside
+
+
+def _parse_bodies(parser: Parser) -> list[Region]:
+    parser.parse_keyword("wrap")
+    wrap = _parse_body(parser)
+    unwrap = Region()
+    if parser.parse_optional_keyword("unwrap") is not None:
+        unwrap = _parse_body(parser)
+    return [wrap, unwrap]
+
+
+def _print_body(printer: Printer, keyword: str, region: Region) -> None:
+    block = region.first_block
+    if block is None:
+        return
+    printer.print_string(f"{keyword} (")
+    printer.print_list(block.args, printer.print_block_argument)
+    printer.print_string(") ")
+    printer.print_region(region, print_entry_block_args=False)
+
+
+def _print_bodies(printer: Printer, op: loom.BlockSignature) -> None:
+    printer.print_string("\n")
+    _print_body(printer, "wrap", op.wrap)
+    if op.unwrap.first_block is not None:
+        printer.print_string("\n")
+        _print_body(printer, "unwrap", op.unwrap)
+
+
+def _parse_monoid(parser: Parser) -> SymbolRefAttr | None:
+    if parser.parse_optional_keyword("by") is None:
+        return None
+    return SymbolRefAttr(parser.parse_symbol_name())
+
+
+def _print_fold(printer: Printer, op: loom.BlockSignature) -> None:
+    printer.print_string(f" [{', '.join(op.kinds)}]")
+    if op.monoid_name is not None:
+        printer.print_string(" by ")
+        printer.print_symbol_name(op.monoid_name)
+
+
+def signature_properties(op: loom.BlockSignature) -> dict[str, Attribute]:
+    """The properties that say an operation's map-fold, without its operands and range."""
+    names = ("iterators", "monoid", "in_projections", "extra_projections", "out_projections")
+    return {name: op.properties[name] for name in names if name in op.properties}
+
+
+def _signature(
+    kinds: tuple[loom.Iterator, ...],
+    monoid: SymbolRefAttr | None,
+    ins: Sequence[Projection],
+    extras: Sequence[Projection],
+    outs: Sequence[Projection],
+) -> dict[str, Attribute]:
+    properties: dict[str, Attribute] = {
+        "iterators": IteratorsAttr(kinds),
+        "in_projections": projections_attr(ins),
+        "extra_projections": projections_attr(extras),
+        "out_projections": projections_attr(outs),
+    }
+    if monoid is not None:
+        properties["monoid"] = monoid
+    return properties
+
+
+def parse_operation(cls: type[loom.OperationOp], parser: Parser) -> loom.OperationOp:
+    """`@label over <range> [kinds] by @monoid ins(...) extra(...) outs(...) wrap ... : types`."""
+    label = parser.parse_symbol_name()
+    parser.parse_keyword("over")
+    index = angle_range(parser)
+    kinds = parse_iterators(parser)
+    monoid = _parse_monoid(parser)
+    ins = _keyword_list(parser, "ins", lambda: parse_projected(parser))
+    extras = _keyword_list(parser, "extra", lambda: parse_projected(parser))
+    outs = _keyword_list(parser, "outs", lambda: parse_projection(parser))
+    shards = None
+    if parser.parse_optional_keyword("shards") is not None:
+        with parser.in_angle_brackets():
+            shards = PartitionAttr(parse_partition(parser))
+    regions = _parse_bodies(parser)
+    attributes = parser.parse_optional_attr_dict()
+    values, results = parse_types(parser, [operand for operand, _ in (*ins, *extras)])
+    properties = _signature(kinds, monoid, [p for _, p in ins], [p for _, p in extras], outs)
+    properties["label"] = label
+    properties["index_range"] = RangeAttr(index)
+    properties[_SEGMENTS] = _segments(len(ins), len(extras))
+    if shards is not None:
+        properties["shards"] = shards
+    return cls.create(
+        operands=values,
+        result_types=results,
+        properties=properties,
+        attributes=attributes,
+        regions=regions,
+    )
+
+
+def print_operation(op: loom.OperationOp, printer: Printer) -> None:
+    """The inverse of `parse_operation`."""
+    printer.print_string(" ")
+    printer.print_symbol_name(op.label.data)
+    printer.print_string(f" over <{op.index}>")
+    _print_fold(printer, op)
+    with printer.indented(2):
+        _print_projected(printer, "ins", op.ins, op.in_maps)
+        _print_projected(printer, "extra", op.extras, op.extra_maps)
+        printer.print_string(f"\nouts({', '.join(map(str, op.out_maps))})")
+        if op.partition is not None:
+            printer.print_string(f"\nshards <{op.partition}>")
+        _print_bodies(printer, op)
+        if op.attributes:
+            printer.print_string("\n")
+            printer.print_attr_dict(op.attributes)
+        printer.print_string("\n")
+    printer.print_string("  :")
+    printer.print_string(" ")
+    printer.print_function_type([value.type for value in op.operands], op.result_types)
+
+
+def _print_projected(
+    printer: Printer, keyword: str, values: Sequence[SSAValue], projections: Sequence[Projection]
+) -> None:
+    if not values:
+        return
+    printer.print_string(f"\n{keyword}(")
+    for position, (value, projection) in enumerate(zip(values, projections, strict=True)):
+        printer.print_string(", " if position else "")
+        printer.print_operand(value)
+        printer.print_string(f" : {projection}")
+    printer.print_string(")")
+
+
+def parse_monoid(cls: type[loom.MonoidOp], parser: Parser) -> loom.MonoidOp:
+    """`@name [commutative] zero [values] merge (arguments) { ... }`."""
+    name = parser.parse_symbol_name()
+    commutative = parser.parse_optional_keyword("commutative") is not None
+    parser.parse_keyword("zero")
+    zero = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_attribute)
+    parser.parse_keyword("merge")
+    return cls(name.data, zero, _parse_body(parser), commutative=commutative)
+
+
+def print_monoid(op: loom.MonoidOp, printer: Printer) -> None:
+    """The inverse of `parse_monoid`."""
+    printer.print_string(" ")
+    printer.print_symbol_name(op.sym_name.data)
+    if op.is_commutative:
+        printer.print_string(" commutative")
+    printer.print_string(" zero [")
+    printer.print_list(op.zero.data, printer.print_attribute)
+    printer.print_string("] ")
+    _print_body(printer, "merge", op.merge)
+
+
+def parse_kernel(cls: type[loom.KernelOp], parser: Parser) -> loom.KernelOp:
+    """`@name [kinds] by @monoid ins(...) extra(...) outs(...) wrap ...`."""
+    name = parser.parse_symbol_name()
+    kinds = parse_iterators(parser)
+    monoid = _parse_monoid(parser)
+    ins = _keyword_list(parser, "ins", lambda: parse_projection(parser))
+    extras = _keyword_list(parser, "extra", lambda: parse_projection(parser))
+    outs = _keyword_list(parser, "outs", lambda: parse_projection(parser))
+    regions = _parse_bodies(parser)
+    properties = _signature(kinds, monoid, ins, extras, outs)
+    return cls.create(properties={"sym_name": name, **properties}, regions=regions)
+
+
+def print_kernel(op: loom.KernelOp, printer: Printer) -> None:
+    """The inverse of `parse_kernel`."""
+    printer.print_string(" ")
+    printer.print_symbol_name(op.sym_name.data)
+    _print_fold(printer, op)
+    with printer.indented(2):
+        for keyword, maps in (("ins", op.in_maps), ("extra", op.extra_maps), ("outs", op.out_maps)):
+            if maps:
+                printer.print_string(f"\n{keyword}({', '.join(map(str, maps))})")
+        _print_bodies(printer, op)
+
+
+def parse_application(cls: type[loom.ApplicationOp], parser: Parser) -> loom.ApplicationOp:
+    """`@kernel over <range> [partial] (%x <selection>, ...) : types`."""
+    kernel = parser.parse_symbol_name()
+    parser.parse_keyword("over")
+    index = angle_range(parser)
+    partial = parser.parse_optional_keyword("partial") is not None
+    args = parser.parse_comma_separated_list(
+        parser.Delimiter.PAREN, lambda: (parser.parse_unresolved_operand(), angle_range(parser))
+    )
+    values, results = parse_types(parser, [operand for operand, _ in args])
+    properties: dict[str, Attribute] = {
+        "kernel": SymbolRefAttr(kernel),
+        "index_range": RangeAttr(index),
+        "selections": ArrayAttr([RangeAttr(selection) for _, selection in args]),
+    }
+    if partial:
+        properties["partial"] = IntegerAttr.from_bool(True)
+    return cls.create(operands=values, result_types=results, properties=properties)
+
+
+def _print_dispatch(printer: Printer, op: loom.Dispatch) -> None:
+    printer.print_string(" ")
+    printer.print_symbol_name(op.kernel_name)
+    printer.print_string(f" over <{op.index}>")
+
+
+def print_application(op: loom.ApplicationOp, printer: Printer) -> None:
+    """The inverse of `parse_application`."""
+    _print_dispatch(printer, op)
+    printer.print_string(" partial (" if op.is_partial else " (")
+    for position, (value, selection) in enumerate(zip(op.args, op.selections, strict=True)):
+        printer.print_string(", " if position else "")
+        printer.print_operand(value)
+        printer.print_string(f" <{selection.data}>")
+    printer.print_string(")")
+    print_types(printer, op)
+
+
+def parse_merge(cls: type[loom.MergeOp], parser: Parser) -> loom.MergeOp:
+    """`@kernel over <range> states(...) extra(...) : types`."""
+    kernel = parser.parse_symbol_name()
+    parser.parse_keyword("over")
+    index = angle_range(parser)
+    states = _keyword_list(parser, "states", parser.parse_unresolved_operand)
+    extras = _keyword_list(parser, "extra", parser.parse_unresolved_operand)
+    values, results = parse_types(parser, [*states, *extras])
+    return cls.create(
+        operands=values,
+        result_types=results,
+        properties={
+            "kernel": SymbolRefAttr(kernel),
+            "index_range": RangeAttr(index),
+            _SEGMENTS: _segments(len(states), len(extras)),
+        },
+    )
+
+
+def print_merge(op: loom.MergeOp, printer: Printer) -> None:
+    """The inverse of `parse_merge`."""
+    _print_dispatch(printer, op)
+    for keyword, values in (("states", op.states), ("extra", op.extras)):
+        if values:
+            printer.print_string(f" {keyword}(")
+            printer.print_list(values, printer.print_operand)
+            printer.print_string(")")
+    print_types(printer, op)

@@ -1,0 +1,660 @@
+"""The loom dialect: static graphs of block operations over positioned tensors.
+
+Everything a dense tensor program does is maps, monoids and arrows. One `loom.operation` is one
+map-fold over an index space:
+
+    out[P_out(i)] = unwrap(FOLD over k of wrap(in_1[P_1(i, k)], ...), extra_1[Q_1(i)], ...)
+
+The index space is one range over all dimensions; each dimension is a `map` or a `fold`. Input
+projections are over the whole index space; extra and output projections are over its map
+dimensions, in order. Example, `Y = relu(X W + b)`:
+
+    %y = loom.operation @linear_relu over <[0, 0, 0] : [64, 32, 784]> [map, map, fold] by @add
+           ins(%x : (d0, d1, d2) -> (d0, d2), %w : (d0, d1, d2) -> (d2, d1))
+           extra(%b : (d0, d1) -> (d1))
+           outs((d0, d1) -> (d0, d1))
+           wrap (%xe: f32, %we: f32) {
+             %p = arith.mulf %xe, %we : f32
+             loom.yield %p : f32
+           }
+           unwrap (%acc: f32, %be: f32) {
+             %s = arith.addf %acc, %be : f32
+             %z = arith.constant 0.0 : f32
+             %r = arith.maximumf %s, %z : f32
+             loom.yield %r : f32
+           }
+           : (!loom.tensor<[0, 0] : [64, 784], f32>, !loom.tensor<[0, 0] : [784, 32], f32>,
+              !loom.tensor<[0] : [32], f32>) -> !loom.tensor<[0, 0] : [64, 32], f32>
+
+Views (`loom.view`, `loom.reshape`, `loom.assemble`) move no data. Sharding is an attribute first
+(`shards <grid [[0, 32, 64], [0, 32], [0, 784]]>` before `wrap`); `loom.kernel`,
+`loom.application` and `loom.merge` say it shard by shard. Nothing is silent: every rule about
+ranges, projections, shards, bodies and definition order is verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+from weakref import WeakKeyDictionary
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    i64,
+)
+from xdsl.ir import (
+    Attribute,
+    Block,
+    Data,
+    Dialect,
+    Operation,
+    ParametrizedAttribute,
+    Region,
+    SSAValue,
+    TypeAttribute,
+)
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    ParsePropInAttrDict,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    param_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    IsolatedFromAbove,
+    IsTerminator,
+    Pure,
+    SymbolOpInterface,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from tapestry.dialects import _loom_syntax as syntax
+from tapestry.dialects import _loom_verify as rules
+from tapestry.dialects._dominance import DefinedBeforeUse
+from tapestry.dialects._loom_types import (
+    Iterator,
+    IteratorsAttr,
+    TensorType,
+    projections_attr,
+    tensor_type,
+)
+from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
+from tapestry.zspace import Partition, Projection, Range
+
+__all__ = [
+    "ApplicationOp",
+    "AssembleOp",
+    "BlockSignature",
+    "Dispatch",
+    "IndexOp",
+    "Iterator",
+    "IteratorsAttr",
+    "KernelOp",
+    "Loom",
+    "MergeOp",
+    "MonoidOp",
+    "OperationOp",
+    "ReshapeOp",
+    "TensorType",
+    "ViewOp",
+    "YieldOp",
+    "find_kernel",
+    "projections_attr",
+    "tensor_type",
+]
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends a body: the values that the body computes.
+
+    Example: `loom.yield %p : f32`
+    """
+
+    name = "loom.yield"
+
+    values = var_operand_def()
+
+    traits = traits_def(IsTerminator(), Pure())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+    def __init__(self, *values: SSAValue | Operation) -> None:
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class IndexOp(IRDLOperation):
+    """The coordinate of the running point along one index dimension, in a body.
+
+    Example: `%row = loom.index 0 : i64`
+    """
+
+    name = "loom.index"
+
+    dim = prop_def(IntegerAttr)
+    result = result_def(i64)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(properties={"dim": IntegerAttr(dim, i64)}, result_types=[i64])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> IndexOp:
+        dim = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        parser.parse_punctuation(":")
+        parser.parse_type()
+        return cls(dim)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.dimension} : i64")
+
+    @property
+    def dimension(self) -> int:
+        """The index dimension whose coordinate this is."""
+        return self.dim.value.data
+
+
+class BlockSignature(IRDLOperation):
+    """What `loom.operation` and `loom.kernel` share: the map-fold without its operands."""
+
+    iterators = prop_def(IteratorsAttr)
+    monoid = opt_prop_def(SymbolRefAttr)
+    in_projections = prop_def(ArrayAttr[ProjectionAttr])
+    extra_projections = prop_def(ArrayAttr[ProjectionAttr])
+    out_projections = prop_def(ArrayAttr[ProjectionAttr])
+
+    wrap = region_def()
+    unwrap = region_def()
+
+    @property
+    def kinds(self) -> tuple[Iterator, ...]:
+        """Per index dimension, `map` or `fold`."""
+        return self.iterators.data
+
+    @property
+    def map_dims(self) -> tuple[int, ...]:
+        """The index dimensions that are mapped, in order."""
+        return tuple(d for d, kind in enumerate(self.kinds) if kind == "map")
+
+    @property
+    def fold_dims(self) -> tuple[int, ...]:
+        """The index dimensions that are folded, in order."""
+        return tuple(d for d, kind in enumerate(self.kinds) if kind == "fold")
+
+    @property
+    def monoid_name(self) -> str | None:
+        """The monoid that folds, None when there is nothing to fold."""
+        return None if self.monoid is None else self.monoid.root_reference.data
+
+    @property
+    def in_maps(self) -> tuple[Projection, ...]:
+        """Per input, its projection from the index space."""
+        return tuple(p.data for p in self.in_projections)
+
+    @property
+    def extra_maps(self) -> tuple[Projection, ...]:
+        """Per extra input, its projection from the map dimensions."""
+        return tuple(p.data for p in self.extra_projections)
+
+    @property
+    def out_maps(self) -> tuple[Projection, ...]:
+        """Per output, its projection from the map dimensions."""
+        return tuple(p.data for p in self.out_projections)
+
+    @property
+    def wrap_block(self) -> Block:
+        """The body that is folded (or, without a fold, the body itself)."""
+        return self.wrap.block
+
+    @property
+    def unwrap_block(self) -> Block | None:
+        """The body after the fold; None stands for the identity."""
+        return self.unwrap.first_block
+
+    @property
+    def state_types(self) -> tuple[Attribute, ...]:
+        """The types that `wrap` yields: the parts of the folded state."""
+        terminator = self.wrap_block.last_op
+        return () if terminator is None else tuple(v.type for v in terminator.operands)
+
+    def map_range(self, box: Range) -> Range:
+        """The map dimensions of a range of the index space."""
+        dims = self.map_dims
+        return Range(tuple(box.start[d] for d in dims), tuple(box.end[d] for d in dims))
+
+    def fold_range(self, box: Range) -> Range:
+        """The fold dimensions of a range of the index space."""
+        dims = self.fold_dims
+        return Range(tuple(box.start[d] for d in dims), tuple(box.end[d] for d in dims))
+
+
+@irdl_op_definition
+class OperationOp(BlockSignature):
+    """One map-fold over an index space (the module's docstring has an example).
+
+    `@label` names the operation for people, options and kernels; labels need not be unique.
+    """
+
+    name = "loom.operation"
+
+    label = prop_def(StringAttr)
+    index_range = prop_def(RangeAttr)
+    shards = opt_prop_def(PartitionAttr)
+
+    ins = var_operand_def(TensorType)
+    extras = var_operand_def(TensorType)
+    outs = var_result_def(TensorType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+    traits = traits_def(Pure(), IsolatedFromAbove(), DefinedBeforeUse())
+
+    def __init__(
+        self,
+        label: str,
+        index: Range,
+        kinds: Sequence[Iterator],
+        monoid: str | None,
+        ins: Sequence[tuple[SSAValue, Projection]],
+        outs: Sequence[tuple[Projection, TensorType]],
+        wrap: Region,
+        *,
+        extras: Sequence[tuple[SSAValue, Projection]] = (),
+        unwrap: Region | None = None,
+        partition: Partition | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
+    ) -> None:
+        super().__init__(
+            operands=[[value for value, _ in ins], [value for value, _ in extras]],
+            result_types=[[tensor for _, tensor in outs]],
+            properties={
+                "label": StringAttr(label),
+                "index_range": RangeAttr(index),
+                "iterators": IteratorsAttr(tuple(kinds)),
+                "monoid": None if monoid is None else SymbolRefAttr(monoid),
+                "in_projections": projections_attr(p for _, p in ins),
+                "extra_projections": projections_attr(p for _, p in extras),
+                "out_projections": projections_attr(p for p, _ in outs),
+                "shards": None if partition is None else PartitionAttr(partition),
+            },
+            attributes=dict(attributes or {}),
+            regions=[wrap, Region() if unwrap is None else unwrap],
+        )
+
+    @property
+    def index(self) -> Range:
+        """The index space."""
+        return self.index_range.data
+
+    @property
+    def partition(self) -> Partition | None:
+        """How the index space is split, None when it is whole."""
+        return None if self.shards is None else self.shards.data
+
+    @classmethod
+    def parse(cls, parser: Parser) -> OperationOp:
+        return syntax.parse_operation(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_operation(self, printer)
+
+    def verify_(self) -> None:
+        rules.verify_operation(self)
+
+
+@irdl_op_definition
+class ViewOp(IRDLOperation):
+    """A tensor whose cell at `p` is the source's cell at `map(p)`: slice, transpose, broadcast.
+
+    Example:
+
+        %t = loom.view %x : (d0, d1) -> (d1, d0)
+               : !loom.tensor<[0, 0] : [2, 3], f32> -> !loom.tensor<[0, 0] : [3, 2], f32>
+    """
+
+    name = "loom.view"
+
+    source = operand_def(TensorType)
+    projection = prop_def(ProjectionAttr)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure(), DefinedBeforeUse())
+
+    def __init__(self, source: SSAValue, projection: Projection, result: TensorType) -> None:
+        super().__init__(
+            operands=[source],
+            properties={"projection": ProjectionAttr(projection)},
+            result_types=[result],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ViewOp:
+        source, projection = syntax.parse_projected(parser)
+        (value,), (result,) = syntax.parse_types(parser, [source])
+        return cls(value, projection, cast(TensorType, result))
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.source)
+        printer.print_string(f" : {self.projection.data}")
+        syntax.print_types(printer, self)
+
+    def verify_(self) -> None:
+        rules.verify_view(self)
+
+
+@irdl_op_definition
+class ReshapeOp(IRDLOperation):
+    """The same cells in row-major order, under another shape.
+
+    Example:
+
+        %r = loom.reshape %x : !loom.tensor<[0, 0] : [2, 6], f32> -> !loom.tensor<[0] : [12], f32>
+    """
+
+    name = "loom.reshape"
+
+    source = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure(), DefinedBeforeUse())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue, result: TensorType) -> None:
+        super().__init__(operands=[source], result_types=[result])
+
+    def verify_(self) -> None:
+        rules.verify_reshape(self)
+
+
+@irdl_op_definition
+class AssembleOp(IRDLOperation):
+    """One tensor from parts; their ranges must tile the result's range exactly.
+
+    Example:
+
+        %y = loom.assemble %a, %b : !loom.tensor<[0] : [3], f32>, !loom.tensor<[3] : [8], f32>
+               -> !loom.tensor<[0] : [8], f32>
+    """
+
+    name = "loom.assemble"
+
+    parts = var_operand_def(TensorType)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure(), DefinedBeforeUse())
+    assembly_format = "$parts attr-dict `:` type($parts) `->` type($result)"
+
+    def __init__(self, parts: Sequence[SSAValue], result: TensorType) -> None:
+        super().__init__(operands=[parts], result_types=[result])
+
+    def verify_(self) -> None:
+        rules.verify_assemble(self)
+
+
+@irdl_op_definition
+class MonoidOp(IRDLOperation):
+    """A way to fold: a state of several typed parts, its zero, and an associative merge.
+
+    `commutative` states that states may be merged in any order. The built-in monoids (add, mul,
+    max, min, and, or, argmax, argmin) are known by name and need no definition.
+
+    Example:
+
+        loom.monoid @largest commutative zero [0xFF800000 : f32] merge (%a: f32, %b: f32) {
+          %m = arith.maximumf %a, %b : f32
+          loom.yield %m : f32
+        }
+    """
+
+    name = "loom.monoid"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    commutative = prop_def(IntegerAttr)
+    zero = prop_def(ArrayAttr)
+    merge = region_def("single_block")
+
+    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
+
+    def __init__(
+        self, name: str, zero: Sequence[Attribute], merge: Region, *, commutative: bool
+    ) -> None:
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "commutative": IntegerAttr.from_bool(commutative),
+                "zero": ArrayAttr(zero),
+            },
+            regions=[merge],
+        )
+
+    @property
+    def is_commutative(self) -> bool:
+        """Whether states may be merged in any order."""
+        return bool(self.commutative.value.data)
+
+    @property
+    def state_types(self) -> tuple[Attribute, ...]:
+        """The types of the state's parts."""
+        return tuple(block_arg.type for block_arg in self.merge.block.args[: len(self.zero)])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> MonoidOp:
+        return syntax.parse_monoid(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_monoid(self, printer)
+
+    def verify_(self) -> None:
+        rules.verify_monoid(self)
+
+
+@irdl_op_definition
+class KernelOp(BlockSignature):
+    """A map-fold without operands or range, which `loom.application`s run on shards.
+
+    Example:
+
+        loom.kernel @double [map] ins((d0) -> (d0)) outs((d0) -> (d0))
+          wrap (%x: f32) {
+            %y = arith.addf %x, %x : f32
+            loom.yield %y : f32
+          }
+    """
+
+    name = "loom.kernel"
+
+    sym_name = prop_def(SymbolNameConstraint())
+
+    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
+
+    def __init__(self, name: str, signature: BlockSignature) -> None:
+        super().__init__(
+            properties={"sym_name": StringAttr(name), **syntax.signature_properties(signature)},
+            regions=[signature.wrap.clone(), signature.unwrap.clone()],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> KernelOp:
+        return syntax.parse_kernel(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_kernel(self, printer)
+
+    def verify_(self) -> None:
+        rules.verify_kernel(self)
+
+
+class Dispatch(IRDLOperation):
+    """What `loom.application` and `loom.merge` share: a kernel run on a range."""
+
+    kernel = prop_def(SymbolRefAttr)
+    index_range = prop_def(RangeAttr)
+
+    @property
+    def kernel_name(self) -> str:
+        """The symbol of the kernel that runs."""
+        return self.kernel.root_reference.data
+
+    @property
+    def index(self) -> Range:
+        """The part of the index space that runs."""
+        return self.index_range.data
+
+
+@irdl_op_definition
+class ApplicationOp(Dispatch):
+    """A kernel run on one shard of its index space.
+
+    The recorded selection of each operand is what its projection makes of the range. Results hold
+    exactly the cells the shard writes. A `partial` application stops before unwrap and yields the
+    parts of the folded state over its map dimensions; `loom.merge` finishes it.
+
+    Example:
+
+        %p = loom.application @double over <[4] : [8]> (%x <[4] : [8]>)
+               : (!loom.tensor<[0] : [8], f32>) -> !loom.tensor<[4] : [8], f32>
+    """
+
+    name = "loom.application"
+
+    selections = prop_def(ArrayAttr[RangeAttr])
+    partial = opt_prop_def(IntegerAttr)
+    args = var_operand_def(TensorType)
+    outs = var_result_def(TensorType)
+
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(Pure(), DefinedBeforeUse())
+
+    def __init__(
+        self,
+        kernel: str,
+        index: Range,
+        args: Sequence[tuple[SSAValue, Range]],
+        outs: Sequence[TensorType],
+        *,
+        partial: bool = False,
+    ) -> None:
+        super().__init__(
+            operands=[[value for value, _ in args]],
+            result_types=[outs],
+            properties={
+                "kernel": SymbolRefAttr(kernel),
+                "index_range": RangeAttr(index),
+                "selections": ArrayAttr([RangeAttr(selection) for _, selection in args]),
+                "partial": IntegerAttr.from_bool(True) if partial else None,
+            },
+        )
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the result is the folded state, before unwrap."""
+        return self.partial is not None
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ApplicationOp:
+        return syntax.parse_application(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_application(self, printer)
+
+    def verify_(self) -> None:
+        rules.verify_application(self)
+
+
+@irdl_op_definition
+class MergeOp(Dispatch):
+    """The folded states of partial applications merged, in order, and unwrapped.
+
+    `states` lists the parts of each partial application after another; `over` is the range of the
+    map dimensions that is finished.
+
+    Example:
+
+        %y = loom.merge @sum over <[0] : [8]> states(%p0, %p1)
+               : (!loom.tensor<[0] : [8], f32>, !loom.tensor<[0] : [8], f32>)
+               -> !loom.tensor<[0] : [8], f32>
+    """
+
+    name = "loom.merge"
+
+    states = var_operand_def(TensorType)
+    extras = var_operand_def(TensorType)
+    outs = var_result_def(TensorType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+    traits = traits_def(Pure(), DefinedBeforeUse())
+
+    def __init__(
+        self,
+        kernel: str,
+        index: Range,
+        states: Sequence[SSAValue],
+        extras: Sequence[SSAValue],
+        outs: Sequence[TensorType],
+    ) -> None:
+        super().__init__(
+            operands=[states, extras],
+            result_types=[outs],
+            properties={"kernel": SymbolRefAttr(kernel), "index_range": RangeAttr(index)},
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> MergeOp:
+        return syntax.parse_merge(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_merge(self, printer)
+
+    def verify_(self) -> None:
+        rules.verify_merge(self)
+
+
+def find_kernel(op: Operation, name: str) -> KernelOp | None:
+    """The `loom.kernel @name` of the module that `op` is in, or None."""
+    module: Operation | None = op
+    while module is not None and not isinstance(module, ModuleOp):
+        module = module.parent_op()
+    if module is None:
+        return None
+    known = _kernels.get(module)
+    if known is None or name not in known or known[name].parent is not module.body.block:
+        known = {k.sym_name.data: k for k in module.body.block.ops if isinstance(k, KernelOp)}
+        _kernels[module] = known
+    return known.get(name)
+
+
+_kernels: WeakKeyDictionary[ModuleOp, dict[str, KernelOp]] = WeakKeyDictionary()
+
+
+Loom = Dialect(
+    "loom",
+    [
+        OperationOp,
+        ViewOp,
+        ReshapeOp,
+        AssembleOp,
+        MonoidOp,
+        KernelOp,
+        ApplicationOp,
+        MergeOp,
+        IndexOp,
+        YieldOp,
+    ],
+    [TensorType, IteratorsAttr],
+)

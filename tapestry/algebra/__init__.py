@@ -1,0 +1,1 @@
+"""What folds and scalars mean: dtypes, monoids and scalar bodies."""

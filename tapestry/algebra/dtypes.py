@@ -1,0 +1,76 @@
+"""Element types: how IR types, NumPy dtypes and their names correspond.
+
+    >>> from xdsl.dialects.builtin import f32
+    >>> numpy_dtype(f32)
+    dtype('float32')
+    >>> type_named("bf16")
+    BFloat16Type()
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    IntegerType,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute
+
+_NUMPY: dict[Attribute, np.dtype[Any]] = {
+    f64: np.dtype(np.float64),
+    f32: np.dtype(np.float32),
+    f16: np.dtype(np.float16),
+    bf16: np.dtype(ml_dtypes.bfloat16),
+    i64: np.dtype(np.int64),
+    i32: np.dtype(np.int32),
+    i16: np.dtype(np.int16),
+    i8: np.dtype(np.int8),
+    i1: np.dtype(np.bool_),
+}
+
+_NAMES: dict[str, Attribute] = {str(element): element for element in _NUMPY}
+
+ELEMENT_TYPES: tuple[Attribute, ...] = tuple(_NUMPY)
+"""Every type a tensor's cell may have."""
+
+
+def is_element_type(element: Attribute) -> bool:
+    """Whether a tensor may hold cells of this type."""
+    return element in _NUMPY
+
+
+def numpy_dtype(element: Attribute) -> np.dtype[Any]:
+    """The NumPy dtype that stores cells of `element`; KeyError when it is not an element type."""
+    return _NUMPY[element]
+
+
+def type_named(name: str) -> Attribute | None:
+    """The element type written `name` in IR (`f32`, `i1`, ...), or None."""
+    return _NAMES.get(name)
+
+
+def is_float(element: Attribute) -> bool:
+    """Whether `element` is a floating-point type."""
+    return isinstance(element, AnyFloat)
+
+
+def is_integer(element: Attribute) -> bool:
+    """Whether `element` is an integer type, i1 (a truth value) included."""
+    return isinstance(element, IntegerType)
+
+
+def byte_size(element: Attribute) -> int:
+    """Bytes that one stored cell takes (i1 takes a whole byte)."""
+    return _NUMPY[element].itemsize

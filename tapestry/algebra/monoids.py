@@ -1,0 +1,230 @@
+"""Monoids: how folded values are combined, and what an empty fold is.
+
+A monoid is a state of typed parts, a zero, and an associative merge written as a body of scalar
+operations. The built-in ones are generic in their types:
+
+    >>> from xdsl.dialects.builtin import f32, i64
+    >>> builtin_monoid("max", (f32,)).zero
+    (-inf,)
+    >>> builtin_monoid("argmax", (f32, i64)).primitive is None    # merges two parts
+    True
+
+Maxima and minima propagate NaN, and argmax and argmin take the first of equal values and the first
+NaN, as PyTorch does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    i1,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tapestry.dialects import loom
+
+BUILTIN_MONOIDS = ("add", "mul", "max", "min", "and", "or", "argmax", "argmin")
+"""The monoids known by name, for every type that they make sense for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Monoid:
+    """A way to fold: `zero` starts, `merge` (a block of 2n arguments) combines two states."""
+
+    name: str
+    state: tuple[Attribute, ...]
+    zero: tuple[int | float, ...]
+    merge: Block
+    commutative: bool
+
+    @property
+    def primitive(self) -> type[Operation] | None:
+        """The operation that merge is, when it is a single one on the two states in order.
+
+        It is what lets an executor use a ready-made reduction, whatever the monoid's name.
+        """
+        body = list(self.merge.ops)
+        if len(self.state) != 1 or len(body) != 2:
+            return None
+        first, end = body
+        same = tuple(first.operands) == tuple(self.merge.args)
+        return type(first) if same and tuple(end.operands) == tuple(first.results) else None
+
+
+def _float_zero(name: str, element: AnyFloat) -> float | None:
+    return {
+        "add": 0.0,
+        "mul": 1.0,
+        "max": float("-inf"),
+        "min": float("inf"),
+        "argmax": float("-inf"),
+        "argmin": float("inf"),
+    }.get(name)
+
+
+def _integer_zero(name: str, element: IntegerType) -> int | None:
+    width = element.width.data
+    low, high = (0, 1) if width == 1 else (-(1 << (width - 1)), (1 << (width - 1)) - 1)
+    return {
+        "add": 0,
+        "mul": 1,
+        "max": low,
+        "min": high,
+        "or": 0,
+        "and": 1 if width == 1 else -1,
+        "argmax": low,
+        "argmin": high,
+    }.get(name)
+
+
+_Binary = Callable[[SSAValue, SSAValue], Operation]
+
+_FLOAT: dict[str, _Binary] = {
+    "add": arith.AddfOp,
+    "mul": arith.MulfOp,
+    "max": arith.MaximumfOp,
+    "min": arith.MinimumfOp,
+}
+_INTEGER: dict[str, _Binary] = {
+    "add": arith.AddiOp,
+    "mul": arith.MuliOp,
+    "max": arith.MaxSIOp,
+    "min": arith.MinSIOp,
+    "and": arith.AndIOp,
+    "or": arith.OrIOp,
+}
+# On truth values (i1) "signed" order would put true below false.
+_TRUTH: dict[str, _Binary] = {
+    "add": arith.OrIOp,
+    "mul": arith.AndIOp,
+    "max": arith.OrIOp,
+    "min": arith.AndIOp,
+    "and": arith.AndIOp,
+    "or": arith.OrIOp,
+}
+
+
+def _binary_merge(name: str, element: Attribute) -> Region | None:
+    if isinstance(element, AnyFloat):
+        build = _FLOAT.get(name)
+    else:
+        build = (_TRUTH if element == i1 else _INTEGER).get(name)
+    if build is None:
+        return None
+    block = Block(arg_types=[element, element])
+    merged = build(block.args[0], block.args[1])
+    block.add_ops([merged, loom.YieldOp(merged)])
+    return Region(block)
+
+
+def _extremum_merge(name: str, element: Attribute, position: Attribute) -> Region:
+    """Keep the better (value, position); of equal values the smaller position; NaN is best."""
+    block = Block(arg_types=[element, position, element, position])
+    a, i, b, j = block.args
+    if isinstance(element, AnyFloat):
+        better = arith.CmpfOp(a, b, "ogt" if name == "argmax" else "olt")
+        equal = arith.CmpfOp(a, b, "oeq")
+        a_nan = arith.CmpfOp(a, a, "uno")
+        b_nan = arith.CmpfOp(b, b, "uno")
+        both = arith.AndIOp(a_nan.result, b_nan.result)
+        tie = arith.OrIOp(equal.result, both.result)
+        b_number = arith.CmpfOp(b, b, "ord")
+        only_a = arith.AndIOp(a_nan.result, b_number.result)
+        wins = arith.OrIOp(better.result, only_a.result)
+        block.add_ops([better, equal, a_nan, b_nan, both, tie, b_number, only_a, wins])
+    else:
+        order = "u" if element == i1 else "s"
+        wins = arith.CmpiOp(a, b, order + ("gt" if name == "argmax" else "lt"))
+        tie = arith.CmpiOp(a, b, "eq")
+        block.add_ops([wins, tie])
+    first = arith.CmpiOp(i, j, "sle")
+    tie_first = arith.AndIOp(tie.result, first.result)
+    take = arith.OrIOp(wins.result, tie_first.result)
+    value = arith.SelectOp(take.result, a, b)
+    index = arith.SelectOp(take.result, i, j)
+    block.add_ops([first, tie_first, take, value, index, loom.YieldOp(value, index)])
+    return Region(block)
+
+
+def _constant(element: Attribute, value: float | int) -> Attribute:
+    if isinstance(element, AnyFloat):
+        return FloatAttr(float(value), element)
+    assert isinstance(element, IntegerType)
+    return IntegerAttr(int(value), element, truncate_bits=True)
+
+
+def _definition(name: str, state: tuple[Attribute, ...]) -> loom.MonoidOp | None:
+    if not state or name not in BUILTIN_MONOIDS:
+        return None
+    element = state[0]
+    zero: float | int | None = None
+    if isinstance(element, AnyFloat):
+        zero = _float_zero(name, element)
+    elif isinstance(element, IntegerType):
+        zero = _integer_zero(name, element)
+    if zero is None:
+        return None
+    zeros = [_constant(element, zero)]
+    if name in ("argmax", "argmin"):
+        if len(state) != 2 or not isinstance(state[1], IntegerType) or state[1] == i1:
+            return None
+        zeros.append(_constant(state[1], (1 << (state[1].width.data - 1)) - 1))
+        merge: Region | None = _extremum_merge(name, element, state[1])
+    else:
+        merge = _binary_merge(name, element) if len(state) == 1 else None
+    if merge is None:
+        return None
+    return loom.MonoidOp(name, zeros, merge, commutative=True)
+
+
+def monoid_from(definition: loom.MonoidOp) -> Monoid:
+    """The monoid that a (verified) `loom.monoid` defines."""
+    zeros: list[int | float] = []
+    for attribute in definition.zero:
+        assert isinstance(attribute, IntegerAttr | FloatAttr)
+        zeros.append(attribute.value.data)
+    return Monoid(
+        name=definition.sym_name.data,
+        state=definition.state_types,
+        zero=tuple(zeros),
+        merge=definition.merge.block,
+        commutative=definition.is_commutative,
+    )
+
+
+@lru_cache(maxsize=1024)
+def builtin_monoid(name: str, state: tuple[Attribute, ...]) -> Monoid | None:
+    """The built-in monoid `name` on a state of these types; None when there is none."""
+    definition = _definition(name, state)
+    return None if definition is None else monoid_from(definition)
+
+
+def find_monoid(op: Operation, name: str, state: tuple[Attribute, ...]) -> Monoid | None:
+    """The monoid `name` as `op` sees it: a built-in one, else one its module defines."""
+    if name in BUILTIN_MONOIDS:
+        return builtin_monoid(name, state)
+    module: Operation | None = op
+    while module is not None and not isinstance(module, ModuleOp):
+        module = module.parent_op()
+    if module is None:
+        return None
+    for candidate in module.body.block.ops:
+        if isinstance(candidate, loom.MonoidOp) and candidate.sym_name == StringAttr(name):
+            return monoid_from(candidate) if candidate.state_types == state else None
+    return None
+
+
+def monoid_of(op: loom.BlockSignature) -> Monoid | None:
+    """The monoid that a verified operation or kernel folds by; None when it does not fold."""
+    name = op.monoid_name
+    return None if name is None else find_monoid(op, name, op.state_types)

@@ -1,0 +1,236 @@
+"""Reading, checking and transforming programs, with errors that say where.
+
+    module = load_module(Path("model.mlir"))
+    run_pipeline(module, "weft-apply,loom-simplify,loom-shard{shards=4}")
+
+Whatever is wrong with the text, the program or the pipeline is raised as a `TapestryError` with
+file, line and column; `describe_error` makes the one message that a tool prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import UNKNOWN_LOC, FileLineColLoc, IntAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+from xdsl.passes import ModulePass, PassPipeline
+from xdsl.universe import Universe
+from xdsl.utils.arg_spec import parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
+from xdsl.utils.lexer import Input
+
+from tapestry.diagnostics import InvalidProgramError, Location, TapestryError, UsageError
+from tapestry.locations import location_of
+
+
+class ProgramSyntaxError(TapestryError):
+    """Text that is not a program."""
+
+    kind = "syntax"
+
+
+class SourceParser(Parser):
+    """xDSL's parser, which also gives every operation the place it was written at."""
+
+    def __init__(self, ctx: Context, text: str, name: str, line_offset: int = 0) -> None:
+        super().__init__(ctx, text, name)
+        self._file = StringAttr(name)
+        self._line = 1 + line_offset
+        self._line_start = 0
+
+    def _location(self, position: int) -> FileLineColLoc:
+        # Operations start in the order of the text, so lines are counted once.
+        content = self.lexer.input.content
+        if position < self._line_start:
+            self._line -= content.count("\n", position, self._line_start)
+        else:
+            self._line += content.count("\n", self._line_start, position)
+        self._line_start = position
+        column = position - content.rfind("\n", 0, position)
+        return FileLineColLoc(self._file, IntAttr(self._line), IntAttr(column))
+
+    def parse_operation(self) -> Operation:
+        span = self._current_token.span
+        place = self._location(span.start)
+        op = super().parse_operation()
+        if op.location == UNKNOWN_LOC:
+            op.location = place
+        return op
+
+
+def make_context() -> Context:
+    """A context that knows xDSL's dialects and Tapestry's."""
+    ctx = Context()
+    for name, dialect in installed_universe().all_dialects.items():
+        ctx.register_dialect(name, dialect)
+    return ctx
+
+
+def installed_universe() -> Universe:
+    """All that is installed, and Tapestry itself when it runs from a checkout."""
+    from tapestry.universe import TAPESTRY_UNIVERSE
+
+    found = Universe.get_multiverse()
+    if "loom" in found.all_dialects:
+        return found
+    return Universe(
+        all_dialects=found.all_dialects | TAPESTRY_UNIVERSE.all_dialects,
+        all_passes=found.all_passes | TAPESTRY_UNIVERSE.all_passes,
+        all_targets=found.all_targets | TAPESTRY_UNIVERSE.all_targets,
+    )
+
+
+def available_passes() -> dict[str, Callable[[], type[ModulePass]]]:
+    """Every pass by name, loaded when called."""
+    return installed_universe().all_passes
+
+
+def parse_text(
+    text: str,
+    name: str = "<text>",
+    *,
+    ctx: Context | None = None,
+    line_offset: int = 0,
+    implicit_module: bool = True,
+) -> ModuleOp:
+    """The module that `text` says; it is not verified yet.
+
+    Raises xDSL's `ParseError`, which knows the span, for text that is not a program.
+    """
+    parser = SourceParser(ctx or make_context(), text, name, line_offset)
+    try:
+        return parser.parse_module(implicit_module)
+    except ParseError:
+        raise
+    except RecursionError:
+        message = "the program nests too deeply; regions may nest about 100 deep"
+        raise ProgramSyntaxError(message, location=Location(name, 1, 1)) from None
+    except (DiagnosticException, ValueError, KeyError, AttributeError, AssertionError) as error:
+        # xDSL raises these from inside constructors and for odd tokens; the text is at fault.
+        position = parser.pos
+        content: Input[str] = parser.lexer.input
+        line = content.content.count("\n", 0, position) + 1 + line_offset
+        column = position - content.content.rfind("\n", 0, position)
+        detail = str(error) or type(error).__name__
+        raise ProgramSyntaxError(detail, location=Location(name, line, column)) from error
+
+
+def read_source(path: Path) -> str:
+    """The text of a program file, or one clear error."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        message = f"{path} is not text: byte {error.start} is not UTF-8"
+        raise ProgramSyntaxError(message, location=Location(str(path), 1, 1)) from None
+
+
+def load_module(path: Path, *, ctx: Context | None = None) -> ModuleOp:
+    """The verified module in a file."""
+    module = parse_text(read_source(path), str(path), ctx=ctx)
+    verify_module(module)
+    return module
+
+
+def verify_module(module: ModuleOp) -> None:
+    """Check every rule of every dialect; the first operation that breaks one is named."""
+    with located_errors(module):
+        module.verify()
+
+
+@contextmanager
+def located_errors(module: ModuleOp) -> Iterator[None]:
+    """Give errors of verification and of passes the place of the operation at fault."""
+    try:
+        yield
+    except TapestryError:
+        raise
+    except RecursionError:
+        message = "the program nests too deeply; regions may nest about 100 deep"
+        raise InvalidProgramError(message) from None
+    except DiagnosticException as error:
+        raise _locate(module, error) from error
+
+
+def _locate(module: ModuleOp, error: DiagnosticException) -> TapestryError:
+    for op in module.walk():
+        try:
+            op.verify(verify_nested_ops=False)
+        except DiagnosticException as found:
+            return InvalidProgramError(_first_message(found), location=location_of(op))
+    return InvalidProgramError(_first_message(error))
+
+
+def _first_message(error: BaseException) -> str:
+    """The message without xDSL's preamble, which repeats the operation's name and text."""
+    text = str(error)
+    marker = "Operation does not verify: "
+    return text.split(marker, 1)[1] if marker in text else text
+
+
+def parse_passes(spec: str) -> tuple[ModulePass, ...]:
+    """The passes that a pipeline text names, with their options.
+
+    Raises UsageError for an unknown pass or option and for a value of the wrong type.
+    """
+    known = available_passes()
+    passes: list[ModulePass] = []
+    try:
+        specs = list(parse_pipeline(spec))
+    except ArgSpecParseError as error:
+        raise UsageError(f"the pipeline {spec!r} is not well formed: {_last_line(error)}") from None
+    for entry in specs:
+        if entry.name not in known:
+            raise UsageError(
+                f"there is no pass {entry.name!r}", hint=_nearest(entry.name, list(known))
+            )
+        try:
+            passes.append(known[entry.name]().from_pass_spec(entry))
+        except TapestryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - xDSL raises bare exceptions for options
+            raise UsageError(f"pass {entry.name}: {_last_line(error)}") from None
+    return tuple(passes)
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1].lstrip("^- ") if lines else type(error).__name__
+
+
+def _nearest(name: str, known: list[str]) -> str | None:
+    close = get_close_matches(name, known, n=3)
+    return f"did you mean {' or '.join(close)}?" if close else None
+
+
+def run_pipeline(module: ModuleOp, spec: str, *, ctx: Context | None = None) -> None:
+    """Apply a pipeline to a verified module, verifying after each pass."""
+    passes = parse_passes(spec)
+    ctx = ctx or make_context()
+
+    def verified(_: ModulePass | None, current: ModuleOp, __: ModulePass | None) -> None:
+        verify_module(current)
+
+    with located_errors(module):
+        PassPipeline(passes, verified).apply(ctx, module)
+
+
+def describe_error(error: BaseException) -> str:
+    """The one message that a tool prints for an error a user can act on."""
+    match error:
+        case ParseError():
+            place = error.span.get_location()
+            where = f"{place.file}:{place.line}:{place.col}"
+            context = error.span.print_with_context(None).splitlines()[1:]
+            shown = "\n".join(line.rstrip() for line in context if line.strip())
+            return f"{where}: error: {error.msg}\n{shown}".rstrip()
+        case TapestryError():
+            return str(error)
+        case _:
+            return f"error: {_first_message(error)}"

@@ -1,0 +1,152 @@
+"""What can be wrong with a template, an expression or an application: one class per rule.
+
+    >>> from tapestry.metakernels import WeftError, match_pattern
+    >>> try:
+    ...     match_pattern("[$a, $b]", [1])
+    ... except WeftError as error:
+    ...     print(error.kind)
+    rank_mismatch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import ClassVar
+
+from tapestry.diagnostics import Location, TapestryError
+
+
+class WeftError(TapestryError):
+    """A mistake in a template, or in what it is applied to; `kind` names the rule."""
+
+    kind: ClassVar[str] = "weft"
+
+    def within(self, context: str, location: Location | None) -> WeftError:
+        """This error with `context` before its message, at `location` unless it has a place."""
+        return type(self)(
+            f"{context}: {self.message}", location=self.location or location, hint=self.hint
+        )
+
+
+class ParseError(WeftError):
+    """Text that is not of the language."""
+
+    kind = "parse_error"
+
+
+class TemplateError(WeftError):
+    """A template whose keys or values are not what they have to be."""
+
+    kind = "invalid_template"
+
+
+class UnsupportedError(WeftError):
+    """A construct of the language that is not built yet."""
+
+    kind = "unsupported"
+
+
+class UnknownNameError(WeftError):
+    """A name that nothing binds: a variable, function, input, coordinate, key or metakernel."""
+
+    kind = "unknown_name"
+
+
+class RankMismatchError(WeftError):
+    """A list has another number of elements than what it stands for has dimensions."""
+
+    kind = "rank_mismatch"
+
+
+class SizeMismatchError(WeftError):
+    """A name is bound to two different sizes, or a size is not the one required."""
+
+    kind = "size_mismatch"
+
+
+class DtypeMismatchError(WeftError):
+    """An element type does not fit a template or an operation."""
+
+    kind = "dtype_mismatch"
+
+
+class UnderdeterminedPatternError(WeftError):
+    """Patterns that can be matched in several ways."""
+
+    kind = "underdetermined_pattern"
+
+
+class IndexOutOfRangeError(WeftError):
+    """An element, a slice or a selection outside what it refers to."""
+
+    kind = "index_out_of_range"
+
+
+class DivisionByZeroError(WeftError):
+    """A division or remainder by zero."""
+
+    kind = "division_by_zero"
+
+
+class InexactDivisionError(WeftError):
+    """`/` of integers that leaves a remainder."""
+
+    kind = "inexact_division"
+
+
+class KindMismatchError(WeftError):
+    """A number where a list is needed, or the other way round."""
+
+    kind = "kind_mismatch"
+
+
+class BroadcastMismatchError(WeftError):
+    """Shapes that do not broadcast together."""
+
+    kind = "broadcast_mismatch"
+
+
+class NotAffineError(WeftError):
+    """An expression in coordinates that is not affine."""
+
+    kind = "not_affine"
+
+
+class ParameterError(WeftError):
+    """A parameter that is missing, unknown, of the wrong type or out of range."""
+
+    kind = "parameter"
+
+
+class RequirementError(WeftError):
+    """A `require` of a template that does not hold."""
+
+    kind = "requirement"
+
+
+class NotTiledError(WeftError):
+    """Output projections that write a cell twice, or leave one out."""
+
+    kind = "not_tiled"
+
+
+class OperandError(WeftError):
+    """An application with the wrong number of operands or results."""
+
+    kind = "operand"
+
+
+class LimitError(WeftError):
+    """A size, a list or a nesting beyond what templates may ask for."""
+
+    kind = "limit"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint: the known names closest to `name`, or all of them when none is close."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=3, cutoff=0.6)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"known: {', '.join(names)}" if names else "there are none here"

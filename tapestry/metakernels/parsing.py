@@ -1,0 +1,172 @@
+"""From text to the trees of `syntax`: patterns, expressions, lists, projections, dtypes, bodies.
+
+    >>> parse_pattern("[$batch..., $n]").items
+    (Sequence(name='batch', each=None, pin=None), Dimension(name='n', each=None))
+    >>> parse_pattern("[$a, ]")
+    Traceback (most recent call last):
+    ...
+    tapestry.metakernels.errors.ParseError: error: cannot read the pattern `[$a, ]`: unexpected `]` \
+at column 6
+      hint: expected a size (`$name`), a number, `=(expression)`, `_` or `...`
+
+The grammar (`grammar.lark`) is LALR(1) and built once, when first used.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+from lark import Lark, Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from tapestry.metakernels.errors import LimitError, ParseError
+from tapestry.metakernels.syntax import (
+    DtypeBinding,
+    Expr,
+    ListExpr,
+    Pattern,
+    ProjectionExpr,
+    Tree,
+    depth,
+)
+from tapestry.metakernels.text import Text
+from tapestry.metakernels.trees import TreeBuilder
+
+MAX_LENGTH: Final = 2000
+"""Characters in one expression."""
+
+MAX_DEPTH: Final = 100
+"""Levels of nesting in one expression; what walks a tree recurses this deep."""
+
+_STARTS: Final = {
+    "pattern": "pattern",
+    "expr": "expression",
+    "list": "list",
+    "projection": "projection",
+    "dtype": "dtype",
+    "dtype_value": "dtype",
+    "scalar": "body",
+}
+
+_EXPECTED: Final = {
+    "pattern": "a size (`$name`), a number, `=(expression)`, `_` or `...`",
+    "list": "an expression such as `2 * $n`, or `...`",
+    "projection": "an expression such as `2 * $n` or `@row`, `+`, `-` or `...`",
+    "dtype": "`$t`, `$t: float`, or one of float, int, number, any and the dtypes",
+}
+
+_T = TypeVar("_T", bound=Tree)
+
+
+@cache
+def _grammar() -> Lark:
+    text = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return Lark(
+        text,
+        parser="lalr",
+        start=list(_STARTS),
+        maybe_placeholders=True,
+        transformer=TreeBuilder(),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _parse(start: str, text: str) -> Tree:
+    return cast(Tree, _grammar().parse(text, start=start))
+
+
+def parse(start: str, source: str | Text, kind: type[_T]) -> _T:
+    """The tree of `source` read by the grammar's rule `start`; it must be a `kind`."""
+    text = Text.of(source)
+    what = f"cannot read the {_STARTS[start]} `{_shortened(text.text)}`"
+    if len(text.text) > MAX_LENGTH:
+        raise LimitError(
+            f"{what}: it has {len(text.text)} characters, more than {MAX_LENGTH}",
+            location=text.location,
+            hint="name its parts in `let`",
+        )
+    try:
+        tree = _parse(start, text.text)
+    except UnexpectedInput as error:
+        raise _syntax_error(error, start, what, text) from None
+    except ParseError as error:
+        raise error.within(what, text.location) from None
+    if depth(tree) > MAX_DEPTH:
+        raise LimitError(
+            f"{what}: it nests deeper than {MAX_DEPTH} levels",
+            location=text.location,
+            hint="name its parts in `let`",
+        )
+    assert isinstance(tree, kind)
+    return tree
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _syntax_error(error: UnexpectedInput, start: str, what: str, text: Text) -> ParseError:
+    at_end = isinstance(error, UnexpectedToken) and cast(Token, error.token).type == "$END"
+    offset = len(text.text) if at_end else (error.pos_in_stream or 0)
+    if at_end:
+        found = "unexpected end"
+    else:
+        if isinstance(error, UnexpectedCharacters):
+            found = f"unexpected `{text.text[offset]}`"
+        else:
+            found = f"unexpected `{cast(Any, error).token}`"
+        found += f" at column {offset + 1}"
+    hint = _hint(error, start, text.text, offset)
+    return ParseError(f"{what}: {found}", location=text.at(offset), hint=hint)
+
+
+def _hint(error: UnexpectedInput, start: str, text: str, offset: int) -> str | None:
+    if text[max(0, offset - 1) : offset + 1] == ">:" or text[offset : offset + 2] == ">:":
+        return "the shape of the box is written after `:>`"
+    if start != "pattern" and text[offset : offset + 1] == "=":
+        return "equality is written `==`"
+    if start == "scalar" and text[offset : offset + 2] == "**":
+        return "a power is written `^`"
+    accepted: set[str] = set(getattr(error, "accepts", None) or getattr(error, "allowed", None) or ())
+    if {"VARIABLE", "NAME", "INT"} & accepted:
+        return f"expected {_EXPECTED.get(start, 'a value')}"
+    closing = [mark for name, mark in (("RSQB", "]"), ("RPAR", ")"), ("RBRACE", "}")) if name in accepted]
+    if closing:
+        return f"expected `,`, an operator or `{closing[0]}`"
+    return None
+
+
+def parse_pattern(text: str | Text) -> Pattern:
+    """The pattern of a shape, as in `inputs.*.shape`; ParseError when it is not one."""
+    return parse("pattern", text, Pattern)
+
+
+def parse_expression(text: str | Text) -> Expr:
+    """An integer expression, such as `2 * $pad + 1` or `sum($n[:$k])`."""
+    return cast(Expr, parse("expr", text, object))  # pyright: ignore[reportArgumentType]
+
+
+def parse_list(text: str | Text) -> ListExpr:
+    """A list with splices and fills, such as `[$batch..., 1...{2}]`."""
+    return parse("list", text, ListExpr)
+
+
+def parse_projection(text: str | Text) -> ProjectionExpr:
+    """The projection of an input or output, in cursor or affine form."""
+    return parse("projection", text, ProjectionExpr)
+
+
+def parse_dtype(text: str | Text) -> DtypeBinding:
+    """What an input's `dtype` binds and allows: `$t`, `$t: float`, `int`."""
+    return parse("dtype", text, DtypeBinding)
+
+
+def parse_dtype_value(text: str | Text) -> Expr:
+    """A computed dtype: `f32`, `$t` or `promote($a, $b)`."""
+    return cast(Expr, parse("dtype_value", text, object))  # pyright: ignore[reportArgumentType]
+
+
+def parse_scalar(text: str | Text) -> Expr:
+    """A scalar expression, as in `wrap` and `unwrap`."""
+    return cast(Expr, parse("scalar", text, object))  # pyright: ignore[reportArgumentType]

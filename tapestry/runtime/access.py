@@ -1,0 +1,47 @@
+"""The cells that a projection selects, as a NumPy view.
+
+An affine projection of single cells is a choice of strides, so reading through one copies nothing:
+the view has one axis per index dimension, of extent 1 where the projection does not depend on it.
+
+    >>> columns = Projection.of([[0, 1]], inputs=2)
+    >>> cells(np.arange(3), Range.of((3,)), columns, Range.of((2, 3))).shape
+    (1, 3)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from tapestry.runtime.executor import Array
+from tapestry.zspace import Projection, Range
+
+
+def cells(array: Array, box: Range, projection: Projection, index: Range) -> Array:
+    """The view of `array` (which stores `box`) over the points of `index`.
+
+    What the projection selects over `index` must lie inside `box`: the verifier makes sure of it,
+    and this would read foreign memory otherwise. An empty `index` gives an empty view.
+    """
+    matrix = projection.map.matrix
+    moving = [any(row[d] for row in matrix) for d in range(index.rank)]
+    shape = tuple(n if moves else min(n, 1) for n, moves in zip(index.shape, moving, strict=True))
+    if index.is_empty:
+        return np.empty(shape, array.dtype)
+    corner = array[tuple(slice(n, None) for n in _first_cell(box, projection, index))]
+    steps = tuple(
+        sum(row[d] * stride for row, stride in zip(matrix, array.strides, strict=True))
+        for d in range(index.rank)
+    )
+    return as_strided(corner, shape, steps)
+
+
+def _first_cell(box: Range, projection: Projection, index: Range) -> tuple[int, ...]:
+    """Where the first point of `index` reads, counted from the start of `box`."""
+    cell = projection.map.apply(index.start)
+    return tuple(at - start for at, start in zip(cell, box.start, strict=True))
+
+
+def whole(array: Array, index: Range) -> Array:
+    """`array` with every extent-1 axis that `cells` left repeated to the extent of `index`."""
+    return np.broadcast_to(array, index.shape)

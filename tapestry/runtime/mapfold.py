@@ -1,0 +1,126 @@
+"""One map-fold on arrays: cells in, folded state, unwrapped values out.
+
+The pieces that both array executors are made of. A `Tensor` is an array that knows which cells it
+holds; `Block` values are computed over a box of the index space with one axis per dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.monoids import Monoid
+from tapestry.dialects import loom
+from tapestry.dialects.loom import TensorType
+from tapestry.runtime.access import cells
+from tapestry.runtime.executor import Array
+from tapestry.runtime.scalar import Coordinate, evaluate
+from tapestry.zspace import Range
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """An array and the range of cells it stores; `data.shape == box.shape`."""
+
+    box: Range
+    data: Array
+
+
+def new_tensor(kind: TensorType) -> Tensor:
+    """A tensor of a type, its cells not set yet."""
+    return Tensor(kind.box, np.empty(kind.box.shape, numpy_dtype(kind.element_type)))
+
+
+def coordinates(box: Range) -> Coordinate:
+    """The coordinates of a box along each of its dimensions, shaped to broadcast over it."""
+
+    def along(dim: int) -> Array:
+        shape = [1] * box.rank
+        shape[dim] = box.shape[dim]
+        return np.arange(box.start[dim], box.end[dim], dtype=np.int64).reshape(shape)
+
+    return along
+
+
+def input_cells(op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
+    """The inputs' cells over a box of the index space."""
+    pairs = zip(ins, op.in_maps, strict=True)
+    return [cells(tensor.data, tensor.box, projection, box) for tensor, projection in pairs]
+
+
+def wrapped(op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
+    """What wrap yields over a box of the index space; axes may have extent 1."""
+    return evaluate(op.wrap_block, input_cells(op, box, ins), coordinates(box))
+
+
+def zero_state(monoid: Monoid, shape: Sequence[int]) -> list[Array]:
+    """The state of an empty fold, of a shape."""
+    parts = zip(monoid.zero, monoid.state, strict=True)
+    return [np.full(tuple(shape), zero).astype(numpy_dtype(kind)) for zero, kind in parts]
+
+
+def merged(monoid: Monoid, first: Sequence[Array], second: Sequence[Array]) -> list[Array]:
+    """Two states merged, cell by cell."""
+
+    def no_coordinate(dim: int) -> Array:
+        raise AssertionError(f"a merge has no coordinate along dimension {dim}")
+
+    return evaluate(monoid.merge, [*first, *second], no_coordinate)
+
+
+def finished(
+    op: loom.BlockSignature, box: Range, state: Sequence[Array], extras: Sequence[Tensor]
+) -> list[Array]:
+    """The outputs' values over a box of the map dimensions, from the folded state there."""
+    unwrap = op.unwrap_block
+    if unwrap is None:
+        return list(state)
+    pairs = zip(extras, op.extra_maps, strict=True)
+    read = [cells(tensor.data, tensor.box, projection, box) for tensor, projection in pairs]
+    along = coordinates(box)
+    position = {dim: axis for axis, dim in enumerate(op.map_dims)}
+    return evaluate(unwrap, [*state, *read], lambda dim: along(position[dim]))
+
+
+def write(
+    op: loom.BlockSignature, box: Range, values: Sequence[Array], outs: Sequence[Tensor]
+) -> None:
+    """Store values over a box of the map dimensions into the outputs."""
+    for value, projection, out in zip(values, op.out_maps, outs, strict=True):
+        if not box.is_empty:
+            # An output's projection is injective, so the view names each cell once. An axis that
+            # it does not move along has extent 1 in the box, and in the view.
+            cells(out.data, out.box, projection, box)[...] = value
+
+
+def boxes_within(box: Range, limit: int) -> list[Range]:
+    """`box` cut into boxes of at most `limit` cells, in row-major order.
+
+    Leading dimensions are cut to single coordinates before a later one is cut at all, so the
+    boxes, read one after another, visit the points in row-major order.
+    """
+    if box.size <= limit or box.rank == 0:
+        return [box]
+    inner = 1
+    dim = box.rank - 1
+    while dim > 0 and inner * box.shape[dim] <= limit:
+        inner *= box.shape[dim]
+        dim -= 1
+    chunk = max(1, limit // inner)
+    boxes = [box]
+    for outer in range(dim):
+        boxes = [part for whole in boxes for part in whole.split(outer, 1)]
+    return [part for whole in boxes for part in whole.split(dim, chunk)]
+
+
+def join(op: loom.BlockSignature, map_box: Range, fold_box: Range) -> Range:
+    """The box of the index space with these map and fold dimensions."""
+    start = [0] * len(op.kinds)
+    end = [0] * len(op.kinds)
+    for dims, part in ((op.map_dims, map_box), (op.fold_dims, fold_box)):
+        for dim, low, high in zip(dims, part.start, part.end, strict=True):
+            start[dim], end[dim] = low, high
+    return Range(tuple(start), tuple(end))

@@ -1,0 +1,197 @@
+"""The numpy executor: shard by shard, contractions through BLAS, memory bounded.
+
+Each shard of an operation's partition is computed for itself; shards of a fold merge their states
+through the monoid, in the order of the partition. Work inside a shard goes in blocks whose wrapped
+values stay in cache, whatever the sizes of the tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tapestry.algebra.contraction import Contraction, find_contraction
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.monoids import Monoid, monoid_of
+from tapestry.dialects import loom
+from tapestry.dialects.loom import tensor_type
+from tapestry.runtime.executor import Array, Watch
+from tapestry.runtime.mapfold import (
+    Tensor,
+    boxes_within,
+    coordinates,
+    finished,
+    input_cells,
+    join,
+    merged,
+    new_tensor,
+    wrapped,
+    write,
+    zero_state,
+)
+from tapestry.runtime.scalar import evaluate, reduction
+from tapestry.runtime.walk import ArrayExecutor
+from tapestry.zspace import Range
+
+_CELLS = 1 << 18
+"""Cells of the index space whose wrapped values are held at once (a few megabytes)."""
+
+_PRODUCT_CELLS = 1 << 22
+"""Cells of a contraction's result, and of each factor, that are held at once."""
+
+
+class NumpyExecutor(ArrayExecutor):
+    """Shards one after another on NumPy arrays."""
+
+    @property
+    def name(self) -> str:
+        return "numpy"
+
+    def steps(self, op: Operation) -> int:
+        if isinstance(op, loom.OperationOp):
+            return 1 if op.partition is None else op.partition.count
+        return int(isinstance(op, loom.ApplicationOp | loom.MergeOp))
+
+    def operation(
+        self, op: loom.OperationOp, ins: Sequence[Tensor], extras: Sequence[Tensor], watch: Watch
+    ) -> list[Tensor]:
+        outs = [new_tensor(tensor_type(result)) for result in op.outs]
+        shards = (op.index,) if op.partition is None else op.partition.ranges()
+        whole_fold = op.fold_range(op.index)
+        if all(op.fold_range(shard) == whole_fold for shard in shards):
+            for shard in shards:
+                self._shard(op, shard, ins, extras, outs)
+                watch.step(op.label.data)
+            return outs
+        monoid = monoid_of(op)
+        assert monoid is not None
+        map_box = op.map_range(op.index)
+        total = zero_state(monoid, map_box.shape)
+        for shard in shards:
+            where = op.map_range(shard).slices(map_box)
+            state = merged(monoid, [part[where] for part in total], self.fold(op, shard, ins))
+            for part, value in zip(total, state, strict=True):
+                part[where] = value
+            watch.step(op.label.data)
+        write(op, map_box, finished(op, map_box, total, extras), outs)
+        return outs
+
+    def _shard(
+        self,
+        op: loom.OperationOp,
+        shard: Range,
+        ins: Sequence[Tensor],
+        extras: Sequence[Tensor],
+        outs: Sequence[Tensor],
+    ) -> None:
+        map_box, fold_box = op.map_range(shard), op.fold_range(shard)
+        for part in boxes_within(map_box, _PRODUCT_CELLS):
+            state = self.fold(op, join(op, part, fold_box), ins)
+            write(op, part, finished(op, part, state, extras), outs)
+
+    def fold(self, op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
+        monoid = monoid_of(op)
+        map_box, fold_box = op.map_range(box), op.fold_range(box)
+        if monoid is not None and box.is_empty:
+            return zero_state(monoid, map_box.shape)
+        contraction = find_contraction(op, monoid)
+        if contraction is not None:
+            return [_contract(op, contraction, box, ins)]
+        state = [np.empty(map_box.shape, numpy_dtype(kind)) for kind in op.state_types]
+        fold_cells = max(1, min(fold_box.size, _CELLS))
+        for part in boxes_within(map_box, max(1, _CELLS // fold_cells)):
+            where = part.slices(map_box)
+            values = self._block(op, monoid, part, fold_box, ins)
+            for whole, value in zip(state, values, strict=True):
+                whole[where] = value
+        return state
+
+    def _block(
+        self,
+        op: loom.BlockSignature,
+        monoid: Monoid | None,
+        map_box: Range,
+        fold_box: Range,
+        ins: Sequence[Tensor],
+    ) -> list[Array]:
+        """The folded state over a block of the map dimensions, block by block of the fold."""
+        if monoid is None:
+            return wrapped(op, map_box, ins)
+        state: list[Array] | None = None
+        for part in boxes_within(fold_box, max(1, _CELLS // max(1, map_box.size))):
+            within = join(op, map_box, part)
+            values = [np.broadcast_to(v, within.shape) for v in wrapped(op, within, ins)]
+            folded = _reduce(monoid, values, op.fold_dims, op.map_dims)
+            state = folded if state is None else merged(monoid, state, folded)
+        return zero_state(monoid, map_box.shape) if state is None else state
+
+
+def _reduce(
+    monoid: Monoid, values: Sequence[Array], fold_dims: Sequence[int], map_dims: Sequence[int]
+) -> list[Array]:
+    """Fold axes away: one NumPy reduction where there is one, else merging neighbours pairwise."""
+    ufunc = reduction(monoid.primitive)
+    if ufunc is not None:
+        value = values[0]
+        return [ufunc.reduce(value, axis=tuple(fold_dims), dtype=value.dtype)]
+    state = [value.transpose(*fold_dims, *map_dims) for value in values]
+    state = [value.reshape(-1, *value.shape[len(fold_dims) :]) for value in state]
+    while state[0].shape[0] > 1:
+        pairs = state[0].shape[0] // 2
+        odd = [value[2 * pairs :] for value in state]
+        first = [value[: 2 * pairs : 2] for value in state]
+        second = [value[1 : 2 * pairs : 2] for value in state]
+        both = merged(monoid, first, second)
+        state = [np.concatenate(parts) for parts in zip(both, odd, strict=True)]
+    return [value[0] for value in state]
+
+
+def _contract(
+    op: loom.BlockSignature, contraction: Contraction, box: Range, ins: Sequence[Tensor]
+) -> Array:
+    """`FOLD(add) of left * right` over a box, as a batched matrix product."""
+    map_box, fold_box = op.map_range(box), op.fold_range(box)
+    order = [*contraction.batch, *contraction.rows, *contraction.columns]
+    kept = max(_cells(box, contraction.rows), _cells(box, contraction.columns))
+    total: Array | None = None
+    for part in boxes_within(fold_box, max(1, _PRODUCT_CELLS // kept)):
+        within = join(op, map_box, part)
+        read = input_cells(op, within, ins)
+        factors = (contraction.left, contraction.right)
+        left, right = evaluate(op.wrap_block, read, coordinates(within), factors)
+        product = _product(contraction, within, left, right)
+        total = product if total is None else np.add(total, product)
+    assert total is not None
+    # A map dimension that neither factor moves along repeats the result.
+    missing = [d for d in op.map_dims if d not in order]
+    axes = [*order, *missing]
+    apart = total.reshape([box.shape[d] for d in order] + [1] * len(missing))
+    return np.broadcast_to(apart.transpose([axes.index(d) for d in op.map_dims]), map_box.shape)
+
+
+def _cells(box: Range, dims: Sequence[int]) -> int:
+    """Cells of a box along some of its dimensions."""
+    return prod(box.shape[d] for d in dims)
+
+
+def _product(contraction: Contraction, box: Range, left: Array, right: Array) -> Array:
+    """The matrix product over a box; axes of the result are batch, rows, columns."""
+    batch, inner = contraction.batch, contraction.inner
+    a = _matrix(left, box, batch, contraction.rows, inner)
+    b = _matrix(right, box, batch, inner, contraction.columns)
+    return np.matmul(a, b)
+
+
+def _matrix(
+    factor: Array, box: Range, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
+) -> Array:
+    """A factor as an array of shape (batch, rows, columns), each several dimensions merged."""
+    order = [*batch, *rows, *columns]
+    dropped = [d for d in range(box.rank) if d not in order]
+    arranged = factor.transpose(*order, *dropped)
+
+    shape = [_cells(box, dims) for dims in (batch, rows, columns)]
+    return arranged.reshape(shape)

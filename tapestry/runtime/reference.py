@@ -1,0 +1,73 @@
+"""The reference executor: every operation whole, in order, its fold left to right.
+
+It is the naive schedule that every other one must agree with: shards are ignored, and each fold
+starts at the monoid's zero and merges one point of the fold space after another, in row-major
+order. Cells of the map space are computed side by side; they do not influence each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tapestry.algebra.monoids import monoid_of
+from tapestry.dialects import loom
+from tapestry.dialects.loom import tensor_type
+from tapestry.runtime.executor import Array, Watch
+from tapestry.runtime.mapfold import (
+    Tensor,
+    boxes_within,
+    finished,
+    join,
+    merged,
+    new_tensor,
+    wrapped,
+    write,
+    zero_state,
+)
+from tapestry.runtime.walk import ArrayExecutor
+from tapestry.zspace import Range
+
+_CELLS = 1 << 20
+"""Cells of the index space whose wrapped values are held at once."""
+
+
+class ReferenceExecutor(ArrayExecutor):
+    """The naive schedule on NumPy arrays."""
+
+    @property
+    def name(self) -> str:
+        return "reference"
+
+    def steps(self, op: Operation) -> int:
+        return int(isinstance(op, loom.OperationOp | loom.ApplicationOp | loom.MergeOp))
+
+    def operation(
+        self, op: loom.OperationOp, ins: Sequence[Tensor], extras: Sequence[Tensor], watch: Watch
+    ) -> list[Tensor]:
+        outs = [new_tensor(tensor_type(result)) for result in op.outs]
+        map_box = op.map_range(op.index)
+        write(op, map_box, finished(op, map_box, self.fold(op, op.index, ins), extras), outs)
+        watch.step(op.label.data)
+        return outs
+
+    def fold(self, op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
+        monoid = monoid_of(op)
+        if monoid is None:
+            return [np.broadcast_to(value, box.shape) for value in wrapped(op, box, ins)]
+        map_box, fold_box = op.map_range(box), op.fold_range(box)
+        state = zero_state(monoid, map_box.shape)
+        if fold_box.is_empty or map_box.is_empty:
+            return state
+        order = (*op.fold_dims, *op.map_dims)
+        for part in boxes_within(fold_box, max(1, _CELLS // map_box.size)):
+            within = join(op, map_box, part)
+            values = [
+                np.broadcast_to(value, within.shape).transpose(order)
+                for value in wrapped(op, within, ins)
+            ]
+            for point in np.ndindex(part.shape):
+                state = merged(monoid, state, [value[point] for value in values])
+        return state

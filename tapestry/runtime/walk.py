@@ -1,0 +1,186 @@
+"""Running @main operation by operation over NumPy arrays, freeing each tensor after its last use.
+
+`ArrayExecutor` does everything but the map-folds themselves; a subclass says how one operation runs
+(`operation`), how a part of the index space folds (`fold`), and both share views, assemblies,
+applications and merges.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from tapestry.algebra.monoids import monoid_of
+from tapestry.diagnostics import InvalidProgramError
+from tapestry.dialects import loom
+from tapestry.dialects.loom import tensor_type
+from tapestry.locations import location_of
+from tapestry.runtime.access import cells
+from tapestry.runtime.executor import Array, Record, Result, Watch
+from tapestry.runtime.mapfold import (
+    Tensor,
+    finished,
+    merged,
+    new_tensor,
+    write,
+    zero_state,
+)
+from tapestry.runtime.program import arguments, main_function
+from tapestry.zspace import Range
+
+
+class ArrayExecutor(ABC):
+    """Runs a program in order on arrays of this process."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The executor's name."""
+
+    @abstractmethod
+    def operation(
+        self, op: loom.OperationOp, ins: Sequence[Tensor], extras: Sequence[Tensor], watch: Watch
+    ) -> list[Tensor]:
+        """Run one operation and return its outputs."""
+
+    @abstractmethod
+    def fold(self, op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
+        """The folded state over the map dimensions of a box of the index space."""
+
+    @abstractmethod
+    def steps(self, op: Operation) -> int:
+        """How many times running `op` reports a step."""
+
+    def run(self, module: ModuleOp, inputs: Mapping[str, Array], watch: Watch) -> Result:
+        """Run @main."""
+        block = main_function(module).body.block
+        values: dict[SSAValue, Tensor] = {}
+        for argument, value in zip(arguments(module), block.args, strict=True):
+            values[value] = Tensor(argument.type.box, inputs[argument.name])
+        last_use = {operand: op for op in block.ops for operand in op.operands}
+        watch.total(sum(self.steps(op) for op in block.ops))
+        records: list[Record] = []
+        for op in block.ops:
+            if isinstance(op, func.ReturnOp):
+                returned = [np.ascontiguousarray(values[v].data) for v in op.operands]
+                return Result(tuple(returned), tuple(records))
+            started = perf_counter()
+            outs = self._dispatch(op, [values[operand] for operand in op.operands], watch)
+            seconds = perf_counter() - started
+            values.update(zip(op.results, outs, strict=True))
+            shards = self.steps(op)
+            if shards:
+                records.append(_record(op, shards, seconds))
+            for operand in op.operands:
+                if last_use[operand] is op:
+                    values.pop(operand, None)
+        raise InvalidProgramError("@main does not return")
+
+    def _dispatch(self, op: Operation, operands: list[Tensor], watch: Watch) -> list[Tensor]:
+        match op:
+            case loom.OperationOp():
+                return self.operation(op, operands[: len(op.ins)], operands[len(op.ins) :], watch)
+            case loom.ViewOp():
+                kind = tensor_type(op.result)
+                source = operands[0]
+                view = cells(source.data, source.box, op.projection.data, kind.box)
+                return [Tensor(kind.box, np.broadcast_to(view, kind.box.shape))]
+            case loom.ReshapeOp():
+                box = tensor_type(op.result).box
+                return [Tensor(box, operands[0].data.reshape(box.shape))]
+            case loom.AssembleOp():
+                out = new_tensor(tensor_type(op.result))
+                for part in operands:
+                    out.data[part.box.slices(out.box)] = part.data
+                return [out]
+            case loom.ApplicationOp():
+                outs = self._application(op, operands)
+            case loom.MergeOp():
+                outs = self._merge(op, operands)
+            case _:
+                raise InvalidProgramError(
+                    f"the {self.name} executor cannot run {op.name}",
+                    location=location_of(op),
+                    hint="apply weft-apply first" if op.name.startswith("weft.") else None,
+                )
+        watch.step(op.kernel_name)
+        return outs
+
+    def _application(self, op: loom.ApplicationOp, operands: list[Tensor]) -> list[Tensor]:
+        kernel = _kernel(op)
+        ins = operands[: len(kernel.in_maps)]
+        state = self.fold(kernel, op.index, ins)
+        map_box = kernel.map_range(op.index)
+        if op.is_partial:
+            return [Tensor(map_box, part) for part in state]
+        outs = [new_tensor(tensor_type(result)) for result in op.outs]
+        values = finished(kernel, map_box, state, operands[len(ins) :])
+        write(kernel, map_box, values, outs)
+        return outs
+
+    def _merge(self, op: loom.MergeOp, operands: list[Tensor]) -> list[Tensor]:
+        kernel = _kernel(op)
+        monoid = monoid_of(kernel)
+        assert monoid is not None
+        parts = len(monoid.state)
+        total = zero_state(monoid, op.index.shape)
+        states = operands[: len(op.states)]
+        for first in range(0, len(states), parts):
+            where = states[first].box.slices(op.index)
+            new = [state.data for state in states[first : first + parts]]
+            for part, value in zip(total, merged(monoid, [p[where] for p in total], new), strict=True):
+                part[where] = value
+        outs = [new_tensor(tensor_type(result)) for result in op.outs]
+        write(kernel, op.index, finished(kernel, op.index, total, operands[len(states) :]), outs)
+        return outs
+
+
+def _kernel(op: loom.Dispatch) -> loom.KernelOp:
+    kernel = loom.find_kernel(op, op.kernel_name)
+    assert kernel is not None
+    return kernel
+
+
+def _record(op: Operation, shards: int, seconds: float) -> Record:
+    """What an operation moved, from its projections: each shard reads what it selects."""
+    match op:
+        case loom.OperationOp():
+            name = op.label.data
+            read = operation_bytes(op)
+        case loom.ApplicationOp():
+            name = op.kernel_name
+            pairs = zip(op.args, op.selections, strict=True)
+            read = sum(
+                selection.data.size * _cell_bytes(value) for value, selection in pairs
+            )
+        case _:
+            assert isinstance(op, loom.MergeOp)
+            name = op.kernel_name
+            read = sum(tensor_type(value).byte_size for value in op.operands)
+    written = sum(tensor_type(result).byte_size for result in op.results)
+    return Record(name, shards, read, written, seconds)
+
+
+def _cell_bytes(value: SSAValue) -> int:
+    kind = tensor_type(value)
+    return kind.byte_size // max(kind.box.size, 1)
+
+
+def operation_bytes(op: loom.OperationOp) -> int:
+    """Bytes that the shards of an operation read, each shard for itself."""
+    total = 0
+    for box in (op.index,) if op.partition is None else op.partition.ranges():
+        if box.is_empty:
+            continue
+        for value, projection in zip(op.ins, op.in_maps, strict=True):
+            total += projection.apply_range(box).size * _cell_bytes(value)
+        map_box = op.map_range(box)
+        for value, projection in zip(op.extras, op.extra_maps, strict=True):
+            total += projection.apply_range(map_box).size * _cell_bytes(value)
+    return total

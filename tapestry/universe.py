@@ -1,0 +1,70 @@
+"""Everything Tapestry adds to xDSL, by name and loaded when first used.
+
+The entry point group `xdsl.universe` makes it visible to plain `xdsl-opt` as well:
+
+    xdsl-opt model.mlir -p weft-apply,loom-simplify
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from xdsl.ir import Dialect
+from xdsl.passes import ModulePass
+from xdsl.universe import Universe
+from xdsl.utils.target import Target
+
+_DIALECTS = {
+    "zspace": ("tapestry.dialects.zspace", "ZSpace"),
+    "weft": ("tapestry.dialects.weft", "Weft"),
+    "loom": ("tapestry.dialects.loom", "Loom"),
+    "triton": ("tapestry.dialects.triton", "Triton"),
+}
+
+_PASSES = {
+    "weft-apply": ("tapestry.passes.weft.apply", "WeftApply"),
+    "loom-simplify": ("tapestry.passes.loom.simplify", "LoomSimplify"),
+    "loom-shard": ("tapestry.passes.loom.shard", "LoomShard"),
+    "loom-fuse": ("tapestry.passes.loom.fuse", "LoomFuse"),
+    "loom-expand-shards": ("tapestry.passes.loom.expand_shards", "LoomExpandShards"),
+    "loom-to-triton": ("tapestry.passes.triton.loom_to_triton", "LoomToTriton"),
+}
+
+_TARGETS = {
+    "triton": ("tapestry.codegen.target", "TritonTarget"),
+}
+
+
+def _dialect(module: str, name: str) -> Callable[[], Dialect]:
+    def load() -> Dialect:
+        dialect = getattr(import_module(module), name)
+        assert isinstance(dialect, Dialect)
+        return dialect
+
+    return load
+
+
+def _pass(module: str, name: str) -> Callable[[], type[ModulePass]]:
+    def load() -> type[ModulePass]:
+        found = getattr(import_module(module), name)
+        assert issubclass(found, ModulePass)
+        return found
+
+    return load
+
+
+def _target(module: str, name: str) -> Callable[[], type[Target]]:
+    def load() -> type[Target]:
+        found = getattr(import_module(module), name)
+        assert issubclass(found, Target)
+        return found
+
+    return load
+
+
+TAPESTRY_UNIVERSE = Universe(
+    all_dialects={key: _dialect(*where) for key, where in _DIALECTS.items()},
+    all_passes={key: _pass(*where) for key, where in _PASSES.items()},
+    all_targets={key: _target(*where) for key, where in _TARGETS.items()},
+)

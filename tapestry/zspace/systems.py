@@ -1,0 +1,205 @@
+"""Integer points in a box under linear rows: do any exist, and how far do they reach?
+
+    >>> solution_box(((64, 1),), (70,), (90,), (0, 0), (9, 63))      # 70 <= 64 x + y <= 90
+    ((1, 6), (1, 26))
+    >>> boxes_collide(((64, 1),), (10, 64), (1,)), boxes_collide(((64, 1),), (10, 65), (1,))
+    (False, True)
+
+Bounds are first propagated through the rows one variable at a time, which settles the rows that
+programs have (units, strides, reversals, mixed radix). What is left goes to `lattice`. Sizes do not
+matter to either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import TypeAlias
+
+from tapestry.zspace.lattice import has_point
+from tapestry.zspace.matrices import Matrix
+from tapestry.zspace.points import Point
+
+Bounds: TypeAlias = tuple[int, int]
+"""Least and greatest value, both included."""
+
+_ROUNDS = 16
+"""Propagation stops after this many sweeps: bounds may creep towards their limit for ever."""
+
+_CANDIDATES = 1000
+"""How many lattice points are tried for one bound of a solution box before it is left as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`bounds[0] <= sum of coefficient * x[dim] <= bounds[1]`; no coefficient is zero."""
+
+    terms: tuple[tuple[int, int], ...]
+    bounds: Bounds
+
+
+def boxes_collide(matrix: Matrix, extents: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether two points of a box with `extents` get overlapping boxes `[A x : A x + shape)`.
+
+    They do when a difference `d` of two points, not zero, has `|A d| < shape` in every row. Both
+    conditions are symmetric, so a bound on `|d|` per dimension is all the propagation needs.
+    """
+    if 0 in extents or 0 in shape:
+        return False
+    reach = [extent - 1 for extent in extents]
+    for _ in range(_ROUNDS):
+        before = tuple(reach)
+        for row, size in zip(matrix, shape, strict=True):
+            _limit_reach(row, size - 1, reach)
+        if tuple(reach) == before:
+            break
+    moving = [dim for dim, limit in enumerate(reach) if limit]
+    widths = [size - 1 for size in shape]
+    for dim in moving:
+        if all(abs(row[dim]) <= width for row, width in zip(matrix, widths, strict=True)):
+            return True
+    if len(moving) < 2:
+        return False
+    columns = tuple(tuple(row[dim] for dim in moving) for row in matrix)
+    bounds = [(-reach[dim], reach[dim]) for dim in moving]
+    rows = [(-width, width) for width in widths]
+    return has_point(columns, bounds, rows, nonzero=True)
+
+
+def solution_box(
+    matrix: Matrix, low: Sequence[int], high: Sequence[int], first: Point, last: Point
+) -> tuple[Point, Point] | None:
+    """The tight box, as its first and last point, of the `x` with `first <= x <= last` and
+    `low <= A x <= high`; None when there is no such x.
+
+    Two or more rows that each mix several variables may exhaust the search; then the box contains
+    the tight one.
+    """
+    if any(a > b for a, b in zip((*first, *low), (*last, *high), strict=True)):
+        return None
+    rows: list[Row] = []
+    for row, least, greatest in zip(matrix, low, high, strict=True):
+        divisor = gcd(*row)
+        if divisor == 0:
+            if not least <= 0 <= greatest:
+                return None
+            continue
+        terms = tuple((c // divisor, dim) for dim, c in enumerate(row) if c)
+        rows.append(Row(terms, (-(-least // divisor), greatest // divisor)))
+    box = _System(tuple(rows), tuple(zip(first, last, strict=True))).tight_box()
+    return None if box is None else (tuple(x for x, _ in box), tuple(x for _, x in box))
+
+
+@dataclass(frozen=True, slots=True)
+class _System:
+    """Rows over variables that have bounds."""
+
+    rows: tuple[Row, ...]
+    bounds: tuple[Bounds, ...]
+
+    def propagated(self) -> _System | None:
+        """The same solutions with narrower bounds and without rows that always hold.
+
+        None when a row can hold nowhere. With no rows left, the bounds are the tight box.
+        """
+        bounds = list(self.bounds)
+        rows = self.rows
+        for _ in range(_ROUNDS):
+            before = tuple(bounds)
+            kept: list[Row] = []
+            for row in rows:
+                state = _narrow(row, bounds)
+                if state is None:
+                    return None
+                if not state:
+                    kept.append(row)
+            rows = tuple(kept)
+            if tuple(bounds) == before:
+                break
+        return _System(rows, tuple(bounds))
+
+    def tight_box(self) -> tuple[Bounds, ...] | None:
+        system = self.propagated()
+        if system is None or not system._feasible():
+            return None
+        for dim in sorted({dim for row in system.rows for _, dim in row.terms}):
+            low, high = system.bounds[dim]
+            least = _least(low, high, lambda x, d=dim, a=low, s=system: s._holds(d, (a, x)))
+            greatest = -_least(
+                -high, -least, lambda x, d=dim, b=high, s=system: s._holds(d, (-x, b))
+            )
+            system = system._with(dim, (least, greatest))
+        return system.bounds
+
+    def _with(self, dim: int, bounds: Bounds) -> _System:
+        changed = (*self.bounds[:dim], bounds, *self.bounds[dim + 1 :])
+        return replace(self, bounds=changed)
+
+    def _holds(self, dim: int, bounds: Bounds) -> bool:
+        """Whether a solution exists with variable `dim` inside `bounds`."""
+        system = self._with(dim, bounds).propagated()
+        return system is not None and system._feasible()
+
+    def _feasible(self) -> bool:
+        """Whether a propagated system has a solution; True when undecided."""
+        if not self.rows:
+            return True
+        dims = sorted({dim for row in self.rows for _, dim in row.terms})
+        columns = tuple(
+            tuple({dim: c for c, dim in row.terms}.get(dim, 0) for dim in dims)
+            for row in self.rows
+        )
+        bounds = [self.bounds[dim] for dim in dims]
+        return has_point(
+            columns, bounds, [row.bounds for row in self.rows], limit=_CANDIDATES
+        )
+
+
+def _least(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The least x in [low, high] with `holds(x)`, given that it stays true once true, and is at
+    `high`; the first is tried first, for it nearly always is the answer."""
+    if holds(low):
+        return low
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _narrow(row: Row, bounds: list[Bounds]) -> bool | None:
+    """Narrow `bounds` by one row; whether the row now always holds, None when it cannot hold."""
+    least = greatest = 0
+    for c, dim in row.terms:
+        a, b = bounds[dim]
+        least += c * a if c > 0 else c * b
+        greatest += c * b if c > 0 else c * a
+    low, high = row.bounds
+    if least > high or greatest < low:
+        return None
+    if least >= low and greatest <= high:
+        return True
+    for c, dim in row.terms:
+        a, b = bounds[dim]
+        # The rest of the row spans [least - own least, greatest - own greatest].
+        if c > 0:
+            x, y = -(-(low - greatest + c * b) // c), (high - least + c * a) // c
+        else:
+            x, y = -(-(least - high - c * b) // -c), (greatest - low - c * a) // -c
+        if x > b or y < a or max(a, x) > min(b, y):
+            return None
+        bounds[dim] = (max(a, x), min(b, y))
+    return len(row.terms) == 1
+
+
+def _limit_reach(row: Sequence[int], width: int, reach: list[int]) -> None:
+    """Lower each `reach[k]` to the greatest |d_k| that `|row d| <= width` allows."""
+    total = width + sum(abs(c) * limit for c, limit in zip(row, reach, strict=True))
+    for dim, c in enumerate(row):
+        if c:
+            others = total - abs(c) * reach[dim]
+            reach[dim] = min(reach[dim], others // abs(c))
+

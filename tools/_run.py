@@ -1,0 +1,80 @@
+"""`tapestry run`: load a program, apply a pipeline, run it, write, compare and report.
+
+agrees = run_job(Job(Path("model.mlir"), on="numpy", inputs=Path("in.npz"), shards=4))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from tapestry.frontend import load_module, parse_passes, run_pipeline
+from tapestry.runtime.executor import find_executor
+from tapestry.tools._arrays import fit_inputs, read_arrays, write_outputs
+from tapestry.tools._compare import Tolerance, compare_all
+from tapestry.tools._files import check_writable
+from tapestry.tools._report import ProgressBar, agreement_line, records_table
+
+APPLY = "weft-apply"
+FUSED = "weft-apply,loom-simplify,loom-fuse"
+SHARD = "loom-shard"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one `tapestry run` was asked to do; the fields are its options."""
+
+    program: Path
+    on: str
+    inputs: Path | None = None
+    output: Path | None = None
+    pipeline: str | None = None
+    shards: int | None = None
+    expected: Path | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    metakernels: Path | None = None
+
+    def passes(self) -> str:
+        """The pipeline to run: the one given or the executor's own, sharded when asked for.
+
+        `shards` adds nothing to a pipeline that shards already.
+        """
+        given = self.pipeline
+        if given is None:
+            given = APPLY if self.on == "reference" else FUSED
+        if self.shards is None or any(p.name == SHARD for p in parse_passes(given)):
+            return given
+        return ",".join(part for part in (given, f"{SHARD}{{shards={self.shards}}}") if part)
+
+
+def run_job(job: Job) -> bool:
+    """Do the job; whether the outputs agree with those expected (True when none are).
+
+    Everything that can be wrong is looked at before the program runs. The table of what ran and the
+    agreement go to stdout, the progress bar to stderr.
+    """
+    if job.output is not None:
+        check_writable(job.output)
+    executor = find_executor(job.on)
+    passes = job.passes()
+    parse_passes(passes)
+    module = load_module(job.program)
+    inputs = fit_inputs(module, {} if job.inputs is None else read_arrays(job.inputs))
+    expected = None if job.expected is None else read_arrays(job.expected)
+    run_pipeline(module, passes)
+    with ProgressBar(Console(stderr=True)) as watch:
+        result = executor.run(module, inputs, watch)
+    if job.output is not None:
+        write_outputs(job.output, result.outputs)
+    console = Console()
+    console.print(records_table(result.records, "kernel" if job.on == "triton" else "operation"))
+    if expected is None:
+        return True
+    tolerance = Tolerance(job.rtol, job.atol)
+    agreements = compare_all(result.outputs, expected, str(job.expected), tolerance)
+    for agreement in agreements:
+        console.print(agreement_line(agreement), highlight=False, markup=False, soft_wrap=True)
+    return all(agreement.agrees for agreement in agreements)

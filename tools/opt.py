@@ -1,0 +1,124 @@
+"""`tapestry-opt`: read IR, run passes, print IR or a target, with all of xDSL's flags.
+
+    tapestry-opt model.mlir -p weft-apply,loom-simplify,loom-fuse
+    tapestry-opt model.mlir -p weft-apply,loom-to-triton -t triton
+
+Exit codes: 0 done; 1 the program is wrong; 2 the command is. Errors are one message on stderr.
+With `-o`, the file appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import DiagnosticException, ParseError
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from tapestry.diagnostics import UsageError
+from tapestry.frontend import (
+    ProgramSyntaxError,
+    describe_error,
+    installed_universe,
+    located_errors,
+    parse_passes,
+    parse_text,
+)
+from tapestry.universe import TAPESTRY_UNIVERSE
+
+
+class TapestryOpt(xDSLOptMain):
+    """xDSL's driver with Tapestry's dialects, passes and targets, and located errors."""
+
+    version_format = "tapestry-opt built on xdsl {xdsl_version}"
+
+    def register_all_dialects(self) -> None:
+        for name, dialect in installed_universe().all_dialects.items():
+            self.ctx.register_dialect(name, dialect)
+
+    def register_all_passes(self) -> None:
+        for name, factory in installed_universe().all_passes.items():
+            self.register_pass(name, factory)
+
+    def register_all_targets(self) -> None:
+        super().register_all_targets()
+        for name, factory in TAPESTRY_UNIVERSE.all_targets.items():
+            self.available_targets.setdefault(name, factory)
+
+    def setup_pipeline(self) -> None:
+        parse_passes(self.args.passes)
+        super().setup_pipeline()
+
+    def parse_chunk(
+        self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
+    ) -> ModuleOp | None:
+        if file_extension != "mlir":
+            return super().parse_chunk(chunk, file_extension, start_offset)
+        try:
+            text = chunk.read().decode("utf-8")
+        except UnicodeDecodeError as error:
+            message = f"{self.get_input_name()} is not text: byte {error.start} is not UTF-8"
+            raise ProgramSyntaxError(message) from None
+        return parse_text(
+            text,
+            self.get_input_name(),
+            ctx=self.ctx,
+            line_offset=start_offset,
+            implicit_module=not self.args.no_implicit_module,
+        )
+
+    def apply_passes(self, prog: ModuleOp) -> None:
+        with located_errors(prog):
+            super().apply_passes(prog)
+
+    def run(self) -> None:
+        target: str | None = self.args.output_file
+        if target is None:
+            super().run()
+            return
+        handle, temporary = tempfile.mkstemp(dir=Path(target).absolute().parent, prefix=".")
+        os.close(handle)
+        self.args.output_file = temporary
+        try:
+            super().run()
+            Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the tool and exit with its code."""
+    try:
+        TapestryOpt("Tapestry's modular optimizer driver", arguments).run()
+    except UsageError as error:
+        _stop(describe_error(error), 2)
+    except (ParseError, DiagnosticException) as error:
+        _stop(describe_error(error), 1)
+    except OSError as error:
+        _stop(f"error: cannot open {error.filename}: {error.strerror}", 2)
+    except ValueError as error:
+        _stop(f"error: {error}", 2)
+    except KeyboardInterrupt:
+        _stop("interrupted", 130)
+
+
+def _stop(message: str, code: int) -> None:
+    print(message, file=sys.stderr)  # noqa: T201
+    raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The `tapestry` command.
+
+    tapestry run model.mlir --inputs in.npz --output out.npz --on triton --shards 4
+
+Exit codes: 0 done; 1 the program or its data is wrong, or `--compare` found a difference; 2 the
+command is; 130 it was interrupted. Errors are one message on stderr. An output file appears whole
+or not at all.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, ParamSpec
+
+import typer
+
+P = ParamSpec("P")
+
+app = typer.Typer(
+    name="tapestry",
+    help="Run tensor programs: sharded, fused, as Triton kernels.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+class On(StrEnum):
+    """Where a program runs."""
+
+    reference = "reference"
+    numpy = "numpy"
+    triton = "triton"
+
+
+def exits(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn the errors of a command into one message on stderr and an exit code."""
+
+    @wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        from xdsl.utils.exceptions import DiagnosticException, ParseError
+
+        from tapestry.diagnostics import TapestryError, UsageError
+        from tapestry.frontend import describe_error
+
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(130) from None
+        except (TapestryError, ParseError, DiagnosticException) as error:
+            typer.echo(describe_error(error), err=True)
+            raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
+
+    return guarded
+
+
+@app.callback()
+def tapestry() -> None:
+    """Run tensor programs: sharded, fused, as Triton kernels."""
+
+
+@app.command()
+@exits
+def run(
+    file: Annotated[Path, typer.Argument(help="The program, in the weft or loom dialect.")],
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            help="An .npz file with one array per argument of @main, named like the argument "
+            "without its %. An argument of bf16 takes float32, or uint16 bit patterns."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="The .npz file to write: out0, out1, ... (bf16 as float32)."),
+    ] = None,
+    on: Annotated[
+        On,
+        typer.Option(
+            help="The executor: reference runs each operation whole, numpy runs each shard, "
+            "triton runs kernels on a GPU, or in Triton's interpreter where there is none."
+        ),
+    ] = On.triton,
+    pipeline: Annotated[
+        str | None,
+        typer.Option(
+            "--pipeline",
+            "-p",
+            help="The passes to run, as for tapestry-opt. Without it: weft-apply for reference; "
+            "weft-apply,loom-simplify,loom-fuse for the others.",
+        ),
+    ] = None,
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Split every operation into this many shards, unless the pipeline already shards.",
+        ),
+    ] = None,
+    compare: Annotated[
+        Path | None,
+        typer.Option(help="An .npz file of expected outputs; exit with 1 where they differ."),
+    ] = None,
+    rtol: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Relative tolerance of --compare; the default is the type's."),
+    ] = None,
+    atol: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Absolute tolerance of --compare; the default is the type's."),
+    ] = None,
+    metakernels: Annotated[
+        Path | None,
+        typer.Option(help="A folder of metakernel templates (*.yaml) beside the library's."),
+    ] = None,
+) -> None:
+    """Run @main of FILE on arrays from an .npz file, and say what ran."""
+    from tapestry.tools._run import Job, run_job
+
+    agrees = run_job(
+        Job(
+            program=file,
+            on=on.value,
+            inputs=inputs,
+            output=output,
+            pipeline=pipeline,
+            shards=shards,
+            expected=compare,
+            rtol=rtol,
+            atol=atol,
+            metakernels=metakernels,
+        )
+    )
+    if not agrees:
+        raise typer.Exit(1)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit with its code."""
+    app(args=list(sys.argv[1:] if arguments is None else arguments), prog_name="tapestry")
+
+
+if __name__ == "__main__":
+    main()
