@@ -207,10 +207,8 @@ def print_operation(op: loom.OperationOp, printer: Printer) -> None:
         if op.attributes:
             printer.print_string("\n")
             printer.print_attr_dict(op.attributes)
-        printer.print_string("\n")
-    printer.print_string("  :")
-    printer.print_string(" ")
-    printer.print_function_type([value.type for value in op.operands], op.result_types)
+        printer.print_string("\n: ")
+        printer.print_function_type([value.type for value in op.operands], op.result_types)
 
 
 def _print_projected(

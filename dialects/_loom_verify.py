@@ -71,12 +71,9 @@ def _accesses(
 
 
 def _tilings(
-    projections: Sequence[ProjectionAttr],
-    tensors: Sequence[TensorType],
-    map_range: Range,
-    shards: Sequence[Range] | None,
+    projections: Sequence[ProjectionAttr], tensors: Sequence[TensorType], map_range: Range
 ) -> list[str]:
-    """Every output is written exactly once per cell, and by disjoint boxes when sharded."""
+    """Every output is written exactly once per cell."""
     problems: list[str] = []
     for position, (attribute, tensor) in enumerate(zip(projections, tensors, strict=True)):
         projection = attribute.data
@@ -86,12 +83,40 @@ def _tilings(
             )
         elif not projection.map.is_injective_on(map_range):
             problems.append(f"output {position} has cells that are written more than once")
-        elif shards is not None and _mixes_rows(projection):
-            try:
-                Partition.explicit([projection.apply_range(s) for s in shards]).check(tensor.box)
-            except ZSpaceError as error:
-                problems.append(f"the shards do not write output {position} apart: {error}")
     return problems
+
+
+def _sharding(
+    partition: Partition, box: Range, map_dims: Sequence[int], outs: Sequence[ProjectionAttr]
+) -> list[str]:
+    """The shards tile the index space, and those that differ in a map dimension write apart."""
+    try:
+        partition.check(box)
+    except ZSpaceError as error:
+        return [f"the shards do not tile the index space <{box}>: {error}"]
+    mixed = [(n, p.data) for n, p in enumerate(outs) if _mixes_rows(p.data)]
+    if not mixed:
+        # Boxes of the map dimensions write boxes, apart because the output is injective.
+        return []
+    parts = list(dict.fromkeys(_subrange(r, map_dims) for r in partition.ranges()))
+    problems: list[str] = []
+    for position, projection in mixed:
+        boxes = [projection.apply_range(part) for part in parts]
+        try:
+            Partition.explicit(boxes).check(projection.apply_range(_subrange(box, map_dims)))
+        except ZSpaceError as error:
+            problems.append(f"the shards do not write output {position} as boxes: {error}")
+    return problems
+
+
+def sharding_problems(op: loom.OperationOp, partition: Partition) -> list[str]:
+    """Why a verified operation cannot be split as `partition` says; none when it can."""
+    if partition.rank != op.index.rank:
+        return [
+            f"the partition has rank {partition.rank}, but the index space <{op.index}> has rank "
+            f"{op.index.rank}"
+        ]
+    return _sharding(partition, op.index, op.map_dims, op.out_projections.data)
 
 
 def _mixes_rows(projection: Projection) -> bool:
@@ -121,16 +146,12 @@ def _geometry(
     problems = _accesses("input", ins.data, in_tensors, box)
     problems += _accesses("extra input", extras.data, extra_tensors, map_range)
     written = _accesses("output", outs.data, out_tensors, map_range)
-    parts: list[Range] | None = None
-    if shards is not None:
-        try:
-            shards.data.check(box)
-            parts = list(dict.fromkeys(_subrange(r, map_dims) for r in shards.data.ranges()))
-        except ZSpaceError as error:
-            problems.append(f"the shards do not tile the index space <{box}>: {error}")
     if not written:
-        written = _tilings(outs.data, out_tensors, map_range, parts)
-    return (*problems, *written)
+        written = _tilings(outs.data, out_tensors, map_range)
+    problems += written
+    if shards is not None and not problems:
+        problems += _sharding(shards.data, box, map_dims, outs.data)
+    return tuple(problems)
 
 
 def _types(values: Iterable[Attribute]) -> str:

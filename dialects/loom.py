@@ -306,6 +306,10 @@ class OperationOp(BlockSignature):
         """How the index space is split, None when it is whole."""
         return None if self.shards is None else self.shards.data
 
+    def sharding_problems(self, partition: Partition) -> list[str]:
+        """Why the operation cannot be split as `partition` says; none when it can."""
+        return rules.sharding_problems(self, partition)
+
     @classmethod
     def parse(cls, parser: Parser) -> OperationOp:
         return syntax.parse_operation(cls, parser)

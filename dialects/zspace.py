@@ -1,18 +1,19 @@
 """ZSpace attributes: ranges, projections and partitions of `tapestry.zspace` in IR.
 
     #zspace.range<[0, -1] : [10, 12]>
-    #zspace.projection<(d0, d1) -> (2 * d0 - 1, d1) :> [3, 1]>     // the box is left out when one cell
+    #zspace.projection<(d0, d1) -> (2 * d0 - 1, d1) :> [3, 1]>
     #zspace.partition<grid [[0, 5, 10], [0, 12]]>
     #zspace.partition<ranges [[0, 0] : [5, 12], [5, 0] : [10, 12]]>
 
 An attribute holds the value itself, `RangeAttr(Range.of((10, 12))).data`, so comparing and hashing
 attributes is comparing and hashing the geometry.
 
-Index dimensions print as `d0, d1, ...`; any distinct names are read. A row is a sum of constants and
-multiples, in any order: `2 * d0 - d1 + 3` and `3 + d0 * 2 - d1` are one row.
+A projection's box, `:> [3, 1]`, is left out when it is one cell. Index dimensions print as `d0`,
+`d1` and so on; any distinct names are read. A row is a sum of constants and multiples in any
+order: `2 * d0 - d1 + 3` and `3 + d0 * 2 - d1` are one row.
 
-Other dialects write the same text inside their own syntax with `parse_range`, `parse_projection` and
-`parse_partition`; to print, a value's `str` is its text. What is malformed is a located error.
+Other dialects write the same text inside their own syntax with the `parse_*` and `print_*`
+functions. What is malformed is an error at its place in the text.
 """
 
 from __future__ import annotations
@@ -85,9 +86,7 @@ def parse_partition(parser: AttrParser) -> Partition:
             lambda: _parse_point(parser, " to list the cuts of a dimension, such as [0, 5, 10]"),
         )
         return _located(parser, at, lambda: Partition.grid(cuts))
-    ranges = parser.parse_comma_separated_list(
-        parser.Delimiter.SQUARE, lambda: parse_range(parser)
-    )
+    ranges = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_range(parser))
     return _located(parser, at, lambda: Partition.explicit(ranges))
 
 

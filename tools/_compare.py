@@ -83,7 +83,8 @@ def compare(name: str, actual: Array, expected: Array, tolerance: Tolerance) -> 
     difference = np.abs(np.where(comparable, a, 0.0) - np.where(comparable, e, 0.0))
     size = np.where(comparable, np.abs(e), 0.0)
     agree = same | (comparable & (difference <= atol + rtol * size))
-    relative = np.divide(difference, size, out=np.zeros_like(difference), where=size > 0)
+    with np.errstate(over="ignore"):
+        relative = np.divide(difference, size, out=np.zeros_like(difference), where=size > 0)
     return Agreement(
         name,
         exact,

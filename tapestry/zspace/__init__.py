@@ -1,8 +1,8 @@
 """Integer geometry: points, ranges, affine maps, projections and partitions.
 
-The ground floor of Tapestry: plain Python and NumPy, no IR. An operation says, by one projection per
-tensor, which box each point of its index space touches; everything about where it may be split and
-what each part reads and writes follows by the arithmetic here.
+The ground floor of Tapestry: plain Python and NumPy, no IR. An operation says, by one projection
+per tensor, which box each point of its index space touches; everything about where it may be split
+and what each part reads and writes follows by the arithmetic here.
 
     >>> from tapestry.zspace import Partition, Projection, Range
     >>> rows = Projection.of([[1, 0], [0, 0]], shape=[1, 784])        # point (i, j) reads row i

@@ -3,9 +3,10 @@
     >>> f = AffineMap.of([[64, 1]], [-3])
     >>> print(f, f.apply((2, 5)))
     (d0, d1) -> (64 * d0 + d1 - 3) (130,)
-    >>> f.is_injective(), f.is_injective_on(Range.of((10, 64))), f.is_injective_on(Range.of((10, 65)))
+    >>> rows = Range.of((10, 64))
+    >>> f.is_injective(), f.is_injective_on(rows), f.is_injective_on(Range.of((10, 65)))
     (False, True, False)
-    >>> print(f.image(Range.of((10, 64))), "|", f.preimage(Range((61,), (125,)), Range.of((10, 64))))
+    >>> print(f.image(rows), "|", f.preimage(Range((61,), (125,)), rows))
     [-3] : [637] | [1, 0] : [2, 64]
 
 A map with no rows still has a number of inputs: it forgets a point of that rank.
@@ -205,9 +206,7 @@ class AffineMap:
         """
         self._require_index(within)
         if target.rank != self.outputs:
-            raise DimMismatchError(
-                f"{self} has {self.outputs} outputs, but the target is {target}"
-            )
+            raise DimMismatchError(f"{self} has {self.outputs} outputs, but the target is {target}")
         low = tuple(a - b for a, b in zip(target.start, self.offset, strict=True))
         high = tuple(a - b - 1 for a, b in zip(target.end, self.offset, strict=True))
         last = tuple(x - 1 for x in within.end)
@@ -259,7 +258,9 @@ def leading_rank(point: Sequence[int], rank: int) -> int:
 def _format_row(terms: Terms, constant: int) -> str:
     text = ""
     for coefficient, dim in terms:
-        sign = ("-" if coefficient < 0 else "") if not text else (" - " if coefficient < 0 else " + ")
+        sign = (
+            ("-" if coefficient < 0 else "") if not text else (" - " if coefficient < 0 else " + ")
+        )
         factor = "" if abs(coefficient) == 1 else f"{abs(coefficient)} * "
         text += f"{sign}{factor}d{dim}"
     if not text:

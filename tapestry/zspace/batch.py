@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapestry.zspace.errors import DimMismatchError, InvalidArgumentError, InvalidRangeError
-from tapestry.zspace.points import Point, format_point, require_rank
+from tapestry.zspace.points import format_point, require_rank
 from tapestry.zspace.projection import Projection
 from tapestry.zspace.ranges import Range, unchecked
-from tapestry.zspace.tiling import check_tiling_arrays
+from tapestry.zspace.tiling import check_tiling_arrays, int64s
 
 Int64s: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -61,8 +61,8 @@ class RangeBatch:
         for candidate in given:
             require_rank(candidate.start, rank, "range start")
         return RangeBatch(
-            _int64s([r.start for r in given], (len(given), rank)),
-            _int64s([r.end for r in given], (len(given), rank)),
+            int64s([r.start for r in given], (len(given), rank)),
+            int64s([r.end for r in given], (len(given), rank)),
         )
 
     @property
@@ -92,22 +92,22 @@ class RangeBatch:
 
     def is_empty(self) -> Bools:
         """Which ranges have no cell, (n,)."""
-        return (self.start >= self.end).any(axis=1)
+        return np.any((self.start >= self.end), axis=1)
 
     def contains(self, points: Int64s) -> Bools:
         """Whether range k holds point k of `points` (n, rank), or the one point (rank,)."""
         self._require_rank(points.shape[-1])
-        return ((self.start <= points) & (points < self.end)).all(axis=1)
+        return np.all(((self.start <= points) & (points < self.end)), axis=1)
 
     def contains_range(self, other: Range | RangeBatch) -> Bools:
         """Whether range k contains range k of `other`, or the one range."""
         start, end = self._corners(other)
-        return ((self.start <= start) & (end <= self.end)).all(axis=1)
+        return np.all(((self.start <= start) & (end <= self.end)), axis=1)
 
     def overlaps(self, other: Range | RangeBatch) -> Bools:
         """Whether range k shares a cell with range k of `other`, or with the one range."""
         start, end = self._corners(other)
-        return (np.maximum(self.start, start) < np.minimum(self.end, end)).all(axis=1)
+        return np.all((np.maximum(self.start, start) < np.minimum(self.end, end)), axis=1)
 
     def intersect(self, other: Range | RangeBatch) -> tuple[RangeBatch, Bools]:
         """The common ranges, and which exist (n,): False stands for the single form's None.
@@ -116,12 +116,12 @@ class RangeBatch:
         """
         start, end = self._corners(other)
         low, high = np.maximum(self.start, start), np.minimum(self.end, end)
-        return RangeBatch(low, np.maximum(low, high)), (low <= high).all(axis=1)
+        return RangeBatch(low, np.maximum(low, high)), np.all(low <= high, axis=1)
 
     def translate(self, offset: Sequence[int]) -> RangeBatch:
         """Every range moved by `offset`."""
         require_rank(offset, self.rank, "offset")
-        by = _int64s([tuple(offset)], (1, self.rank))
+        by = int64s([tuple(offset)], (1, self.rank))
         for corner in (self.start, self.end):
             _require_fits(corner.astype(np.float64) + by)
         return RangeBatch(self.start + by, self.end + by)
@@ -148,10 +148,12 @@ class RangeBatch:
         self._require_rank(other.rank)
         if isinstance(other, RangeBatch):
             if len(other) != len(self):
-                raise DimMismatchError(f"batches of {len(self)} and {len(other)} ranges do not pair")
+                raise DimMismatchError(
+                    f"batches of {len(self)} and {len(other)} ranges do not pair"
+                )
             return other.start, other.end
         shape = (1, other.rank)
-        return _int64s([other.start], shape), _int64s([other.end], shape)
+        return int64s([other.start], shape), int64s([other.end], shape)
 
     def _require_rank(self, rank: int) -> None:
         if rank != self.rank:
@@ -160,8 +162,7 @@ class RangeBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProjectionBatch:
-    """n projections with the same inputs and outputs: `matrix` (n, outputs, inputs), `offset` and
-    `shape` (n, outputs)."""
+    """n projections of one kind: `matrix` (n, outputs, inputs), `offset`, `shape` (n, outputs)."""
 
     matrix: Int64s
     offset: Int64s
@@ -179,9 +180,9 @@ class ProjectionBatch:
                 raise DimMismatchError(f"{given[0]} and {candidate} do not go in one batch")
         n = len(given)
         return ProjectionBatch(
-            _int64s([p.map.matrix for p in given], (n, outputs, inputs)),
-            _int64s([p.map.offset for p in given], (n, outputs)),
-            _int64s([p.shape for p in given], (n, outputs)),
+            int64s([p.map.matrix for p in given], (n, outputs, inputs)),
+            int64s([p.map.offset for p in given], (n, outputs)),
+            int64s([p.shape for p in given], (n, outputs)),
         )
 
     def __len__(self) -> int:
@@ -192,36 +193,28 @@ class ProjectionBatch:
         return self.apply_ranges(RangeBatch.of([index]))
 
     def apply_ranges(self, ranges: RangeBatch) -> RangeBatch:
-        """What projection k selects for range k; a batch of one goes with every one of the other."""
+        """What projection k selects for range k; a batch of one pairs with every other."""
         if ranges.rank != self.matrix.shape[2]:
             raise DimMismatchError(
                 f"the projections read {self.matrix.shape[2]} dimensions, not {ranges.rank}"
             )
         if len(ranges) != len(self) and 1 not in (len(ranges), len(self)):
-            raise DimMismatchError(
-                f"{len(self)} projections and {len(ranges)} ranges do not pair"
-            )
+            raise DimMismatchError(f"{len(self)} projections and {len(ranges)} ranges do not pair")
         empty = ranges.is_empty()[:, None]
         first = ranges.start
         last = np.where(empty, first, ranges.end - 1)
         reach = np.maximum(abs(first.astype(np.float64)), abs(last.astype(np.float64)))
-        bound = _apply(abs(self.matrix.astype(np.float64)), reach)
-        _require_fits(bound + abs(self.offset.astype(np.float64)) + self.shape)
+        steps = (abs(self.matrix.astype(np.float64)) @ reach[:, :, None])[:, :, 0]
+        _require_fits(steps + abs(self.offset.astype(np.float64)) + self.shape)
         up, down = np.maximum(self.matrix, 0), np.minimum(self.matrix, 0)
         low = _apply(up, first) + _apply(down, last) + self.offset
         high = _apply(up, last) + _apply(down, first) + self.offset
         return RangeBatch(low, np.where(empty, low, high + self.shape))
 
 
-def _apply(matrix: NDArray[np.generic], points: NDArray[np.generic]) -> NDArray[np.int64]:
-    return np.einsum("noi,ni->no", matrix, points)
-
-
-def _int64s(values: Sequence[Point] | Sequence[tuple[Point, ...]], shape: tuple[int, ...]) -> Int64s:
-    try:
-        return np.array(values, dtype=np.int64).reshape(shape)
-    except OverflowError as error:
-        raise InvalidArgumentError("a coordinate does not fit the 64 bits of a batch") from error
+def _apply(matrix: Int64s, points: Int64s) -> Int64s:
+    """Matrix k times point k: (n, outputs, inputs) and (n, inputs) to (n, outputs)."""
+    return (matrix @ points[:, :, None])[:, :, 0]
 
 
 def _require_fits(magnitudes: NDArray[np.float64]) -> None:

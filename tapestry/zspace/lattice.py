@@ -6,12 +6,13 @@
     False
 
 The pairs `(x, A x)` form a lattice, and the question is whether it has a point in a box. Its basis
-is reduced (Lenstra, Lenstra and Lovasz 1982) after scaling every coordinate to the width of the box,
-and the lattice points in the ball around the box are enumerated, nearest first (Fincke and Pohst
-1985; Schnorr and Euchner 1994). Arithmetic is on fractions, so nothing is rounded.
+is reduced (Lenstra, Lenstra and Lovasz 1982) after scaling every coordinate to the width of the
+box, and the lattice points in the ball around the box are enumerated, nearest first (Fincke and
+Pohst 1985; Schnorr and Euchner 1994). Arithmetic is on fractions, so nothing is rounded.
 
-For a box around zero the candidates before the first that fits are bounded by the number of variables,
-whatever the sizes. A box that the lattice only touches with a corner may take many, hence `limit`.
+For a box around zero the candidates before the first that fits are bounded by the number of
+variables, whatever the sizes. A box that the lattice only touches with a corner may take many,
+hence `limit`.
 """
 
 from __future__ import annotations
@@ -35,14 +36,12 @@ def has_point(
 ) -> bool:
     """Whether an integer `x` within `bounds` has `matrix x` within `rows`; all bounds inclusive.
 
-    With `nonzero`, an `x` other than zero. With `limit`, the answer is True, whatever the truth, once
-    that many candidates did not fit.
+    With `nonzero`, an `x` other than zero. With `limit`, the answer is True, whatever the truth,
+    once that many candidates did not fit.
     """
     limits = [*bounds, *rows]
     n = len(bounds)
-    basis = [
-        [*(int(i == k) for i in range(n)), *(row[k] for row in matrix)] for k in range(n)
-    ]
+    basis = [[*(int(i == k) for i in range(n)), *(row[k] for row in matrix)] for k in range(n)]
     # Powers of two are as good as the exact widths, and keep the numbers small.
     bits = [(high - low + 1).bit_length() for low, high in limits]
     scales = [1 << (max(bits, default=0) - b) for b in bits]
@@ -99,9 +98,7 @@ def _orthogonalize(
     return vectors, factors, norms
 
 
-def _near(
-    basis: list[list[int]], centre: list[Fraction], radius: Fraction
-) -> Iterator[list[int]]:
+def _near(basis: list[list[int]], centre: list[Fraction], radius: Fraction) -> Iterator[list[int]]:
     """Every lattice point within the root of `radius` of `centre`, nearest first per coordinate."""
     vectors, factors, norms = _orthogonalize(basis)
     target = [_dot(centre, v) / norm for v, norm in zip(vectors, norms, strict=True)]

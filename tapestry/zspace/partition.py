@@ -78,8 +78,11 @@ class Partition:
 
     @staticmethod
     def balanced(of: Range, counts: Sequence[int]) -> Partition:
-        """The grid that cuts dimension i of `of` into `counts[i]` parts whose sizes differ by at
-        most one cell, larger ones first. No part is empty, unless `of` is."""
+        """The grid that cuts dimension i of `of` into `counts[i]` parts, larger ones first.
+
+        Sizes along a dimension differ by at most one cell. No part is empty, unless `of` is:
+        InvalidArgumentError for more parts than cells.
+        """
         require_rank(counts, of.rank, "counts")
         return Partition.grid(
             _balanced_cuts(dim, start, end, count)
@@ -234,7 +237,5 @@ def _balanced_cuts(dim: int, start: int, end: int, count: int) -> Point:
 def _restricted(points: Point, low: int, high: int) -> Point:
     low, high = max(low, points[0]), min(high, points[-1])
     if low > high or (low == high and points[0] != points[-1]):
-        raise InvalidArgumentError(
-            f"cuts {format_point(points)} have no cell in [{low}, {high})"
-        )
+        raise InvalidArgumentError(f"cuts {format_point(points)} have no cell in [{low}, {high})")
     return (low, *(point for point in points if low < point < high), high)

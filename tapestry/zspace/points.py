@@ -46,7 +46,7 @@ def format_point(point: Sequence[int]) -> str:
 
 
 def require_rank(point: Sequence[int], rank: int, what: str) -> None:
-    """Raise DimMismatchError unless `point`, called `what` in the message, has `rank` coordinates."""
+    """Raise DimMismatchError unless `point`, called `what` there, has `rank` coordinates."""
     if len(point) != rank:
         raise DimMismatchError(
             f"{what} {format_point(point)} has {len(point)} dimensions where {rank} are needed"

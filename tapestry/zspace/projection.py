@@ -1,9 +1,9 @@
 """Projections: which box of a tensor each point of an index space selects.
 
-A point `i` selects `[A i + b : A i + b + shape)`; a range of points selects the bounding box of what
-its points select.
+A point `i` selects `[A i + b : A i + b + shape)`; a range of points selects the bounding box of
+what its points select. The window of a convolution with stride 2 and padding 1:
 
-    >>> window = Projection.of([[2]], offset=[-1], shape=[3])     # a convolution, stride 2, padding 1
+    >>> window = Projection.of([[2]], offset=[-1], shape=[3])
     >>> print(window, "|", window.apply_point((0,)), "|", window.apply_range(Range.of((4,))))
     (d0) -> (2 * d0 - 1) :> [3] | [-1] : [2] | [-1] : [8]
     >>> window.marginal_stride(0), window.overlap(0), window.waste(0, 4)

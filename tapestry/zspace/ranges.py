@@ -100,7 +100,7 @@ class Range:
         return all(map(le, self.start, point)) and all(map(lt, point, self.end))
 
     def contains_range(self, other: Range) -> bool:
-        """Whether `other` lies inside; an empty one does where its corners are in the closed box."""
+        """Whether `other` lies inside; an empty one does if its corners are in the closed box."""
         if len(other.start) != len(self.start):
             raise self._mismatch(other)
         return all(map(le, self.start, other.start)) and all(map(le, other.end, self.end))
@@ -137,8 +137,7 @@ class Range:
         return self._pick(resolve_dims(dims, self.rank))
 
     def split(self, dim: int, chunk: int) -> tuple[Range, ...]:
-        """Consecutive ranges of `chunk` along `dim`, `ceil(extent / chunk)` of them, the last
-        possibly short."""
+        """The ceil(extent / chunk) ranges of `chunk` along `dim` in order; the last may be short."""
         if chunk <= 0:
             raise InvalidArgumentError(f"a chunk must have at least one cell, not {chunk}")
         dim = resolve_dim(dim, self.rank)
@@ -148,7 +147,7 @@ class Range:
         )
 
     def split_sizes(self, dim: int, sizes: Sequence[int]) -> tuple[Range, ...]:
-        """Consecutive ranges of the given sizes along `dim`; the sizes must add up to its extent."""
+        """Consecutive ranges of the given sizes along `dim`, which must add up to its extent."""
         dim = resolve_dim(dim, self.rank)
         sizes = as_point(sizes)
         extent = self.end[dim] - self.start[dim]

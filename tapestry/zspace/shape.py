@@ -1,7 +1,7 @@
 """Shapes: how many cells an array has along each dimension.
 
-    >>> broadcast((2, 10, 1), (1, 3)), strides((2, 1, 3))
-    ((2, 10, 3), (3, 0, 1))
+>>> broadcast((2, 10, 1), (1, 3)), strides((2, 1, 3))
+((2, 10, 3), (3, 0, 1))
 """
 
 from __future__ import annotations

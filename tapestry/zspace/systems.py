@@ -13,7 +13,7 @@ matter to either.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import gcd
 from typing import TypeAlias
 
@@ -32,7 +32,7 @@ _CANDIDATES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class _Row:
     """`bounds[0] <= sum of coefficient * x[dim] <= bounds[1]`; no coefficient is zero."""
 
     terms: tuple[tuple[int, int], ...]
@@ -78,7 +78,7 @@ def solution_box(
     """
     if any(a > b for a, b in zip((*first, *low), (*last, *high), strict=True)):
         return None
-    rows: list[Row] = []
+    rows: list[_Row] = []
     for row, least, greatest in zip(matrix, low, high, strict=True):
         divisor = gcd(*row)
         if divisor == 0:
@@ -86,79 +86,34 @@ def solution_box(
                 return None
             continue
         terms = tuple((c // divisor, dim) for dim, c in enumerate(row) if c)
-        rows.append(Row(terms, (-(-least // divisor), greatest // divisor)))
-    box = _System(tuple(rows), tuple(zip(first, last, strict=True))).tight_box()
+        rows.append(_Row(terms, (-(-least // divisor), greatest // divisor)))
+    box = _tight_box(rows, list(zip(first, last, strict=True)))
     return None if box is None else (tuple(x for x, _ in box), tuple(x for _, x in box))
 
 
-@dataclass(frozen=True, slots=True)
-class _System:
-    """Rows over variables that have bounds."""
+def _tight_box(rows: list[_Row], bounds: list[Bounds]) -> list[Bounds] | None:
+    """The least and greatest value of each variable over the solutions; None without any."""
+    open_rows = _propagate(rows, bounds)
+    if open_rows is None or not _has_solution(open_rows, bounds):
+        return None
+    for dim in sorted({dim for row in open_rows for _, dim in row.terms}):
+        low, high = bounds[dim]
 
-    rows: tuple[Row, ...]
-    bounds: tuple[Bounds, ...]
+        def up_to(x: int, dim: int = dim, low: int = low) -> bool:
+            return _has_solution_with(open_rows, bounds, dim, (low, x))
 
-    def propagated(self) -> _System | None:
-        """The same solutions with narrower bounds and without rows that always hold.
+        def down_to(x: int, dim: int = dim, high: int = high) -> bool:
+            return _has_solution_with(open_rows, bounds, dim, (-x, high))
 
-        None when a row can hold nowhere. With no rows left, the bounds are the tight box.
-        """
-        bounds = list(self.bounds)
-        rows = self.rows
-        for _ in range(_ROUNDS):
-            before = tuple(bounds)
-            kept: list[Row] = []
-            for row in rows:
-                state = _narrow(row, bounds)
-                if state is None:
-                    return None
-                if not state:
-                    kept.append(row)
-            rows = tuple(kept)
-            if tuple(bounds) == before:
-                break
-        return _System(rows, tuple(bounds))
-
-    def tight_box(self) -> tuple[Bounds, ...] | None:
-        system = self.propagated()
-        if system is None or not system._feasible():
-            return None
-        for dim in sorted({dim for row in system.rows for _, dim in row.terms}):
-            low, high = system.bounds[dim]
-            least = _least(low, high, lambda x, d=dim, a=low, s=system: s._holds(d, (a, x)))
-            greatest = -_least(
-                -high, -least, lambda x, d=dim, b=high, s=system: s._holds(d, (-x, b))
-            )
-            system = system._with(dim, (least, greatest))
-        return system.bounds
-
-    def _with(self, dim: int, bounds: Bounds) -> _System:
-        changed = (*self.bounds[:dim], bounds, *self.bounds[dim + 1 :])
-        return replace(self, bounds=changed)
-
-    def _holds(self, dim: int, bounds: Bounds) -> bool:
-        """Whether a solution exists with variable `dim` inside `bounds`."""
-        system = self._with(dim, bounds).propagated()
-        return system is not None and system._feasible()
-
-    def _feasible(self) -> bool:
-        """Whether a propagated system has a solution; True when undecided."""
-        if not self.rows:
-            return True
-        dims = sorted({dim for row in self.rows for _, dim in row.terms})
-        columns = tuple(
-            tuple({dim: c for c, dim in row.terms}.get(dim, 0) for dim in dims)
-            for row in self.rows
-        )
-        bounds = [self.bounds[dim] for dim in dims]
-        return has_point(
-            columns, bounds, [row.bounds for row in self.rows], limit=_CANDIDATES
-        )
+        bounds[dim] = (_first(low, high, up_to), -_first(-high, -low, down_to))
+    return bounds
 
 
-def _least(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The least x in [low, high] with `holds(x)`, given that it stays true once true, and is at
-    `high`; the first is tried first, for it nearly always is the answer."""
+def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The first x in [low, high] with `holds(x)`, which stays true from there on, to `high`.
+
+    The very first is asked before any other, for it nearly always is the answer.
+    """
     if holds(low):
         return low
     while high - low > 1:
@@ -170,7 +125,43 @@ def _least(low: int, high: int, holds: Callable[[int], bool]) -> int:
     return high
 
 
-def _narrow(row: Row, bounds: list[Bounds]) -> bool | None:
+def _has_solution_with(
+    rows: Sequence[_Row], bounds: Sequence[Bounds], dim: int, limit: Bounds
+) -> bool:
+    """Whether a solution has variable `dim` inside `limit`."""
+    narrowed = [*bounds[:dim], limit, *bounds[dim + 1 :]]
+    open_rows = _propagate(rows, narrowed)
+    return open_rows is not None and _has_solution(open_rows, narrowed)
+
+
+def _has_solution(rows: Sequence[_Row], bounds: Sequence[Bounds]) -> bool:
+    """Whether rows that propagation left open can hold together; True when undecided."""
+    dims = sorted({dim for row in rows for _, dim in row.terms})
+    coefficients = [{dim: c for c, dim in row.terms} for row in rows]
+    matrix = tuple(tuple(row.get(dim, 0) for dim in dims) for row in coefficients)
+    return not rows or has_point(
+        matrix, [bounds[dim] for dim in dims], [row.bounds for row in rows], limit=_CANDIDATES
+    )
+
+
+def _propagate(rows: Sequence[_Row], bounds: list[Bounds]) -> list[_Row] | None:
+    """Narrow `bounds` by the rows; the rows that may still fail, None when one cannot hold.
+
+    With no row left, every combination of values within the bounds is a solution.
+    """
+    open_rows = list(rows)
+    for _ in range(_ROUNDS):
+        before = tuple(bounds)
+        states = [_narrow(row, bounds) for row in open_rows]
+        if None in states:
+            return None
+        open_rows = [row for row, settled in zip(open_rows, states, strict=True) if not settled]
+        if tuple(bounds) == before:
+            break
+    return open_rows
+
+
+def _narrow(row: _Row, bounds: list[Bounds]) -> bool | None:
     """Narrow `bounds` by one row; whether the row now always holds, None when it cannot hold."""
     least = greatest = 0
     for c, dim in row.terms:
@@ -202,4 +193,3 @@ def _limit_reach(row: Sequence[int], width: int, reach: list[int]) -> None:
         if c:
             others = total - abs(c) * reach[dim]
             reach[dim] = min(reach[dim], others // abs(c))
-

@@ -1,10 +1,10 @@
 """Do boxes tile a range exactly? Decided from their corners, without visiting cells.
 
-Take the indicator function of a box and its difference along every dimension: what remains is +1 or
--1 at each corner of the box, and 0 elsewhere. Boxes tile a range exactly when their indicators sum to
-the indicator of the range; summing along every dimension undoes the difference, so that holds exactly
-when the signed corners of the boxes sum to the signed corners of the range. Sorting the corners takes
-O(n 2^rank log n), and it is exact: no volume argument, no pairs.
+Take the indicator function of a box and its difference along every dimension: what remains is +1
+or -1 at each corner of the box, and 0 elsewhere. Boxes tile a range exactly when their indicators
+sum to the indicator of the range; summing along every dimension undoes the difference, so that
+holds exactly when the signed corners of the boxes sum to the signed corners of the range. Sorting
+the corners takes O(n 2^rank log n), and it is exact: no volume argument, no pairs.
 
 When the sums differ, the lexicographically least corner where they do is a cell that is covered too
 often or not at all, which is what the message shows.
@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapestry.zspace.errors import DimMismatchError, IndexOutOfRangeError, InvalidArgumentError
+from tapestry.zspace.matrices import Matrix
 from tapestry.zspace.points import Point, format_point
 from tapestry.zspace.ranges import Range
 
-Coordinates: TypeAlias = NDArray[np.int64] | NDArray[np.object_]
 Int64s: TypeAlias = NDArray[np.int64]
 
 _KEYS = 2**62
@@ -41,12 +41,13 @@ def check_tiling(ranges: Sequence[Range], of: Range) -> None:
                 f"range {number}, {candidate}, has {candidate.rank} dimensions where {of} has "
                 f"{of.rank}"
             )
-    start = coordinates([r.start for r in ranges], of.rank)
-    end = coordinates([r.end for r in ranges], of.rank)
+    shape = (len(ranges), of.rank)
+    start = int64s([r.start for r in ranges], shape)
+    end = int64s([r.end for r in ranges], shape)
     check_tiling_arrays(start, end, of)
 
 
-def check_tiling_arrays(start: Coordinates, end: Coordinates, of: Range) -> None:
+def check_tiling_arrays(start: Int64s, end: Int64s, of: Range) -> None:
     """`check_tiling` of n boxes given as arrays of corners, each (n, rank of `of`)."""
     outside = (start < _row(of.start)).any(axis=1) | (end > _row(of.end)).any(axis=1)
     if outside.any():
@@ -65,23 +66,25 @@ def check_tiling_arrays(start: Coordinates, end: Coordinates, of: Range) -> None
             f"the ranges do not cover {of}{short}; point {format_point(point)} is in none of them"
         )
     at = _row(point)
-    holding = ((start <= at) & (at < end)).all(axis=1).nonzero()[0]
-    one, two = (int(number) for number in holding[:2])
+    holding = np.flatnonzero(np.all((start <= at) & (at < end), axis=1))
+    one, two = holding[:2].tolist()
     raise InvalidArgumentError(
         f"ranges {one} and {two} overlap: {_box(start, end, one)} and {_box(start, end, two)} "
         f"both hold {format_point(point)}"
     )
 
 
-def coordinates(points: Sequence[Point], rank: int) -> Coordinates:
-    """Points as an (n, rank) array: of int64 where they fit, of Python integers otherwise."""
+def int64s(values: Sequence[Point] | Sequence[Matrix], shape: tuple[int, ...]) -> Int64s:
+    """Integers as an array of `shape`; InvalidArgumentError when one does not fit 64 bits."""
     try:
-        return np.array(points, dtype=np.int64).reshape(len(points), rank)
-    except OverflowError:
-        return np.array(points, dtype=np.object_).reshape(len(points), rank)
+        return np.array(values, dtype=np.int64).reshape(shape)
+    except OverflowError as error:
+        raise InvalidArgumentError(
+            "a coordinate does not fit the 64 bits of an array of ranges"
+        ) from error
 
 
-def _first_fault(start: Coordinates, end: Coordinates, of: Range) -> tuple[Point, bool] | None:
+def _first_fault(start: Int64s, end: Int64s, of: Range) -> tuple[Point, bool] | None:
     """The least point that is not in exactly one box, and whether it is in several."""
     if of.is_empty:
         return None
@@ -120,15 +123,15 @@ def _first_fault(start: Coordinates, end: Coordinates, of: Range) -> tuple[Point
     return tuple(point), several
 
 
-def _places(low: Coordinates, high: Coordinates) -> tuple[Int64s, Int64s, int]:
+def _places(low: Int64s, high: Int64s) -> tuple[Int64s, Int64s, int]:
     """Both arrays as positions among the distinct values of the two, and how many those are."""
     distinct, places = np.unique(np.concatenate((low, high)), return_inverse=True)
     return places[: len(low)], places[len(low) :], len(distinct)
 
 
-def _row(point: Point) -> Coordinates:
-    return coordinates([point], len(point))[0]
+def _row(point: Point) -> Int64s:
+    return int64s([point], (len(point),))
 
 
-def _box(start: Coordinates, end: Coordinates, number: int) -> Range:
-    return Range(tuple(map(int, start[number])), tuple(map(int, end[number])))
+def _box(start: Int64s, end: Int64s, number: int) -> Range:
+    return Range(tuple(start[number].tolist()), tuple(end[number].tolist()))

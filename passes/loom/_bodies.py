@@ -1,0 +1,98 @@
+"""Bodies put together: one yields into another, coordinates are rewritten.
+
+    producer (%a) { %y = f %a; yield %y }   consumer (%c, %p) { %z = g %c, %p; yield %z }
+
+grafted at position 1 of the consumer gives `(%c, %a) { %y = f %a; %z = g %c, %y; yield %z }`.
+Operations are moved, not copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
+
+from tapestry.dialects import loom
+from tapestry.zspace import AffineMap
+
+
+
+
+def graft(
+    producer: Block, consumer: Block, position: int, lead: int, rewriter: PatternRewriter
+) -> None:
+    """`producer` extended by `consumer`, whose argument `position` becomes what it yields.
+
+    The block's arguments are the consumer's first `lead`, the producer's, then the consumer's
+    others; `position` itself is gone. The producer must yield one value.
+    """
+    end = producer.last_op
+    assert end is not None
+    (value,) = end.operands
+    rewriter.erase(end)
+    replaced: list[SSAValue] = []
+    for place, argument in enumerate(consumer.args):
+        if place == position:
+            replaced.append(value)
+            continue
+        at = place if place < lead else len(producer.args)
+        fresh = producer.insert_arg(argument.type, at)
+        fresh.name_hint = argument.name_hint
+        replaced.append(fresh)
+    for argument, new in zip(consumer.args, replaced, strict=True):
+        argument.replace_all_uses_with(new)
+    for op in list(consumer.ops):
+        op.detach()
+        producer.add_op(op)
+
+
+def reindex(
+    block: Block, coordinates: AffineMap, dims: Sequence[int], rewriter: PatternRewriter
+) -> None:
+    """Rewrite each `loom.index d` of a body in terms of another index space.
+
+    Row `d` of `coordinates` is the old coordinate as an affine function of the new dimensions
+    `dims`, in order.
+    """
+    for op in list(block.ops):
+        if not isinstance(op, loom.IndexOp):
+            continue
+        new = _affine(coordinates, op.dimension, dims)
+        rewriter.replace(op, new)
+
+
+def _affine(coordinates: AffineMap, row: int, dims: Sequence[int]) -> list[Operation]:
+    """Operations whose last computes one row of an affine map from `loom.index` values."""
+    ops: list[Operation] = []
+    total: SSAValue | None = None
+
+    def constant(value: int) -> SSAValue:
+        ops.append(arith.ConstantOp(IntegerAttr(value, i64)))
+        return ops[-1].results[0]
+
+    for dim, factor in zip(dims, coordinates.matrix[row], strict=True):
+        if factor == 0:
+            continue
+        ops.append(loom.IndexOp(dim))
+        term = ops[-1].results[0]
+        if factor != 1:
+            ops.append(arith.MuliOp(term, constant(factor)))
+            term = ops[-1].results[0]
+        if total is not None:
+            ops.append(arith.AddiOp(total, term))
+            term = ops[-1].results[0]
+        total = term
+    offset = coordinates.offset[row]
+    if total is None:
+        constant(offset)
+    elif offset:
+        ops.append(arith.AddiOp(total, constant(offset)))
+    return ops
+
+
+def body_size(op: loom.OperationOp) -> int:
+    """How many operations the bodies of `op` hold."""
+    return sum(1 for region in op.regions for block in region.blocks for _ in block.ops)

@@ -1,0 +1,192 @@
+"""`loom-shard`: how operations are split, recorded as an attribute.
+
+    %y = loom.operation @linear over <[0, 0, 0] : [64, 32, 784]> [map, map, fold] by @add ...
+
+becomes, under `loom-shard{grid=2,1,2 op=linear}`,
+
+    %y = loom.operation @linear over <[0, 0, 0] : [64, 32, 784]> [map, map, fold] by @add ...
+           shards <grid [[0, 32, 64], [0, 32], [0, 392, 784]]> ...
+
+Options: `op` names the operations by label (all without it), and one of
+  `grid=2,1,2`                            that many balanced parts per index dimension;
+  `partition="grid [[0, 3, 8], [0, 4]]"`  exact cuts per dimension;
+  `partition="ranges [[0] : [3], ...]"`   any ranges that tile the index space;
+  `shards=4`                              about that many parts, balanced: map dimensions first,
+                                          fold dimensions (whose states merge) when those run out.
+
+Input and output: any verified loom program; only the attribute changes, so values do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+from xdsl.utils.exceptions import ParseError
+
+from tapestry.diagnostics import InvalidProgramError, UsageError
+from tapestry.dialects import loom
+from tapestry.dialects.zspace import PartitionAttr, parse_partition
+from tapestry.locations import location_of
+from tapestry.zspace import Partition, ZSpaceError
+
+Choose = Callable[[loom.OperationOp], Partition]
+
+
+class IllegalShardingError(InvalidProgramError):
+    """A partition that an operation cannot be split by."""
+
+    kind = "illegal_sharding"
+
+
+@dataclass
+class ShardOperation(RewritePattern):
+    """Record a partition on an operation.
+
+    Legal when the ranges tile the index space exactly and shards that differ in a map dimension
+    write disjoint boxes of every output. Shards that differ in fold dimensions only need nothing:
+    the operation's monoid merges their states.
+    """
+
+    chosen: Mapping[loom.OperationOp, Partition]
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        partition = self.chosen.get(op)
+        if partition is not None and partition != op.partition:
+            op.shards = PartitionAttr(partition)
+            rewriter.notify_op_modified(op)
+
+
+def _checked(op: loom.OperationOp, partition: Partition) -> Partition:
+    problems = op.sharding_problems(partition)
+    if problems:
+        raise IllegalShardingError(
+            f"@{op.label.data} cannot be split so: {'; '.join(problems)}",
+            location=location_of(op),
+        )
+    return partition
+
+
+def grid_partition(op: loom.OperationOp, counts: tuple[int, ...]) -> Partition:
+    """That many balanced parts per index dimension."""
+    if len(counts) != op.index.rank:
+        raise IllegalShardingError(
+            f"@{op.label.data} has {op.index.rank} index dimensions, but the grid has "
+            f"{len(counts)} counts",
+            location=location_of(op),
+        )
+    try:
+        return Partition.balanced(op.index, counts)
+    except ZSpaceError as error:
+        raise IllegalShardingError(
+            f"@{op.label.data} cannot be split so: {error}", location=location_of(op)
+        ) from None
+
+
+def balanced_partition(op: loom.OperationOp, shards: int) -> Partition:
+    """About `shards` parts: each prime factor, largest first, splits the longest dimension left.
+
+    Map dimensions come before fold dimensions. A dimension that no split of suits (one that a row
+    of an output mixes with a slower one) is left whole; when nothing can be split further, the
+    remaining factors are dropped, so there are never more than `shards` parts.
+    """
+    counts = [1] * op.index.rank
+    for prime in _prime_factors(shards):
+        for dims in (op.map_dims, op.fold_dims):
+            room = [d for d in dims if op.index.shape[d] >= counts[d] * prime]
+            room.sort(key=lambda d: -(op.index.shape[d] // counts[d]))
+            chosen = next((d for d in room if _splits(op, counts, d, prime)), None)
+            if chosen is not None:
+                counts[chosen] *= prime
+                break
+    return Partition.balanced(op.index, counts)
+
+
+def _splits(op: loom.OperationOp, counts: Iterable[int], dim: int, factor: int) -> bool:
+    trial = list(counts)
+    trial[dim] *= factor
+    return not op.sharding_problems(Partition.balanced(op.index, trial))
+
+
+def _prime_factors(n: int) -> list[int]:
+    """The prime factors of n, largest first.
+
+    >>> _prime_factors(12)
+    [3, 2, 2]
+    """
+    factors: list[int] = []
+    candidate = 2
+    while candidate * candidate <= n:
+        while n % candidate == 0:
+            factors.append(candidate)
+            n //= candidate
+        candidate += 1
+    if n > 1:
+        factors.append(n)
+    return factors[::-1]
+
+
+def read_partition(text: str) -> Partition:
+    """The partition that an option's text says; UsageError with what would be right."""
+    parser = Parser(Context(), text, "partition")
+    try:
+        partition = parse_partition(parser)
+    except ParseError as error:
+        raise UsageError(
+            f"the partition {text!r} is not well formed: {error.msg}",
+            hint='write "grid [[0, 3, 8], [0, 4]]" or "ranges [[0] : [3], [3] : [8]]"',
+        ) from None
+    return partition
+
+
+@dataclass(frozen=True)
+class LoomShard(ModulePass):
+    """Record partitions on operations."""
+
+    name = "loom-shard"
+
+    shards: int | None = None
+    grid: tuple[int, ...] | None = None
+    partition: str | None = None
+    op: str | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        choose = self._chooser()
+        targets = [
+            target
+            for target in op.walk()
+            if isinstance(target, loom.OperationOp)
+            and (self.op is None or target.label.data == self.op)
+        ]
+        if self.op is not None and not targets:
+            raise UsageError(f"loom-shard: there is no loom.operation @{self.op}")
+        # Everything is checked before anything changes: a refused pass leaves the program alone.
+        chosen = {target: _checked(target, choose(target)) for target in targets}
+        pattern = ShardOperation(chosen)
+        PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)
+
+    def _chooser(self) -> Choose:
+        given = [n for n in ("shards", "grid", "partition") if getattr(self, n) is not None]
+        if len(given) != 1:
+            raise UsageError("loom-shard takes exactly one of shards, grid and partition")
+        if self.shards is not None:
+            shards = self.shards
+            if shards < 1:
+                raise UsageError(f"loom-shard: shards must be at least 1, not {shards}")
+            return lambda op: balanced_partition(op, shards)
+        if self.grid is not None:
+            grid = self.grid
+            return lambda op: grid_partition(op, grid)
+        partition = read_partition(self.partition or "")
+        return lambda op: partition

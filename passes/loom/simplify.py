@@ -1,0 +1,212 @@
+"""`loom-simplify`: views folded into the projections of whoever reads them; nothing done twice.
+
+    %t = loom.view %x : (d0, d1) -> (d1, d0) ...
+    %y = loom.operation @f over <[0, 0] : [3, 2]> [map, map] ins(%t : (d0, d1) -> (d0, d1)) ...
+
+becomes
+
+    %y = loom.operation @f over <[0, 0] : [3, 2]> [map, map] ins(%x : (d0, d1) -> (d1, d0)) ...
+
+Input: any verified loom program. Output: the same values, with every view and reshape that is
+affine for its reader folded away, equal reads and equal operations merged, and operations that
+nothing reads removed. Each rewrite removes an operation, a read, or a view from above a reader, so
+it terminates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from tapestry.dialects import loom
+from tapestry.dialects.loom import tensor_type
+from tapestry.passes.loom._rebuild import Read, reads_of, rebuild
+from tapestry.passes.loom._reshape import fold_reshape
+from tapestry.zspace import Projection
+
+
+class FoldViewIntoReader(RewritePattern):
+    """Read a view's source directly.
+
+    Always legal: both projections are affine, so the reader's composed with the view's is too, and
+    it selects the same cells.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        ins, extras = reads_of(op)
+        new_ins = [_through_views(read) for read in ins]
+        new_extras = [_through_views(read) for read in extras]
+        if new_ins != ins or new_extras != extras:
+            rebuild(op, rewriter, ins=new_ins, extras=new_extras)
+
+
+def _through_views(read: Read) -> Read:
+    """The same cells, read from the first tensor that is not a view."""
+    value, projection = read
+    while isinstance(value.owner, loom.ViewOp):
+        view = value.owner
+        projection = view.projection.data.compose(projection.map)
+        value = view.source
+    return value, projection
+
+
+class FoldViewOfView(RewritePattern):
+    """A view of a view reads the first source. Always legal, as for any reader."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.ViewOp, rewriter: PatternRewriter) -> None:
+        found = _through_views((op.source, op.projection.data))
+        if found[0] is not op.source:
+            view = loom.ViewOp(*found, tensor_type(op.result))
+            view.location = op.location
+            rewriter.replace(op, view)
+
+
+class RemoveIdentityView(RewritePattern):
+    """A view or reshape that changes nothing is its source.
+
+    Legal when types agree (ranges too: tensors are positioned) and, for a view, each cell is read
+    from where it stands.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(
+        self, op: loom.ViewOp | loom.ReshapeOp, rewriter: PatternRewriter
+    ) -> None:
+        if op.source.type != op.result.type:
+            return
+        rank = tensor_type(op.source).box.rank
+        if isinstance(op, loom.ViewOp) and op.projection.data != Projection.identity(rank):
+            return
+        rewriter.replace(op, [], [op.source])
+
+
+class FoldReshapeOfReshape(RewritePattern):
+    """A reshape of a reshape is one reshape: both keep row-major order. Always legal."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.ReshapeOp, rewriter: PatternRewriter) -> None:
+        if isinstance(op.source.owner, loom.ReshapeOp):
+            reshape = loom.ReshapeOp(op.source.owner.source, tensor_type(op.result))
+            reshape.location = op.location
+            rewriter.replace(op, reshape)
+
+
+class FoldReshapeIntoReader(RewritePattern):
+    """Read a reshape's source directly, refining the index space where dimensions merge.
+
+    Legal when source and result have a common factorization (every product of trailing extents of
+    one divides or is divided by those of the other) and each result dimension that merges source
+    dimensions is read, whole, by one index dimension alone, which can then be split into theirs.
+    A partition of that index dimension would have to be split as well: such readers are left alone.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        fold_reshape(op, rewriter)
+
+
+class MergeEqualReads(RewritePattern):
+    """An operation that reads the same cells twice reads them once.
+
+    Legal because equal values through equal projections are equal cells.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        if len(set(op.operands)) == len(op.operands):
+            return
+        ins, extras = reads_of(op)
+        if len(set(ins)) == len(ins) and len(set(extras)) == len(extras):
+            return
+        kept_ins = _merge_arguments(op.wrap_block, ins, 0)
+        kept_extras = extras
+        if op.unwrap_block is not None:
+            states = len(op.unwrap_block.args) - len(extras)
+            kept_extras = _merge_arguments(op.unwrap_block, extras, states)
+        rebuild(op, rewriter, ins=kept_ins, extras=kept_extras)
+
+
+def _merge_arguments(block: Block, reads: list[Read], first: int) -> list[Read]:
+    """Drop repeated reads; the block's argument `first + i` belongs to read `i`."""
+    kept: list[Read] = []
+    for read in reads:
+        place = first + len(kept)
+        if read in kept:
+            same = block.args[first + kept.index(read)]
+            block.args[place].replace_all_uses_with(same)
+            block.erase_arg(block.args[place])
+        else:
+            kept.append(read)
+    return kept
+
+
+@dataclass
+class MergeEqualOperations(RewritePattern):
+    """An operation that computes what an earlier one of its block does is that one.
+
+    Legal because loom operations are pure: equal operands, ranges, projections, bodies, result
+    types and partitions give equal values. Labels do not count.
+    """
+
+    seen: dict[Hashable, Operation] = field(default_factory=dict[Hashable, Operation])
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        if not isinstance(op, loom.OperationOp | loom.ViewOp | loom.ReshapeOp | loom.AssembleOp):
+            return
+        first = self.seen.setdefault((op.parent, *_identity(op)), op)
+        if first is not op:
+            rewriter.replace(op, [], first.results)
+
+
+def _identity(op: Operation) -> tuple[Hashable, ...]:
+    """What makes two pure operations equal."""
+    properties = frozenset((k, v) for k, v in op.properties.items() if k != "label")
+    bodies = tuple(_body_identity(block) for region in op.regions for block in region.blocks)
+    return (op.name, tuple(op.operands), tuple(op.result_types), properties, bodies)
+
+
+def _body_identity(block: Block) -> tuple[Hashable, ...]:
+    number: dict[SSAValue, int] = {value: n for n, value in enumerate(block.args)}
+    rows: list[tuple[Hashable, ...]] = [tuple(argument.type for argument in block.args)]
+    for op in block.ops:
+        for result in op.results:
+            number[result] = len(number)
+        attributes: frozenset[tuple[str, Attribute]] = frozenset(op.properties.items())
+        operands = tuple(number[operand] for operand in op.operands)
+        rows.append((op.name, operands, tuple(op.result_types), attributes))
+    return tuple(rows)
+
+
+@dataclass(frozen=True)
+class LoomSimplify(ModulePass):
+    """Fold views into readers; remove what is repeated or unused."""
+
+    name = "loom-simplify"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        patterns = [
+            RemoveIdentityView(),
+            FoldViewOfView(),
+            FoldReshapeOfReshape(),
+            FoldViewIntoReader(),
+            FoldReshapeIntoReader(),
+            MergeEqualReads(),
+        ]
+        PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_module(op)
+        # One sweep in program order: an operation is compared after its operands were merged.
+        once = GreedyRewritePatternApplier([MergeEqualOperations()])
+        PatternRewriteWalker(once, apply_recursively=False).rewrite_module(op)

@@ -1,0 +1,109 @@
+"""Recognizing contractions: folds that a matrix unit can do.
+
+A fold by float addition of a product of two factors, each moving along a map dimension that the
+other does not, is a matrix product, whatever it is called:
+
+    wrap (%x: f32, %w: f32) { %p = arith.mulf %x, %w : f32  loom.yield %p : f32 }
+    ins(%x : (d0, d1, d2) -> (d0, d2), %w : (d0, d1, d2) -> (d2, d1))
+
+Only the body and the projections decide. A factor may be any expression; what it moves along are
+the dimensions that its loads and coordinates move along. Map dimensions that both factors move
+along are batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tapestry.dialects import loom
+from tapestry.passes.triton.bodies import yielded
+from tapestry.passes.triton.mapfold import MapFold
+from tapestry.passes.triton.scalars import is_half
+
+
+@dataclass(frozen=True, eq=False)
+class Contraction:
+    """The factors of a product, as values of the wrap body, and the tile axis of each dimension.
+
+    `axes[d]` is M where only `a` moves, N where only `b` does, B for batches, K for the fold.
+    """
+
+    a: SSAValue
+    b: SSAValue
+    axes: tuple[str, ...]
+
+
+def find_contraction(fold: MapFold) -> Contraction | None:
+    """How `fold` is a matrix product, None when it is not (or when one side is a vector)."""
+    monoid = fold.monoid
+    values = yielded(fold.wrap)
+    if monoid is None or len(values) != 1:
+        return None
+    element = values[0].type
+    summed = monoid.primitive is arith.AddfOp and monoid.zero == (0.0,)
+    product = values[0].owner
+    if not summed or not isinstance(product, arith.MulfOp):
+        return None
+    if not (isinstance(element, Float32Type) or is_half(element)):
+        return None
+    moves = _dimensions(fold)
+    a, b = (
+        frozenset(d for d in moves[side] if fold.index.shape[d] != 1)
+        for side in (product.lhs, product.rhs)
+    )
+    axes: list[str] = []
+    for d, kind in enumerate(fold.kinds):
+        if kind == "fold":
+            axes.append("K")
+        elif d in a and d not in b:
+            axes.append("M")
+        else:
+            axes.append("N" if d in b and d not in a else "B")
+    if "M" not in axes or "N" not in axes:
+        return None
+    return Contraction(product.lhs, product.rhs, tuple(axes))
+
+
+def _dimensions(fold: MapFold) -> dict[SSAValue, frozenset[int]]:
+    """The index dimensions that each value of the wrap body moves along."""
+    moves: dict[SSAValue, frozenset[int]] = {}
+    for argument, tensor in zip(fold.wrap.args, fold.ins, strict=True):
+        rows = tensor.projection.map.matrix
+        moves[argument] = frozenset(d for row in rows for d, c in enumerate(row) if c)
+    for op in fold.wrap.ops:
+        own = frozenset((op.dimension,)) if isinstance(op, loom.IndexOp) else frozenset[int]()
+        found = own.union(*(moves[operand] for operand in op.operands))
+        for result in op.results:
+            moves[result] = found
+    return moves
+
+
+def operand_source(factor: SSAValue) -> tuple[SSAValue, Attribute]:
+    """The value a matrix unit may take for a factor, and its element type.
+
+    A 16-bit float that the body only widens stays as it is: its products are exact in float32.
+    """
+    owner = factor.owner
+    if isinstance(owner, arith.ExtFOp) and is_half(owner.input.type):
+        return owner.input, owner.input.type
+    return factor, factor.type
+
+
+def expression(block_values: tuple[SSAValue, ...]) -> tuple[Operation, ...]:
+    """The operations that some values of a body need, in the body's order."""
+    needed: set[Operation] = set()
+    stack = list(block_values)
+    while stack:
+        owner = stack.pop().owner
+        if isinstance(owner, Operation) and owner not in needed:
+            needed.add(owner)
+            stack.extend(owner.operands)
+    if not needed:
+        return ()
+    block = next(iter(needed)).parent_block()
+    assert block is not None
+    return tuple(op for op in block.ops if op in needed)

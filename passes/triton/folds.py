@@ -1,0 +1,96 @@
+"""Monoids on tiles: the zero, merging two states, and folding a tile along its last axis.
+
+The parts of a state are tiles of one shape. A monoid of one scalar operation on 16-bit floats keeps
+its state in float32 until the fold is done: sums of half precision accumulate in single.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import AnyFloat, f32
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from tapestry.algebra.monoids import Monoid
+from tapestry.dialects import triton
+from tapestry.dialects.triton import shape_of
+from tapestry.passes.triton.bodies import Values, no_coordinate, write_body, yielded
+from tapestry.passes.triton.scalars import is_half
+from tapestry.passes.triton.tiles import TileBuilder
+
+State = tuple[SSAValue, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class FoldState:
+    """A monoid and the element types that its parts are kept in while folding."""
+
+    monoid: Monoid
+    elements: tuple[Attribute, ...]
+
+    @staticmethod
+    def of(monoid: Monoid) -> FoldState:
+        """The state that `monoid` folds in."""
+        widen = monoid.primitive is not None
+        kept = tuple(f32 if widen and is_half(element) else element for element in monoid.state)
+        return FoldState(monoid, kept)
+
+    def enter(self, tiles: TileBuilder, parts: Sequence[SSAValue]) -> State:
+        """Parts in their own types as they are kept."""
+        return tuple(tiles.cast(p, e) for p, e in zip(parts, self.elements, strict=True))
+
+    def leave(self, tiles: TileBuilder, parts: Sequence[SSAValue]) -> State:
+        """Kept parts in their own types."""
+        return tuple(tiles.cast(p, e) for p, e in zip(parts, self.monoid.state, strict=True))
+
+    def zero(self, tiles: TileBuilder, blocks: Sequence[str]) -> State:
+        """The state of an empty fold, over a tile of named blocks."""
+        pairs = zip(self.monoid.zero, self.elements, strict=True)
+        return tuple(tiles.full(zero, element, blocks) for zero, element in pairs)
+
+    def masked(
+        self, tiles: TileBuilder, parts: Sequence[SSAValue], mask: SSAValue | None
+    ) -> State:
+        """The zero in lanes that are not points: what value masks are for."""
+        if mask is None:
+            return tuple(parts)
+        pairs = zip(parts, self.monoid.zero, self.elements, strict=True)
+        return tuple(
+            tiles.where(mask, part, tiles.constant(zero, element)) for part, zero, element in pairs
+        )
+
+    def merge(self, tiles: TileBuilder, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
+        """Two states merged, cell by cell."""
+        body = self.monoid.merge
+        values: Values = dict(zip(body.args, (*a, *b), strict=True))
+        if self.elements == self.monoid.state:
+            write_body(tiles, body.ops, values, no_coordinate)
+            return tuple(values[value] for value in yielded(body))
+        # One operation on widened parts: the same operation, of the wider type.
+        primitive = self.monoid.primitive
+        assert primitive is not None
+        return (tiles.value(primitive.create(
+            operands=tiles.join(*a, *b), result_types=[a[0].type]
+        )),)
+
+    def reduce(self, tiles: TileBuilder, parts: Sequence[SSAValue], axis: int) -> State:
+        """A state folded along one axis of its tiles."""
+        body = Block(arg_types=self.elements * 2)
+        combiner = TileBuilder(body, {}, tiles.index)
+        half = len(self.elements)
+        names = zip(body.args, ("a", "b") if half == 1 else (), strict=False)
+        for argument, name in names:
+            argument.name_hint = name
+        merged = self.merge(combiner, body.args[:half], body.args[half:])
+        body.add_op(triton.YieldOp(*merged))
+        shape = shape_of(parts[0])
+        assert all(shape_of(part) == shape for part in parts)
+        op = triton.ReduceOp(parts, axis, Region(body))
+        tiles.append(op)
+        return tuple(op.outs)
+
+
+def is_float(element: Attribute) -> bool:
+    """Whether `element` is a float."""
+    return isinstance(element, AnyFloat)

@@ -1,0 +1,168 @@
+"""Where the lanes of a tile are: positions along axes, coordinates, offsets and masks.
+
+A tile axis merges the dimensions that lie on it; its positions count their points in row-major
+order, and a coordinate is decoded from them by `//` and `%` only when several dimensions share the
+axis. For a fold over 784 of a 64 x 784 tensor, the axes are P (64) and K (784), a frame is
+("P", "K"), and the offsets of the tensor in it are `p[:, None] * 784 + k[None, :]`.
+
+Masks stay per axis, so that a load is masked by the axes it moves along and by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from tapestry.passes.triton.spaces import Access, Dim, Space
+from tapestry.passes.triton.tiles import TileBuilder
+
+Frame = tuple[str, ...]
+"""The axes of a tile, by dimension."""
+
+Bounds = Mapping[Dim, tuple[SSAValue, SSAValue]]
+"""For each cut dimension, where it starts and ends in this launch."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A tile axis: its dimensions, outermost first, and the block that it is walked by.
+
+    Without a block it is walked point by point, one program each.
+    """
+
+    name: str
+    dims: tuple[Dim, ...]
+    block: str | None
+
+    @property
+    def length(self) -> int | None:
+        """How many points it has, None when shards cut it."""
+        if any(dim.cut for dim in self.dims):
+            return None
+        return prod(dim.extent for dim in self.dims)
+
+    @property
+    def hint(self) -> str:
+        """What its positions are called."""
+        return self.name.lower()
+
+
+class Positions:
+    """The positions of one kernel's axes, and what follows from them.
+
+    `place` sets where an axis is; coordinates, offsets and masks of the axis follow.
+    """
+
+    def __init__(self, tiles: TileBuilder, space: Space, bounds: Bounds) -> None:
+        self._tiles = tiles
+        self._space = space
+        self._bounds = bounds
+        self._coordinates: dict[Dim, SSAValue] = {}
+        self._masks: dict[str, SSAValue | None] = {}
+
+    def extent(self, dim: Dim) -> SSAValue:
+        """How many points a dimension has."""
+        if not dim.cut:
+            return self._tiles.position(dim.extent)
+        start, end = self._bounds[dim]
+        return self._tiles.subtract(end, start)
+
+    def span(self, axis: Axis) -> tuple[SSAValue, SSAValue]:
+        """The positions of an axis: from, to. One dimension keeps its own coordinates."""
+        if len(axis.dims) == 1 and axis.dims[0].cut:
+            return self._bounds[axis.dims[0]]
+        return self._tiles.position(0), self.length(axis)
+
+    def length(self, axis: Axis) -> SSAValue:
+        """How many points an axis has."""
+        constant = prod(dim.extent for dim in axis.dims if not dim.cut)
+        cut = [self.extent(dim) for dim in axis.dims if dim.cut]
+        if not cut:
+            return self._tiles.position(constant)
+        length = cut[0]
+        for extent in cut[1:]:
+            length = self._tiles.times(length, extent)
+        return self._tiles.times(length, constant)
+
+    def place(self, axis: Axis, first: SSAValue) -> None:
+        """Set the axis to the block of positions from `first` on (or to that point alone)."""
+        tiles = self._tiles
+        if axis.block is None:
+            position = first
+        else:
+            position = tiles.add(first, tiles.arange(axis.block), axis.hint)
+        self._masks[axis.name] = self._mask(axis, position)
+        rest = position
+        for number, dim in enumerate(reversed(axis.dims)):
+            last = number == len(axis.dims) - 1
+            coordinate = rest if last else tiles.remainder(rest, self.extent(dim))
+            if dim.cut and len(axis.dims) > 1:
+                coordinate = tiles.add(coordinate, self._bounds[dim][0])
+            if len(axis.dims) > 1:
+                coordinate.name_hint = dim.name
+            self._coordinates[dim] = coordinate
+            if not last:
+                rest = tiles.quotient(rest, self.extent(dim))
+
+    def _mask(self, axis: Axis, position: SSAValue) -> SSAValue | None:
+        if axis.block is None:
+            return None
+        length = axis.length
+        if length is not None and length % self._tiles.blocks[axis.block] == 0 and length > 0:
+            return None
+        mask = self._tiles.compare("<", position, self.span(axis)[1])
+        mask.name_hint = f"{axis.hint}_mask"
+        return mask
+
+    def mask(self, axis: str) -> SSAValue | None:
+        """Which positions of an axis are points; None when all are."""
+        return self._masks[axis]
+
+    def frame_mask(self, frame: Frame, access: Access | None = None) -> SSAValue | None:
+        """Which lanes of a frame are points, by the axes that `access` moves along (or by all)."""
+        mask: SSAValue | None = None
+        for place, axis in enumerate(frame):
+            if access is None or self._space.touches(access, axis):
+                part = self._masks[axis]
+                if part is not None:
+                    part = self._tiles.expand(part, place, len(frame))
+                mask = self._tiles.both(mask, part)
+        return mask
+
+    def coordinate(self, dim: Dim, frame: Frame) -> SSAValue:
+        """The coordinates of a dimension, shaped for a frame."""
+        value = self._coordinates[dim]
+        if dim.axis not in frame:
+            return value
+        return self._tiles.expand(value, frame.index(dim.axis), len(frame))
+
+    def offsets(self, access: Access, frame: Frame) -> SSAValue:
+        """Where an access reads or writes, over a frame; of size 1 along axes it ignores."""
+        tiles = self._tiles
+        total: SSAValue | None = None
+        scalar_axes = [a for a in dict.fromkeys(d.axis for d in self._space.dims) if a not in frame]
+        for axis in (*scalar_axes, *frame):
+            term = self._axis_offset(access, axis)
+            if term is None:
+                continue
+            if axis in frame:
+                term = tiles.expand(term, frame.index(axis), len(frame))
+            total = term if total is None else tiles.add(total, term)
+        if total is None:
+            return tiles.position(access.constant)
+        if access.constant:
+            total = tiles.add(total, tiles.position(access.constant))
+        return total
+
+    def _axis_offset(self, access: Access, axis: str) -> SSAValue | None:
+        """The part of an offset that comes from one axis, None when there is none."""
+        tiles = self._tiles
+        total: SSAValue | None = None
+        for dim, coefficient in zip(self._space.dims, access.coefficients, strict=True):
+            if dim.axis == axis and coefficient:
+                term = tiles.times(self._coordinates[dim], coefficient)
+                total = term if total is None else tiles.add(total, term)
+        return total

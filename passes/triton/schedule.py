@@ -1,0 +1,76 @@
+"""How big a kernel's tiles are, chosen from extents.
+
+`Schedule(tile=2048)` bounds the cells of a tile; small problems get tiles that hold all of them, so
+that they take few programs. On a GPU the default fits registers; Triton's interpreter, which pays per
+operation and not per cell, is faster with large ones.
+
+    >>> Schedule().fold_blocks(points=64, depth=10)
+    {'BLOCK_P': 64, 'BLOCK_K': 16}
+    >>> Schedule().contraction_blocks(64, 32, 784, half=True).blocks
+    {'BLOCK_M': 64, 'BLOCK_N': 32, 'BLOCK_K': 64}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt
+
+MIN_DOT = 16
+"""The least side of a tile that `tl.dot` takes; smaller matrices are padded by masks."""
+
+MAX_CELLS = 1 << 20
+"""The most cells that Triton allows in a tile."""
+
+
+def power_of_two(n: int) -> int:
+    """The least power of two that is at least n."""
+    return 1 << max(0, n - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Block sizes by name, and how a kernel with them is compiled."""
+
+    blocks: dict[str, int]
+    num_warps: int
+    num_stages: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """`tile` is the most cells that a tile of an elementwise kernel or a fold may have."""
+
+    tile: int = 2048
+
+    def map_blocks(self, points: int) -> dict[str, int]:
+        """The block of an elementwise kernel over `points` cells."""
+        return {"BLOCK_P": min(power_of_two(points), self.tile)}
+
+    def fold_blocks(self, points: int, depth: int, *, ordered: bool = False) -> dict[str, int]:
+        """The blocks of a fold of `depth` values at each of `points` cells.
+
+        An `ordered` fold (by a monoid that does not commute) takes one value at a time.
+        """
+        block_k = 1 if ordered else min(power_of_two(depth), self.tile)
+        return {
+            "BLOCK_P": min(power_of_two(points), max(1, self.tile // block_k)),
+            "BLOCK_K": block_k,
+        }
+
+    def contraction_blocks(self, m: int, n: int, k: int, *, half: bool) -> Blocks:
+        """The blocks of an m x n matrix product of depth k.
+
+        Matrix units take 16-bit factors: their tiles are larger, and two warpgroups share one.
+        """
+        side, depth = (128, 64) if half else (64, 32)
+        if self.tile > side * side:
+            side = depth = isqrt(self.tile)
+        block_m, block_n, block_k = (
+            min(max(power_of_two(extent), MIN_DOT), power_of_two(limit))
+            for extent, limit in ((m, side), (n, side), (k, depth))
+        )
+        return Blocks(
+            {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k},
+            num_warps=8 if block_m * block_n >= 128 * 128 else 4,
+            num_stages=3,
+        )

@@ -1,0 +1,207 @@
+"""The index space of an operation as a kernel walks it: dimensions, axes, linear accesses.
+
+A kernel sees buffers as row-major memory, so a projection becomes a linear form: reading
+`(d0, d1) -> (d1, d0)` of a 10 x 4 tensor is the offset `1 * d0 + 4 * d1`. Here the forms are made
+and the space is made small, with plain integers:
+
+* A dimension that no shard cuts is counted from zero; one of extent 1 disappears.
+* Two neighbours that every access reads as one run (`c0 == c1 * extent1`) become one dimension:
+  an elementwise operation on a 64 x 32 tensor walks 2048 cells.
+
+A dimension that shards cut keeps its coordinates: its bounds are arguments of the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from tapestry.zspace import Projection, Range
+
+INT32_LIMIT = 1 << 31
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A dimension that a kernel walks: index dimension `sources[0]`, then any merged into it.
+
+    Its coordinate runs over [0, extent), or where `cut`, over the bounds that a launch gives.
+    `origin` is what to add to the coordinate for the index dimension's own. `axis` names the tile
+    axis that it belongs to.
+    """
+
+    sources: tuple[int, ...]
+    axis: str
+    origin: int
+    extent: int
+    cut: bool
+    inner: int = 1
+
+    @property
+    def name(self) -> str:
+        """`d0`, or `d0_1` when dimension 1 was merged into it."""
+        return "d" + "_".join(map(str, self.sources))
+
+    def bounds(self, shard: Range) -> tuple[int, int]:
+        """Where the coordinate starts and ends on a shard of the whole index space."""
+        outer = self.sources[0]
+        return shard.start[outer] * self.inner, shard.end[outer] * self.inner
+
+
+@dataclass(frozen=True)
+class Access:
+    """The offset `sum(coefficients * coordinates) + constant` into a buffer, a factor per `Dim`."""
+
+    coefficients: tuple[int, ...]
+    constant: int
+
+
+@dataclass(frozen=True)
+class Space:
+    """Dimensions, the accesses over them, and the coordinates of dimensions that disappeared."""
+
+    dims: tuple[Dim, ...]
+    ins: tuple[Access, ...]
+    extras: tuple[Access, ...]
+    outs: tuple[Access, ...]
+    constants: Mapping[int, int]
+
+    def on(self, axis: str) -> tuple[Dim, ...]:
+        """The dimensions of a tile axis, outermost first."""
+        return tuple(dim for dim in self.dims if dim.axis == axis)
+
+    @property
+    def cut_dims(self) -> tuple[Dim, ...]:
+        """The dimensions whose bounds a launch gives."""
+        return tuple(dim for dim in self.dims if dim.cut)
+
+    def touches(self, access: Access, axis: str) -> bool:
+        """Whether an access moves along a tile axis."""
+        pairs = zip(self.dims, access.coefficients, strict=True)
+        return any(coefficient and dim.axis == axis for dim, coefficient in pairs)
+
+    def dim_of(self, index_dim: int) -> Dim | None:
+        """The dimension that walks an index dimension on its own; None when it disappeared."""
+        return next((dim for dim in self.dims if dim.sources == (index_dim,)), None)
+
+
+def linear_access(projection: Projection, box: Range, dims: Sequence[int], rank: int) -> Access:
+    """The offset a projection makes into the row-major array that stores `box`.
+
+    `dims` says which of `rank` index dimensions each input of the projection is.
+    """
+    factors = [0] * rank
+    constant = 0
+    for row, step in enumerate(row_major(box.shape)):
+        constant += (projection.map.offset[row] - box.start[row]) * step
+        for position, coefficient in enumerate(projection.map.matrix[row]):
+            factors[dims[position]] += coefficient * step
+    return Access(tuple(factors), constant)
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """How many cells apart neighbours along each dimension are."""
+    return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
+
+
+def cut_dimensions(index: Range, shards: Sequence[Range]) -> frozenset[int]:
+    """The dimensions along which some shard is less than the whole."""
+    whole = list(zip(index.start, index.end, strict=True))
+    return frozenset(
+        dim
+        for dim in range(index.rank)
+        if any((s.start[dim], s.end[dim]) != whole[dim] for s in shards)
+    )
+
+
+def make_space(
+    index: Range,
+    axes: Sequence[str],
+    cut: Collection[int],
+    ins: Sequence[Access],
+    extras: Sequence[Access],
+    outs: Sequence[Access],
+    named: Collection[int],
+) -> Space:
+    """The space of an index range whose dimension d lies on tile axis `axes[d]`.
+
+    Accesses have a coefficient per index dimension. Dimensions in `named` are asked for by
+    `loom.index` and are not merged. Every axis that occurs keeps at least one dimension.
+    """
+    groups = (len(ins), len(extras), len(outs))
+    accesses = [*ins, *extras, *outs]
+    dims: list[Dim] = []
+    constants: dict[int, int] = {}
+    columns: list[list[int]] = []
+    moved = [access.constant for access in accesses]
+    for d, axis in enumerate(axes):
+        column = [access.coefficients[d] for access in accesses]
+        if d in cut:
+            dims.append(Dim((d,), axis, 0, index.shape[d], cut=True))
+        else:
+            start = index.start[d]
+            moved = [m + c * start for m, c in zip(moved, column, strict=True)]
+            constants[d] = start
+            if index.shape[d] == 1:
+                continue
+            dims.append(Dim((d,), axis, start, index.shape[d], cut=False))
+        columns.append(column)
+    for axis in dict.fromkeys(axes):
+        if all(dim.axis != axis for dim in dims):
+            # Nothing is left to walk: one point, which outputs are still written along.
+            dims.append(Dim((), axis, 0, 1, cut=False))
+            columns.append([0] * (len(ins) + len(extras)) + [1] * len(outs))
+    dims, columns = _merge_neighbours(dims, columns, named)
+    made = [
+        Access(tuple(column[n] for column in columns), moved[n]) for n in range(len(accesses))
+    ]
+    first, second = groups[0], groups[0] + groups[1]
+    return Space(
+        tuple(dims), tuple(made[:first]), tuple(made[first:second]), tuple(made[second:]), constants
+    )
+
+
+def _merge_neighbours(
+    dims: list[Dim], columns: list[list[int]], named: Collection[int]
+) -> tuple[list[Dim], list[list[int]]]:
+    """Join each dimension to its outer neighbour on the same axis where all accesses allow it."""
+    kept: list[Dim] = []
+    factors: list[list[int]] = []
+    for dim, column in zip(dims, columns, strict=True):
+        place = max((n for n, other in enumerate(kept) if other.axis == dim.axis), default=None)
+        if place is not None:
+            outer = kept[place]
+            run = [c * dim.extent for c in column]
+            free = not any(source in named for source in (*outer.sources, *dim.sources))
+            if factors[place] == run and not dim.cut and free:
+                kept[place] = replace(
+                    outer,
+                    sources=(*outer.sources, *dim.sources),
+                    extent=outer.extent * dim.extent,
+                    inner=outer.inner * dim.extent,
+                )
+                factors[place] = column
+                continue
+        kept.append(dim)
+        factors.append(column)
+    return kept, factors
+
+
+def needs_64_bits(space: Space, index: Range) -> bool:
+    """Whether some position or offset does not fit 32 bits."""
+    reach = [
+        max(abs(end) for d in dim.sources for end in (index.start[d], index.end[d])) * dim.inner
+        if dim.cut
+        else dim.extent
+        for dim in space.dims
+    ]
+    axes = {dim.axis for dim in space.dims}
+    lengths = [prod(dim.extent for dim in space.on(axis)) for axis in axes]
+    offsets = [
+        sum(abs(c) * r for c, r in zip(access.coefficients, reach, strict=True))
+        + abs(access.constant)
+        for access in (*space.ins, *space.extras, *space.outs)
+    ]
+    # Positions are rounded up to whole blocks, which are far smaller than this margin.
+    return max((*reach, *lengths, *offsets), default=0) >= INT32_LIMIT - (1 << 20)

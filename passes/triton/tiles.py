@@ -1,0 +1,182 @@
+"""Writing tile operations: a builder that broadcasts, shares and places them.
+
+    tiles = TileBuilder(body, {"BLOCK_P": 64}, i32)
+    p = tiles.add(pid_times_block, tiles.arange("BLOCK_P"))    # broadcasts the scalar
+    with tiles.inside(loop_block):
+        ...                                                     # goes into the loop
+
+Pure operations that were already written where they can be seen are not written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, i32
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from tapestry.dialects import triton
+from tapestry.dialects.triton import element_of, shape_of
+
+Shape = tuple[int, ...]
+_Key = tuple[object, ...]
+
+
+def joint_shape(*shapes: Shape) -> Shape:
+    """The shape tiles broadcast to; scalars broadcast to anything."""
+    ranked = [shape for shape in shapes if shape]
+    if not ranked:
+        return ()
+    return tuple(max(sizes) for sizes in zip(*ranked, strict=True))
+
+
+def number(value: int | float, element: Attribute) -> FloatAttr | IntegerAttr:
+    """A constant of an element type."""
+    if isa(element, AnyFloat):
+        return FloatAttr(float(value), element)
+    assert isinstance(element, IntegerType)
+    return IntegerAttr(int(value), element, truncate_bits=True)
+
+
+class TileBuilder:
+    """Appends operations to a kernel's body, or to a block inside it.
+
+    `blocks` gives the sizes of the named blocks; positions and offsets are of type `index`.
+    """
+
+    def __init__(self, body: Block, blocks: Mapping[str, int], index: IntegerType) -> None:
+        self.blocks = dict(blocks)
+        self.index = index
+        self._block = body
+        self._seen: list[dict[_Key, SSAValue]] = [{}]
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        """Append to `block`, which sees everything written so far and hides what it holds."""
+        outer, self._block = self._block, block
+        self._seen.append({})
+        try:
+            yield
+        finally:
+            self._seen.pop()
+            self._block = outer
+
+    def append(self, op: Operation) -> Operation:
+        """Write an operation that must not be shared."""
+        self._block.add_op(op)
+        return op
+
+    def value(self, op: Operation, hint: str | None = None) -> SSAValue:
+        """The result of a pure operation, written now unless the same one can be seen."""
+        key: _Key = (
+            op.name,
+            op.operands,
+            tuple(op.properties.items()),
+            tuple(op.result_types),
+        )
+        for scope in self._seen:
+            if key in scope:
+                op.erase()
+                return scope[key]
+        self._block.add_op(op)
+        result = op.results[0]
+        self._seen[-1][key] = result
+        if hint is not None:
+            result.name_hint = hint
+        return result
+
+    def constant(self, value: int | float, element: Attribute) -> SSAValue:
+        """A scalar constant."""
+        return self.value(arith.ConstantOp(number(value, element)))
+
+    def position(self, value: int) -> SSAValue:
+        """A constant position, offset or length."""
+        return self.constant(value, self.index)
+
+    def full(self, value: int | float, element: Attribute, blocks: Sequence[str]) -> SSAValue:
+        """A tile of one value, of the sizes of named blocks."""
+        kind = triton.tile_type(element, [self.blocks[block] for block in blocks])
+        return self.value(triton.FullOp(number(value, element), blocks, kind))
+
+    def arange(self, block: str, hint: str | None = None) -> SSAValue:
+        """The positions 0, 1, ... in a block."""
+        lanes = self.value(triton.ArangeOp(block, self.blocks[block]), hint)
+        return self.cast(lanes, self.index)
+
+    def program_id(self) -> SSAValue:
+        """Which program this is."""
+        return self.cast(self.value(triton.ProgramIdOp(0), "pid"), self.index)
+
+    def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """`value` as another element type."""
+        if element_of(value) == element:
+            return value
+        return self.value(triton.CastOp(value, element), value.name_hint)
+
+    def broadcast(self, value: SSAValue, shape: Shape) -> SSAValue:
+        """`value` repeated to a tile of `shape`."""
+        if shape_of(value) == shape:
+            return value
+        return self.value(triton.BroadcastOp(value, shape), value.name_hint)
+
+    def expand(self, value: SSAValue, axis: int, rank: int) -> SSAValue:
+        """A tile of one dimension as dimension `axis` of a tile of `rank` dimensions."""
+        if rank == 1 or not shape_of(value):
+            return value
+        assert rank == 2
+        return self.value(triton.ExpandDimsOp(value, 1 - axis), value.name_hint)
+
+    def join(self, *values: SSAValue) -> list[SSAValue]:
+        """The values broadcast to their joint shape."""
+        shape = joint_shape(*(shape_of(value) for value in values))
+        return [self.broadcast(value, shape) for value in values]
+
+    def binary(
+        self, op: type[arith.AddiOp | arith.AddfOp], a: SSAValue, b: SSAValue
+    ) -> SSAValue:
+        """An elementwise operation of two operands."""
+        return self.value(op(*self.join(a, b)))
+
+    def compare(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Where `a predicate b` holds."""
+        a, b = self.join(a, b)
+        return self.value(triton.CompareOp(predicate, a, b))
+
+    def where(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        """`a` where the condition holds, else `b`."""
+        return self.value(triton.WhereOp(*self.join(condition, a, b)))
+
+    def add(self, a: SSAValue, b: SSAValue, hint: str | None = None) -> SSAValue:
+        """The sum of two positions."""
+        result = self.value(arith.AddiOp(*self.join(a, b)))
+        if hint is not None:
+            result.name_hint = hint
+        return result
+
+    def subtract(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The difference of two positions."""
+        return self.value(arith.SubiOp(*self.join(a, b)))
+
+    def times(self, a: SSAValue, factor: int | SSAValue) -> SSAValue:
+        """A position times a number."""
+        if factor == 1:
+            return a
+        by = self.position(factor) if isinstance(factor, int) else factor
+        return self.value(arith.MuliOp(*self.join(a, by)))
+
+    def quotient(self, a: SSAValue, by: SSAValue) -> SSAValue:
+        """A position (not negative) divided by a length, rounded down."""
+        return self.value(arith.DivSIOp(*self.join(a, by)))
+
+    def remainder(self, a: SSAValue, by: SSAValue) -> SSAValue:
+        """What `quotient` leaves."""
+        return self.value(arith.RemSIOp(*self.join(a, by)))
+
+    def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
+        """Where two masks hold; None is a mask that always holds."""
+        if a is None or b is None:
+            return b if a is None else a
+        return self.value(arith.AndIOp(*self.join(a, b)))

@@ -1,0 +1,184 @@
+"""Gives scalar bodies their types: promotion, constants, casts and choices made at expansion.
+
+    >>> body = Body(Scope({"n": 4}), {"x": "f32"})
+    >>> body.read(parse_scalar("x / $n"), "f32")
+    Operation(name='div', operands=(Cell(name='x', dtype='f32'), Constant(value=4.0, dtype='f32')), \
+dtype='f32')
+
+A number takes the type of what it meets. `where` with a condition on parameters and sizes keeps only the
+branch it takes. Cells of half precision are computed in f32 when `widen` is set, and rounded once, at the
+end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tapestry.metakernels import constants, functions
+from tapestry.metakernels.constants import Known, coerce
+from tapestry.metakernels.dtypes import HALVES, evaluate_dtype, is_float, promote
+from tapestry.metakernels.errors import (
+    DtypeMismatchError,
+    IndexOutOfRangeError,
+    KindMismatchError,
+    UnknownNameError,
+    nearest,
+)
+from tapestry.metakernels.evaluation import Scope, evaluate
+from tapestry.metakernels.parsing import parse_scalar
+from tapestry.metakernels.scalars import Cast, Cell, Folded, Position, Scalar
+from tapestry.metakernels.syntax import (
+    Binary,
+    Call,
+    Compare,
+    Coordinate,
+    Count,
+    Expr,
+    Item,
+    ListExpr,
+    Name,
+    Negate,
+    Not,
+    Number,
+    Slice,
+    String,
+    Variable,
+    walk,
+)
+from tapestry.metakernels.values import Affine
+
+__all__ = ["Body", "parse_scalar", "rounds"]
+
+FOLD = "fold"
+"""What `unwrap` calls the folded value."""
+
+Term = Scalar | Known
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Reads bodies: `cells` gives each readable input its dtype, `folded` the state's parts theirs."""
+
+    scope: Scope
+    cells: Mapping[str, str]
+    folded: tuple[str, ...] = ()
+    widen: bool = False
+    hidden: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names that exist but cannot be read here, with the reason."""
+
+    def read(self, expr: Expr, dtype: str) -> Scalar:
+        """`expr` as a value of `dtype`; floats round to it, and nothing else is converted silently."""
+        term = self.term(expr)
+        if isinstance(term, Known):
+            return coerce(term, dtype)
+        if is_float(term.dtype) and is_float(dtype):
+            return coerce(term, dtype)
+        if promote(term.dtype, dtype) != dtype:
+            raise DtypeMismatchError(
+                f"it is computed in {term.dtype}, and {dtype} is required",
+                hint=f"convert it explicitly: cast(..., {dtype})",
+            )
+        return coerce(term, dtype)
+
+    def state(self, expr: Expr) -> Scalar:
+        """`expr` in its own type, as a part of a fold's state."""
+        term = self.term(expr)
+        if isinstance(term, Known):
+            raise DtypeMismatchError(
+                f"the folded value is the constant {term.value}, which has no dtype of its own",
+                hint="give it one: cast(1, i64)",
+            )
+        return term
+
+    def term(self, expr: Expr) -> Term:
+        """The typed value of `expr`, or a number that has no type yet."""
+        match expr:
+            case Number(value):
+                return Known(value)
+            case String(value):
+                return Known(value)
+            case Name(name):
+                return self._name(name)
+            case Item(Name(name), index):
+                return self._part(name, index)
+            case Variable() | Count() | Coordinate() | Item() | Slice() | ListExpr():
+                return self._evaluated(expr)
+            case Negate(operand):
+                return functions.negate(self.term(operand))
+            case Not(operand):
+                return functions.invert(self.term(operand))
+            case Binary("^", left, right):
+                return functions.power(self.term(left), self.term(right))
+            case Binary("and" | "or" as operator, left, right):
+                return functions.logic(operator, self.term(left), self.term(right))
+            case Binary(operator, left, right):
+                return functions.arithmetic(operator, self.term(left), self.term(right))
+            case Compare(operator, left, right):
+                return functions.compare(operator, self.term(left), self.term(right))
+            case Call(function, arguments):
+                return self._call(function, arguments)
+
+    def _name(self, name: str) -> Scalar:
+        if name == FOLD and self.folded:
+            if len(self.folded) > 1:
+                raise KindMismatchError(
+                    f"the folded state has {len(self.folded)} parts", hint="write fold[0], fold[1]"
+                )
+            return self._part(name, Number(0))
+        if name not in self.cells:
+            if name in self.hidden:
+                raise UnknownNameError(f"{name} cannot be read here: {self.hidden[name]}")
+            known = (*self.cells, *((FOLD,) if self.folded else ()))
+            raise UnknownNameError(f"{name} is no input", hint=nearest(name, known))
+        cell = Cell(name, self.cells[name])
+        return Cast(cell, "f32") if self.widen and cell.dtype in HALVES else cell
+
+    def _part(self, name: str, index: Expr) -> Scalar:
+        if name != FOLD or not self.folded:
+            raise KindMismatchError(
+                f"{name}[...]: an input's cell has no elements",
+                hint="the projection (ipf) says which cell is read",
+            )
+        part = evaluate(index, self.scope)
+        if not isinstance(part, int) or not 0 <= part < len(self.folded):
+            raise IndexOutOfRangeError(
+                f"fold[{part}]: the folded state has {len(self.folded)} parts, counted from 0"
+            )
+        return Folded(part, self.folded[part])
+
+    def _evaluated(self, expr: Expr) -> Term:
+        value = evaluate(expr, self.scope)
+        if isinstance(value, Affine):
+            dim = value.unit
+            assert dim is not None
+            return Position(dim)
+        if isinstance(value, tuple):
+            raise KindMismatchError(
+                f"a list of {len(value)} values stands where one is needed",
+                hint="pick one of its elements with [0]",
+            )
+        return Known(value)
+
+    def _call(self, function: str, arguments: tuple[Expr, ...]) -> Term:
+        functions.check_call(function, len(arguments))
+        if function == "cast":
+            term, dtype = self.term(arguments[0]), evaluate_dtype(arguments[1], self.scope.names)
+            return coerce(term, dtype, explicit=True)
+        if function == "where":
+            condition = self.term(arguments[0])
+            if isinstance(condition, Known):
+                return self.term(arguments[1 if constants.truth(condition) else 2])
+            return functions.select(condition, self.term(arguments[1]), self.term(arguments[2]))
+        return functions.call(function, [self.term(argument) for argument in arguments])
+
+
+def rounds(expr: Expr) -> bool:
+    """Whether `expr` computes (and so rounds) floats, rather than only choosing among cells."""
+    return any(
+        isinstance(node, Binary)
+        and node.operator not in ("and", "or")
+        or isinstance(node, Call)
+        and functions.is_rounding(node.function)
+        for node in walk(expr)
+    )

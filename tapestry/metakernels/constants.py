@@ -1,0 +1,73 @@
+"""Numbers that are known at expansion, and how they (and typed values) become another type.
+
+    >>> coerce(Known(2), "f32")
+    Constant(value=2.0, dtype='f32')
+    >>> coerce(Known(0.5), "i32")
+    Traceback (most recent call last):
+    ...
+    tapestry.metakernels.errors.DtypeMismatchError: error: 0.5 is no i32
+      hint: convert the other operand: cast(..., f32)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+from tapestry.metakernels.dtypes import is_float
+from tapestry.metakernels.errors import DtypeMismatchError, KindMismatchError
+from tapestry.metakernels.scalars import Cast, Constant, Scalar
+
+_WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A number, truth value or choice without a type: it takes that of what it meets."""
+
+    value: int | float | str
+
+
+def number(known: Known) -> int | float:
+    """The value of `known` as a number."""
+    if isinstance(known.value, str):
+        raise KindMismatchError(
+            f"{known.value!r} is a choice, and choices only compare: $p == '{known.value}'"
+        )
+    return known.value
+
+
+def truth(known: Known) -> bool:
+    """The value of `known` as a condition."""
+    value = number(known)
+    if isinstance(value, float) or value not in (0, 1):
+        raise KindMismatchError(f"{value} is no condition", hint="compare it: $n > 0")
+    return bool(value)
+
+
+def coerce(term: Scalar | Known, dtype: str, *, explicit: bool = False) -> Scalar:
+    """`term` as a value of `dtype`; a number must be representable unless `explicit`."""
+    if isinstance(term, Known):
+        return Constant(_represented(number(term), dtype, explicit), dtype)
+    return term if term.dtype == dtype else Cast(term, dtype)
+
+
+def _represented(value: int | float, dtype: str, explicit: bool) -> int | float:
+    if is_float(dtype):
+        return float(value)
+    if dtype == "i1":
+        if explicit:
+            return int(value != 0)
+    elif isinstance(value, float) and explicit and isfinite(value):
+        value = int(value)
+    low, high = limits(dtype)
+    if isinstance(value, float) or not low <= value <= high:
+        hint = "convert the other operand: cast(..., f32)" if isinstance(value, float) else None
+        raise DtypeMismatchError(f"{value} is no {dtype}", hint=hint)
+    return int(value)
+
+
+def limits(dtype: str) -> tuple[int, int]:
+    """The least and greatest value of an integer dtype."""
+    width = _WIDTHS[dtype]
+    return (0, 1) if width == 1 else (-(1 << (width - 1)), (1 << (width - 1)) - 1)

@@ -1,0 +1,202 @@
+"""YAML documents that remember where every key and value stands.
+
+    >>> document = read_yaml("relu:\\n  wrap: max(x, 0)\\n", "ops.yaml")
+    >>> str(document.at("relu", "wrap").location)
+    'ops.yaml:2:9'
+    >>> document.plain()
+    {'relu': {'wrap': 'max(x, 0)'}}
+
+Only YAML's own scalars, lists and mappings are read. Aliases, tags, duplicate keys, and files that are
+large or nest deep are refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import yaml
+
+from tapestry.diagnostics import Location
+from tapestry.metakernels.errors import LimitError, TemplateError
+from tapestry.metakernels.text import Text
+
+MAX_BYTES: Final = 1 << 20
+"""Size of one file."""
+
+MAX_NESTING: Final = 32
+
+ScalarValue: TypeAlias = "str | int | float | bool | None"
+Data: TypeAlias = "ScalarValue | list[Data] | dict[str, Data]"
+Step: TypeAlias = "str | int"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One scalar; `exact` when its text stands in the file as it is, from `location` on."""
+
+    value: ScalarValue
+    location: Location
+    exact: bool = True
+
+    def plain(self) -> Data:
+        """The value alone."""
+        return self.value
+
+    def at(self, *path: Step) -> Node:
+        """This leaf: there is nothing below it."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    items: tuple[Node, ...]
+    location: Location
+
+    def plain(self) -> Data:
+        """The list without places."""
+        return [item.plain() for item in self.items]
+
+    def at(self, *path: Step) -> Node:
+        """The node at `path`, or the last one on the way there."""
+        if path and isinstance(path[0], int) and path[0] < len(self.items):
+            return self.items[path[0]].at(*path[1:])
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A mapping, in the order of the file."""
+
+    entries: tuple[tuple[Leaf, Node], ...]
+    location: Location
+
+    def plain(self) -> dict[str, Data]:
+        """The mapping without places."""
+        return {str(key.value): value.plain() for key, value in self.entries}
+
+    def at(self, *path: Step) -> Node:
+        """The node at `path`, or the last one on the way there."""
+        for key, value in self.entries:
+            if path and key.value == path[0]:
+                return value.at(*path[1:])
+        return self
+
+    def key(self, name: str) -> Leaf | None:
+        """The key `name` itself, with its place."""
+        return next((key for key, _ in self.entries if key.value == name), None)
+
+
+Node: TypeAlias = Leaf | Items | Entries
+
+
+def text_of(node: Node) -> Text:
+    """The text of a leaf, with its place; numbers are expressions too."""
+    if isinstance(node, Leaf):
+        return Text(str(node.value), node.location, node.exact)
+    return Text("", node.location)
+
+
+def read_file(path: Path) -> Entries:
+    """The document in a file; a TemplateError says why it cannot be read."""
+    try:
+        size = path.stat().st_size
+        text = path.read_text(encoding="utf-8") if size <= MAX_BYTES else ""
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise TemplateError(f"cannot read {path}: {reason}") from None
+    if size > MAX_BYTES:
+        raise LimitError(f"{path} has {size} bytes, more than {MAX_BYTES}")
+    return read_yaml(text, str(path))
+
+
+def read_yaml(text: str, file: str) -> Entries:
+    """The document in `text`, which must be one mapping; `file` names it in messages."""
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        root: yaml.Node | None = yaml.compose(text, Loader=loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = None if mark is None else Location(file, mark.line + 1, mark.column + 1)
+        raise TemplateError(f"this is not YAML: {error.problem}", location=place) from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise TemplateError(f"{file} is not YAML: {_first_line(error)}") from None
+    if root is None:
+        return Entries((), Location(file, 1, 1))
+    document = _Reader(file).node(root, 0)
+    if not isinstance(document, Entries):
+        raise TemplateError(
+            "a template file is a mapping from names to templates", location=document.location
+        )
+    return document
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or ["unreadable"])[0]
+
+
+class _Reader:
+    """Turns PyYAML's nodes into ours; a node met twice was an alias."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._seen: set[int] = set()
+        self._construct = yaml.SafeLoader("")
+
+    def node(self, node: yaml.Node, depth: int) -> Node:
+        mark = node.start_mark
+        place = Location(self._file, mark.line + 1, mark.column + 1)
+        if id(node) in self._seen:
+            raise TemplateError("YAML aliases are not allowed", location=place)
+        self._seen.add(id(node))
+        if depth > MAX_NESTING:
+            raise LimitError(f"this nests deeper than {MAX_NESTING} levels", location=place)
+        if isinstance(node, yaml.ScalarNode):
+            return self._leaf(node, place)
+        if not node.tag.startswith("tag:yaml.org,2002:"):
+            raise TemplateError(f"YAML tags ({node.tag}) are not allowed", location=place)
+        if isinstance(node, yaml.SequenceNode):
+            return Items(tuple(self.node(item, depth + 1) for item in node.value), place)
+        assert isinstance(node, yaml.MappingNode)
+        return Entries(self._entries(node, depth), place)
+
+    def _entries(self, node: yaml.MappingNode, depth: int) -> tuple[tuple[Leaf, Node], ...]:
+        entries: list[tuple[Leaf, Node]] = []
+        places: dict[str, Location] = {}
+        for key_node, value_node in node.value:
+            key = self.node(key_node, depth + 1)
+            if not isinstance(key, Leaf) or not isinstance(key.value, str):
+                raise TemplateError(
+                    "a key must be a name", location=key.location, hint="quote it if it is a word"
+                )
+            if key.value in places:
+                raise TemplateError(
+                    f"{key.value} is given twice (first at {places[key.value]})",
+                    location=key.location,
+                )
+            places[key.value] = key.location
+            entries.append((key, self.node(value_node, depth + 1)))
+        return tuple(entries)
+
+    def _leaf(self, node: yaml.ScalarNode, place: Location) -> Leaf:
+        allowed = ("str", "int", "float", "bool", "null")
+        if node.tag not in tuple(f"tag:yaml.org,2002:{kind}" for kind in allowed):
+            # A date, a merge key, binary data, or an explicit tag: what was meant is its text.
+            raise TemplateError(
+                f"`{node.value}` is no string, number or truth value", location=place, hint="quote it"
+            )
+        try:
+            value = self._construct.construct_object(node)
+        except ValueError:
+            raise TemplateError(f"`{node.value}` is no number", location=place) from None
+        start, end = node.start_mark, node.end_mark
+        quotes = 0 if node.style is None else 1
+        exact = node.style in (None, "'", '"') and (
+            start.line == end.line
+            and end.column - start.column == len(str(node.value)) + 2 * quotes
+        )
+        place = Location(place.file, place.line, place.column + (quotes if exact else 0))
+        return Leaf(value, place, exact)

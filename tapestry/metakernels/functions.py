@@ -1,0 +1,302 @@
+"""The operators and functions of scalar bodies: which types they take and what they compute.
+
+    >>> arithmetic("*", Cell("x", "i32"), Known(2))
+    Operation(name='mul', operands=(Cell(name='x', dtype='i32'), Constant(value=2, dtype='i32')), \
+dtype='i32')
+
+Operations on numbers known at expansion are computed here; everything else becomes an `Operation` on
+operands of one type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tapestry.metakernels.constants import Known, coerce, number, truth
+from tapestry.metakernels.dtypes import is_float, is_integer, promote
+from tapestry.metakernels.errors import (
+    DivisionByZeroError,
+    DtypeMismatchError,
+    KindMismatchError,
+    LimitError,
+    UnknownNameError,
+    UnsupportedError,
+    WeftError,
+    nearest,
+)
+from tapestry.metakernels.scalars import Constant, Operation, Scalar
+from tapestry.metakernels.values import compare as compare_values
+
+Term = Scalar | Known
+
+MAX_POWER: Final = 64
+"""The greatest exponent that is spelled out as multiplications."""
+
+_ARITHMETIC: Final = {
+    "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "%": "mod",
+}  # fmt: skip
+_COMPARISONS: Final = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+
+_FLOAT: Final[dict[str, Callable[[float], float]]] = {
+    "sqrt": math.sqrt,
+    "rsqrt": lambda x: 1 / math.sqrt(x),
+    "exp": math.exp,
+    "log": math.log,
+    "log1p": math.log1p,
+    "expm1": math.expm1,
+    "sin": math.sin,
+    "cos": math.cos,
+    "tan": math.tan,
+    "tanh": math.tanh,
+    "erf": math.erf,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": round,
+}
+_COUNTS: Final[dict[str, int | None]] = {
+    **dict.fromkeys(_FLOAT, 1), "sigmoid": 1, "abs": 1, "sign": 1, "min": None, "max": None,
+    "pow": 2, "where": 3, "cast": 2,
+}  # fmt: skip
+_LATER: Final = {
+    "read": "reading blocks (`read`) is not supported yet; a body reads one cell per input",
+    "random": "random numbers (`random`) are not supported yet",
+}
+_CHOOSING: Final = ("abs", "sign", "min", "max", "where", "cast", "floor", "ceil", "round")
+
+
+def is_rounding(function: str) -> bool:
+    """Whether the function's result may have to be rounded to its dtype."""
+    return function not in _CHOOSING
+
+
+def check_call(function: str, count: int) -> None:
+    """Raise unless bodies have a `function` that takes `count` arguments."""
+    if function in _LATER:
+        raise UnsupportedError(_LATER[function])
+    if function not in _COUNTS:
+        raise UnknownNameError(f"unknown function {function}", hint=nearest(function, _COUNTS))
+    wanted = _COUNTS[function]
+    if count != wanted if wanted is not None else count < 2:
+        text = "two or more arguments" if wanted is None else f"{wanted} argument{'s'[: wanted - 1]}"
+        raise KindMismatchError(f"{function} takes {text}, not {count}")
+
+
+def common(left: Term, right: Term) -> tuple[Scalar, Scalar]:
+    """Both values in the type that they promote to; at least one of them has a type."""
+    if isinstance(left, Known):
+        assert not isinstance(right, Known)
+        return coerce(left, right.dtype), right
+    if isinstance(right, Known):
+        return left, coerce(right, left.dtype)
+    dtype = promote(left.dtype, right.dtype)
+    return coerce(left, dtype), coerce(right, dtype)
+
+
+def _numeric(name: str, left: Term, right: Term) -> tuple[Scalar, Scalar]:
+    for term in (left, right):
+        if not isinstance(term, Known) and term.dtype == "i1":
+            raise DtypeMismatchError(
+                f"`{name}` of a truth value (i1)", hint="count it as a number: cast(..., i32)"
+            )
+    return common(left, right)
+
+
+def arithmetic(operator: str, left: Term, right: Term) -> Term:
+    """`left operator right` for `+ - * / // %`."""
+    if isinstance(left, Known) and isinstance(right, Known):
+        return Known(_known(operator, number(left), number(right)))
+    a, b = _numeric(operator, left, right)
+    if operator == "/" and not is_float(a.dtype):
+        raise DtypeMismatchError(
+            f"`/` of {a.dtype}: integers have no true quotient",
+            hint="write `//` for the floor, or cast(..., f32) / ...",
+        )
+    if operator in ("//", "%") and not is_integer(a.dtype):
+        raise DtypeMismatchError(
+            f"`{operator}` of {a.dtype} is for integers only", hint="write floor(a / b) for floats"
+        )
+    return Operation(_ARITHMETIC[operator], (a, b), a.dtype)
+
+
+def _known(operator: str, a: int | float, b: int | float) -> int | float:
+    if operator in ("/", "//", "%") and b == 0:
+        raise DivisionByZeroError(f"{a} {operator} 0")
+    match operator:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case "/":
+            return a / b
+        case "//":
+            return a // b
+        case _:
+            return a % b
+
+
+def negate(term: Term) -> Term:
+    """`-term`."""
+    if isinstance(term, Known):
+        return Known(-number(term))
+    if term.dtype == "i1":
+        raise DtypeMismatchError("`-` of a truth value (i1)", hint="`not` inverts it")
+    return Operation("neg", (term,), term.dtype)
+
+
+def _condition(term: Term, operator: str) -> Scalar:
+    if isinstance(term, Known):
+        return Constant(int(truth(term)), "i1")
+    if term.dtype != "i1":
+        raise DtypeMismatchError(
+            f"`{operator}` takes truth values (i1), not {term.dtype}", hint="compare it: x != 0"
+        )
+    return term
+
+
+def invert(term: Term) -> Term:
+    """`not term`."""
+    if isinstance(term, Known):
+        return Known(not truth(term))
+    return Operation("not", (_condition(term, "not"),), "i1")
+
+
+def logic(operator: str, left: Term, right: Term) -> Term:
+    """`left and right`, `left or right`."""
+    if isinstance(left, Known) and isinstance(right, Known):
+        a, b = truth(left), truth(right)
+        return Known((a and b) if operator == "and" else (a or b))
+    return Operation(operator, (_condition(left, operator), _condition(right, operator)), "i1")
+
+
+def compare(operator: str, left: Term, right: Term) -> Term:
+    """`left operator right`, a truth value."""
+    if isinstance(left, Known) and isinstance(right, Known):
+        if isinstance(left.value, str) or isinstance(right.value, str):
+            return Known(bool(compare_values(operator, left.value, right.value)))
+        difference = left.value - right.value
+        return Known(bool(compare_values(operator, (difference > 0) - (difference < 0), 0)))
+    return Operation(_COMPARISONS[operator], common(left, right), "i1")
+
+
+def select(condition: Term, left: Term, right: Term) -> Term:
+    """`where(condition, left, right)`."""
+    chosen = _condition(condition, "where")
+    if isinstance(left, Known) and isinstance(right, Known):
+        raise DtypeMismatchError(
+            "`where` between two numbers has no dtype", hint="give one of them a type: cast(1, f32)"
+        )
+    a, b = common(left, right)
+    return Operation("select", (chosen, a, b), a.dtype)
+
+
+def power(base: Term, exponent: Term) -> Term:
+    """`base ^ exponent`; a small integer exponent becomes multiplications."""
+    times = exponent.value if isinstance(exponent, Known) else None
+    if isinstance(base, Known) and isinstance(exponent, Known):
+        return Known(_known_power(number(base), number(exponent)))
+    if not isinstance(base, Known) and base.dtype == "i1":
+        raise DtypeMismatchError("`^` of a truth value (i1)", hint="cast(..., i32) ^ ...")
+    if not isinstance(base, Known) and isinstance(times, int) and 0 <= times <= MAX_POWER:
+        return _repeated(base, times)
+    a, b = common(base, exponent)
+    if not is_float(a.dtype):
+        raise DtypeMismatchError(
+            f"`^` of {a.dtype} takes an exponent known at expansion, from 0 to {MAX_POWER}",
+            hint="cast(..., f32) ^ ...",
+        )
+    return Operation("pow", (a, b), a.dtype)
+
+
+def _known_power(base: int | float, exponent: int | float) -> int | float:
+    try:
+        result = math.pow(base, exponent)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise WeftError(f"{base} ^ {exponent} has no finite real value") from None
+    if isinstance(base, int) and isinstance(exponent, int) and exponent >= 0:
+        if abs(result) > 1 << 62:
+            raise LimitError(f"{base} ^ {exponent} is beyond 2^62")
+        return base**exponent
+    return result
+
+
+def _repeated(base: Scalar, times: int) -> Scalar:
+    """`base` to the power `times` by squaring."""
+    result: Scalar | None = None
+    square = base
+    while times:
+        if times & 1:
+            result = square if result is None else Operation("mul", (result, square), base.dtype)
+        times >>= 1
+        if times:
+            square = Operation("mul", (square, square), base.dtype)
+    return coerce(Known(1), base.dtype) if result is None else result
+
+
+def call(function: str, arguments: Sequence[Term]) -> Term:
+    """`function(arguments)`, for every function but `where` and `cast`."""
+    first = arguments[0]
+    if function == "pow":
+        return power(first, arguments[1])
+    if function in ("min", "max"):
+        return _extremum(function, arguments)
+    if function == "abs":
+        return _absolute(first)
+    if function == "sign":
+        return _sign(first)
+    if function == "sigmoid":
+        denominator = arithmetic("+", Known(1), call("exp", [negate(_float(function, first))]))
+        return arithmetic("/", Known(1), denominator)
+    if isinstance(first, Known):
+        return _known_call(function, number(first))
+    argument = _float(function, first)
+    return Operation(function, (argument,), argument.dtype)
+
+
+def _float(function: str, term: Term) -> Scalar:
+    if isinstance(term, Known):
+        raise DtypeMismatchError(f"{function} of a number", hint="give it a type: cast(1, f32)")
+    if not is_float(term.dtype):
+        raise DtypeMismatchError(
+            f"{function} of {term.dtype}: it takes floats", hint=f"{function}(cast(..., f32))"
+        )
+    return term
+
+
+def _known_call(function: str, value: int | float) -> Known:
+    try:
+        return Known(float(_FLOAT[function](value)))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise WeftError(f"{function}({value}) has no finite real value") from None
+
+
+def _extremum(function: str, arguments: Sequence[Term]) -> Term:
+    result = arguments[0]
+    for argument in arguments[1:]:
+        if isinstance(result, Known) and isinstance(argument, Known):
+            choose = min if function == "min" else max
+            result = Known(choose(number(result), number(argument)))
+        else:
+            a, b = _numeric(function, result, argument)
+            result = Operation(function, (a, b), a.dtype)
+    return result
+
+
+def _absolute(term: Term) -> Term:
+    if isinstance(term, Known):
+        return Known(abs(number(term)))
+    _numeric("abs", term, Known(0))
+    return Operation("abs", (term,), term.dtype)
+
+
+def _sign(term: Term) -> Term:
+    """1 above zero, -1 below, else the value itself: zero, or NaN."""
+    if isinstance(term, Known):
+        value = number(term)
+        return Known((value > 0) - (value < 0))
+    _numeric("sign", term, Known(0))
+    below = select(compare("<", term, Known(0)), Known(-1), term)
+    return select(compare(">", term, Known(0)), Known(1), below)

@@ -1,0 +1,91 @@
+"""Typed scalar bodies: what `wrap` and `unwrap` become once the element types are known.
+
+    Operation("add", (Folded(0, "f32"), Cell("b", "f32")), "f32")          # unwrap: "fold + b"
+
+Every operation has operands of one type (a comparison yields i1), and every conversion is a `Cast`, so
+that turning a body into IR is a table lookup. Bodies are values: equal subtrees are equal, and may be
+computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number of a known type; a truth value is 0 or 1 in i1."""
+
+    value: int | float
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The cell that the projection of the input `name` selects."""
+
+    name: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Part `part` of the folded state, in `unwrap`."""
+
+    part: int
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The coordinate along one index dimension, an i64."""
+
+    dim: int
+    dtype: str = "i64"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`name(operands)`.
+
+    Arithmetic: add sub mul div floordiv mod neg abs min max. Comparisons: lt le gt ge eq ne. Choice:
+    select. Truth values: and or not. Floats: sqrt rsqrt exp log log1p expm1 sin cos tan tanh erf floor
+    ceil round pow.
+    """
+
+    name: str
+    operands: tuple[Scalar, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """`operand` converted to `dtype`: floats round to nearest even, and truncate to integers."""
+
+    operand: Scalar
+    dtype: str
+
+
+Scalar: TypeAlias = Constant | Cell | Folded | Position | Operation | Cast
+
+
+def walk_scalar(body: Scalar) -> Iterator[Scalar]:
+    """`body` and everything it is computed from; shared parts come once per use."""
+    yield body
+    match body:
+        case Operation(_, operands):
+            for operand in operands:
+                yield from walk_scalar(operand)
+        case Cast(operand):
+            yield from walk_scalar(operand)
+        case _:
+            pass
+
+
+def cell_names(bodies: tuple[Scalar, ...]) -> frozenset[str]:
+    """The inputs that `bodies` read."""
+    return frozenset(
+        part.name for body in bodies for part in walk_scalar(body) if isinstance(part, Cell)
+    )
