@@ -8,7 +8,7 @@ Operations are moved, not copied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -96,3 +96,27 @@ def _affine(coordinates: AffineMap, row: int, dims: Sequence[int]) -> list[Opera
 def body_size(op: loom.OperationOp) -> int:
     """How many operations the bodies of `op` hold."""
     return sum(1 for region in op.regions for block in region.blocks for _ in block.ops)
+
+
+def identity(op: Operation) -> tuple[Hashable, ...]:
+    """What makes two pure operations equal: everything but their labels."""
+    return (tuple(op.operands), tuple(op.result_types), op.properties.get("index_range"), *kind(op))
+
+
+def kind(op: Operation, *, without: tuple[str, ...] = ()) -> tuple[Hashable, ...]:
+    """What an operation does, whatever it is applied to: its properties and its bodies."""
+    applied = ("label", "index_range", "operandSegmentSizes", *without)
+    properties = frozenset((k, v) for k, v in op.properties.items() if k not in applied)
+    bodies = tuple(_body(block) for region in op.regions for block in region.blocks)
+    return (op.name, properties, bodies)
+
+
+def _body(block: Block) -> tuple[Hashable, ...]:
+    number: dict[SSAValue, int] = {value: n for n, value in enumerate(block.args)}
+    rows: list[tuple[Hashable, ...]] = [tuple(argument.type for argument in block.args)]
+    for op in block.ops:
+        for result in op.results:
+            number[result] = len(number)
+        operands = tuple(number[operand] for operand in op.operands)
+        rows.append((op.name, operands, tuple(op.result_types), frozenset(op.properties.items())))
+    return tuple(rows)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -32,6 +32,7 @@ from xdsl.pattern_rewriter import (
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
+from tapestry.passes.loom._bodies import identity
 from tapestry.passes.loom._rebuild import Read, reads_of, rebuild
 from tapestry.passes.loom._reshape import fold_reshape
 from tapestry.zspace import Projection
@@ -167,28 +168,9 @@ class MergeEqualOperations(RewritePattern):
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         if not isinstance(op, loom.OperationOp | loom.ViewOp | loom.ReshapeOp | loom.AssembleOp):
             return
-        first = self.seen.setdefault((op.parent, *_identity(op)), op)
+        first = self.seen.setdefault((op.parent, *identity(op)), op)
         if first is not op:
             rewriter.replace(op, [], first.results)
-
-
-def _identity(op: Operation) -> tuple[Hashable, ...]:
-    """What makes two pure operations equal."""
-    properties = frozenset((k, v) for k, v in op.properties.items() if k != "label")
-    bodies = tuple(_body_identity(block) for region in op.regions for block in region.blocks)
-    return (op.name, tuple(op.operands), tuple(op.result_types), properties, bodies)
-
-
-def _body_identity(block: Block) -> tuple[Hashable, ...]:
-    number: dict[SSAValue, int] = {value: n for n, value in enumerate(block.args)}
-    rows: list[tuple[Hashable, ...]] = [tuple(argument.type for argument in block.args)]
-    for op in block.ops:
-        for result in op.results:
-            number[result] = len(number)
-        attributes: frozenset[tuple[str, Attribute]] = frozenset(op.properties.items())
-        operands = tuple(number[operand] for operand in op.operands)
-        rows.append((op.name, operands, tuple(op.result_types), attributes))
-    return tuple(rows)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import AnyFloat, f32
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tapestry.algebra.monoids import Monoid
@@ -67,21 +67,23 @@ class FoldState:
         if self.elements == self.monoid.state:
             write_body(tiles, body.ops, values, no_coordinate)
             return tuple(values[value] for value in yielded(body))
-        # One operation on widened parts: the same operation, of the wider type.
-        primitive = self.monoid.primitive
-        assert primitive is not None
-        return (tiles.value(primitive.create(
-            operands=tiles.join(*a, *b), result_types=[a[0].type]
-        )),)
+        # A single operation, on wider parts: the same operation of the wider type.
+        single = next(iter(body.ops))
+        wide = type(single).create(
+            operands=tiles.join(*a, *b),
+            result_types=[a[0].type],
+            properties=single.properties.copy(),
+        )
+        return (tiles.value(wide),)
 
     def reduce(self, tiles: TileBuilder, parts: Sequence[SSAValue], axis: int) -> State:
         """A state folded along one axis of its tiles."""
         body = Block(arg_types=self.elements * 2)
         combiner = TileBuilder(body, {}, tiles.index)
         half = len(self.elements)
-        names = zip(body.args, ("a", "b") if half == 1 else (), strict=False)
-        for argument, name in names:
-            argument.name_hint = name
+        for number, argument in enumerate(body.args):
+            side = "ab"[number // half]
+            argument.name_hint = side if half == 1 else f"{side}{number % half}"
         merged = self.merge(combiner, body.args[:half], body.args[half:])
         body.add_op(triton.YieldOp(*merged))
         shape = shape_of(parts[0])
@@ -90,7 +92,3 @@ class FoldState:
         tiles.append(op)
         return tuple(op.outs)
 
-
-def is_float(element: Attribute) -> bool:
-    """Whether `element` is a float."""
-    return isinstance(element, AnyFloat)

@@ -42,9 +42,11 @@ def has_point(
     limits = [*bounds, *rows]
     n = len(bounds)
     basis = [[*(int(i == k) for i in range(n)), *(row[k] for row in matrix)] for k in range(n)]
-    # Powers of two are as good as the exact widths, and keep the numbers small.
-    bits = [(high - low + 1).bit_length() for low, high in limits]
-    scales = [1 << (max(bits, default=0) - b) for b in bits]
+    # Powers of two are as good as the exact widths, and keep the numbers small. A coordinate that
+    # has one value only must be met exactly: its scale puts any other outside the ball.
+    bits = [(high - low).bit_length() for low, high in limits]
+    top = max(bits, default=0)
+    scales = [1 << (top - b) if b else (len(limits) + 1) << top for b in bits]
     reduced = _reduce([[x * s for x, s in zip(v, scales, strict=True)] for v in basis])
     centre = [Fraction((low + high) * s, 2) for (low, high), s in zip(limits, scales, strict=True)]
     radius = sum(

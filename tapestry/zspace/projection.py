@@ -124,10 +124,10 @@ class Projection:
 
         Reading a view: `self` selects cells of the view, `outer` gives each its source cells.
         """
-        if 0 in self.shape:
-            return Projection(outer.map.compose(self.map), (0,) * outer.outputs)
-        box = image_box(outer.map, Range.of(self.shape), outer.shape)
         composed = outer.map.compose(self.map)
+        if 0 in self.shape:
+            return Projection(composed, (0,) * outer.outputs)
+        box = image_box(outer.map, Range.of(self.shape), outer.shape)
         moved = [low - base for low, base in zip(box.start, outer.map.offset, strict=True)]
         return Projection(composed.translate(moved), box.shape)
 

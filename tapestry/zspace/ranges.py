@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from itertools import product as cartesian
 from math import prod
 from operator import add, le, lt, sub
 
@@ -137,7 +136,7 @@ class Range:
         return self._pick(resolve_dims(dims, self.rank))
 
     def split(self, dim: int, chunk: int) -> tuple[Range, ...]:
-        """The ceil(extent / chunk) ranges of `chunk` along `dim` in order; the last may be short."""
+        """The ceil(extent / chunk) ranges of `chunk` along `dim`, in order, the last maybe short."""
         if chunk <= 0:
             raise InvalidArgumentError(f"a chunk must have at least one cell, not {chunk}")
         dim = resolve_dim(dim, self.rank)
@@ -161,7 +160,7 @@ class Range:
 
     def coords(self) -> Iterator[Point]:
         """Every point in row-major order: the last dimension changes fastest."""
-        return cartesian(*map(range, self.start, self.end))
+        return _coords(self.start, self.end)
 
     def slices(self, within: Range) -> tuple[slice, ...]:
         """Where this range is stored in an array that holds `within`, as NumPy slices."""
@@ -218,6 +217,16 @@ def unchecked(start: Point, end: Point) -> Range:
     _set(made, "start", start)
     _set(made, "end", end)
     return made
+
+
+def _coords(start: Point, end: Point) -> Iterator[Point]:
+    # Not itertools.product: it would first store every coordinate of every dimension.
+    if not start:
+        yield ()
+        return
+    for head in _coords(start[:-1], end[:-1]):
+        for last in range(start[-1], end[-1]):
+            yield (*head, last)
 
 
 def _exact(start: Point, end: Point) -> bool:

@@ -86,7 +86,10 @@ def solution_box(
                 return None
             continue
         terms = tuple((c // divisor, dim) for dim, c in enumerate(row) if c)
-        rows.append(_Row(terms, (-(-least // divisor), greatest // divisor)))
+        bounds = (-(-least // divisor), greatest // divisor)
+        if bounds[0] > bounds[1]:
+            return None
+        rows.append(_Row(terms, bounds))
     box = _tight_box(rows, list(zip(first, last, strict=True)))
     return None if box is None else (tuple(x for x, _ in box), tuple(x for _, x in box))
 

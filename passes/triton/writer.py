@@ -1,0 +1,229 @@
+"""What all kernels are written with: arguments, program ids, loads, bodies, stores.
+
+A `KernelWriter` holds one kernel while it is written. Its arguments are a pointer per tensor, in the
+order inputs, extras, outputs, then the bounds of every dimension that shards cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import i32, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tapestry.dialects import loom, triton
+from tapestry.dialects.triton import GridAxis, KernelOp, PointerType
+from tapestry.passes.triton.bodies import Values, write_body
+from tapestry.passes.triton.mapfold import MapFold, Tensor
+from tapestry.passes.triton.positions import Axis, Frame, Positions
+from tapestry.passes.triton.schedule import Blocks
+from tapestry.passes.triton.spaces import (
+    Access,
+    Dim,
+    Space,
+    linear_access,
+    make_space,
+    needs_64_bits,
+)
+from tapestry.passes.triton.tiles import TileBuilder, number
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A written kernel, its grid, and the dimensions whose bounds a launch gives, in order."""
+
+    op: KernelOp
+    grid: tuple[GridAxis, ...]
+    cut: tuple[Dim, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Port:
+    """A tensor of a kernel: its pointer, its cells' type, and how it is accessed."""
+
+    pointer: SSAValue
+    element: Attribute
+    access: Access
+
+
+def space_of(fold: MapFold, axes: Sequence[str]) -> Space:
+    """The space of a map-fold whose index dimension d lies on tile axis `axes[d]`."""
+    rank = fold.index.rank
+    every = tuple(range(rank))
+
+    def accesses(tensors: Sequence[Tensor], dims: Sequence[int]) -> list[Access]:
+        return [linear_access(t.projection, t.box, dims, rank) for t in tensors]
+
+    named = {
+        op.dimension
+        for body in (fold.wrap, fold.unwrap)
+        if body is not None
+        for op in body.ops
+        if isinstance(op, loom.IndexOp)
+    }
+    return make_space(
+        fold.index,
+        axes,
+        fold.cut,
+        accesses(fold.ins, every),
+        accesses(fold.extras, fold.map_dims),
+        accesses(fold.outs, fold.map_dims),
+        named,
+    )
+
+
+class KernelWriter:
+    """Writes one kernel of a map-fold; `grid` lists the axes that programs are spread over."""
+
+    def __init__(
+        self, fold: MapFold, space: Space, axes: Sequence[Axis], blocks: Blocks, grid: Sequence[str]
+    ) -> None:
+        index = i64 if needs_64_bits(space, fold.index) else i32
+        self.fold = fold
+        self.space = space
+        self.axes = {axis.name: axis for axis in axes}
+        self._grid = tuple(self.axes[name] for name in grid)
+        self._compiled = blocks
+        self._body = Block()
+        tensors = (*fold.ins, *fold.extras, *fold.outs)
+        accesses = (*space.ins, *space.extras, *space.outs)
+        ports = [
+            Port(self._argument(PointerType(t.element), f"{t.name}_ptr"), t.element, access)
+            for t, access in zip(tensors, accesses, strict=True)
+        ]
+        first, second = len(fold.ins), len(fold.ins) + len(fold.extras)
+        self.ins, self.extras, self.outs = ports[:first], ports[first:second], ports[second:]
+        bounds = {
+            dim: (
+                self._argument(index, f"{dim.name}_start"),
+                self._argument(index, f"{dim.name}_end"),
+            )
+            for dim in space.cut_dims
+        }
+        self.tiles = TileBuilder(self._body, blocks.blocks, index)
+        self.positions = Positions(self.tiles, space, bounds)
+        self._place_programs()
+
+    def _argument(self, kind: Attribute, name: str) -> SSAValue:
+        argument = self._body.insert_arg(kind, len(self._body.args))
+        argument.name_hint = name
+        return argument
+
+    def _place_programs(self) -> None:
+        """Place the axes of the grid from the program id; the last one runs fastest."""
+        tiles = self.tiles
+        rest = tiles.program_id()
+        for place, axis in reversed(list(enumerate(self._grid))):
+            block = rest
+            if place > 0:
+                count = self.positions.length(axis)
+                if axis.block is not None:
+                    count = tiles.value(triton.CdivOp(count, axis.block))
+                block, rest = tiles.remainder(rest, count), tiles.quotient(rest, count)
+                block.name_hint = f"pid_{axis.hint}"
+            elif len(self._grid) > 1:
+                block.name_hint = f"pid_{axis.hint}"
+            if axis.block is not None:
+                size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+                block = tiles.times(block, size)
+            start, _ = self.positions.span(axis)
+            self.positions.place(axis, self._moved(block, start))
+
+    def _moved(self, position: SSAValue, start: SSAValue) -> SSAValue:
+        return position if start == self.tiles.position(0) else self.tiles.add(start, position)
+
+    def load(self, port: Port, frame: Frame, hint: str | None = None) -> SSAValue:
+        """The cells of a tensor over a frame; of size 1 along axes it does not move along."""
+        offsets = self.positions.offsets(port.access, frame)
+        mask = self.positions.frame_mask(frame, port.access)
+        other = None if mask is None else number(0, port.element)
+        loaded = self.tiles.append(triton.LoadOp(port.pointer, offsets, mask, other)).results[0]
+        loaded.name_hint = hint
+        return loaded
+
+    def store(self, port: Port, frame: Frame, value: SSAValue) -> None:
+        """Write a value over a frame to a tensor."""
+        tiles = self.tiles
+        shape = self.shape(frame)
+        offsets = tiles.broadcast(self.positions.offsets(port.access, frame), shape)
+        mask = self.positions.frame_mask(frame)
+        if mask is not None:
+            mask = tiles.broadcast(mask, shape)
+        tiles.append(triton.StoreOp(tiles.broadcast(value, shape), port.pointer, offsets, mask))
+
+    def shape(self, frame: Frame) -> tuple[int, ...]:
+        """The shape of a tile over a frame."""
+        sizes = self._compiled.blocks
+        return tuple(sizes[block] for block in self.blocks(frame))
+
+    def blocks(self, frame: Frame) -> tuple[str, ...]:
+        """The names of the blocks along a frame."""
+        names = [self.axes[axis].block for axis in frame]
+        return tuple(name for name in names if name is not None)
+
+    def coordinate(self, frame: Frame) -> Callable[[int], SSAValue]:
+        """What `loom.index` is over a frame."""
+
+        def along(index_dim: int) -> SSAValue:
+            dim = self.space.dim_of(index_dim)
+            if dim is None:
+                return self.tiles.constant(self.space.constants[index_dim], i64)
+            at = self.tiles.cast(self.positions.coordinate(dim, frame), i64)
+            return at if dim.origin == 0 else self.tiles.add(at, self.tiles.constant(dim.origin, i64))
+
+        return along
+
+    def evaluate(self, ops: Iterable[Operation], values: Values, frame: Frame) -> None:
+        """Write the tile operations of `ops` over a frame; `values` holds and gets their values."""
+        write_body(self.tiles, ops, values, self.coordinate(frame))
+
+    def loop(
+        self,
+        axis: Axis,
+        init: Sequence[SSAValue],
+        step: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
+    ) -> tuple[SSAValue, ...]:
+        """Walk an axis block by block, carrying values that `step` makes from the former ones."""
+        assert axis.block is not None
+        tiles = self.tiles
+        start, end = self.positions.span(axis)
+        size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+        body = Block(arg_types=[tiles.index, *(value.type for value in init)])
+        first, *carried = body.args
+        first.name_hint = f"{axis.hint}_start"
+        for argument, value in zip(carried, init, strict=True):
+            argument.name_hint = value.name_hint
+        with tiles.inside(body):
+            self.positions.place(axis, first)
+            tiles.append(scf.YieldOp(*step(carried)))
+        loop = scf.ForOp(start, end, size, init, body)
+        tiles.append(loop)
+        return tuple(loop.res)
+
+    def finish(self, name: str, origins: Sequence[str]) -> Kernel:
+        """The kernel that was written."""
+        compiled = self._compiled
+        op = KernelOp(
+            name,
+            self._body,
+            compiled.blocks,
+            num_warps=compiled.num_warps,
+            num_stages=compiled.num_stages,
+            origins=origins,
+        )
+        grid = tuple(
+            GridAxis(_extents(axis), axis.block) for axis in self._grid
+        )
+        return Kernel(op, grid, self.space.cut_dims)
+
+
+def _extents(axis: Axis) -> tuple[int | str, ...]:
+    """The extents of an axis: cut ones by name, the others in one number."""
+    cut: list[int | str] = [dim.name for dim in axis.dims if dim.cut]
+    constant = 1
+    for dim in axis.dims:
+        if not dim.cut:
+            constant *= dim.extent
+    return (*cut, constant) if constant != 1 or not cut else tuple(cut)
