@@ -1,7 +1,7 @@
 """The loom dialect's attributes and types: iterators, positioned tensors, lists of projections.
 
-    !loom.tensor<[0, 0] : [64, 32], f32>        a tensor on a range of cells
-    #loom.iterators<[map, map, fold]>           how each index dimension runs
+!loom.tensor<[0, 0] : [64, 32], f32>        a tensor on a range of cells
+#loom.iterators<[map, map, fold]>           how each index dimension runs
 """
 
 from __future__ import annotations

@@ -113,8 +113,8 @@ def sharding_problems(op: loom.OperationOp, partition: Partition) -> list[str]:
     """Why a verified operation cannot be split as `partition` says; none when it can."""
     if partition.rank != op.index.rank:
         return [
-            f"the partition has rank {partition.rank}, but the index space <{op.index}> has rank "
-            f"{op.index.rank}"
+            f"the partition has rank {partition.rank}, but the index space has rank "
+            + str(op.index.rank)
         ]
     return _sharding(partition, op.index, op.map_dims, op.out_projections.data)
 
@@ -158,7 +158,9 @@ def _types(values: Iterable[Attribute]) -> str:
     return "(" + ", ".join(map(str, values)) + ")"
 
 
-def _body(name: str, block: Block, arguments: Sequence[Attribute], dims: Sequence[int]) -> list[str]:
+def _body(
+    name: str, block: Block, arguments: Sequence[Attribute], dims: Sequence[int]
+) -> list[str]:
     """Argument types, allowed operations and coordinates of a body."""
     problems: list[str] = []
     have = [argument.type for argument in block.args]
@@ -399,4 +401,3 @@ def verify_merge(op: loom.MergeOp) -> None:
         op.index,
     )
     _fail(f"@{op.kernel_name}", problems)
-

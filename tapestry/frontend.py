@@ -9,7 +9,7 @@ file, line and column; `describe_error` makes the one message that a tool prints
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -145,7 +145,7 @@ def verify_module(module: ModuleOp) -> None:
 
 
 @contextmanager
-def located_errors(module: ModuleOp) -> Iterator[None]:
+def located_errors(module: ModuleOp) -> Generator[None]:
     """Give errors of verification and of passes the place of the operation at fault."""
     try:
         yield

@@ -11,6 +11,9 @@ what it replaces, or of everything it joins:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
     ArrayAttr,
@@ -36,13 +39,10 @@ def source_locations(attribute: Attribute) -> tuple[Location, ...]:
 def _collect(attribute: Attribute, places: dict[Location, None]) -> None:
     match attribute:
         case FileLineColLoc():
-            place = Location(
-                attribute.filename.data, attribute.line.data, attribute.column.data
-            )
+            place = Location(attribute.filename.data, attribute.line.data, attribute.column.data)
             places[place] = None
         case FusedLoc():
-            assert isinstance(attribute.locations, ArrayAttr)
-            for part in attribute.locations:
+            for part in _parts(attribute):
                 _collect(part, places)
         case NameLoc():
             _collect(attribute.location, places)
@@ -51,6 +51,10 @@ def _collect(attribute: Attribute, places: dict[Location, None]) -> None:
             _collect(attribute.caller, places)
         case _:
             pass
+
+
+def _parts(fused: FusedLoc) -> Sequence[LocationAttr]:
+    return cast(ArrayAttr[LocationAttr], fused.locations).data
 
 
 def location_of(op: Operation) -> Location | None:
@@ -64,10 +68,7 @@ def fuse_locations(*locations: LocationAttr) -> LocationAttr:
     parts: dict[LocationAttr, None] = {}
     for location in locations:
         if isinstance(location, FusedLoc):
-            assert isinstance(location.locations, ArrayAttr)
-            for part in location.locations:
-                assert isinstance(part, LocationAttr)
-                parts[part] = None
+            parts.update(dict.fromkeys(_parts(location)))
         elif location != UNKNOWN_LOC:
             parts[location] = None
     if not parts:

@@ -19,8 +19,6 @@ from tapestry.dialects import loom
 from tapestry.zspace import AffineMap
 
 
-
-
 def graft(
     producer: Block, consumer: Block, position: int, lead: int, rewriter: PatternRewriter
 ) -> None:

@@ -1,7 +1,8 @@
 """A reshape folded into the operation that reads it, by the common factorization of both shapes.
 
-Reading `reshape : [6, 4] -> [24]` along an index dimension `d0` over [0, 24) splits it into (e0, e1)
-over [0, 6) x [0, 4), which reads the source at (e0, e1); whatever else used `d0` uses `4 * e0 + e1`.
+Reading `reshape : [6, 4] -> [24]` along an index dimension `d0` over [0, 24) splits it into
+(e0, e1) over [0, 6) x [0, 4), which reads the source at (e0, e1); whatever else used `d0` uses
+`4 * e0 + e1`.
 Reading `reshape : [24] -> [6, 4]` at (d0, d1) needs no split: it reads the source at `4 * d0 + d1`.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 from xdsl.pattern_rewriter import PatternRewriter
@@ -44,7 +46,7 @@ def common_factors(first: Sequence[int], second: Sequence[int]) -> tuple[Factor,
         {prod(shape[d:]) for shape in (first, second) for d in range(len(shape) + 1)}, reverse=True
     )
     factors: list[Factor] = []
-    for high, low in zip(weights, weights[1:], strict=False):
+    for high, low in pairwise(weights):
         if low == 0 or high % low:
             return None
         factors.append(Factor(high // low, low))
@@ -194,7 +196,7 @@ def refine(op: loom.OperationOp, refinement: Refinement, rewriter: PatternRewrit
     ins, extras = reads_of(op)
     d, count = refinement.dim, len(refinement.extents)
     full = refinement.map(op.index)
-    kinds = (*op.kinds[:d], *[op.kinds[d]] * count, *op.kinds[d + 1 :])
+    kinds = [*op.kinds[:d], *([op.kinds[d]] * count), *op.kinds[d + 1 :]]
     reindex(op.wrap_block, full, range(full.inputs), rewriter)
     map_part = full
     if op.monoid_name is not None:

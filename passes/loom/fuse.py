@@ -95,7 +95,7 @@ class FusePrologue(RewritePattern):
 
 
 def _sole_producer(value: SSAValue, reader: loom.OperationOp) -> loom.OperationOp | None:
-    """The operation that writes `value`, when it writes nothing else and `reader` alone reads it."""
+    """The operation that writes `value` alone, when `reader` alone reads it."""
     producer = value.owner
     if not isinstance(producer, loom.OperationOp) or len(producer.outs) != 1:
         return None
@@ -246,8 +246,10 @@ class LoomFuse(ModulePass):
         if self.limit < 1:
             raise UsageError(f"loom-fuse: limit must be at least 1, not {self.limit}")
         # Epilogues first: a map between two folds is then computed once per cell, not per read.
-        for patterns in (
-            [FuseEpilogue(self.limit), MergeEqualReads()],
-            [FusePrologue(self.limit), FuseEpilogue(self.limit), MergeEqualReads()],
-        ):
+        epilogue, prologue = FuseEpilogue(self.limit), FusePrologue(self.limit)
+        sweeps: list[list[RewritePattern]] = [
+            [epilogue, MergeEqualReads()],
+            [prologue, epilogue, MergeEqualReads()],
+        ]
+        for patterns in sweeps:
             PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_module(op)

@@ -189,4 +189,4 @@ class LoomShard(ModulePass):
             grid = self.grid
             return lambda op: grid_partition(op, grid)
         partition = read_partition(self.partition or "")
-        return lambda op: partition
+        return lambda _: partition

@@ -21,6 +21,9 @@ from tapestry.zspace import Projection, Range
 
 INT32_LIMIT = 1 << 31
 
+FOLD_AXIS = "K"
+"""The tile axis of the fold dimensions."""
+
 
 @dataclass(frozen=True)
 class Dim:
@@ -118,6 +121,7 @@ def cut_dimensions(index: Range, shards: Sequence[Range]) -> frozenset[int]:
 def make_space(
     index: Range,
     axes: Sequence[str],
+    walked: Sequence[str],
     cut: Collection[int],
     ins: Sequence[Access],
     extras: Sequence[Access],
@@ -127,7 +131,7 @@ def make_space(
     """The space of an index range whose dimension d lies on tile axis `axes[d]`.
 
     Accesses have a coefficient per index dimension. Dimensions in `named` are asked for by
-    `loom.index` and are not merged. Every axis that occurs keeps at least one dimension.
+    `loom.index` and are not merged. Each axis in `walked` gets at least one dimension.
     """
     groups = (len(ins), len(extras), len(outs))
     accesses = [*ins, *extras, *outs]
@@ -147,11 +151,12 @@ def make_space(
                 continue
             dims.append(Dim((d,), axis, start, index.shape[d], cut=False))
         columns.append(column)
-    for axis in dict.fromkeys(axes):
+    for axis in walked:
         if all(dim.axis != axis for dim in dims):
-            # Nothing is left to walk: one point, which outputs are still written along.
+            # Nothing is left to walk: one point, which outputs are written along (not the fold's).
             dims.append(Dim((), axis, 0, 1, cut=False))
-            columns.append([0] * (len(ins) + len(extras)) + [1] * len(outs))
+            along = 0 if axis == FOLD_AXIS else 1
+            columns.append([0] * (len(ins) + len(extras)) + [along] * len(outs))
     dims, columns = _merge_neighbours(dims, columns, named)
     made = [
         Access(tuple(column[n] for column in columns), moved[n]) for n in range(len(accesses))

@@ -41,15 +41,19 @@ class Kernel:
 
 @dataclass(frozen=True, eq=False)
 class Port:
-    """A tensor of a kernel: its pointer, its cells' type, and how it is accessed."""
+    """A tensor of a kernel: its name, pointer and cells' type, and how it is accessed."""
 
+    name: str
     pointer: SSAValue
     element: Attribute
     access: Access
 
 
-def space_of(fold: MapFold, axes: Sequence[str]) -> Space:
-    """The space of a map-fold whose index dimension d lies on tile axis `axes[d]`."""
+def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space:
+    """The space of a map-fold whose index dimension d lies on tile axis `axes[d]`.
+
+    Each axis in `walked` gets at least one dimension.
+    """
     rank = fold.index.rank
     every = tuple(range(rank))
 
@@ -66,6 +70,7 @@ def space_of(fold: MapFold, axes: Sequence[str]) -> Space:
     return make_space(
         fold.index,
         axes,
+        walked,
         fold.cut,
         accesses(fold.ins, every),
         accesses(fold.extras, fold.map_dims),
@@ -90,7 +95,7 @@ class KernelWriter:
         tensors = (*fold.ins, *fold.extras, *fold.outs)
         accesses = (*space.ins, *space.extras, *space.outs)
         ports = [
-            Port(self._argument(PointerType(t.element), f"{t.name}_ptr"), t.element, access)
+            Port(t.name, self._argument(PointerType(t.element), f"{t.name}_ptr"), t.element, access)
             for t, access in zip(tensors, accesses, strict=True)
         ]
         first, second = len(fold.ins), len(fold.ins) + len(fold.extras)
@@ -142,6 +147,14 @@ class KernelWriter:
         loaded = self.tiles.append(triton.LoadOp(port.pointer, offsets, mask, other)).results[0]
         loaded.name_hint = hint
         return loaded
+
+    def load_all(self, ports: Sequence[Port], arguments: Sequence[SSAValue], frame: Frame) -> Values:
+        """The cells that the arguments of a body stand for, over a frame."""
+        pairs = zip(ports, arguments, strict=True)
+        return {
+            argument: self.load(port, frame, argument.name_hint or port.name)
+            for port, argument in pairs
+        }
 
     def store(self, port: Port, frame: Frame, value: SSAValue) -> None:
         """Write a value over a frame to a tensor."""
@@ -213,9 +226,7 @@ class KernelWriter:
             num_stages=compiled.num_stages,
             origins=origins,
         )
-        grid = tuple(
-            GridAxis(_extents(axis), axis.block) for axis in self._grid
-        )
+        grid = tuple(GridAxis(_extents(axis), axis.block) for axis in self._grid)
         return Kernel(op, grid, self.space.cut_dims)
 
 

@@ -1,15 +1,15 @@
 """Element types: how IR types, NumPy dtypes and their names correspond.
 
-    >>> from xdsl.dialects.builtin import f32
-    >>> numpy_dtype(f32)
-    dtype('float32')
-    >>> type_named("bf16")
-    BFloat16Type()
+>>> from xdsl.dialects.builtin import f32
+>>> numpy_dtype(f32)
+dtype('float32')
+>>> type_named("bf16")
+BFloat16Type()
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -69,6 +69,13 @@ def is_float(element: Attribute) -> bool:
 def is_integer(element: Attribute) -> bool:
     """Whether `element` is an integer type, i1 (a truth value) included."""
     return isinstance(element, IntegerType)
+
+
+def integer_width(element: Attribute) -> int:
+    """Bits of an integer element type; TypeError for any other."""
+    if not isinstance(element, IntegerType):
+        raise TypeError(f"{element} is not an integer type")
+    return cast(IntegerType[int], element).width.data
 
 
 def byte_size(element: Attribute) -> int:

@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tapestry.algebra.dtypes import integer_width, is_element_type, is_float
 from tapestry.dialects import loom
 
 BUILTIN_MONOIDS = ("add", "mul", "max", "min", "and", "or", "argmax", "argmin")
@@ -61,7 +62,7 @@ class Monoid:
         return type(first) if same and tuple(end.operands) == tuple(first.results) else None
 
 
-def _float_zero(name: str, element: AnyFloat) -> float | None:
+def _float_zero(name: str) -> float | None:
     return {
         "add": 0.0,
         "mul": 1.0,
@@ -72,8 +73,7 @@ def _float_zero(name: str, element: AnyFloat) -> float | None:
     }.get(name)
 
 
-def _integer_zero(name: str, element: IntegerType) -> int | None:
-    width = element.width.data
+def _integer_zero(name: str, width: int) -> int | None:
     low, high = (0, 1) if width == 1 else (-(1 << (width - 1)), (1 << (width - 1)) - 1)
     return {
         "add": 0,
@@ -156,29 +156,24 @@ def _extremum_merge(name: str, element: Attribute, position: Attribute) -> Regio
     return Region(block)
 
 
-def _constant(element: Attribute, value: float | int) -> Attribute:
+def _constant(element: Attribute, value: float) -> Attribute:
     if isinstance(element, AnyFloat):
         return FloatAttr(float(value), element)
-    assert isinstance(element, IntegerType)
-    return IntegerAttr(int(value), element, truncate_bits=True)
+    return IntegerAttr(int(value), IntegerType(integer_width(element)), truncate_bits=True)
 
 
 def _definition(name: str, state: tuple[Attribute, ...]) -> loom.MonoidOp | None:
-    if not state or name not in BUILTIN_MONOIDS:
+    if not state or name not in BUILTIN_MONOIDS or not all(map(is_element_type, state)):
         return None
     element = state[0]
-    zero: float | int | None = None
-    if isinstance(element, AnyFloat):
-        zero = _float_zero(name, element)
-    elif isinstance(element, IntegerType):
-        zero = _integer_zero(name, element)
+    zero = _float_zero(name) if is_float(element) else _integer_zero(name, integer_width(element))
     if zero is None:
         return None
     zeros = [_constant(element, zero)]
     if name in ("argmax", "argmin"):
-        if len(state) != 2 or not isinstance(state[1], IntegerType) or state[1] == i1:
+        if len(state) != 2 or is_float(state[1]) or state[1] == i1:
             return None
-        zeros.append(_constant(state[1], (1 << (state[1].width.data - 1)) - 1))
+        zeros.append(_constant(state[1], (1 << (integer_width(state[1]) - 1)) - 1))
         merge: Region | None = _extremum_merge(name, element, state[1])
     else:
         merge = _binary_merge(name, element) if len(state) == 1 else None

@@ -34,9 +34,10 @@ Step: TypeAlias = "str | int"
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One scalar; `exact` when its text stands in the file as it is, from `location` on."""
+    """One scalar and its text; `exact` when that stands in the file as it is, from `location` on."""
 
     value: ScalarValue
+    text: str
     location: Location
     exact: bool = True
 
@@ -94,10 +95,11 @@ Node: TypeAlias = Leaf | Items | Entries
 
 
 def text_of(node: Node) -> Text:
-    """The text of a leaf, with its place; numbers are expressions too."""
+    """The text of a leaf, or of a list of leaves, with its place: what expressions are read from."""
     if isinstance(node, Leaf):
-        return Text(str(node.value), node.location, node.exact)
-    return Text("", node.location)
+        return Text(node.text, node.location, node.exact)
+    items = node.items if isinstance(node, Items) else ()
+    return Text(f"[{', '.join(text_of(item).text for item in items)}]", node.location, exact=False)
 
 
 def read_file(path: Path) -> Entries:
@@ -199,4 +201,4 @@ class _Reader:
             and end.column - start.column == len(str(node.value)) + 2 * quotes
         )
         place = Location(place.file, place.line, place.column + (quotes if exact else 0))
-        return Leaf(value, place, exact)
+        return Leaf(value, str(node.value), place, exact)

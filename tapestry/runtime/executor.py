@@ -1,9 +1,9 @@
 """What an executor is, what it returns, and what it reports.
 
-    executor = find_executor("numpy")
-    result = executor.run(module, {"x": images, "w": weights}, NoWatch())
-    result.outputs          # one array per result of @main
-    result.records          # what ran: operation or kernel, shards, bytes, seconds
+executor = find_executor("numpy")
+result = executor.run(module, {"x": images, "w": weights}, NoWatch())
+result.outputs          # one array per result of @main
+result.records          # what ran: operation or kernel, shards, bytes, seconds
 """
 
 from __future__ import annotations

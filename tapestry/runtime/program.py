@@ -1,12 +1,12 @@
 """The program in a module: its entry function, and the names and types of what it takes and gives.
 
-    >>> from tapestry.frontend import parse_text
-    >>> module = parse_text('''
-    ... func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32> {
-    ...   func.return %x : !loom.tensor<[0] : [4], f32>
-    ... }''')
-    >>> [(argument.name, argument.type.box.shape) for argument in arguments(module)]
-    [('x', (4,))]
+>>> from tapestry.frontend import parse_text
+>>> module = parse_text('''
+... func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32> {
+...   func.return %x : !loom.tensor<[0] : [4], f32>
+... }''')
+>>> [(argument.name, argument.type.box.shape) for argument in arguments(module)]
+[('x', (4,))]
 """
 
 from __future__ import annotations

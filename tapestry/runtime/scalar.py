@@ -30,7 +30,7 @@ _Compute = Callable[..., Any]
 
 
 def _erf(x: Array) -> Array:
-    from scipy.special import erf
+    from scipy.special import erf  # pyright: ignore[reportMissingTypeStubs]
 
     # SciPy has no loops for 16-bit floats: compute wider and round once.
     return erf(x) if x.dtype.itemsize >= 4 else erf(x.astype(np.float32))
@@ -44,6 +44,22 @@ def _divide_towards_zero(a: Array, b: Array) -> Array:
 
 def _round_half_away(x: Array) -> Array:
     return np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x)
+
+
+def _reciprocal_root(x: Array) -> Array:
+    return x.dtype.type(1) / np.sqrt(x)
+
+
+def _multiply_add(a: Array, b: Array, c: Array) -> Array:
+    return a * b + c
+
+
+def _ordered(a: Array, b: Array) -> Array:
+    return ~(np.isnan(a) | np.isnan(b))
+
+
+def _ordered_and_different(a: Array, b: Array) -> Array:
+    return (a != b) & _ordered(a, b)
 
 
 def _ceil_divide(a: Array, b: Array) -> Array:
@@ -81,7 +97,7 @@ _PLAIN: dict[type[Operation], _Compute] = {
     math.Log10Op: np.log10,
     math.Log1pOp: np.log1p,
     math.SqrtOp: np.sqrt,
-    math.RsqrtOp: lambda x: x.dtype.type(1) / np.sqrt(x),
+    math.RsqrtOp: _reciprocal_root,
     math.SinOp: np.sin,
     math.CosOp: np.cos,
     math.TanOp: np.tan,
@@ -96,7 +112,7 @@ _PLAIN: dict[type[Operation], _Compute] = {
     math.TruncOp: np.trunc,
     math.PowFOp: np.power,
     math.CopySignOp: np.copysign,
-    math.FmaOp: lambda a, b, c: a * b + c,
+    math.FmaOp: _multiply_add,
     math.Atan2Op: np.arctan2,
 }
 
@@ -116,8 +132,8 @@ _ORDERED: dict[int, _Compute] = {
     3: np.greater_equal,
     4: np.less,
     5: np.less_equal,
-    6: lambda a, b: (a != b) & ~(np.isnan(a) | np.isnan(b)),
-    7: lambda a, b: ~(np.isnan(a) | np.isnan(b)),
+    6: _ordered_and_different,
+    7: _ordered,
 }
 """cmpf predicates 1..7 are false on NaN; 8..14 are the same but true on NaN, see `_compare`."""
 

@@ -134,7 +134,9 @@ class ArrayExecutor(ABC):
         for first in range(0, len(states), parts):
             where = states[first].box.slices(op.index)
             new = [state.data for state in states[first : first + parts]]
-            for part, value in zip(total, merged(monoid, [p[where] for p in total], new), strict=True):
+            for part, value in zip(
+                total, merged(monoid, [p[where] for p in total], new), strict=True
+            ):
                 part[where] = value
         outs = [new_tensor(tensor_type(result)) for result in op.outs]
         write(kernel, op.index, finished(kernel, op.index, total, operands[len(states) :]), outs)
@@ -156,9 +158,7 @@ def _record(op: Operation, shards: int, seconds: float) -> Record:
         case loom.ApplicationOp():
             name = op.kernel_name
             pairs = zip(op.args, op.selections, strict=True)
-            read = sum(
-                selection.data.size * _cell_bytes(value) for value, selection in pairs
-            )
+            read = sum(selection.data.size * _cell_bytes(value) for value, selection in pairs)
         case _:
             assert isinstance(op, loom.MergeOp)
             name = op.kernel_name

@@ -1,0 +1,351 @@
+"""What can be checked of a template before it is applied: names, and which keys go together.
+
+    template sum: wrap `X`: X is no input
+      hint: did you mean x?
+
+Ranks, sizes and dtypes depend on the operands and are checked by `expansion`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from tapestry.metakernels import builtins, functions
+from tapestry.metakernels.bodies import FOLD
+from tapestry.metakernels.dtypes import allowed
+from tapestry.metakernels.errors import (
+    KindMismatchError,
+    TemplateError,
+    UnknownNameError,
+    UnsupportedError,
+    WeftError,
+    nearest,
+)
+from tapestry.metakernels.syntax import (
+    Call,
+    Coordinate,
+    Dimension,
+    Element,
+    Exactly,
+    Expr,
+    Group,
+    Item,
+    Name,
+    Number,
+    Pattern,
+    Sequence,
+    Tree,
+    Variable,
+    children,
+    variables,
+    walk,
+)
+from tapestry.metakernels.templates import Bodies, Source, Template
+
+MONOIDS: Final = {
+    "add": 1, "mul": 1, "max": 1, "min": 1, "and": 1, "or": 1, "argmax": 2, "argmin": 2,
+}  # fmt: skip
+"""The monoids that a fold may name, and how many parts their state has."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def labels(elements: Iterable[Element]) -> list[str]:
+    """The labels that an index list gives: `$x`, `$x...` and `y = expr`."""
+    found: list[str] = []
+    for element in elements:
+        if element.label is not None:
+            found.append(element.label)
+        elif isinstance(element.value, Variable):
+            found.append(element.value.name)
+    return found
+
+
+def pattern_names(pattern: Pattern) -> frozenset[str]:
+    """The names that a pattern binds."""
+    return frozenset(
+        node.name
+        for node in walk(pattern)
+        if isinstance(node, Dimension | Sequence | Group) and node.name is not None
+    )
+
+
+def check(template: Template) -> None:
+    """Raise a located WeftError for the first rule that `template` breaks."""
+    _Check(template).run()
+
+
+class _Check:
+    def __init__(self, template: Template) -> None:
+        self.template = template
+        self.bound: set[str] = {parameter.name for parameter in template.parameters}
+        self.inputs = [entry.name for entry in template.inputs]
+
+    def run(self) -> None:
+        self._check_names()
+        self._check_patterns()
+        self._check_lets()
+        self._check_parts()
+        self._check_index()
+        self._check_bodies()
+        self._check_outputs()
+        self._check_steps()
+
+    def _fail(self, message: str, *path: str, hint: str | None = None) -> TemplateError:
+        place = self.template.document.at(*path).location
+        return TemplateError(f"template {self.template.name}: {message}", location=place, hint=hint)
+
+    def _check_names(self) -> None:
+        sections = ("params", "inputs", "let", "fold", "outputs", "steps")
+        named = {section: self.template.document.at(section).plain() for section in sections}
+        for section, entries in named.items():
+            for name in entries if isinstance(entries, dict) else ():
+                if not _NAME.fullmatch(name) or (section == "inputs" and name == FOLD):
+                    raise self._fail(f"{name} cannot be a name in {section}", section, name)
+        for parameter in self.template.parameters:
+            if parameter.axis_of is not None:
+                if parameter.axis_of not in self.inputs:
+                    raise self._fail(
+                        f"axis_of names {parameter.axis_of}, which is no input",
+                        "params", parameter.name, "axis_of",
+                        hint=nearest(parameter.axis_of, self.inputs),
+                    )  # fmt: skip
+                if parameter.kind not in ("int", "int[]"):
+                    raise self._fail(
+                        f"parameter {parameter.name} is an axis, so its type is int or int[]",
+                        "params", parameter.name,
+                    )  # fmt: skip
+            if parameter.kind == "enum" and not parameter.values:
+                raise self._fail(
+                    f"parameter {parameter.name} is an enum without values",
+                    "params", parameter.name, hint="values: [first, second]",
+                )  # fmt: skip
+
+    def _check_patterns(self) -> None:
+        for entry in self.template.inputs:
+            for node in walk(entry.shape.tree):
+                if isinstance(node, Dimension | Sequence | Group) and node.each is not None:
+                    raise UnsupportedError(
+                        f"template {self.template.name}: ${node.name}[${node.each}] is for list-valued "
+                        "inputs (`each`), which are not supported yet",
+                        location=entry.shape.text.location,
+                    )
+            self.bound |= pattern_names(entry.shape.tree)
+            with self._explain(entry.dtype, f"inputs.{entry.name}.dtype"):
+                allowed(entry.dtype.tree.constraint)
+            if entry.dtype.tree.name is not None:
+                self.bound.add(entry.dtype.tree.name)
+
+    def _check_lets(self) -> None:
+        matched = frozenset(self.bound)
+        lets = {name for name, _ in self.template.lets}
+        for entry in self.template.inputs:
+            for item in walk(entry.shape.tree):
+                pin = item.pin if isinstance(item, Sequence) else None
+                size = item.size if isinstance(item, Exactly) else pin
+                if size is not None:
+                    self._names(entry.shape, size, f"inputs.{entry.name}.shape", matched | lets)
+        for name, source in self.template.lets:
+            if name in matched:
+                raise self._fail(f"let defines {name}, which is already bound", "let", name)
+            self._expression(source, f"let {name}")
+            self.bound.add(name)
+        for source in self.template.requirements:
+            self._expression(source, "require")
+
+    def _check_parts(self) -> None:
+        """Which of the three sorts of template this is, and whether its keys fit that sort."""
+        template = self.template
+        point = [
+            key
+            for key, given in (
+                ("index", template.index is not None),
+                ("fold", bool(template.folds)),
+                ("wrap", bool(template.wrap)),
+                ("unwrap", bool(template.unwrap)),
+            )
+            if given
+        ]
+        for key, given in (("steps", bool(template.steps)), ("view", template.view is not None)):
+            if given and point:
+                raise self._fail(f"{point[0]} and {key} exclude each other", point[0])
+        if template.steps and template.view is not None:
+            raise self._fail("view and steps exclude each other", "view")
+        if template.view is not None and (
+            len(template.inputs) != 1
+            or len(template.outputs) != 1
+            or template.outputs[0].shape is None
+        ):
+            raise self._fail(
+                "view: reshape needs one input and one output with its shape", "view"
+            )
+        if not template.steps and template.view is None and template.index is None:
+            raise self._fail("index is missing", hint='for example index: "[$d...]"')
+
+    def _check_index(self) -> None:
+        template = self.template
+        known = labels(template.index.tree.elements) if template.index is not None else []
+        if template.index is not None:
+            self._expression(template.index, "index")
+        mapped = frozenset(known)
+        known += [fold.label for fold in template.folds]
+        for label in known:
+            if known.count(label) > 1:
+                raise self._fail(f"two index dimensions are called @{label}", "index")
+        for fold in template.folds:
+            self._expression(fold.extent, f"fold.{fold.label}.extent")
+            if fold.monoid not in MONOIDS:
+                raise self._fail(
+                    f"unknown monoid {fold.monoid}", "fold", fold.label, "monoid",
+                    hint=nearest(fold.monoid, MONOIDS),
+                )  # fmt: skip
+            if fold.monoid != template.monoid:
+                raise self._fail(
+                    f"fold dimensions of one operation share one monoid, and {fold.label} has "
+                    f"{fold.monoid} beside {template.monoid}",
+                    "fold", fold.label, "monoid",
+                    hint="write the second fold as another step",
+                )  # fmt: skip
+        for entry in template.inputs:
+            self._expression(entry.projection, f"inputs.{entry.name}.ipf", frozenset(known))
+        for output in template.outputs:
+            self._expression(output.projection, f"outputs.{output.name}.ipf", mapped)
+            if output.shape is not None:
+                self._expression(output.shape, f"outputs.{output.name}.shape")
+        for bodies, where in ((template.wrap, frozenset(known)), (template.unwrap, mapped)):
+            for _, source in bodies:
+                self._coordinates(source, "a body", where)
+
+    def _check_bodies(self) -> None:
+        template = self.template
+        if template.unwrap and not template.folds:
+            raise self._fail(
+                "unwrap follows a fold, and there is none", "unwrap", hint="write it into wrap"
+            )
+        if template.folds and not template.wrap:
+            raise self._fail("a fold needs wrap: what is folded", "fold")
+        monoid = template.monoid
+        if monoid is not None and len(template.wrap) != MONOIDS[monoid]:
+            raise self._fail(
+                f"the state of {monoid} has {MONOIDS[monoid]} parts, and wrap gives "
+                f"{len(template.wrap)}",
+                "wrap",
+                hint='for example wrap: ["x", "@n"]' if MONOIDS[monoid] == 2 else None,
+            )
+        if monoid is None:
+            self._one_per_output(template.wrap, "wrap")
+        elif any(name is not None for name, _ in template.wrap):
+            raise self._fail("what is folded is one expression or a list of parts", "wrap")
+        self._one_per_output(template.unwrap, "unwrap")
+        for _, source in template.wrap:
+            self._body(source, "wrap", folded=False)
+        for _, source in template.unwrap:
+            self._body(source, "unwrap", folded=True)
+        if template.wrap:
+            read = {
+                node.name
+                for _, source in (*template.wrap, *template.unwrap)
+                for node in walk(source.tree)
+                if isinstance(node, Name)
+            }
+            for name in self.inputs:
+                if name not in read:
+                    raise self._fail(f"input {name} is read by no body", "inputs", name)
+
+    def _one_per_output(self, bodies: Bodies, key: str) -> None:
+        outputs = [output.name for output in self.template.outputs]
+        if not bodies:
+            return
+        named = [name for name, _ in bodies if name is not None]
+        if named and sorted(named) != sorted(outputs):
+            raise self._fail(
+                f"{key} is for {', '.join(named)}, and the outputs are {', '.join(outputs)}", key
+            )
+        if len(bodies) != len(outputs):
+            raise self._fail(
+                f"{key} has {len(bodies)} expressions for {len(outputs)} outputs", key
+            )
+
+    def _check_outputs(self) -> None:
+        if not self.template.outputs:
+            raise self._fail("outputs is empty", "outputs", hint="leave it out for one `result`")
+        for output in self.template.outputs:
+            if output.dtype is not None:
+                what = f"outputs.{output.name}.dtype"
+                self._names(output.dtype, output.dtype.tree, what, self.bound)
+
+    def _check_steps(self) -> None:
+        names = [step.name for step in self.template.steps]
+        for name in names:
+            if name in self.inputs:
+                raise self._fail(f"step {name} has the name of an input", "steps", name)
+        if not names:
+            return
+        for output in self.template.outputs:
+            if output.name not in names and len(self.template.outputs) > 1:
+                raise self._fail(
+                    f"no step is called {output.name}", "outputs", output.name,
+                    hint=nearest(output.name, names),
+                )  # fmt: skip
+
+    def _explain(self, source: Source[object], what: str):  # noqa: ANN202
+        return source.explain(f"template {self.template.name}: {what}")
+
+    def _names(
+        self, source: Source[object], tree: Tree, what: str, bound: Collection[str]
+    ) -> None:
+        with self._explain(source, what):
+            for name in sorted(variables(tree) - set(bound)):
+                raise UnknownNameError(
+                    f"${name} is not bound", hint=nearest(f"${name}", (f"${n}" for n in bound))
+                )
+
+    def _coordinates(self, source: Source[object], what: str, known: Collection[str]) -> None:
+        tree = source.tree
+        with self._explain(source, what):
+            for node in walk(tree):  # pyright: ignore[reportArgumentType]
+                if isinstance(node, Coordinate) and node.name not in known:
+                    raise UnknownNameError(
+                        f"@{node.name} is no index dimension here",
+                        hint=nearest(f"@{node.name}", (f"@{n}" for n in known)),
+                    )
+
+    def _expression(
+        self, source: Source[Tree], what: str, coordinates: Collection[str] = frozenset()
+    ) -> None:
+        self._names(source, source.tree, what, self.bound)
+        self._coordinates(source, what, coordinates)
+        with self._explain(source, what):
+            for node in walk(source.tree):
+                if isinstance(node, Call):
+                    builtins.check_call(node.function, len(node.arguments))
+
+    def _body(self, source: Source[Expr], what: str, *, folded: bool) -> None:
+        self._names(source, source.tree, what, self.bound)
+        known = (*self.inputs, FOLD) if folded else self.inputs
+        with self._explain(source, what):
+            for node in _computed(source.tree):
+                if isinstance(node, Call):
+                    functions.check_call(node.function, len(node.arguments))
+                elif isinstance(node, Name) and node.name not in known:
+                    hint = nearest(node.name, known)
+                    if node.name == FOLD:
+                        hint = "the folded value is read in unwrap"
+                    raise UnknownNameError(f"{node.name} is no input", hint=hint)
+
+
+def _computed(tree: Tree) -> Iterable[Tree]:
+    """The trees inside a body that compute values: not the dtype of a cast."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        inside = list(children(node))
+        is_cast = isinstance(node, Call) and node.function == "cast"
+        pending.extend(inside[:1] if is_cast else inside)
+
+
+__all__ = ["MONOIDS", "check", "labels", "pattern_names"]
+_ = (Item, KindMismatchError, Number, WeftError)

@@ -1,0 +1,176 @@
+"""The keys of a template file and the kinds of their values, checked before anything is read.
+
+    >>> from tapestry.metakernels.documents import read_yaml
+    >>> check_template(read_yaml("inputs: {}\\nwarp: x\\n", "ops.yaml"), "relu")
+    Traceback (most recent call last):
+    ...
+    tapestry.metakernels.errors.UnknownNameError: ops.yaml:2:1: error: template relu: unknown key `warp`
+      hint: did you mean wrap?
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
+
+from tapestry.diagnostics import Location
+from tapestry.metakernels.documents import Entries, Leaf, Step
+from tapestry.metakernels.errors import TemplateError, UnknownNameError, UnsupportedError, nearest
+
+LATER: Final = {
+    "bounds": "clipped reads (padding)",
+    "each": "list-valued inputs and outputs",
+    "count": "list-valued outputs",
+    "when": "members of a family",
+    "for": "families of operations",
+    "domain": "domains (masked index spaces)",
+    "match": "rewrite rules",
+    "produce": "rewrite rules",
+}
+"""Keys of the language that are not built yet, and what they are for."""
+
+
+def _text(value: object) -> object:
+    if isinstance(value, list):
+        raise PydanticCustomError("text", 'must be text; quote the list: "[...]"')
+    if value is None or isinstance(value, dict):
+        raise PydanticCustomError("text", "must be text")
+    return str(value)
+
+
+Expression: TypeAlias = Annotated[str, BeforeValidator(_text)]
+"""An expression; YAML may have read it as a number."""
+
+Word: TypeAlias = Annotated[str, Field(strict=True)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ParameterModel(_Model):
+    """One entry of `params`."""
+
+    type: Word
+    default: Any = None
+    axis_of: Word | None = None
+    values: list[Word] = []
+    doc: Word = ""
+
+
+class InputModel(_Model):
+    """One entry of `inputs`."""
+
+    shape: Expression
+    ipf: Expression = "[...]"
+    dtype: Expression = "any"
+    doc: Word = ""
+
+
+class OutputModel(_Model):
+    """One entry of `outputs`."""
+
+    shape: Expression | None = None
+    ipf: Expression = "[...]"
+    dtype: Expression | None = None
+    doc: Word = ""
+
+
+class FoldModel(_Model):
+    """One entry of `fold`: a dimension that is folded."""
+
+    extent: Expression
+    monoid: Word
+
+
+class StepModel(BaseModel):
+    """One entry of `steps`: an application, its inputs and parameters as further keys."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    op: Word
+
+
+class ExampleModel(_Model):
+    """One entry of `examples`: what an application gives, with values as nested lists."""
+
+    params: dict[str, Any] = {}
+    inputs: dict[str, Any]
+    dtypes: dict[str, Word] = {}
+    outputs: dict[str, Any]
+
+
+class TemplateModel(_Model):
+    """A template."""
+
+    doc: Word = ""
+    formula: Word = ""
+    params: dict[str, ParameterModel] = {}
+    inputs: dict[str, InputModel]
+    let: dict[str, Expression] = {}
+    require: list[Expression] = []
+    index: Expression | None = None
+    fold: dict[str, FoldModel] = {}
+    wrap: Expression | list[Expression] | dict[str, Expression] | None = None
+    unwrap: Expression | list[Expression] | dict[str, Expression] | None = None
+    outputs: dict[str, OutputModel] = {"result": OutputModel()}
+    steps: dict[str, StepModel] = {}
+    view: Literal["reshape"] | None = None
+    examples: list[ExampleModel] = []
+
+
+_MODELS: Final[dict[str, type[BaseModel]]] = {
+    "params": ParameterModel,
+    "inputs": InputModel,
+    "outputs": OutputModel,
+    "fold": FoldModel,
+    "examples": ExampleModel,
+}
+
+
+def check_template(entries: Entries, name: str) -> TemplateModel:
+    """The typed template; a located error for its first wrong key or value, in file order."""
+    try:
+        return TemplateModel.model_validate(entries.plain())
+    except ValidationError as error:
+        problems = [_problem(entries, name, problem) for problem in error.errors()]
+    first = Location("", 0, 0)
+    raise min(problems, key=lambda problem: problem.location or first)
+
+
+def _problem(entries: Entries, name: str, problem: Any) -> TemplateError | UnknownNameError:
+    path = cast("tuple[Step, ...]", problem["loc"])
+    kind, message = str(problem["type"]), str(problem["msg"])
+    location = entries.at(*path).location
+    if kind == "extra_forbidden":
+        return _unknown_key(entries, name, path)
+    where = ".".join(str(step) for step in path if not str(step).startswith("function-"))
+    if kind == "missing":
+        return TemplateError(f"template {name}: {where} is missing", location=location)
+    if path[0] in ("wrap", "unwrap"):
+        where = str(path[0])
+        message = "must be one expression, a list of them (parts of the state) or one per output"
+        location = entries.at(path[0]).location
+    message = message[0].lower() + message[1:]
+    message = message.removeprefix("input ").replace("should be", "must be").replace("valid ", "")
+    return TemplateError(f"template {name}: {where} {message}", location=location)
+
+
+def _unknown_key(
+    entries: Entries, name: str, path: tuple[Step, ...]
+) -> UnknownNameError | UnsupportedError:
+    *parents, key = path
+    holder = entries.at(*parents)
+    leaf = holder.key(str(key)) if isinstance(holder, Entries) else None
+    location = leaf.location if isinstance(leaf, Leaf) else holder.location
+    where = f"template {name}: " + (f"{'.'.join(map(str, parents))}: " if parents else "")
+    if key in LATER:
+        return UnsupportedError(
+            f"{where}`{key}` is not supported yet ({LATER[str(key)]})", location=location
+        )
+    model = _MODELS.get(str(parents[0]), TemplateModel) if parents else TemplateModel
+    return UnknownNameError(
+        f"{where}unknown key `{key}`", location=location, hint=nearest(str(key), model.model_fields)
+    )
