@@ -63,7 +63,7 @@ def parse_types(
     return parser.resolve_operands(operands, inputs, position), outputs
 
 
-def _type_list(parser: Parser) -> list[Attribute]:
+def _type_list(parser: Parser) -> Sequence[Attribute]:
     several = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
     return [parser.parse_type()] if several is None else several
 

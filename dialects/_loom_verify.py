@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block
@@ -315,7 +315,7 @@ def verify_monoid(op: loom.MonoidOp) -> None:
     state: list[Attribute] = []
     for value in op.zero:
         if isinstance(value, IntegerAttr | FloatAttr):
-            state.append(value.type)
+            state.append(cast(Attribute, value.type))
         else:
             problems.append(f"the zero {value} is not a number with a type")
     block = op.merge.block

@@ -76,10 +76,12 @@ __all__ = [
     "AliasOp",
     "AllocateOp",
     "ArangeOp",
+    "BlockSizeOp",
     "BroadcastOp",
     "CastOp",
     "CdivOp",
     "CompareOp",
+    "CoverOp",
     "DotOp",
     "ExpandDimsOp",
     "FullOp",
@@ -213,6 +215,31 @@ class BlockSizeOp(IRDLOperation):
 
 
 @irdl_op_definition
+class CoverOp(IRDLOperation):
+    """States that one block covers a length: `tl.static_assert(BLOCK >= length)`.
+
+    Example: `triton.cover "BLOCK_K" 10`
+    """
+
+    name = "triton.cover"
+
+    block = prop_def(StringAttr)
+    length = prop_def(IntegerAttr)
+
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$block $length attr-dict"
+
+    def __init__(self, block: str, length: int) -> None:
+        super().__init__(
+            properties={"block": StringAttr(block), "length": IntegerAttr(length, i64)}
+        )
+
+    def verify_(self) -> None:
+        if block_size(self, self.block.data) < self.length.value.data:
+            raise VerifyException(f"{self.block} does not cover {self.length.value.data}")
+
+
+@irdl_op_definition
 class FullOp(IRDLOperation):
     """A tile of one value: `tl.full([BLOCK_M, BLOCK_N], value, dtype)`.
 
@@ -319,7 +346,7 @@ class CompareOp(IRDLOperation):
     result = result_def()
 
     traits = traits_def(Pure())
-    assembly_format = "$predicate $lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
+    assembly_format = "$predicate $lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)"
 
     def __init__(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> None:
         super().__init__(
@@ -594,6 +621,7 @@ Triton = Dialect(
         ProgramIdOp,
         CdivOp,
         BlockSizeOp,
+        CoverOp,
         ArangeOp,
         FullOp,
         ExpandDimsOp,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float32Type
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tapestry.dialects import loom
 from tapestry.passes.triton.bodies import yielded
@@ -35,6 +35,15 @@ class Contraction:
     a: SSAValue
     b: SSAValue
     axes: tuple[str, ...]
+
+    def factors(self) -> tuple[SSAValue, SSAValue]:
+        """The two factors as a matrix unit takes them: of one element type.
+
+        16-bit floats that the body only widens stay as they are: their products are exact in the
+        float32 that a matrix unit accumulates in.
+        """
+        a, b = _unwidened(self.a), _unwidened(self.b)
+        return (a, b) if a.type == b.type else (self.a, self.b)
 
 
 def find_contraction(fold: MapFold) -> Contraction | None:
@@ -82,28 +91,22 @@ def _dimensions(fold: MapFold) -> dict[SSAValue, frozenset[int]]:
     return moves
 
 
-def operand_source(factor: SSAValue) -> tuple[SSAValue, Attribute]:
-    """The value a matrix unit may take for a factor, and its element type.
-
-    A 16-bit float that the body only widens stays as it is: its products are exact in float32.
-    """
+def _unwidened(factor: SSAValue) -> SSAValue:
+    """The 16-bit float that a factor is the widening of, else the factor."""
     owner = factor.owner
     if isinstance(owner, arith.ExtFOp) and is_half(owner.input.type):
-        return owner.input, owner.input.type
-    return factor, factor.type
+        return owner.input
+    return factor
 
 
-def expression(block_values: tuple[SSAValue, ...]) -> tuple[Operation, ...]:
-    """The operations that some values of a body need, in the body's order."""
+def expression(value: SSAValue) -> tuple[Operation, ...]:
+    """The operations of a body that a value needs, in order."""
     needed: set[Operation] = set()
-    stack = list(block_values)
+    stack = [value]
     while stack:
         owner = stack.pop().owner
         if isinstance(owner, Operation) and owner not in needed:
             needed.add(owner)
             stack.extend(owner.operands)
-    if not needed:
-        return ()
-    block = next(iter(needed)).parent_block()
-    assert block is not None
-    return tuple(op for op in block.ops if op in needed)
+    block = value.owner.parent_block() if isinstance(value.owner, Operation) else None
+    return () if block is None else tuple(op for op in block.ops if op in needed)

@@ -12,28 +12,27 @@ them, and a last kernel, `..._finish`, unwraps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
-from tapestry.dialects import loom, triton
+from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of
 from tapestry.passes.triton.bodies import Values, varying, yielded
 from tapestry.passes.triton.contraction import (
     Contraction,
     expression,
     find_contraction,
-    operand_source,
 )
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.positions import Axis, Frame
 from tapestry.passes.triton.schedule import Blocks, Schedule
 from tapestry.passes.triton.scalars import is_half
-from tapestry.passes.triton.spaces import Space
+from tapestry.passes.triton.spaces import FOLD_AXIS, Space
 from tapestry.passes.triton.writer import Kernel, KernelWriter, Port, space_of
 from tapestry.zspace import Projection, Range
 
@@ -75,7 +74,7 @@ def lower(fold: MapFold, options: Options, origins: Sequence[str]) -> Lowered:
         return Lowered(kernel(fold))
     buffers = _state_tensors(fold, state)
     main = kernel(replace(fold, outs=buffers, extras=(), unwrap=None))
-    finish = _finish_kernel(fold, buffers, state, options, origins)
+    finish = _finish_kernel(fold, buffers, state, options)
     return Lowered(main, tuple(zip(buffers, state.monoid.zero, strict=True)), finish)
 
 
@@ -105,33 +104,180 @@ def _longest(space: Space, axis: str, shards: Sequence[Range]) -> int:
 
 
 def _map_kernel(fold: MapFold, options: Options, origins: Sequence[str]) -> Kernel:
-    space = space_of(fold, ("P",) * fold.index.rank or ())
-    points = _longest(space, "P", fold.shards)
-    blocks = Blocks(options.schedule.map_blocks(points), num_warps=4, num_stages=1)
-    writer = KernelWriter(fold, space, [Axis("P", space.on("P"), "BLOCK_P")], blocks, ("P",))
-    values = _loaded(writer, writer.ins, fold.wrap.args, ("P",))
-    writer.evaluate(fold.wrap.ops, values, ("P",))
-    _store(writer, ("P",), [values[value] for value in yielded(fold.wrap)])
+    space = space_of(fold, ("P",) * fold.index.rank, ("P",))
+    writer = _points_writer(fold, space, options)
+    frame = ("P",)
+    values = writer.load_all(writer.ins, fold.wrap.args, frame)
+    writer.evaluate(fold.wrap.ops, values, frame)
+    for port, value in zip(writer.outs, yielded(fold.wrap), strict=True):
+        writer.store(port, frame, values[value])
     return writer.finish(fold.name, origins)
 
 
 def _finish_kernel(
+    fold: MapFold, buffers: Sequence[Tensor], state: FoldState, options: Options
+) -> Kernel:
+    """The kernel that unwraps a state: an elementwise one over the map dimensions."""
+    start = fold.index.start
+    end = [start[d] + 1 if d in fold.fold_dims else e for d, e in enumerate(fold.index.end)]
+    # The fold dimensions stay, one point each, so that the others keep their numbers.
+    points = replace(
+        fold,
+        index=Range(start, tuple(end)),
+        ins=(),
+        extras=(*buffers, *fold.extras),
+        partition=None,
+    )
+    writer = _points_writer(points, space_of(points, ("P",) * len(end), ("P",)), options)
+    frame = ("P",)
+    parts = [writer.load(port, frame, port.name) for port in writer.extras[: len(buffers)]]
+    _unwrap(writer, frame, state, tuple(parts), writer.extras[len(buffers) :])
+    return writer.finish(f"{fold.name}_finish", [f"unwraps what {fold.name} folded"])
+
+
+def _points_writer(fold: MapFold, space: Space, options: Options) -> KernelWriter:
+    """A writer whose programs are spread over the points of one axis."""
+    points = _longest(space, "P", fold.shards)
+    blocks = Blocks(options.schedule.map_blocks(points), num_warps=4, num_stages=1)
+    return KernelWriter(fold, space, [Axis("P", space.on("P"), "BLOCK_P")], blocks, ("P",))
+
+
+def _unwrap(
+    writer: KernelWriter, frame: Frame, state: FoldState, parts: State, extras: Sequence[Port]
+) -> None:
+    """Write what unwrap makes of a folded state, or the state itself."""
+    values = state.leave(writer.tiles, parts)
+    body = writer.fold.unwrap
+    if body is not None:
+        known: Values = dict(zip(body.args, values, strict=False))
+        known |= writer.load_all(extras, body.args[len(values) :], frame)
+        writer.evaluate(body.ops, known, frame)
+        values = tuple(known[value] for value in yielded(body))
+    for port, value in zip(writer.outs, values, strict=True):
+        writer.store(port, frame, value)
+
+
+def _end(writer: KernelWriter, frame: Frame, state: FoldState, parts: State) -> None:
+    """Unwrap and store a folded state, or merge it into the state buffers."""
+    if not writer.fold.folds_apart:
+        _unwrap(writer, frame, state, parts, writer.extras)
+        return
+    before = [writer.load(port, frame, f"{port.name}_before") for port in writer.outs]
+    for port, value in zip(writer.outs, state.merge(writer.tiles, before, parts), strict=True):
+        writer.store(port, frame, value)
+
+
+def _fold_kernel(
+    fold: MapFold, state: FoldState, options: Options, origins: Sequence[str]
+) -> Kernel:
+    axes = tuple("P" if kind == "map" else "K" for kind in fold.kinds)
+    space = space_of(fold, axes, ("P", "K"))
+    sizes = options.schedule.fold_blocks(
+        _longest(space, "P", fold.shards),
+        _longest(space, "K", fold.shards),
+        ordered=not state.monoid.commutative,
+    )
+    points = Axis("P", space.on("P"), "BLOCK_P")
+    depth = Axis("K", space.on("K"), "BLOCK_K")
+    blocks = Blocks(sizes, num_warps=4, num_stages=2)
+    writer = KernelWriter(fold, space, [points, depth], blocks, ("P",))
+    frame = ("P", "K")
+    block = _wrapped_block(writer, state, frame)
+
+    def step(carried: Sequence[SSAValue] | None) -> State:
+        folded = block()
+        return folded if carried is None else state.merge(writer.tiles, carried, folded)
+
+    folded = writer.walk(depth, lambda: state.zero(writer.tiles, writer.blocks(frame)), step)
+    _end(writer, ("P",), state, state.reduce(writer.tiles, folded, 1))
+    return writer.finish(fold.name, origins)
+
+
+def _wrapped_block(
+    writer: KernelWriter, state: FoldState, frame: Frame
+) -> Callable[[], State]:
+    """What writes the wrapped values of one block of K, zero where there are no points.
+
+    What does not move along K is loaded and computed here, once, before any loop.
+    """
+    fold, tiles = writer.fold, writer.tiles
+    ports = dict(zip(fold.wrap.args, writer.ins, strict=True))
+    moving = [a for a, port in ports.items() if FOLD_AXIS in writer.space.along(port.access)]
+    later = varying(fold.wrap, moving, fold.fold_dims)
+    fixed_arguments = [argument for argument in ports if argument not in later]
+    fixed = writer.load_all([ports[a] for a in fixed_arguments], fixed_arguments, frame)
+    inside: list[Operation] = []
+    outside: list[Operation] = []
+    for op in fold.wrap.ops:
+        (inside if any(result in later for result in op.results) else outside).append(op)
+    writer.evaluate(outside, fixed, frame)
+    for argument in moving:
+        writer.positions.prepare(ports[argument].access, frame)
+
+    def block() -> State:
+        values = fixed | writer.load_all([ports[a] for a in moving], moving, frame)
+        writer.evaluate(inside, values, frame)
+        parts = state.enter(tiles, [values[value] for value in yielded(fold.wrap)])
+        parts = state.masked(tiles, parts, writer.positions.frame_mask(frame, (FOLD_AXIS,)))
+        return tuple(tiles.broadcast(part, writer.shape(frame)) for part in parts)
+
+    return block
+
+
+def _contraction_kernel(
     fold: MapFold,
-    buffers: Sequence[Tensor],
+    contraction: Contraction,
     state: FoldState,
     options: Options,
     origins: Sequence[str],
 ) -> Kernel:
-    """The kernel that unwraps a state: an elementwise one over the map dimensions."""
-    box = fold.map_range(fold.index)
-    whole = replace(
-        fold,
-        index=box,
-        kinds=("map",) * box.rank,
-        ins=(*buffers, *fold.extras),
-        extras=(),
-        partition=None,
-        wrap=fold.wrap,
-        unwrap=None,
+    space = space_of(fold, contraction.axes, ("M", "N", "K"))
+    a, b = contraction.factors()
+    blocks = options.schedule.contraction_blocks(
+        *(_longest(space, axis, fold.shards) for axis in ("M", "N", "K")), half=is_half(a.type)
     )
-    raise NotImplementedError
+    axes = [Axis(axis, space.on(axis), f"BLOCK_{axis}") for axis in ("M", "N", "K")]
+    batch = Axis("B", space.on("B"), None)
+    spread = ("B", "M", "N") if batch.dims else ("M", "N")
+    writer = KernelWriter(fold, space, [batch, *axes], blocks, spread)
+    tiles = writer.tiles
+    factor_a = _factor(writer, a, ("M", "K"))
+    factor_b = _factor(writer, b, ("K", "N"))
+    zero = tiles.full(0.0, f32, ("BLOCK_M", "BLOCK_N"))
+    zero.name_hint = "acc"
+
+    def step(carried: Sequence[SSAValue] | None) -> State:
+        acc = zero if carried is None else carried[0]
+        dot = triton.DotOp(factor_a(), factor_b(), acc, options.precision)
+        return (tiles.value(dot, "acc"),)
+
+    parts = writer.walk(axes[2], lambda: (zero,), step)
+    _end(writer, ("M", "N"), state, parts)
+    return writer.finish(fold.name, origins)
+
+
+def _factor(writer: KernelWriter, factor: SSAValue, frame: Frame) -> Callable[[], SSAValue]:
+    """What writes one factor of a product over a block of K, zero where there are no points."""
+    fold, tiles = writer.fold, writer.tiles
+    ops = expression(factor)
+    needed = {operand for op in ops for operand in op.operands} | {factor}
+    ports = {
+        argument: port
+        for argument, port in zip(fold.wrap.args, writer.ins, strict=True)
+        if argument in needed
+    }
+    for port in ports.values():
+        writer.positions.prepare(port.access, frame)
+
+    def write() -> SSAValue:
+        values = writer.load_all(list(ports.values()), list(ports), frame)
+        writer.evaluate(ops, values, frame)
+        value = values[factor]
+        loaded = factor in ports and FOLD_AXIS in writer.space.along(ports[factor].access)
+        mask = writer.positions.frame_mask(frame, (FOLD_AXIS,))
+        if mask is not None and not loaded:
+            # A load is zero where there are no points; anything else has to be made so.
+            value = tiles.where(mask, value, tiles.constant(0, element_of(value)))
+        return tiles.broadcast(value, writer.shape(frame))
+
+    return write

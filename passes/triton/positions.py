@@ -10,7 +10,7 @@ Masks stay per axis, so that a load is masked by the axes it moves along and by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -93,7 +93,9 @@ class Positions:
         if axis.block is None:
             position = first
         else:
-            position = tiles.add(first, tiles.arange(axis.block), axis.hint)
+            lanes = tiles.arange(axis.block)
+            position = lanes if first == tiles.position(0) else tiles.add(first, lanes)
+            position.name_hint = axis.hint
         self._masks[axis.name] = self._mask(axis, position)
         rest = position
         for number, dim in enumerate(reversed(axis.dims)):
@@ -117,20 +119,25 @@ class Positions:
         mask.name_hint = f"{axis.hint}_mask"
         return mask
 
-    def mask(self, axis: str) -> SSAValue | None:
-        """Which positions of an axis are points; None when all are."""
-        return self._masks[axis]
-
-    def frame_mask(self, frame: Frame, access: Access | None = None) -> SSAValue | None:
-        """Which lanes of a frame are points, by the axes that `access` moves along (or by all)."""
+    def frame_mask(self, frame: Frame, along: Collection[str]) -> SSAValue | None:
+        """Which lanes of a frame are points, judged by the axes in `along`; None when all are."""
         mask: SSAValue | None = None
         for place, axis in enumerate(frame):
-            if access is None or self._space.touches(access, axis):
-                part = self._masks[axis]
-                if part is not None:
-                    part = self._tiles.expand(part, place, len(frame))
-                mask = self._tiles.both(mask, part)
+            part = self._masks[axis] if axis in along else None
+            if part is not None:
+                part = self._tiles.expand(part, place, len(frame))
+            mask = self._tiles.both(mask, part)
         return mask
+
+    def prepare(self, access: Access, frame: Frame) -> None:
+        """Write what offsets and masks need of the axes placed so far, for a loop to find."""
+        for place, axis in enumerate(frame):
+            if axis not in self._masks:
+                continue
+            term = self._axis_offset(access, axis)
+            for part in (term, self._masks[axis]):
+                if part is not None:
+                    self._tiles.expand(part, place, len(frame))
 
     def coordinate(self, dim: Dim, frame: Frame) -> SSAValue:
         """The coordinates of a dimension, shaped for a frame."""

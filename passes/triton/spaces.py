@@ -79,10 +79,10 @@ class Space:
         """The dimensions whose bounds a launch gives."""
         return tuple(dim for dim in self.dims if dim.cut)
 
-    def touches(self, access: Access, axis: str) -> bool:
-        """Whether an access moves along a tile axis."""
+    def along(self, access: Access) -> frozenset[str]:
+        """The tile axes that an access moves along."""
         pairs = zip(self.dims, access.coefficients, strict=True)
-        return any(coefficient and dim.axis == axis for dim, coefficient in pairs)
+        return frozenset(dim.axis for dim, coefficient in pairs if coefficient)
 
     def dim_of(self, index_dim: int) -> Dim | None:
         """The dimension that walks an index dimension on its own; None when it disappeared."""

@@ -73,8 +73,8 @@ class TileBuilder:
         """The result of a pure operation, written now unless the same one can be seen."""
         key: _Key = (
             op.name,
-            op.operands,
-            tuple(op.properties.items()),
+            tuple(op.operands),
+            tuple(sorted(op.properties.items())),
             tuple(op.result_types),
         )
         for scope in self._seen:
@@ -133,12 +133,6 @@ class TileBuilder:
         """The values broadcast to their joint shape."""
         shape = joint_shape(*(shape_of(value) for value in values))
         return [self.broadcast(value, shape) for value in values]
-
-    def binary(
-        self, op: type[arith.AddiOp | arith.AddfOp], a: SSAValue, b: SSAValue
-    ) -> SSAValue:
-        """An elementwise operation of two operands."""
-        return self.value(op(*self.join(a, b)))
 
     def compare(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
         """Where `a predicate b` holds."""

@@ -142,7 +142,7 @@ class KernelWriter:
     def load(self, port: Port, frame: Frame, hint: str | None = None) -> SSAValue:
         """The cells of a tensor over a frame; of size 1 along axes it does not move along."""
         offsets = self.positions.offsets(port.access, frame)
-        mask = self.positions.frame_mask(frame, port.access)
+        mask = self.positions.frame_mask(frame, self.space.along(port.access))
         other = None if mask is None else number(0, port.element)
         loaded = self.tiles.append(triton.LoadOp(port.pointer, offsets, mask, other)).results[0]
         loaded.name_hint = hint
@@ -161,7 +161,7 @@ class KernelWriter:
         tiles = self.tiles
         shape = self.shape(frame)
         offsets = tiles.broadcast(self.positions.offsets(port.access, frame), shape)
-        mask = self.positions.frame_mask(frame)
+        mask = self.positions.frame_mask(frame, frame)
         if mask is not None:
             mask = tiles.broadcast(mask, shape)
         tiles.append(triton.StoreOp(tiles.broadcast(value, shape), port.pointer, offsets, mask))
@@ -192,17 +192,34 @@ class KernelWriter:
         """Write the tile operations of `ops` over a frame; `values` holds and gets their values."""
         write_body(self.tiles, ops, values, self.coordinate(frame))
 
-    def loop(
+    def walk(
         self,
         axis: Axis,
-        init: Sequence[SSAValue],
-        step: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
+        init: Callable[[], Sequence[SSAValue]],
+        step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
     ) -> tuple[SSAValue, ...]:
-        """Walk an axis block by block, carrying values that `step` makes from the former ones."""
+        """Walk an axis block by block, carrying values that `step` makes from the former ones.
+
+        When one block covers the axis there is no loop: `step` is asked for its first values.
+        """
         assert axis.block is not None
         tiles = self.tiles
+        if axis.length is not None and axis.length <= tiles.blocks[axis.block]:
+            tiles.append(triton.CoverOp(axis.block, axis.length))
+            self.positions.place(axis, tiles.position(0))
+            return tuple(step(None))
+        return self._loop(axis, axis.block, init(), step)
+
+    def _loop(
+        self,
+        axis: Axis,
+        block: str,
+        init: Sequence[SSAValue],
+        step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
+    ) -> tuple[SSAValue, ...]:
+        tiles = self.tiles
         start, end = self.positions.span(axis)
-        size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+        size = tiles.value(triton.BlockSizeOp(block, tiles.index))
         body = Block(arg_types=[tiles.index, *(value.type for value in init)])
         first, *carried = body.args
         first.name_hint = f"{axis.hint}_start"

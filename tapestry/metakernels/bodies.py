@@ -13,7 +13,7 @@ end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tapestry.metakernels import constants, functions
 from tapestry.metakernels.constants import Known, coerce
@@ -64,12 +64,13 @@ class Body:
     cells: Mapping[str, str]
     folded: tuple[str, ...] = ()
     widen: bool = False
-    hidden: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Names that exist but cannot be read here, with the reason."""
 
     def read(self, expr: Expr, dtype: str) -> Scalar:
         """`expr` as a value of `dtype`; floats round to it, and nothing else is converted silently."""
-        term = self.term(expr)
+        return self.convert(self.term(expr), dtype)
+
+    def convert(self, term: Term, dtype: str) -> Scalar:
+        """`term` as a value of `dtype`, by the same rule."""
         if isinstance(term, Known):
             return coerce(term, dtype)
         if is_float(term.dtype) and is_float(dtype):
@@ -127,8 +128,6 @@ class Body:
                 )
             return self._part(name, Number(0))
         if name not in self.cells:
-            if name in self.hidden:
-                raise UnknownNameError(f"{name} cannot be read here: {self.hidden[name]}")
             known = (*self.cells, *((FOLD,) if self.folded else ()))
             raise UnknownNameError(f"{name} is no input", hint=nearest(name, known))
         cell = Cell(name, self.cells[name])

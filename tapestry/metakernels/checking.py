@@ -16,11 +16,9 @@ from tapestry.metakernels import builtins, functions
 from tapestry.metakernels.bodies import FOLD
 from tapestry.metakernels.dtypes import allowed
 from tapestry.metakernels.errors import (
-    KindMismatchError,
     TemplateError,
     UnknownNameError,
     UnsupportedError,
-    WeftError,
     nearest,
 )
 from tapestry.metakernels.syntax import (
@@ -31,9 +29,7 @@ from tapestry.metakernels.syntax import (
     Exactly,
     Expr,
     Group,
-    Item,
     Name,
-    Number,
     Pattern,
     Sequence,
     Tree,
@@ -346,6 +342,3 @@ def _computed(tree: Tree) -> Iterable[Tree]:
         is_cast = isinstance(node, Call) and node.function == "cast"
         pending.extend(inside[:1] if is_cast else inside)
 
-
-__all__ = ["MONOIDS", "check", "labels", "pattern_names"]
-_ = (Item, KindMismatchError, Number, WeftError)

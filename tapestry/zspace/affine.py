@@ -123,7 +123,7 @@ class AffineMap:
                 f"{self} cannot follow {inner}: it reads {self.inputs} coordinates, "
                 f"not {inner.outputs}"
             )
-        matrix = matrices.multiply(self.matrix, inner.matrix, inner.inputs)
+        matrix = tuple(_combine(terms, inner) for terms in self.terms)
         return AffineMap(matrix, self.apply(inner.offset), inner.inputs)
 
     def translate(self, offset: Sequence[int]) -> AffineMap:
@@ -253,6 +253,14 @@ def leading_rank(point: Sequence[int], rank: int) -> int:
             "are needed"
         )
     return len(point) - rank
+
+
+def _combine(terms: Terms, inner: AffineMap) -> Point:
+    """The sum of the given multiples of rows of `inner`."""
+    row: Point = (0,) * inner.inputs
+    for coefficient, dim in terms:
+        row = tuple(x + coefficient * y for x, y in zip(row, inner.matrix[dim], strict=True))
+    return row
 
 
 def _format_row(terms: Terms, constant: int) -> str:

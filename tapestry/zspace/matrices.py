@@ -15,16 +15,6 @@ from typing import TypeAlias
 Matrix: TypeAlias = tuple[tuple[int, ...], ...]
 
 
-def multiply(a: Matrix, b: Matrix, columns: int) -> Matrix:
-    """`a b`, where `b` has `columns` columns (it may have no rows to tell)."""
-    return tuple(
-        tuple(
-            sum(row[k] * b[k][column] for k in range(len(b)) if row[k]) for column in range(columns)
-        )
-        for row in a
-    )
-
-
 def rank(matrix: Matrix) -> int:
     """The number of linearly independent rows, by Bareiss's fraction-free elimination."""
     rows = [list(row) for row in matrix]

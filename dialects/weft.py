@@ -1,0 +1,185 @@
+"""The weft dialect: what is applied, before it is known how it is computed.
+
+A program applies metakernels by name; parameters are a dictionary:
+
+    func.func @main(%x: !loom.tensor<[0, 0] : [64, 784], f32>,
+                    %w: !loom.tensor<[0, 0] : [784, 10], f32>,
+                    %b: !loom.tensor<[0] : [10], f32>) -> !loom.tensor<[0] : [64], i64> {
+      %y = weft.apply @linear(%x, %w, %b)
+             : (!loom.tensor<[0, 0] : [64, 784], f32>, !loom.tensor<[0, 0] : [784, 10], f32>,
+                !loom.tensor<[0] : [10], f32>) -> !loom.tensor<[0, 0] : [64, 10], f32>
+      %k = weft.apply @argmax(%y) {axis = 1 : i64}
+             : (!loom.tensor<[0, 0] : [64, 10], f32>) -> !loom.tensor<[0] : [64], i64>
+      func.return %k : !loom.tensor<[0] : [64], i64>
+    }
+
+The pass `weft-apply` turns applications into loom operations. A metakernel is a template of the library,
+of a folder given to the pass, or of the module itself (`weft.metakernel`, which comes first).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr, SymbolNameConstraint, SymbolRefAttr
+from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    prop_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from tapestry.dialects._dominance import DefinedBeforeUse
+from tapestry.dialects._weft_documents import document_of
+from tapestry.dialects.loom import TensorType
+from tapestry.locations import location_of
+from tapestry.metakernels import Template, WeftError, read_template
+
+__all__ = ["ApplyOp", "MetakernelOp", "Weft"]
+
+
+@irdl_op_definition
+class ApplyOp(IRDLOperation):
+    """A metakernel applied to tensors.
+
+    Ranks, sizes and dtypes are checked against the template by `weft-apply`, which knows it.
+
+    Example:
+
+        %s = weft.apply @sum(%x) {axis = 0 : i64, keepdim = true}
+               : (!loom.tensor<[0, 0] : [2, 3], f32>) -> !loom.tensor<[0, 0] : [1, 3], f32>
+    """
+
+    name = "weft.apply"
+
+    metakernel = prop_def(SymbolRefAttr)
+    parameters = prop_def(DictionaryAttr)
+
+    args = var_operand_def(TensorType)
+    outs = var_result_def(TensorType)
+
+    traits = traits_def(Pure(), DefinedBeforeUse())
+
+    def __init__(
+        self,
+        metakernel: str,
+        args: Sequence[SSAValue],
+        result_types: Sequence[Attribute],
+        parameters: Mapping[str, Attribute] | None = None,
+    ) -> None:
+        super().__init__(
+            operands=[args],
+            result_types=[result_types],
+            properties={
+                "metakernel": SymbolRefAttr(metakernel),
+                "parameters": DictionaryAttr(parameters or {}),
+            },
+        )
+
+    @property
+    def metakernel_name(self) -> str:
+        """The name of the template."""
+        return self.metakernel.root_reference.data
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ApplyOp:
+        name = parser.parse_symbol_name()
+        operands = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, parser.parse_unresolved_operand
+        )
+        parameters = parser.parse_optional_attr_dict()
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        parser.parse_punctuation(":", " before the types")
+        position = parser.pos
+        inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        parser.parse_punctuation("->", " before the result types")
+        results = parser.parse_optional_comma_separated_list(
+            parser.Delimiter.PAREN, parser.parse_type
+        )
+        if results is None:
+            results = [parser.parse_type()]
+        return cls.create(
+            operands=parser.resolve_operands(operands, inputs, position),
+            result_types=results,
+            properties={
+                "metakernel": SymbolRefAttr(name),
+                "parameters": DictionaryAttr(parameters),
+            },
+            attributes={} if attributes is None else attributes.data,
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.metakernel_name)
+        with printer.in_parens():
+            printer.print_list(self.args, printer.print_operand)
+        if self.parameters.data:
+            printer.print_string(" ")
+            printer.print_attr_dict(self.parameters.data)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" : ")
+        printer.print_function_type([value.type for value in self.args], self.result_types)
+
+
+@irdl_op_definition
+class MetakernelOp(IRDLOperation):
+    """A template of the module's own; it takes the place of the library's of the same name.
+
+    The dictionary holds what a template file holds. Where order counts (inputs, outputs, let, fold,
+    steps, params) a mapping is written as a list of one-entry dictionaries.
+
+    Example:
+
+        weft.metakernel @square {
+          inputs = [{x = {shape = "[$d...]", dtype = "number"}}],
+          index = "[$d...]",
+          wrap = "x * x"
+        }
+    """
+
+    name = "weft.metakernel"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    template = prop_def(DictionaryAttr)
+
+    traits = traits_def(SymbolOpInterface())
+
+    def __init__(self, name: str, template: DictionaryAttr) -> None:
+        super().__init__(properties={"sym_name": StringAttr(name), "template": template})
+
+    def read(self) -> Template:
+        """The template; a WeftError at this operation says what is wrong with it."""
+        return read_template(self.sym_name.data, document_of(self.template, location_of(self)))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> MetakernelOp:
+        name = parser.parse_symbol_name()
+        template = DictionaryAttr(parser.parse_optional_attr_dict())
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        op = cls(name.data, template)
+        op.attributes.update({} if attributes is None else attributes.data)
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string(" ")
+        printer.print_attr_dict(self.template.data)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+
+    def verify_(self) -> None:
+        try:
+            self.read()
+        except WeftError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            raise VerifyException(f"{error.message}{hint}") from None
+
+
+Weft = Dialect("weft", [ApplyOp, MetakernelOp], [])

@@ -1,0 +1,157 @@
+"""Launches: which kernel runs on which buffers, once per shard, and what it moves.
+
+A `Launcher` makes the host operations for the map-folds of a module, and puts their kernels in front
+of its functions, each different one once.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, LocationAttr, MemRefType, ModuleOp, StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tapestry.algebra.dtypes import byte_size
+from tapestry.dialects import triton
+from tapestry.locations import fuse_locations, source_locations
+from tapestry.passes.triton.kernels import Options, lower
+from tapestry.passes.triton.mapfold import MapFold, Tensor
+from tapestry.passes.triton.tiles import number
+from tapestry.passes.triton.writer import Kernel
+from tapestry.zspace import Range
+
+RESERVED = frozenset({"launch", "triton", "tl", "torch", "torch_allocate"})
+"""Names that the printed module uses itself."""
+
+_LONGEST_COMMENT = 100
+
+
+class Launcher:
+    """Makes launches, and the kernels that they run."""
+
+    def __init__(self, options: Options, module: ModuleOp) -> None:
+        self._options = options
+        self._start = InsertPoint.at_start(module.body.block)
+        self._names: set[str] = set(RESERVED)
+        self._kernels: dict[str, triton.KernelOp] = {}
+
+    def launch(
+        self,
+        fold: MapFold,
+        location: LocationAttr,
+        ins: Sequence[SSAValue],
+        extras: Sequence[SSAValue],
+        outs: Sequence[SSAValue],
+    ) -> list[Operation]:
+        """The host operations that compute a map-fold into the buffers `outs`."""
+        shards = fold.shards
+        if not shards:
+            return []
+        places = ", ".join(f"{place.file}:{place.line}" for place in source_locations(location))
+        lowered = lower(fold, self._options, [f"{fold.name}, {places}" if places else fold.name])
+        maps = [fold.map_range(shard) for shard in shards]
+        reads, writes = _moved(fold.ins, shards), _moved(fold.outs, maps)
+        if lowered.finish is None:
+            buffers = [*ins, *extras, *outs]
+            reads += _moved(fold.extras, maps)
+            return [self._run(lowered.main, buffers, shards, reads, writes, fold, location)]
+        states: list[triton.AllocateOp] = []
+        for tensor, zero in lowered.states:
+            kind = MemRefType(tensor.element, tensor.box.shape)
+            states.append(triton.AllocateOp(kind, number(zero, tensor.element)))
+            states[-1].result.name_hint = f"{fold.outs[0].name}_{tensor.name}"
+            states[-1].location = location
+        buffers = [state.result for state in states]
+        tensors = [tensor for tensor, _ in lowered.states]
+        # Each launch reads the state that the ones before it left, and writes it back.
+        touched = _moved(tensors, maps)
+        main = self._run(
+            lowered.main, [*ins, *buffers], shards, reads + touched, touched, fold, location
+        )
+        whole = [fold.map_range(fold.index)]
+        finish = self._run(
+            lowered.finish,
+            [*buffers, *extras, *outs],
+            [fold.index],
+            _moved(tensors, whole) + _moved(fold.extras, whole),
+            _moved(fold.outs, whole),
+            None,
+            location,
+        )
+        return [*states, main, finish]
+
+    def _run(
+        self,
+        kernel: Kernel,
+        buffers: Sequence[SSAValue],
+        shards: Sequence[Range],
+        reads: int,
+        writes: int,
+        sharded: MapFold | None,
+        location: LocationAttr,
+    ) -> triton.LaunchOp:
+        """The launches of a kernel, one per shard."""
+        kernel.op.location = location
+        launch = triton.LaunchOp(
+            self._insert(kernel.op),
+            buffers,
+            kernel.grid,
+            [dim.name for dim in kernel.cut],
+            [[n for dim in kernel.cut for n in dim.bounds(shard)] for shard in shards],
+            bytes_read=reads,
+            bytes_written=writes,
+            comment=None if sharded is None else _shards_comment(sharded),
+        )
+        launch.location = location
+        return launch
+
+    def _insert(self, kernel: triton.KernelOp) -> str:
+        """The name of a kernel in the module that does what `kernel` does, put there if needed."""
+        name, origins = kernel.sym_name.data, kernel.origins
+        kernel.properties |= {"sym_name": StringAttr("kernel"), "origins": ArrayAttr([])}
+        key = str(kernel)
+        known = self._kernels.get(key)
+        if known is not None:
+            merged = dict.fromkeys((*known.origins, *origins))
+            known.properties["origins"] = ArrayAttr(list(merged))
+            known.location = fuse_locations(known.location, kernel.location)
+            return known.sym_name.data
+        unique = self._unique(name)
+        kernel.properties |= {"sym_name": StringAttr(unique), "origins": origins}
+        Rewriter.insert_op(kernel, self._start)
+        self._kernels[key] = kernel
+        return unique
+
+    def _unique(self, label: str) -> str:
+        """`label` as a Python name that nothing else has."""
+        name = re.sub(r"\W", "_", label, flags=re.ASCII)
+        if not name or name[0].isdigit() or keyword.iskeyword(name) or name.startswith("_"):
+            name = f"kernel_{name}"
+        unique, count = name, 1
+        while unique in self._names:
+            count += 1
+            unique = f"{name}_{count}"
+        self._names.add(unique)
+        return unique
+
+
+def _moved(tensors: Iterable[Tensor], boxes: Sequence[Range]) -> int:
+    """Bytes of what tensors' projections select over some boxes, each box for itself."""
+    return sum(
+        tensor.projection.apply_range(box).size * byte_size(tensor.element)
+        for tensor in tensors
+        for box in boxes
+    )
+
+
+def _shards_comment(fold: MapFold) -> str | None:
+    """What the launches are: the index space and how it is cut."""
+    if fold.partition is None or not fold.cut:
+        return None
+    cut = f"index space <{fold.index}> in shards <{fold.partition}>"
+    if len(cut) > _LONGEST_COMMENT:
+        cut = f"index space <{fold.index}> in {len(fold.shards)} shards"
+    return cut

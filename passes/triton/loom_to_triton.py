@@ -1,0 +1,262 @@
+"""`loom-to-triton`: operations become Triton kernels, functions a host that launches them.
+
+In: `func.func`s over `!loom.tensor` made of `loom.operation`, `loom.view`, `loom.reshape` and
+`loom.assemble`. Out: the same functions over `memref`, with a `triton.launch` for each operation
+(run once per shard), a `triton.kernel` for each different kernel, and no loom.
+
+    func.func @main(%x: !loom.tensor<[0] : [8], f32>) -> !loom.tensor<[0] : [8], f32> {
+      %y = loom.operation @twice over <[0] : [8]> [map] ins(%x : (d0) -> (d0)) outs((d0) -> (d0)) ...
+
+becomes
+
+    triton.kernel @twice(%x_ptr: !triton.ptr<f32>, %y_ptr: !triton.ptr<f32>) ...
+    func.func @main(%x: memref<8xf32>) -> memref<8xf32> {
+      %y = triton.allocate : memref<8xf32>
+      triton.launch @twice(%x, %y : memref<8xf32>, memref<8xf32>) ...
+
+Tensors become row-major buffers: where a tensor starts is part of the kernels' offsets. A reshape is
+another view of the same buffer; a view or an assembly that is still there is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    FunctionType,
+    MemRefType,
+    ModuleOp,
+    UnrealizedConversionCastOp,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.transforms.reconcile_unrealized_casts import reconcile_unrealized_casts
+
+from tapestry.diagnostics import InvalidProgramError, UsageError
+from tapestry.dialects import loom, triton
+from tapestry.dialects.loom import TensorType, tensor_type
+from tapestry.locations import location_of
+from tapestry.passes.triton.kernels import Options
+from tapestry.passes.triton.launching import Launcher
+from tapestry.passes.triton.mapfold import Tensor, copy_of, map_fold_of
+from tapestry.passes.triton.schedule import MAX_CELLS, Schedule, power_of_two
+from tapestry.zspace import Projection
+
+NUMERICS = {"strict": "ieee", "fast": "tf32"}
+"""What float32 factors of a `tl.dot` may be rounded to."""
+
+
+def buffer_type(kind: TensorType) -> MemRefType[Attribute]:
+    """The buffer that stores a tensor."""
+    return MemRefType(kind.element_type, kind.box.shape)
+
+
+def _as_buffer(rewriter: PatternRewriter, value: SSAValue) -> SSAValue:
+    """The buffer of a tensor value, by a cast that is resolved in the end."""
+    cast, buffer = UnrealizedConversionCastOp.cast_one(value, buffer_type(tensor_type(value)))
+    rewriter.insert(cast)
+    return buffer
+
+
+def _replace(rewriter: PatternRewriter, op: Operation, buffers: Sequence[SSAValue]) -> None:
+    """Replace the tensors that `op` makes by buffers."""
+    tensors: list[SSAValue] = []
+    for buffer, result in zip(buffers, op.results, strict=True):
+        buffer.name_hint = result.name_hint
+        cast, tensor = UnrealizedConversionCastOp.cast_one(buffer, result.type)
+        rewriter.insert(cast)
+        tensors.append(tensor)
+    rewriter.replace(op, [], tensors)
+
+
+class LowerFunction(RewritePattern):
+    """A function over tensors takes and returns buffers."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: func.FuncOp, rewriter: PatternRewriter) -> None:
+        block = op.body.block
+        for argument in block.args:
+            if isinstance(kind := argument.type, TensorType):
+                cast, tensor = UnrealizedConversionCastOp.cast_one(argument, kind)
+                argument.replace_uses_with_if(tensor, lambda use, cast=cast: use.operation is not cast)
+                rewriter.replace_value_with_new_type(argument, buffer_type(kind))
+                rewriter.insert(cast, InsertPoint.at_start(block))
+        op.properties["function_type"] = FunctionType.from_lists(
+            [_buffers(kind) for kind in op.function_type.inputs],
+            [_buffers(kind) for kind in op.function_type.outputs],
+        )
+        rewriter.handle_operation_modification(op)
+
+
+def _buffers(kind: Attribute) -> Attribute:
+    return buffer_type(kind) if isinstance(kind, TensorType) else kind
+
+
+class LowerReturn(RewritePattern):
+    """A function returns buffers."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: func.ReturnOp, rewriter: PatternRewriter) -> None:
+        rewriter.replace(op, func.ReturnOp(*(_as_buffer(rewriter, v) for v in op.operands)))
+
+
+@dataclass(frozen=True)
+class LowerOperation(RewritePattern):
+    """An operation is a launch of its kernel per shard."""
+
+    launcher: Launcher
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        operands = [_as_buffer(rewriter, value) for value in op.operands]
+        outs = [triton.AllocateOp(buffer_type(tensor_type(result))) for result in op.results]
+        rewriter.insert(outs)
+        made = [out.result for out in outs]
+        for result, value in zip(made, op.results, strict=True):
+            result.name_hint = value.name_hint
+        split = len(op.ins)
+        rewriter.insert(
+            self.launcher.launch(
+                map_fold_of(op), op.location, operands[:split], operands[split:], made
+            )
+        )
+        _replace(rewriter, op, made)
+
+
+class LowerReshape(RewritePattern):
+    """A reshape is the same buffer under another shape."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.ReshapeOp, rewriter: PatternRewriter) -> None:
+        alias = triton.AliasOp(_as_buffer(rewriter, op.source), buffer_type(tensor_type(op.result)))
+        rewriter.insert(alias)
+        _replace(rewriter, op, [alias.result])
+
+
+@dataclass(frozen=True)
+class LowerView(RewritePattern):
+    """A view that nothing folded into its readers is a copy."""
+
+    launcher: Launcher
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.ViewOp, rewriter: PatternRewriter) -> None:
+        kind = tensor_type(op.result)
+        whole = _tensor(op.result, Projection.identity(kind.box.rank))
+        made = _copied(
+            self.launcher, rewriter, op, [(_tensor(op.source, op.projection.data), kind, whole)]
+        )
+        _replace(rewriter, op, [made])
+
+
+@dataclass(frozen=True)
+class LowerAssemble(RewritePattern):
+    """An assembly is a copy of each of its parts."""
+
+    launcher: Launcher
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.AssembleOp, rewriter: PatternRewriter) -> None:
+        identity = Projection.identity(tensor_type(op.result).box.rank)
+        whole = _tensor(op.result, identity)
+        parts = [(_tensor(part, identity), tensor_type(part), whole) for part in op.parts]
+        _replace(rewriter, op, [_copied(self.launcher, rewriter, op, parts)])
+
+
+def _tensor(value: SSAValue, projection: Projection) -> Tensor:
+    kind = tensor_type(value)
+    return Tensor(value.name_hint or "x", kind.box, kind.element_type, projection)
+
+
+def _copied(
+    launcher: Launcher,
+    rewriter: PatternRewriter,
+    op: Operation,
+    parts: Sequence[tuple[Tensor, TensorType, Tensor]],
+) -> SSAValue:
+    """A new buffer for the result of `op`, with every part copied over its range."""
+    out = triton.AllocateOp(buffer_type(tensor_type(op.results[0])))
+    rewriter.insert(out)
+    for value, (source, over, target) in zip(op.operands, parts, strict=True):
+        copy = copy_of("copy", over.box, source, target)
+        buffer = _as_buffer(rewriter, value)
+        rewriter.insert(launcher.launch(copy, op.location, [buffer], [], [out.result]))
+    return out.result
+
+
+@dataclass(frozen=True)
+class LoomToTriton(ModulePass):
+    """Lower loom to Triton kernels and a host that launches them.
+
+    `tile` is the most cells of a tile of an elementwise kernel or a fold (a power of two).
+    `numerics` is `strict` (float32 contractions are exact products, the default) or `fast` (TF32).
+    """
+
+    name = "loom-to-triton"
+
+    tile: int = 2048
+    numerics: str = "strict"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Lower every function of the module."""
+        if self.tile < 16 or self.tile > MAX_CELLS or power_of_two(self.tile) != self.tile:
+            raise UsageError(
+                f"tile = {self.tile} is not a size of a tile",
+                hint=f"a power of two from 16 to {MAX_CELLS}",
+            )
+        if self.numerics not in NUMERICS:
+            raise UsageError(
+                f"numerics = {self.numerics!r} is not known", hint=f"one of {', '.join(NUMERICS)}"
+            )
+        functions = [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]
+        for function in functions:
+            _check(function)
+        launcher = Launcher(Options(Schedule(self.tile), NUMERICS[self.numerics]), op)
+        patterns: list[RewritePattern] = [
+            LowerFunction(),
+            LowerReturn(),
+            LowerOperation(launcher),
+            LowerReshape(),
+            LowerView(launcher),
+            LowerAssemble(launcher),
+        ]
+        applier = GreedyRewritePatternApplier(patterns, dce_enabled=False)
+        PatternRewriteWalker(applier, apply_recursively=False).rewrite_module(op)
+        reconcile_unrealized_casts(op)
+        for definition in list(op.body.block.ops):
+            if isinstance(definition, loom.MonoidOp):
+                Rewriter.erase_op(definition)
+
+
+def _check(function: func.FuncOp) -> None:
+    """Raise InvalidProgramError for what cannot be lowered."""
+    lowered = (
+        loom.OperationOp,
+        loom.ViewOp,
+        loom.ReshapeOp,
+        loom.AssembleOp,
+        func.ReturnOp,
+    )
+    for op in function.body.block.ops:
+        if not isinstance(op, lowered):
+            hints = {
+                "weft.apply": "run weft-apply first",
+                "loom.application": "run loom-to-triton in place of loom-expand-shards",
+                "loom.merge": "run loom-to-triton in place of loom-expand-shards",
+            }
+            raise InvalidProgramError(
+                f"{op.name} cannot be lowered to Triton",
+                location=location_of(op),
+                hint=hints.get(op.name),
+            )

@@ -1,0 +1,218 @@
+"""Turns typed scalar bodies into regions of `arith` and `math` operations.
+
+    add(Folded(0), Cell("b")) : f32
+
+        ^(%acc: f32, %b: f32):
+          %0 = arith.addf %acc, %b : f32
+          loom.yield %0 : f32
+
+Types are decided already (`tapestry.metakernels.bodies`), so this is a table. Equal subexpressions are
+computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tapestry.algebra.dtypes import type_named
+from tapestry.dialects import loom
+from tapestry.metakernels.dtypes import is_float
+from tapestry.metakernels.scalars import (
+    Cast,
+    Cell,
+    Constant,
+    Folded,
+    Position,
+    Scalar,
+)
+from tapestry.metakernels.scalars import Operation as Computation
+
+_Build = Callable[..., Operation]
+
+_FLOAT: Final[dict[str, _Build]] = {
+    "add": arith.AddfOp,
+    "sub": arith.SubfOp,
+    "mul": arith.MulfOp,
+    "div": arith.DivfOp,
+    "neg": arith.NegfOp,
+    "min": arith.MinimumfOp,
+    "max": arith.MaximumfOp,
+    "abs": math.AbsFOp,
+    "sqrt": math.SqrtOp,
+    "rsqrt": math.RsqrtOp,
+    "exp": math.ExpOp,
+    "log": math.LogOp,
+    "log1p": math.Log1pOp,
+    "expm1": math.ExpM1Op,
+    "sin": math.SinOp,
+    "cos": math.CosOp,
+    "tan": math.TanOp,
+    "tanh": math.TanhOp,
+    "erf": math.ErfOp,
+    "floor": math.FloorOp,
+    "ceil": math.CeilOp,
+    "round": math.RoundEvenOp,
+    "pow": math.PowFOp,
+}
+_INTEGER: Final[dict[str, _Build]] = {
+    "add": arith.AddiOp,
+    "sub": arith.SubiOp,
+    "mul": arith.MuliOp,
+    "floordiv": arith.FloorDivSIOp,
+    "min": arith.MinSIOp,
+    "max": arith.MaxSIOp,
+    "abs": math.AbsIOp,
+    "and": arith.AndIOp,
+    "or": arith.OrIOp,
+}
+_FLOAT_ORDER: Final = {
+    "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une",
+}  # fmt: skip
+_SIGNED_ORDER: Final = {
+    "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne",
+}  # fmt: skip
+# Of truth values (i1) a signed order would put true below false.
+_TRUTH_ORDER: Final = {
+    "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne",
+}  # fmt: skip
+
+
+def element_type(dtype: str) -> Attribute:
+    """The IR type of a dtype that templates name."""
+    element = type_named(dtype)
+    assert element is not None
+    return element
+
+
+def build_region(
+    bodies: Sequence[Scalar], state: Sequence[str], cells: Sequence[tuple[str, str]]
+) -> Region:
+    """A region that yields `bodies`; its arguments are the state's parts, then the cells.
+
+    `state` holds dtypes, `cells` pairs of input name and dtype.
+    """
+    dtypes = [*state, *(dtype for _, dtype in cells)]
+    block = Block(arg_types=[element_type(dtype) for dtype in dtypes])
+    arguments = dict(zip((name for name, _ in cells), block.args[len(state) :], strict=True))
+    for argument, (name, _) in zip(block.args[len(state) :], cells, strict=True):
+        argument.name_hint = name
+    for argument in block.args[: len(state)]:
+        argument.name_hint = "acc"
+    emitter = _Emitter(block, arguments)
+    results = [emitter.value(body) for body in bodies]
+    block.add_op(loom.YieldOp(*results))
+    return Region(block)
+
+
+class _Emitter:
+    def __init__(self, block: Block, cells: Mapping[str, SSAValue]) -> None:
+        self._block = block
+        self._cells = cells
+        self._known: dict[Scalar, SSAValue] = {}
+
+    def value(self, body: Scalar) -> SSAValue:
+        """The value that computes `body`, built once."""
+        match body:
+            case Cell(name):
+                return self._cells[name]
+            case Folded(part):
+                return self._block.args[part]
+            case _:
+                known = self._known.get(body)
+                if known is None:
+                    known = self._known[body] = self._computed(body)
+                return known
+
+    def _computed(self, body: Constant | Position | Computation | Cast) -> SSAValue:
+        match body:
+            case Constant(value, dtype):
+                return self._constant(value, dtype)
+            case Position(dim):
+                return self._add(loom.IndexOp(dim))
+            case Cast(operand, dtype):
+                return self._cast(self.value(operand), operand.dtype, dtype)
+            case Computation(name, operands):
+                values = [self.value(operand) for operand in operands]
+                return self._operation(name, values, operands[-1].dtype)
+
+    def _add(self, op: Operation) -> SSAValue:
+        self._block.add_op(op)
+        return op.results[0]
+
+    def _constant(self, value: float, dtype: str) -> SSAValue:
+        element = element_type(dtype)
+        if isinstance(element, IntegerType):
+            return self._add(arith.ConstantOp(IntegerAttr(int(value), element, truncate_bits=True)))
+        return self._add(arith.ConstantOp(FloatAttr(float(value), element)))  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+    def _operation(self, name: str, values: list[SSAValue], dtype: str) -> SSAValue:
+        if name in _SIGNED_ORDER:
+            return self._compare(name, values, dtype)
+        match name:
+            case "select":
+                return self._add(arith.SelectOp(*values))
+            case "not":
+                return self._add(arith.XOrIOp(values[0], self._constant(1, "i1")))
+            case "neg" if not is_float(dtype):
+                return self._add(arith.SubiOp(self._constant(0, dtype), values[0]))
+            case "mod":
+                return self._modulo(values[0], values[1], dtype)
+            case _:
+                table = _FLOAT if is_float(dtype) else _INTEGER
+                return self._add(table[name](*values))
+
+    def _compare(self, name: str, values: list[SSAValue], dtype: str) -> SSAValue:
+        if is_float(dtype):
+            return self._add(arith.CmpfOp(*values, _FLOAT_ORDER[name]))
+        order = _TRUTH_ORDER if dtype == "i1" else _SIGNED_ORDER
+        return self._add(arith.CmpiOp(*values, order[name]))
+
+    def _modulo(self, left: SSAValue, right: SSAValue, dtype: str) -> SSAValue:
+        """Floor modulo: the remainder with the sign of the divisor."""
+        quotient = self._add(arith.FloorDivSIOp(left, right))
+        return self._add(arith.SubiOp(left, self._add(arith.MuliOp(quotient, right))))
+
+    def _cast(self, value: SSAValue, source: str, target: str) -> SSAValue:
+        element = element_type(target)
+        if target == "i1":
+            return self._compare("ne", [value, self._constant(0, source)], source)
+        if is_float(source) and is_float(target):
+            return self._resized(value, source, target)
+        if is_float(source):
+            return self._add(arith.FPToSIOp(value, element))
+        if is_float(target):
+            # A truth value is 1 as an unsigned number, and -1 as a signed one.
+            signed = self._add(arith.ExtUIOp(value, _I32)) if source == "i1" else value
+            return self._add(arith.SIToFPOp(signed, element))
+        if source == "i1":
+            return self._add(arith.ExtUIOp(value, _as_integer(element)))
+        return self._resized(value, source, target)
+
+    def _resized(self, value: SSAValue, source: str, target: str) -> SSAValue:
+        element = element_type(target)
+        widths = (_width(source), _width(target))
+        if is_float(source):
+            if widths[0] == widths[1]:
+                # f16 and bf16 hold none of each other's values; f32 holds both.
+                value = self._add(arith.ExtFOp(value, element_type("f32")))  # pyright: ignore[reportArgumentType]
+            build: _Build = arith.ExtFOp if widths[0] < widths[1] else arith.TruncFOp
+        else:
+            build = arith.ExtSIOp if widths[0] < widths[1] else arith.TruncIOp
+        return self._add(build(value, element))
+
+
+_I32: Final = IntegerType(32)
+
+
+def _as_integer(element: Attribute) -> IntegerType:
+    assert isinstance(element, IntegerType)
+    return element
+
+
+def _width(dtype: str) -> int:
+    return int(dtype.lstrip("bfi"))

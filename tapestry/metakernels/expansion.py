@@ -1,0 +1,136 @@
+"""What a template becomes for given shapes, dtypes and parameters: an index space and projections.
+
+    >>> from tapestry.metakernels import TensorSpec, expand, load_library
+    >>> library = load_library()
+    >>> x, w = TensorSpec((64, 784), "f32"), TensorSpec((784, 32), "f32")
+    >>> matmul = expand(library.get("matmul"), [x, w], {}, library)
+    >>> matmul.space.extents, matmul.space.kinds, matmul.body.monoid
+    ((64, 32, 784), ('map', 'map', 'fold'), 'add')
+    >>> [str(read) for read in matmul.reads]
+    ['(d0, d1, d2) -> (d0, d2)', '(d0, d1, d2) -> (d2, d1)']
+
+An expansion is plain data. Ranges start at zero here; who applies it moves the projections by the starts
+of the tensors it is applied to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Literal, TypeAlias
+
+from tapestry.metakernels.scalars import Scalar
+from tapestry.zspace import AffineMap, Point, Projection, Range
+
+Kind: TypeAlias = Literal["map", "fold"]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """The shape and dtype of a tensor."""
+
+    shape: Point
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.shape))}] {self.dtype}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output by its name in the template."""
+
+    name: str
+    spec: TensorSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """An index space: the map dimensions, then the fold dimensions, each with its label if any."""
+
+    extents: Point
+    labels: tuple[str | None, ...]
+    maps: int
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Per dimension, `map` or `fold`."""
+        folds = len(self.extents) - self.maps
+        return ("map",) * self.maps + ("fold",) * folds
+
+    @property
+    def map_range(self) -> Range:
+        """The range of the map dimensions."""
+        return Range.of(self.extents[: self.maps])
+
+    @property
+    def size(self) -> int:
+        """How many points there are."""
+        return prod(self.extents)
+
+
+@dataclass(frozen=True, slots=True)
+class MapFold:
+    """One block operation.
+
+    `wrap` gives the parts of the folded state, or the outputs when nothing is folded; `unwrap` gives the
+    outputs from the folded state, and None leaves it as it is. `ins` are the inputs (by position) that
+    wrap reads, `extras` those that unwrap reads.
+    """
+
+    monoid: str | None
+    ins: tuple[int, ...]
+    extras: tuple[int, ...]
+    wrap: tuple[Scalar, ...]
+    unwrap: tuple[Scalar, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Data movement alone: the result's cell at p is the input's cell at `source(p)`."""
+
+    source: AffineMap
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """The input's cells in row-major order, under the result's shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """An operation without a body: projections alone, boxes perhaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepCall:
+    """One step of a composite: an expansion on values named by inputs and earlier steps."""
+
+    name: str
+    operands: tuple[str, ...]
+    expansion: Expansion
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """Several expansions in order; `results` names the steps that are the outputs."""
+
+    calls: tuple[StepCall, ...]
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A template applied to shapes, dtypes and parameters.
+
+    `reads` has one projection per input, over all index dimensions; `writes` one per output, over the map
+    dimensions. A composite or a reshape has no index space of its own.
+    """
+
+    template: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    space: Space | None
+    reads: tuple[Projection, ...]
+    writes: tuple[Projection, ...]
+    body: MapFold | Move | Reshape | Opaque | Composite

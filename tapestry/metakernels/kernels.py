@@ -1,0 +1,135 @@
+"""Types the bodies of an expansion: which precision they compute in, and what each input is to them.
+
+Bodies that round (arithmetic, functions, sums and products) compute half-precision cells in f32 and round
+once, when the output is written; choosing among cells (max, where, comparisons) stays in their own type.
+Integers compute in their own type.
+"""
+
+from __future__ import annotations
+
+from tapestry.metakernels.bodies import Body, rounds
+from tapestry.metakernels.checking import MONOIDS
+from tapestry.metakernels.errors import DtypeMismatchError, RankMismatchError, UnsupportedError
+from tapestry.metakernels.evaluation import Scope
+from tapestry.metakernels.expansion import Expansion, MapFold
+from tapestry.metakernels.scalars import Folded, Scalar, cell_names
+from tapestry.metakernels.templates import Bodies, Template
+
+
+def type_bodies(
+    template: Template, expansion: Expansion, scope: Scope, mapped: Scope
+) -> MapFold | None:
+    """The typed bodies of `expansion`; None for a template without `wrap`.
+
+    `scope` is that of the whole index, `mapped` that of the map dimensions, which `unwrap` runs over.
+    """
+    if not template.wrap:
+        return None
+    return _Typing(template, expansion).bodies(scope, mapped)
+
+
+class _Typing:
+    def __init__(self, template: Template, expansion: Expansion) -> None:
+        self.template = template
+        self.expansion = expansion
+        self.cells = {tensor.name: tensor.spec.dtype for tensor in expansion.inputs}
+        self.positions = {tensor.name: i for i, tensor in enumerate(expansion.inputs)}
+        sources = [source for _, source in (*template.wrap, *template.unwrap)]
+        self.widen = template.monoid in ("add", "mul") or any(rounds(s.tree) for s in sources)
+
+    def bodies(self, scope: Scope, mapped: Scope) -> MapFold:
+        template = self.template
+        if template.monoid is None:
+            wrap = self._outputs(template.wrap, Body(scope, self.cells, widen=self.widen), "wrap")
+            return MapFold(None, self._read(wrap), (), wrap, None)
+        wrap = self._state(scope, template.monoid)
+        unwrap = self._unwrap(mapped, tuple(part.dtype for part in wrap))
+        ins, extras = self._read(wrap), self._extras(unwrap or ())
+        return MapFold(template.monoid, ins, extras, wrap, unwrap)
+
+    def _state(self, scope: Scope, monoid: str) -> tuple[Scalar, ...]:
+        body = Body(scope, self.cells, widen=self.widen)
+        parts: list[Scalar] = []
+        for _, source in self.template.wrap:
+            with source.explain("wrap"):
+                parts.append(body.state(source.tree))
+        first, source = parts[0], self.template.wrap[0][1]
+        with source.explain("wrap"):
+            if first.dtype == "i1" and monoid not in ("and", "or"):
+                raise DtypeMismatchError(
+                    f"{monoid} of truth values (i1)", hint="count them as numbers: cast(..., i64)"
+                )
+            if first.dtype != "i1" and monoid in ("and", "or"):
+                raise DtypeMismatchError(
+                    f"{monoid} folds truth values (i1), not {first.dtype}",
+                    hint="make one: x != 0",
+                )
+        if MONOIDS[monoid] == 2:
+            source = self.template.wrap[1][1]
+            with source.explain("wrap"):
+                if parts[1].dtype != "i64":
+                    raise DtypeMismatchError(
+                        f"the second part of {monoid} is a position (i64), not {parts[1].dtype}"
+                    )
+        return tuple(parts)
+
+    def _unwrap(self, scope: Scope, state: tuple[str, ...]) -> tuple[Scalar, ...] | None:
+        template = self.template
+        if template.unwrap:
+            body = Body(scope, self.cells, state, self.widen)
+            return self._outputs(template.unwrap, body, "unwrap")
+        outputs = self.expansion.outputs
+        if len(outputs) != len(state):
+            raise RankMismatchError(
+                f"template {template.name}: the folded state has {len(state)} parts for "
+                f"{len(outputs)} outputs",
+                location=template.location,
+                hint='unwrap says which: unwrap: "fold[1]"',
+            )
+        wanted = tuple(output.spec.dtype for output in outputs)
+        if wanted == state:
+            return None
+        body = Body(scope, {}, state)
+        parts: list[Scalar] = []
+        for part, dtype in enumerate(wanted):
+            with template.wrap[part][1].explain("wrap"):
+                parts.append(body.convert(Folded(part, state[part]), dtype))
+        return tuple(parts)
+
+    def _outputs(self, bodies: Bodies, body: Body, what: str) -> tuple[Scalar, ...]:
+        named = {name: source for name, source in bodies if name is not None}
+        values: list[Scalar] = []
+        for position, output in enumerate(self.expansion.outputs):
+            source = named[output.name] if named else bodies[position][1]
+            with source.explain(what):
+                values.append(body.read(source.tree, output.spec.dtype))
+        return tuple(values)
+
+    def _read(self, bodies: tuple[Scalar, ...]) -> tuple[int, ...]:
+        read = tuple(sorted(self.positions[name] for name in cell_names(bodies)))
+        for position in read:
+            projection = self.expansion.reads[position]
+            if not projection.is_unit:
+                raise UnsupportedError(
+                    f"template {self.template.name}: {self.expansion.inputs[position].name} is read "
+                    "as a block (`:>`), and bodies read single cells; blocks are not supported yet",
+                    location=self.template.inputs[position].projection.text.location,
+                )
+        return read
+
+    def _extras(self, bodies: tuple[Scalar, ...]) -> tuple[int, ...]:
+        space = self.expansion.space
+        assert space is not None
+        read = self._read(bodies)
+        for position in read:
+            matrix = self.expansion.reads[position].map.matrix
+            if any(c for row in matrix for c in row[space.maps :]):
+                source = self.template.inputs[position].projection
+                raise UnsupportedError(
+                    f"template {self.template.name}: unwrap reads "
+                    f"{self.expansion.inputs[position].name}, whose projection `{source.text}` moves "
+                    "with a folded dimension",
+                    location=source.text.location,
+                    hint="after the fold only the map dimensions have a coordinate",
+                )
+        return read

@@ -1,0 +1,92 @@
+"""Finds templates by name: the library that comes with Tapestry, and folders of a user's own.
+
+    >>> load_library().get("matmul").name
+    'matmul'
+
+A file holds any number of templates, `name: template`. A user's template takes the place of the library's
+of the same name. The library's templates are read when first asked for; a user's all at once, so that a
+mistake in one is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from tapestry.metakernels.documents import Node, read_file
+from tapestry.metakernels.errors import TemplateError, UnknownNameError, nearest
+from tapestry.metakernels.templates import Template, read_template
+
+LIBRARY: Final = Path(__file__).parent / "library"
+"""The folder of the templates that come with Tapestry."""
+
+
+class Library:
+    """Templates by name; each is parsed once, when first asked for."""
+
+    def __init__(self, documents: Mapping[str, Node]) -> None:
+        self._documents = dict(documents)
+        self._templates: dict[str, Template] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all templates, sorted."""
+        return tuple(sorted(self._documents))
+
+    def get(self, name: str) -> Template:
+        """The template called `name`; UnknownNameError lists the nearest names."""
+        template = self._templates.get(name)
+        if template is None:
+            if name not in self._documents:
+                raise UnknownNameError(
+                    f"there is no metakernel @{name}", hint=nearest(name, self._documents)
+                )
+            template = read_template(name, self._documents[name])
+            self._templates[name] = template
+        return template
+
+    def extended(self, documents: Mapping[str, Node]) -> Library:
+        """A library in which `documents` come first; what is parsed stays parsed."""
+        library = Library({**self._documents, **documents})
+        library._templates = {  # noqa: SLF001
+            name: template for name, template in self._templates.items() if name not in documents
+        }
+        return library
+
+
+def load_library(folders: Iterable[str | Path] = ()) -> Library:
+    """The library, extended by every `*.yaml` in `folders` (later folders come first).
+
+    Raises a located TemplateError for a file that cannot be read or a template that is wrong.
+    """
+    library = _standard()
+    for folder in folders:
+        documents = read_folder(Path(folder))
+        library = library.extended(documents)
+        for name in documents:
+            library.get(name)
+    return library
+
+
+@cache
+def _standard() -> Library:
+    return Library(read_folder(LIBRARY))
+
+
+def read_folder(folder: Path) -> dict[str, Node]:
+    """The templates of every `*.yaml` file in `folder`, unparsed."""
+    if not folder.is_dir():
+        raise TemplateError(f"{folder} is no folder of templates")
+    documents: dict[str, Node] = {}
+    for path in sorted((*folder.glob("*.yaml"), *folder.glob("*.yml"))):
+        for key, node in read_file(path).entries:
+            name = str(key.value)
+            if name in documents:
+                raise TemplateError(
+                    f"{name} is defined twice (first at {documents[name].location})",
+                    location=key.location,
+                )
+            documents[name] = node
+    return documents
