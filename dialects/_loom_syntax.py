@@ -60,6 +60,9 @@ def parse_types(
     inputs = _type_list(parser)
     parser.parse_punctuation("->", " before the result types")
     outputs = _type_list(parser)
+    if len(inputs) != len(operands):
+        message = f"there are {len(operands)} operands, but {len(inputs)} operand types"
+        parser.raise_error(message, position, parser.pos)
     return parser.resolve_operands(operands, inputs, position), outputs
 
 

@@ -303,7 +303,8 @@ class ExpandDimsOp(IRDLOperation):
 class BroadcastOp(IRDLOperation):
     """A scalar or a tile with dimensions of size 1, repeated to a larger tile.
 
-    Triton broadcasts in arithmetic by itself: the printer shows this only where it matters.
+    Triton broadcasts in arithmetic by itself: the printer says `tl.broadcast_to` only where the
+    shape matters, and then with the names in `blocks`.
 
     Example: `%full = triton.broadcast %rows : tensor<64x1xf32> -> tensor<64x32xf32>`
     """
@@ -311,14 +312,22 @@ class BroadcastOp(IRDLOperation):
     name = "triton.broadcast"
 
     source = operand_def()
+    blocks = opt_prop_def(ArrayAttr[StringAttr])
     result = result_def(TensorType)
 
     traits = traits_def(Pure())
-    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+    assembly_format = (
+        "$source (`over` $blocks^)? attr-dict `:` type($source) `->` type($result)"
+    )
 
-    def __init__(self, source: SSAValue, shape: Sequence[int]) -> None:
+    def __init__(
+        self, source: SSAValue, shape: Sequence[int], blocks: Sequence[str] | None = None
+    ) -> None:
+        names = None if blocks is None else ArrayAttr([StringAttr(block) for block in blocks])
         super().__init__(
-            operands=[source], result_types=[TensorType(element_of(source), shape)]
+            operands=[source],
+            properties={"blocks": names},
+            result_types=[TensorType(element_of(source), shape)],
         )
 
     def verify_(self) -> None:
@@ -329,6 +338,9 @@ class BroadcastOp(IRDLOperation):
         )
         if not fits or element_of(self.source) != element_of(self.result):
             raise VerifyException(f"{self.source.type} does not broadcast to {self.result.type}")
+        if self.blocks is not None:
+            if tuple(block_size(self, block.data) for block in self.blocks) != large:
+                raise VerifyException(f"{self.blocks} is not the shape of {self.result.type}")
 
 
 @irdl_op_definition
@@ -572,11 +584,13 @@ class YieldOp(IRDLOperation):
 class ReduceOp(IRDLOperation):
     """Tiles folded along an axis, all at once, by a combiner over scalars: `tl.reduce`.
 
+    `label` says what the combiner is, for its name in the printed module.
+
     The combiner must be associative and commutative: a GPU combines lanes in its own order.
 
     Example:
 
-        %m = triton.reduce %x along 1 : (tensor<64x16xf32>) -> tensor<64xf32> {
+        %m = triton.reduce "max" %x along 1 : (tensor<64x16xf32>) -> tensor<64xf32> {
         ^bb0(%a: f32, %b: f32):
           %c = arith.maximumf %a, %b : f32
           triton.yield %c : f32
@@ -585,6 +599,7 @@ class ReduceOp(IRDLOperation):
 
     name = "triton.reduce"
 
+    label = prop_def(StringAttr)
     tiles = var_operand_def(TensorType)
     axis = prop_def(IntegerAttr)
     combiner = region_def("single_block")
@@ -592,15 +607,17 @@ class ReduceOp(IRDLOperation):
 
     traits = traits_def(Pure())
     assembly_format = (
-        "$tiles `along` $axis attr-dict `:` functional-type($tiles, $outs) $combiner"
+        "$label $tiles `along` $axis attr-dict `:` functional-type($tiles, $outs) $combiner"
     )
 
-    def __init__(self, tiles: Sequence[SSAValue], axis: int, combiner: Region) -> None:
+    def __init__(
+        self, label: str, tiles: Sequence[SSAValue], axis: int, combiner: Region
+    ) -> None:
         shape = list(shape_of(tiles[0]))
         del shape[axis]
         super().__init__(
             operands=[tiles],
-            properties={"axis": IntegerAttr(axis, i64)},
+            properties={"label": StringAttr(label), "axis": IntegerAttr(axis, i64)},
             regions=[combiner],
             result_types=[[tile_type(element_of(tile), shape) for tile in tiles]],
         )

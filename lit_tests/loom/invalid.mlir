@@ -298,7 +298,7 @@ func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32
 
 // -----
 
-// CHECK{LITERAL}: expected 1 operand types but had 2
+// CHECK{LITERAL}: there are 1 operands, but 2 operand types
 func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32> {
   %y = loom.operation @bad over <[0] : [4]> [map]
          ins(%x : (d0) -> (d0))  outs((d0) -> (d0))

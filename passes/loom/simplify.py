@@ -189,7 +189,9 @@ class LoomSimplify(ModulePass):
             FoldReshapeIntoReader(),
             MergeEqualReads(),
         ]
-        PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_module(op)
-        # One sweep in program order: an operation is compared after its operands were merged.
-        once = GreedyRewritePatternApplier([MergeEqualOperations()])
-        PatternRewriteWalker(once, apply_recursively=False).rewrite_module(op)
+        changed = True
+        while changed:
+            PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_module(op)
+            # One sweep in program order: an operation is compared after its operands were merged.
+            merge = MergeEqualOperations()
+            changed = PatternRewriteWalker(merge, apply_recursively=False).rewrite_module(op)

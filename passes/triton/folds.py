@@ -88,7 +88,7 @@ class FoldState:
         body.add_op(triton.YieldOp(*merged))
         shape = shape_of(parts[0])
         assert all(shape_of(part) == shape for part in parts)
-        op = triton.ReduceOp(parts, axis, Region(body))
+        op = triton.ReduceOp(self.monoid.name, parts, axis, Region(body))
         tiles.append(op)
         return tuple(op.outs)
 

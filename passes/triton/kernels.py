@@ -219,7 +219,7 @@ def _wrapped_block(
         writer.evaluate(inside, values, frame)
         parts = state.enter(tiles, [values[value] for value in yielded(fold.wrap)])
         parts = state.masked(tiles, parts, writer.positions.frame_mask(frame, (FOLD_AXIS,)))
-        return tuple(tiles.broadcast(part, writer.shape(frame)) for part in parts)
+        return tuple(tiles.spread(part, writer.blocks(frame)) for part in parts)
 
     return block
 
@@ -278,6 +278,6 @@ def _factor(writer: KernelWriter, factor: SSAValue, frame: Frame) -> Callable[[]
         if mask is not None and not loaded:
             # A load is zero where there are no points; anything else has to be made so.
             value = tiles.where(mask, value, tiles.constant(0, element_of(value)))
-        return tiles.broadcast(value, writer.shape(frame))
+        return tiles.spread(value, writer.blocks(frame))
 
     return write

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType,
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
 
@@ -114,6 +115,12 @@ class TileBuilder:
         """`value` as another element type."""
         if element_of(value) == element:
             return value
+        owner = value.owner
+        if isinstance(owner, arith.ConstantOp):
+            assert isinstance(owner.value, IntegerAttr | FloatAttr)
+            # A constant of a narrow type is the nearest that the type has.
+            exact = numpy_dtype(owner.result.type).type(owner.value.value.data)
+            return self.constant(exact.item(), element)
         return self.value(triton.CastOp(value, element), value.name_hint)
 
     def broadcast(self, value: SSAValue, shape: Shape) -> SSAValue:
@@ -121,6 +128,13 @@ class TileBuilder:
         if shape_of(value) == shape:
             return value
         return self.value(triton.BroadcastOp(value, shape), value.name_hint)
+
+    def spread(self, value: SSAValue, blocks: Sequence[str]) -> SSAValue:
+        """`value` repeated to a tile of the sizes of named blocks."""
+        shape = tuple(self.blocks[block] for block in blocks)
+        if shape_of(value) == shape:
+            return value
+        return self.value(triton.BroadcastOp(value, shape, blocks), value.name_hint)
 
     def expand(self, value: SSAValue, axis: int, rank: int) -> SSAValue:
         """A tile of one dimension as dimension `axis` of a tile of `rank` dimensions."""

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tapestry.dialects import loom, triton
-from tapestry.dialects.triton import GridAxis, KernelOp, PointerType
+from tapestry.dialects.triton import GridAxis, KernelOp, PointerType, shape_of
 from tapestry.passes.triton.bodies import Values, write_body
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.positions import Axis, Frame, Positions
@@ -144,6 +144,8 @@ class KernelWriter:
         offsets = self.positions.offsets(port.access, frame)
         mask = self.positions.frame_mask(frame, self.space.along(port.access))
         other = None if mask is None else number(0, port.element)
+        if mask is not None:
+            mask = self.tiles.broadcast(mask, shape_of(offsets))
         loaded = self.tiles.append(triton.LoadOp(port.pointer, offsets, mask, other)).results[0]
         loaded.name_hint = hint
         return loaded
@@ -158,18 +160,12 @@ class KernelWriter:
 
     def store(self, port: Port, frame: Frame, value: SSAValue) -> None:
         """Write a value over a frame to a tensor."""
-        tiles = self.tiles
-        shape = self.shape(frame)
-        offsets = tiles.broadcast(self.positions.offsets(port.access, frame), shape)
+        tiles, blocks = self.tiles, self.blocks(frame)
+        offsets = tiles.spread(self.positions.offsets(port.access, frame), blocks)
         mask = self.positions.frame_mask(frame, frame)
         if mask is not None:
-            mask = tiles.broadcast(mask, shape)
-        tiles.append(triton.StoreOp(tiles.broadcast(value, shape), port.pointer, offsets, mask))
-
-    def shape(self, frame: Frame) -> tuple[int, ...]:
-        """The shape of a tile over a frame."""
-        sizes = self._compiled.blocks
-        return tuple(sizes[block] for block in self.blocks(frame))
+            mask = tiles.spread(mask, blocks)
+        tiles.append(triton.StoreOp(tiles.spread(value, blocks), port.pointer, offsets, mask))
 
     def blocks(self, frame: Frame) -> tuple[str, ...]:
         """The names of the blocks along a frame."""
@@ -230,6 +226,8 @@ class KernelWriter:
             tiles.append(scf.YieldOp(*step(carried)))
         loop = scf.ForOp(start, end, size, init, body)
         tiles.append(loop)
+        for result, argument in zip(loop.res, carried, strict=True):
+            result.name_hint = argument.name_hint
         return tuple(loop.res)
 
     def finish(self, name: str, origins: Sequence[str]) -> Kernel:

@@ -1,16 +1,24 @@
 """What an application becomes, prepared once and stamped out for every application alike.
 
-A recipe is the list of loom operations that a template gives for some operand types, result types and
-parameters: their properties, and bodies as prototypes that are cloned.
+A recipe lists the loom operations that a template gives for some operand types, result types and
+parameters. Values are numbers: the operands first, then the results of the operations in order. Stamping
+a recipe makes fresh operations and checks nothing again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, SymbolRefAttr, i32
-from xdsl.ir import Attribute, Block, LocationAttr, Operation, Region, SSAValue
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    LocationAttr,
+    StringAttr,
+    SymbolRefAttr,
+    i32,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.dialects import loom
 from tapestry.dialects.zspace import ProjectionAttr, RangeAttr
@@ -20,7 +28,6 @@ from tapestry.metakernels.expansion import (
     Expansion,
     MapFold,
     Move,
-    Opaque,
     Reshape,
     TensorSpec,
 )
@@ -29,40 +36,229 @@ from tapestry.zspace import AffineMap, Projection, Range
 
 
 @dataclass(frozen=True, slots=True)
-class BodyRecipe:
-    """A body as a list of operations; operands are numbers of values, arguments first."""
+class OpRecipe:
+    """One operation; `label` is what its label adds to that of the application."""
 
-    arguments: tuple[tuple[Attribute, str | None], ...]
-    ops: tuple[tuple[type[Operation], tuple[int, ...], tuple[Attribute, ...], Mapping[str, Attribute]], ...]
+    kind: type[Operation]
+    operands: tuple[int, ...]
+    result_types: tuple[Attribute, ...]
+    properties: Mapping[str, Attribute]
+    bodies: tuple[BodyRecipe | None, ...] = ()
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BodyRecipe:
+    """A region of one block; its arguments are the first values."""
+
+    types: tuple[Attribute, ...]
+    names: tuple[str | None, ...]
+    ops: tuple[OpRecipe, ...]
 
     @staticmethod
     def of(region: Region) -> BodyRecipe:
         """The recipe of a region of one block."""
         block = region.block
         numbers: dict[SSAValue, int] = {argument: n for n, argument in enumerate(block.args)}
-        ops: list[
-            tuple[type[Operation], tuple[int, ...], tuple[Attribute, ...], Mapping[str, Attribute]]
-        ] = []
+        ops: list[OpRecipe] = []
         for op in block.ops:
             operands = tuple(numbers[value] for value in op.operands)
-            ops.append((type(op), operands, tuple(op.result_types), op.properties))
+            ops.append(OpRecipe(type(op), operands, tuple(op.result_types), op.properties))
             for result in op.results:
                 numbers[result] = len(numbers)
-        return BodyRecipe(tuple((a.type, a.name_hint) for a in block.args), tuple(ops))
+        return BodyRecipe(
+            tuple(argument.type for argument in block.args),
+            tuple(argument.name_hint for argument in block.args),
+            tuple(ops),
+        )
 
     def stamp(self, location: LocationAttr) -> Region:
         """A fresh region."""
-        block = Block(arg_types=[element for element, _ in self.arguments])
+        block = Block(arg_types=self.types)
+        for argument, name in zip(block.args, self.names, strict=True):
+            argument.name_hint = name
         values: list[SSAValue] = list(block.args)
-        for value, (_, name) in zip(values, self.arguments, strict=True):
-            value.name_hint = name
-        for kind, operands, result_types, properties in self.ops:
-            op = kind.create(
-                operands=[values[n] for n in operands],
-                result_types=result_types,
-                properties=properties,
+        for recipe in self.ops:
+            op = recipe.kind.create(
+                operands=[values[n] for n in recipe.operands],
+                result_types=recipe.result_types,
+                properties=recipe.properties,
                 location=location,
             )
             block.add_op(op)
             values.extend(op.results)
         return Region(block)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The operations of an application, and which values its results are."""
+
+    ops: tuple[OpRecipe, ...]
+    results: tuple[int, ...]
+
+    def stamp(
+        self, operands: Sequence[SSAValue], label: str, location: LocationAttr
+    ) -> tuple[list[Operation], list[SSAValue]]:
+        """Fresh operations on `operands`, and the values of the results."""
+        values = list(operands)
+        made: list[Operation] = []
+        for recipe in self.ops:
+            properties = recipe.properties
+            name = label if not recipe.label else f"{label}_{recipe.label}"
+            if recipe.bodies:
+                properties = {**properties, "label": StringAttr(name)}
+            op = recipe.kind.create(
+                operands=[values[n] for n in recipe.operands],
+                result_types=recipe.result_types,
+                properties=properties,
+                location=location,
+                regions=[Region() if body is None else body.stamp(location) for body in recipe.bodies],
+            )
+            for result in op.results:
+                result.name_hint = name
+            made.append(op)
+            values.extend(op.results)
+        return made, [values[n] for n in self.results]
+
+
+def make_recipe(
+    expansion: Expansion,
+    operands: Sequence[loom.TensorType],
+    results: Sequence[loom.TensorType],
+) -> Recipe:
+    """The operations that compute `expansion` on tensors that may start anywhere (rule 8)."""
+    builder = _Builder(list(operands))
+    numbers = builder.build(expansion, range(len(operands)), results, "")
+    return Recipe(tuple(builder.ops), tuple(numbers))
+
+
+@dataclass
+class _Builder:
+    """Collects operations; `types` are those of all values so far."""
+
+    types: list[loom.TensorType]
+    ops: list[OpRecipe] = field(default_factory=list[OpRecipe])
+
+    def build(
+        self,
+        expansion: Expansion,
+        operands: Sequence[int],
+        results: Sequence[loom.TensorType],
+        label: str,
+    ) -> list[int]:
+        """The numbers of the values that hold the results."""
+        match expansion.body:
+            case MapFold() as body:
+                return self._operation(expansion, body, operands, results, label)
+            case Move(source):
+                return [self._view(source, operands[0], results[0])]
+            case Reshape():
+                return [self._add(loom.ReshapeOp, (operands[0],), (results[0],), {})]
+            case Composite() as body:
+                return self._composite(expansion, body, operands, results, label)
+            case _:
+                raise UnsupportedError(
+                    f"{expansion.template} has no wrap and is no view of one input: operations "
+                    "without a body (opaque blocks) are not supported yet",
+                    hint="state what a point computes in wrap",
+                )
+
+    def _add(
+        self,
+        kind: type[Operation],
+        operands: tuple[int, ...],
+        results: Sequence[loom.TensorType],
+        properties: Mapping[str, Attribute],
+        bodies: tuple[BodyRecipe | None, ...] = (),
+        label: str | None = None,
+    ) -> int:
+        number = len(self.types)
+        self.ops.append(OpRecipe(kind, operands, tuple(results), properties, bodies, label))
+        self.types.extend(results)
+        return number
+
+    def _composite(
+        self,
+        expansion: Expansion,
+        body: Composite,
+        operands: Sequence[int],
+        results: Sequence[loom.TensorType],
+        label: str,
+    ) -> list[int]:
+        values = {tensor.name: n for tensor, n in zip(expansion.inputs, operands, strict=True)}
+        declared = dict(zip(body.results, results, strict=True))
+        for call in body.calls:
+            result = declared.get(call.name) or tensor_of(call.expansion.outputs[0].spec)
+            numbers = [values[name] for name in call.operands]
+            name = "" if call.name in declared else call.name
+            path = "_".join(part for part in (label, name) if part)
+            (values[call.name],) = self.build(call.expansion, numbers, [result], path)
+        return [values[name] for name in body.results]
+
+    def _view(self, source: AffineMap, operand: int, result: loom.TensorType) -> int:
+        tensor = self.types[operand]
+        if tensor == result and source == AffineMap.identity(source.inputs):
+            return operand
+        moved = source.compose(
+            AffineMap.identity(source.inputs).translate([-x for x in result.box.start])
+        ).translate(tensor.box.start)
+        projection = ProjectionAttr(Projection.cells(moved))
+        return self._add(loom.ViewOp, (operand,), (result,), {"projection": projection})
+
+    def _operation(
+        self,
+        expansion: Expansion,
+        body: MapFold,
+        operands: Sequence[int],
+        results: Sequence[loom.TensorType],
+        label: str,
+    ) -> list[int]:
+        space = expansion.space
+        assert space is not None
+        reads = [
+            projection.translate(self.types[operand].box.start)
+            for projection, operand in zip(expansion.reads, operands, strict=True)
+        ]
+        writes = [
+            projection.translate(result.box.start)
+            for projection, result in zip(expansion.writes, results, strict=True)
+        ]
+        maps = range(space.maps)
+        properties: dict[str, Attribute] = {
+            "index_range": RangeAttr(Range.of(space.extents)),
+            "iterators": loom.IteratorsAttr(space.kinds),
+            "in_projections": _projections(reads[n] for n in body.ins),
+            "extra_projections": _projections(reads[n].select_inputs(maps) for n in body.extras),
+            "out_projections": _projections(writes),
+            "operandSegmentSizes": DenseArrayBase.from_list(
+                i32, [len(body.ins), len(body.extras)]
+            ),
+        }
+        if body.monoid is not None:
+            properties["monoid"] = SymbolRefAttr(body.monoid)
+        used = tuple(operands[n] for n in (*body.ins, *body.extras))
+        first = self._add(
+            loom.OperationOp, used, results, properties, _bodies(expansion, body), label
+        )
+        return list(range(first, first + len(results)))
+
+
+def _projections(projections: object) -> ArrayAttr[ProjectionAttr]:
+    return loom.projections_attr(projections)  # pyright: ignore[reportArgumentType]
+
+
+def _bodies(expansion: Expansion, body: MapFold) -> tuple[BodyRecipe | None, ...]:
+    def cells(positions: tuple[int, ...]) -> list[tuple[str, str]]:
+        return [(expansion.inputs[n].name, expansion.inputs[n].spec.dtype) for n in positions]
+
+    wrap = BodyRecipe.of(build_region(body.wrap, (), cells(body.ins)))
+    if body.unwrap is None:
+        return wrap, None
+    state = [part.dtype for part in body.wrap]
+    return wrap, BodyRecipe.of(build_region(body.unwrap, state, cells(body.extras)))
+
+
+def tensor_of(spec: TensorSpec) -> loom.TensorType:
+    """The type of a tensor of that shape and dtype that starts at zero."""
+    return loom.TensorType.of(Range.of(spec.shape), element_type(spec.dtype))

@@ -1,0 +1,132 @@
+"""Python text of tile values: operators, precedence, and the shapes that Triton infers.
+
+A `Shown` is a piece of Python with how tightly it binds and the shape it evaluates to, which may be
+smaller than the value's type says: Triton broadcasts operands by itself. Constants are shown as bare
+numbers, which Triton gives the type of the other operand; where there is none, `typed` says it.
+
+    >>> product = binary("*", Shown("x", ATOM, (64, 1)), Shown("2.0", ATOM, (), literal=True))
+    >>> binary("-", Shown("a", ATOM, ()), binary("+", product, Shown("b", ATOM, (1, 32)))).text
+    'a - (x * 2.0 + b)'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isinf, isnan
+
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, f32, i1, i32
+from xdsl.ir import Attribute
+
+ATOM = 10
+"""How tightly names, numbers, calls and subscripts bind."""
+
+UNARY = 9
+
+_BINDING = {"*": 8, "/": 8, "//": 8, "%": 8, "+": 7, "-": 7, "&": 5, "^": 4, "|": 3}
+_COMPARISON = 2
+_ASSOCIATIVE = frozenset("+*&|^")
+
+_DTYPES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f64": "float64",
+    "i1": "int1",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Python text, how tightly it binds, and the shape it has; `literal` for a bare number."""
+
+    text: str
+    binding: int
+    shape: tuple[int, ...]
+    literal: bool = False
+
+    def within(self, binding: int) -> str:
+        """The text as an operand of something that binds this tightly."""
+        return self.text if self.binding >= binding else f"({self.text})"
+
+
+def joint_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """What Triton broadcasts operands of some shapes to."""
+    ranked = [shape for shape in shapes if shape]
+    if not ranked:
+        return ()
+    return tuple(max(sizes) for sizes in zip(*ranked, strict=True))
+
+
+def binary(sign: str, a: Shown, b: Shown) -> Shown:
+    """`a sign b`; parentheses only where they change the meaning (or the order of floats)."""
+    binding = _BINDING.get(sign, _COMPARISON)
+    if binding == _COMPARISON:
+        text = f"{a.within(3)} {sign} {b.within(3)}"
+    else:
+        text = f"{a.within(binding)} {sign} {b.within(binding + 1)}"
+    return Shown(text, binding, joint_shape([a.shape, b.shape]))
+
+
+def negation(a: Shown) -> Shown:
+    """`-a`."""
+    return Shown(f"-{a.within(UNARY + 1)}", UNARY, a.shape)
+
+
+def call(function: str, *operands: Shown, more: str = "") -> Shown:
+    """`function(operands)`, elementwise."""
+    inside = ", ".join([*(operand.text for operand in operands), *([more] if more else [])])
+    return Shown(f"{function}({inside})", ATOM, joint_shape([o.shape for o in operands]))
+
+
+def method(operand: Shown, name: str, arguments: str) -> Shown:
+    """`operand.name(arguments)`, elementwise."""
+    return Shown(f"{operand.within(ATOM)}.{name}({arguments})", ATOM, operand.shape)
+
+
+def dtype(element: Attribute) -> str:
+    """Triton's name of an element type: `tl.float32`."""
+    return f"tl.{_DTYPES[str(element)]}"
+
+
+def dtype_name(element: Attribute) -> str:
+    """The name of an element type for PyTorch: `float32`, `bool`."""
+    return "bool" if element == i1 else _DTYPES[str(element)]
+
+
+def number(value: FloatAttr | IntegerAttr) -> str:
+    """A constant as a Python expression."""
+    if isinstance(value, IntegerAttr):
+        data = value.value.data
+        return str(bool(data)) if value.type == i1 else str(data)
+    data = value.value.data
+    if isnan(data):
+        return 'float("nan")'
+    if isinf(data):
+        return 'float("inf")' if data > 0 else 'float("-inf")'
+    return repr(data)
+
+
+def literal(value: FloatAttr | IntegerAttr) -> Shown:
+    """A constant as a bare number."""
+    text = number(value)
+    return Shown(text, UNARY if text.startswith("-") else ATOM, (), literal=True)
+
+
+def typed(shown: Shown, element: Attribute) -> Shown:
+    """A value that has its own type even where no other operand gives it one.
+
+    Triton takes a bare float for a float32 and a bare integer for an int32.
+    """
+    if not shown.literal or element in (f32, i32, i1):
+        return shown
+    return Shown(f"tl.full([], {shown.text}, {dtype(element)})", ATOM, ())
+
+
+def is_float(element: Attribute) -> bool:
+    """Whether an element type is a float."""
+    return isinstance(element, AnyFloat)

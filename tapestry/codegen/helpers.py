@@ -1,0 +1,74 @@
+"""Functions that Triton's language lacks, printed into a module that needs them.
+
+They use nothing that only a GPU or only the interpreter has (no libdevice), and are exact to a few
+units in the last place, near zero and at infinity too.
+"""
+
+from __future__ import annotations
+
+_EXPM1 = '''\
+@triton.jit
+def expm1(x):
+    """exp(x) - 1, exact near zero (W. Kahan)."""
+    u = tl.exp(x)
+    near = tl.where(u == 1.0, x, (u - 1.0) * (x / tl.log(u)))
+    return tl.where((u == 0.0) | (u == float("inf")), u - 1.0, near)
+'''
+
+_LOG1P = '''\
+@triton.jit
+def log1p(x):
+    """log(1 + x), exact near zero (W. Kahan)."""
+    u = 1.0 + x
+    near = tl.where(u == 1.0, x, tl.log(u) * (x / (u - 1.0)))
+    return tl.where((u == 0.0) | (u == float("inf")), tl.log(u), near)
+'''
+
+_TANH = '''\
+@triton.jit
+def tanh(x):
+    """The hyperbolic tangent."""
+    e = expm1(-2.0 * tl.abs(x))
+    size = -e / (e + 2.0)
+    return tl.where(x < 0.0, -size, size)
+'''
+
+_POWER = '''\
+@triton.jit
+def power(x, y):
+    """x to the y; NaN for a negative x unless y is whole."""
+    wide = y.to(tl.float64)
+    size = tl.exp2(wide * tl.log2(tl.abs(x).to(tl.float64)))
+    whole = tl.floor(wide) == wide
+    odd = tl.floor(wide * 0.5) * 2.0 != wide
+    signed = tl.where(x < 0.0, tl.where(whole, tl.where(odd, -size, size), float("nan")), size)
+    return tl.where((y == 0.0) | (x == 1.0), 1.0, signed).to(x.dtype)
+'''
+
+_ROUND_EVEN = '''\
+@triton.jit
+def round_even(x):
+    """x rounded to the nearest whole number, halves to the even one."""
+    low = tl.floor(x)
+    rest = x - low
+    odd = tl.floor(low * 0.5) * 2.0 != low
+    up = (rest > 0.5) | ((rest == 0.5) & odd)
+    return tl.where(up, low + 1.0, low)
+'''
+
+HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "expm1": (_EXPM1, ()),
+    "log1p": (_LOG1P, ()),
+    "tanh": (_TANH, ("expm1",)),
+    "power": (_POWER, ()),
+    "round_even": (_ROUND_EVEN, ()),
+}
+"""For each helper, its source and the helpers that it calls."""
+
+
+def sources(wanted: set[str]) -> list[str]:
+    """The sources of some helpers and of what they call, callees first."""
+    needed = set(wanted)
+    for name in wanted:
+        needed.update(HELPERS[name][1])
+    return [source for name, (source, _) in HELPERS.items() if name in needed]
