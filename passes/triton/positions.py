@@ -132,12 +132,11 @@ class Positions:
     def prepare(self, access: Access, frame: Frame) -> None:
         """Write what offsets and masks need of the axes placed so far, for a loop to find."""
         for place, axis in enumerate(frame):
-            if axis not in self._masks:
-                continue
-            term = self._axis_offset(access, axis)
-            for part in (term, self._masks[axis]):
-                if part is not None:
-                    self._tiles.expand(part, place, len(frame))
+            if axis in self._masks:
+                self._axis_offset(access, axis, frame)
+                mask = self._masks[axis]
+                if mask is not None:
+                    self._tiles.expand(mask, place, len(frame))
 
     def coordinate(self, dim: Dim, frame: Frame) -> SSAValue:
         """The coordinates of a dimension, shaped for a frame."""
@@ -152,24 +151,21 @@ class Positions:
         total: SSAValue | None = None
         scalar_axes = [a for a in dict.fromkeys(d.axis for d in self._space.dims) if a not in frame]
         for axis in (*scalar_axes, *frame):
-            term = self._axis_offset(access, axis)
-            if term is None:
-                continue
-            if axis in frame:
-                term = tiles.expand(term, frame.index(axis), len(frame))
-            total = term if total is None else tiles.add(total, term)
+            term = self._axis_offset(access, axis, frame)
+            if term is not None:
+                total = term if total is None else tiles.add(total, term)
         if total is None:
             return tiles.position(access.constant)
         if access.constant:
             total = tiles.add(total, tiles.position(access.constant))
         return total
 
-    def _axis_offset(self, access: Access, axis: str) -> SSAValue | None:
+    def _axis_offset(self, access: Access, axis: str, frame: Frame) -> SSAValue | None:
         """The part of an offset that comes from one axis, None when there is none."""
         tiles = self._tiles
         total: SSAValue | None = None
         for dim, coefficient in zip(self._space.dims, access.coefficients, strict=True):
             if dim.axis == axis and coefficient:
-                term = tiles.times(self._coordinates[dim], coefficient)
+                term = tiles.times(self.coordinate(dim, frame), coefficient)
                 total = term if total is None else tiles.add(total, term)
         return total

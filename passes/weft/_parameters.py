@@ -1,6 +1,6 @@
 """Parameters of applications, from attributes to the values that templates compute with.
 
-    {axis = 1 : i64, keepdim = true, perm = [1, 0], dtype = f32}  ->  1, True, [1, 0], "f32"
+{axis = 1 : i64, keepdim = true, perm = [1, 0], dtype = f32}  ->  1, True, [1, 0], "f32"
 """
 
 from __future__ import annotations

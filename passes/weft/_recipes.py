@@ -8,10 +8,9 @@ a recipe makes fresh operations and checks nothing again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     DenseArrayBase,
     LocationAttr,
     StringAttr,
@@ -113,7 +112,9 @@ class Recipe:
                 result_types=recipe.result_types,
                 properties=properties,
                 location=location,
-                regions=[Region() if body is None else body.stamp(location) for body in recipe.bodies],
+                regions=[
+                    Region() if body is None else body.stamp(location) for body in recipe.bodies
+                ],
             )
             for result in op.results:
                 result.name_hint = name
@@ -194,7 +195,21 @@ class _Builder:
             name = "" if call.name in declared else call.name
             path = "_".join(part for part in (label, name) if part)
             (values[call.name],) = self.build(call.expansion, numbers, [result], path)
-        return [values[name] for name in body.results]
+        found = [values[name] for name in body.results]
+        self._relabel(found, label)
+        return found
+
+    def _relabel(self, results: Sequence[int], label: str) -> None:
+        """Give the operations that make the results the composite's label, not their step's.
+
+        They differ where the last step moves nothing and was left out.
+        """
+        number = len(self.types)
+        for position in reversed(range(len(self.ops))):
+            op = self.ops[position]
+            number -= len(op.result_types)
+            if number in results:
+                self.ops[position] = replace(op, label=label)
 
     def _view(self, source: AffineMap, operand: int, result: loom.TensorType) -> int:
         tensor = self.types[operand]
@@ -228,12 +243,12 @@ class _Builder:
         properties: dict[str, Attribute] = {
             "index_range": RangeAttr(Range.of(space.extents)),
             "iterators": loom.IteratorsAttr(space.kinds),
-            "in_projections": _projections(reads[n] for n in body.ins),
-            "extra_projections": _projections(reads[n].select_inputs(maps) for n in body.extras),
-            "out_projections": _projections(writes),
-            "operandSegmentSizes": DenseArrayBase.from_list(
-                i32, [len(body.ins), len(body.extras)]
+            "in_projections": loom.projections_attr(reads[n] for n in body.ins),
+            "extra_projections": loom.projections_attr(
+                reads[n].select_inputs(maps) for n in body.extras
             ),
+            "out_projections": loom.projections_attr(writes),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(body.ins), len(body.extras)]),
         }
         if body.monoid is not None:
             properties["monoid"] = SymbolRefAttr(body.monoid)
@@ -242,10 +257,6 @@ class _Builder:
             loom.OperationOp, used, results, properties, _bodies(expansion, body), label
         )
         return list(range(first, first + len(results)))
-
-
-def _projections(projections: object) -> ArrayAttr[ProjectionAttr]:
-    return loom.projections_attr(projections)  # pyright: ignore[reportArgumentType]
 
 
 def _bodies(expansion: Expansion, body: MapFold) -> tuple[BodyRecipe | None, ...]:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isinf, isnan
 
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, f32, i1, i32
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i1, i32
 from xdsl.ir import Attribute
 
 ATOM = 10
@@ -25,7 +25,6 @@ UNARY = 9
 
 _BINDING = {"*": 8, "/": 8, "//": 8, "%": 8, "+": 7, "-": 7, "&": 5, "^": 4, "|": 3}
 _COMPARISON = 2
-_ASSOCIATIVE = frozenset("+*&|^")
 
 _DTYPES = {
     "f16": "float16",
@@ -64,6 +63,8 @@ def joint_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 def binary(sign: str, a: Shown, b: Shown) -> Shown:
     """`a sign b`; parentheses only where they change the meaning (or the order of floats)."""
+    if sign == "+" and b.literal and b.text.startswith("-"):
+        return binary("-", a, Shown(b.text[1:], ATOM, (), literal=True))
     binding = _BINDING.get(sign, _COMPARISON)
     if binding == _COMPARISON:
         text = f"{a.within(3)} {sign} {b.within(3)}"
@@ -126,7 +127,3 @@ def typed(shown: Shown, element: Attribute) -> Shown:
         return shown
     return Shown(f"tl.full([], {shown.text}, {dtype(element)})", ATOM, ())
 
-
-def is_float(element: Attribute) -> bool:
-    """Whether an element type is a float."""
-    return isinstance(element, AnyFloat)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, math, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, f32, f64, i32, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, f64, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tapestry.codegen.expressions import (
@@ -29,11 +29,15 @@ from tapestry.codegen.expressions import (
     typed,
 )
 from tapestry.codegen.helpers import HELPERS
+from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
+from tapestry.locations import location_of
 
 _LONGEST_INLINE = 44
 """Expressions longer than this get a variable."""
+
+_LONGEST_LINE = 100
 
 _INDENT = "    "
 
@@ -188,18 +192,214 @@ class BodyPrinter:
             case scf.YieldOp() | triton.YieldOp():
                 pass
             case _:
-                self._bind(op.results[0], self._expression(op), _is_cheap(op))
+                self._bind(op.results[0], self._expression(op), isinstance(op, _CHEAP))
 
     def _bind(self, value: SSAValue, shown: Shown, cheap: bool) -> None:
         """Make a variable of a value, unless it is better written where it is used."""
         uses = [use.operation for use in value.uses]
         if not uses:
             return
-        nested = any(use.parent is not value.owner.parent for use in uses if _has_parent(value))
+        once = len(uses) == 1
+        if once and isinstance(uses[0], scf.YieldOp):
+            cheap = True
+        nested = any(use.parent is not value.owner.parent for use in uses)
         short = len(shown.text) <= _LONGEST_INLINE
-        if cheap or (len(uses) == 1 and short and not nested and not _is_memory(value)):
+        op = value.owner
+        if cheap or (once and short and not nested and not isinstance(op, triton.LoadOp)):
             self._shown[value] = shown
             return
-        name = fresh(value.name_hint or _DEFAULT_NAMES.get(_owner_name(value), "value"), self._names)
+        assert isinstance(op, Operation)
+        name = self._fresh(value, _DEFAULT_NAMES.get(op.name, "value"))
         self._line(f"{name} = {shown.text}")
         self._shown[value] = Shown(name, ATOM, shown.shape)
+
+    def _fresh(self, value: SSAValue, fallback: str) -> str:
+        return fresh(value.name_hint or fallback, self._names)
+
+    def _address(self, pointer: SSAValue, offsets: SSAValue) -> str:
+        text = self.exact(offsets)
+        return self.text(pointer) if text == "0" else f"{self.text(pointer)} + {text}"
+
+    def _store(self, op: triton.StoreOp) -> None:
+        # Triton broadcasts a stored value and its mask to the shape of the address.
+        mask = "" if op.mask is None else f", mask={self.text(op.mask)}"
+        address = self._address(op.pointer, op.offsets)
+        self._line(f"tl.store({address}, {self.text(op.value)}{mask})")
+
+    def _loop(self, op: scf.ForOp) -> None:
+        index, *carried = op.body.block.args
+        names: list[str] = []
+        for argument, init, result in zip(carried, op.iter_args, op.res, strict=True):
+            name = self._fresh(argument, "carried")
+            self._line(f"{name} = {self.exact(init)}")
+            shown = Shown(name, ATOM, shape_of(argument))
+            self._shown[argument] = self._shown[result] = shown
+            names.append(name)
+        counter = self._fresh(index, "start")
+        self._shown[index] = Shown(counter, ATOM, ())
+        bounds = ", ".join(self.text(value) for value in (op.lb, op.ub, op.step))
+        self._line(f"for {counter} in range({bounds}):")
+        self._depth += 1
+        self.print_block(op.body.block)
+        end = op.body.block.last_op
+        assert isinstance(end, scf.YieldOp)
+        steps = ", ".join(self.exact(value) for value in end.operands)
+        self._line(f"{', '.join(names)} = {steps}")
+        self._depth -= 1
+
+    def _reduce(self, op: triton.ReduceOp) -> None:
+        names = [self._fresh(out, "folded") for out in op.outs]
+        for name, out in zip(names, op.outs, strict=True):
+            self._shown[out] = Shown(name, ATOM, shape_of(out))
+        tiles = [self.exact(tile) for tile in op.tiles]
+        axis = op.axis.value.data
+        ready = _ready_reduction(op)
+        if ready is not None:
+            self._line(f"{names[0]} = {ready}({tiles[0]}, axis={axis})")
+            return
+        combiner = BodyPrinter(self._shared, set(HELPERS))
+        parameters = [combiner.argument(a, "state") for a in op.combiner.block.args]
+        combiner.print_block(op.combiner.block)
+        end = op.combiner.block.last_op
+        assert isinstance(end, triton.YieldOp)
+        merged = ", ".join(combiner.exact(value) for value in end.values)
+        function = self._shared.combiner(
+            op.label.data, ", ".join(parameters), [*combiner.lines, f"{_INDENT}return {merged}"]
+        )
+        whole = tiles[0] if len(tiles) == 1 else f"({', '.join(tiles)})"
+        self._line(f"{', '.join(names)} = tl.reduce({whole}, {axis}, {function})")
+
+    def _expression(self, op: Operation) -> Shown:
+        """The Python of an operation with one result and no effect."""
+        kind = type(op)
+        operands = [self._shown[operand] for operand in op.operands]
+        if kind in _SIGNS:
+            a, b = self._weak(op, operands)
+            return binary(_SIGNS[kind], a, b)
+        if kind in _CALLS:
+            function, more = _CALLS[kind]
+            if function in HELPERS:
+                self._shared.helpers.add(function)
+            typed_operands = [
+                typed(shown, element_of(value))
+                for shown, value in zip(operands, op.operands, strict=True)
+            ]
+            return call(function, *typed_operands, more=more)
+        match op:
+            case arith.ConstantOp():
+                assert isinstance(op.value, FloatAttr | IntegerAttr)
+                return literal(op.value)
+            case arith.NegfOp():
+                return negation(typed(operands[0], element_of(op.operand)))
+            case triton.CompareOp():
+                a, b = self._weak(op, operands)
+                return binary(op.predicate.data, a, b)
+            case triton.WhereOp():
+                condition, *sides = operands
+                a, b = self._weak_sides(sides, element_of(op.lhs))
+                return call("tl.where", condition, a, b)
+            case triton.CastOp():
+                source = typed(operands[0], element_of(op.source))
+                return method(source, "to", dtype(element_of(op.result)))
+            case triton.BroadcastOp():
+                return operands[0]
+            case triton.ExpandDimsOp():
+                return _expanded(operands[0], op.axis.value.data)
+            case triton.LoadOp():
+                return self._load(op)
+            case triton.DotOp():
+                a, b, acc = (self.exact(value) for value in (op.a, op.b, op.acc))
+                text = f"tl.dot({a}, {b}, {acc}, input_precision=\"{op.precision.data}\")"
+                return Shown(text, ATOM, shape_of(op.result))
+            case _:
+                return self._constant_expression(op)
+
+    def _constant_expression(self, op: Operation) -> Shown:
+        """The Python of an operation that has no tile operands."""
+        match op:
+            case triton.ProgramIdOp():
+                return Shown(f"tl.program_id({op.axis.value.data})", ATOM, ())
+            case triton.CdivOp():
+                return Shown(f"tl.cdiv({self.text(op.length)}, {op.block.data})", ATOM, ())
+            case triton.BlockSizeOp():
+                return Shown(op.block.data, ATOM, ())
+            case triton.ArangeOp():
+                return Shown(f"tl.arange(0, {op.block.data})", ATOM, shape_of(op.result))
+            case triton.FullOp():
+                sizes = ", ".join(block.data for block in op.blocks)
+                element = dtype(element_of(op.result))
+                text = f"tl.full([{sizes}], {number(op.value)}, {element})"
+                return Shown(text, ATOM, shape_of(op.result))
+            case _:
+                raise InvalidProgramError(
+                    f"{op.name} has no Python in a triton.kernel", location=location_of(op)
+                )
+
+    def _weak(self, op: Operation, operands: Sequence[Shown]) -> list[Shown]:
+        return self._weak_sides(operands, element_of(op.operands[0]))
+
+    def _weak_sides(self, sides: Sequence[Shown], element: Attribute) -> list[Shown]:
+        """Operands that agree on a type: a number takes the other's, two numbers need one."""
+        a, b = sides
+        return [typed(a, element), b] if a.literal and b.literal else [a, b]
+
+    def _load(self, op: triton.LoadOp) -> Shown:
+        address = self._address(op.pointer, op.offsets)
+        masked = ""
+        if op.mask is not None and op.other is not None:
+            masked = f", mask={self.text(op.mask)}, other={number(op.other)}"
+        return Shown(f"tl.load({address}{masked})", ATOM, shape_of(op.result))
+
+
+def _expanded(shown: Shown, axis: int) -> Shown:
+    if not shown.shape:
+        return shown
+    place = "[None, :]" if axis == 0 else "[:, None]"
+    shape = (1, *shown.shape) if axis == 0 else (*shown.shape, 1)
+    return Shown(f"{shown.within(ATOM)}{place}", ATOM, shape)
+
+
+def _ready_reduction(op: triton.ReduceOp) -> str | None:
+    """Triton's own reduction that does what the combiner does."""
+    body = list(op.combiner.block.ops)
+    if len(op.tiles) != 1 or len(body) != 2:
+        return None
+    single, end = body
+    same = tuple(single.operands) == tuple(op.combiner.block.args)
+    if not same or tuple(end.operands) != tuple(single.results):
+        return None
+    return _READY_REDUCTIONS.get((type(single), element_of(op.tiles[0])))
+
+
+_CHEAP = (
+    arith.ConstantOp,
+    triton.BlockSizeOp,
+    triton.BroadcastOp,
+    triton.ExpandDimsOp,
+    triton.FullOp,
+)
+"""Written wherever they are used."""
+
+
+@dataclass(frozen=True)
+class PrintedKernel:
+    """A kernel's source, and the names of its arguments that are not blocks."""
+
+    text: str
+    arguments: tuple[str, ...]
+
+
+def print_kernel(kernel: triton.KernelOp, shared: Shared) -> PrintedKernel:
+    """The `@triton.jit` function of a kernel, under a comment that says what it computes."""
+    blocks = kernel.block_sizes
+    printer = BodyPrinter(shared, {*shared.names, *HELPERS, *blocks, "float", "range"})
+    arguments = [printer.argument(a, f"arg{n}") for n, a in enumerate(kernel.body.block.args)]
+    parameters = [*arguments, *(f"{block}: tl.constexpr" for block in blocks)]
+    printer.print_block(kernel.body.block)
+    name = kernel.sym_name.data
+    signature = f"def {name}({', '.join(parameters)}):"
+    if len(signature) > _LONGEST_LINE:
+        signature = "\n".join([f"def {name}(", *(f"{_INDENT}{p}," for p in parameters), "):"])
+    comments = [f"# {origin.data}" for origin in kernel.origins]
+    lines = [*comments, "@triton.jit", signature, *printer.lines]
+    return PrintedKernel("\n".join(lines) + "\n", tuple(arguments))

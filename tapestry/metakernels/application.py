@@ -109,7 +109,8 @@ class _Application:
                 fitting = allowed(binding.constraint)
                 if dtype not in fitting:
                     raise DtypeMismatchError(
-                        f"{entry.name} has dtype {dtype}", hint=f"dtypes that fit: {', '.join(fitting)}"
+                        f"{entry.name} has dtype {dtype}",
+                        hint=f"dtypes that fit: {', '.join(fitting)}",
                     )
                 if binding.name is None:
                     continue
@@ -182,9 +183,7 @@ class _Application:
                             f"it is {describe(shape)}, and the steps give {describe(spec.shape)}"
                         )
             outputs.append(Tensor(output.name, spec))
-        return Expansion(
-            self.template.name, self.inputs, tuple(outputs), None, (), (), composite
-        )
+        return Expansion(self.template.name, self.inputs, tuple(outputs), None, (), (), composite)
 
     def _reshape(self) -> Expansion:
         (output,) = self.template.outputs
@@ -197,9 +196,7 @@ class _Application:
                     f"{describe(shape)} does not hold the cells of {describe(source.shape)}"
                 )
         tensor = Tensor(output.name, TensorSpec(shape, self._output_dtype(output)))
-        return Expansion(
-            self.template.name, self.inputs, (tensor,), None, (), (), Reshape()
-        )
+        return Expansion(self.template.name, self.inputs, (tensor,), None, (), (), Reshape())
 
     def _kernel(self) -> Expansion:
         space, coordinates = self._space()
@@ -250,9 +247,7 @@ class _Application:
         coordinates: dict[str, Value] = {}
         names: list[str | None] = []
         for label, values, several in runs:
-            dims = tuple(
-                _coordinate(len(names) + i, len(extents)) for i in range(len(values))
-            )
+            dims = tuple(_coordinate(len(names) + i, len(extents)) for i in range(len(values)))
             names.extend([label] * len(values))
             if label is not None:
                 coordinates[label] = dims if several else dims[0]
@@ -342,4 +337,3 @@ def _movement(expansion: Expansion) -> Move | None:
     if back is None or space.maps != len(space.extents) or not (read.is_unit and write.is_unit):
         return None
     return Move(read.map.compose(back))
-

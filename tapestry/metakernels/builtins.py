@@ -1,9 +1,9 @@
 """The functions of integer expressions.
 
-    >>> call("broadcast", [(2, 1, 4), (3, 1)], ())
-    (2, 3, 4)
-    >>> call("resolve_shape", [(2, -1), 12], ())
-    (2, 6)
+>>> call("broadcast", [(2, 1, 4), (3, 1)], ())
+(2, 3, 4)
+>>> call("resolve_shape", [(2, -1), 12], ())
+(2, 6)
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ def _align(arguments: Sequence[Value], extents: Sequence[int]) -> Value:
     for coordinate, size in zip(coordinates[skipped:], sizes, strict=True):
         dim = coordinate.unit if isinstance(coordinate, Affine) else None
         if dim is None:
-            raise KindMismatchError("the first argument of align must be coordinates, such as @batch")
+            raise KindMismatchError(
+                "the first argument of align must be coordinates, such as @batch"
+            )
         if size not in (1, extents[dim]):
             raise BroadcastMismatchError(
                 f"size {size} does not stretch to {extents[dim]}; it must be equal or 1"

@@ -174,9 +174,7 @@ class _Check:
             or len(template.outputs) != 1
             or template.outputs[0].shape is None
         ):
-            raise self._fail(
-                "view: reshape needs one input and one output with its shape", "view"
-            )
+            raise self._fail("view: reshape needs one input and one output with its shape", "view")
         if not template.steps and template.view is None and template.index is None:
             raise self._fail("index is missing", hint='for example index: "[$d...]"')
 
@@ -260,9 +258,7 @@ class _Check:
                 f"{key} is for {', '.join(named)}, and the outputs are {', '.join(outputs)}", key
             )
         if len(bodies) != len(outputs):
-            raise self._fail(
-                f"{key} has {len(bodies)} expressions for {len(outputs)} outputs", key
-            )
+            raise self._fail(f"{key} has {len(bodies)} expressions for {len(outputs)} outputs", key)
 
     def _check_outputs(self) -> None:
         if not self.template.outputs:
@@ -289,9 +285,7 @@ class _Check:
     def _explain(self, source: Source[object], what: str):  # noqa: ANN202
         return source.explain(f"template {self.template.name}: {what}")
 
-    def _names(
-        self, source: Source[object], tree: Tree, what: str, bound: Collection[str]
-    ) -> None:
+    def _names(self, source: Source[object], tree: Tree, what: str, bound: Collection[str]) -> None:
         with self._explain(source, what):
             for name in sorted(variables(tree) - set(bound)):
                 raise UnknownNameError(
@@ -341,4 +335,3 @@ def _computed(tree: Tree) -> Iterable[Tree]:
         inside = list(children(node))
         is_cast = isinstance(node, Call) and node.function == "cast"
         pending.extend(inside[:1] if is_cast else inside)
-

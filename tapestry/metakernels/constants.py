@@ -1,12 +1,12 @@
 """Numbers that are known at expansion, and how they (and typed values) become another type.
 
-    >>> coerce(Known(2), "f32")
-    Constant(value=2.0, dtype='f32')
-    >>> coerce(Known(0.5), "i32")
-    Traceback (most recent call last):
-    ...
-    tapestry.metakernels.errors.DtypeMismatchError: error: 0.5 is no i32
-      hint: convert the other operand: cast(..., f32)
+>>> coerce(Known(2), "f32")
+Constant(value=2.0, dtype='f32')
+>>> coerce(Known(0.5), "i32")
+Traceback (most recent call last):
+...
+tapestry.metakernels.errors.DtypeMismatchError: error: 0.5 is no i32
+  hint: convert the other operand: cast(..., f32)
 """
 
 from __future__ import annotations

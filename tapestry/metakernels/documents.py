@@ -188,7 +188,9 @@ class _Reader:
         if node.tag not in tuple(f"tag:yaml.org,2002:{kind}" for kind in allowed):
             # A date, a merge key, binary data, or an explicit tag: what was meant is its text.
             raise TemplateError(
-                f"`{node.value}` is no string, number or truth value", location=place, hint="quote it"
+                f"`{node.value}` is no string, number or truth value",
+                location=place,
+                hint="quote it",
             )
         try:
             value = self._construct.construct_object(node)

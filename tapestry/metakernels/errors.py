@@ -1,11 +1,11 @@
 """What can be wrong with a template, an expression or an application: one class per rule.
 
-    >>> from tapestry.metakernels import WeftError, match_pattern
-    >>> try:
-    ...     match_pattern("[$a, $b]", [1])
-    ... except WeftError as error:
-    ...     print(error.kind)
-    rank_mismatch
+>>> from tapestry.metakernels import WeftError, match_pattern
+>>> try:
+...     match_pattern("[$a, $b]", [1])
+... except WeftError as error:
+...     print(error.kind)
+rank_mismatch
 """
 
 from __future__ import annotations

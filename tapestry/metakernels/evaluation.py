@@ -1,9 +1,9 @@
 """Evaluates integer expressions and lists.
 
-    >>> evaluate_expression("2 * -$a + $b", {"$a": 3, "$b": 4})
-    -2
-    >>> evaluate_expression("sum($n[:2]) * #n", {"$n": [3, 1, 5]})
-    12
+>>> evaluate_expression("2 * -$a + $b", {"$a": 3, "$b": 4})
+-2
+>>> evaluate_expression("sum($n[:2]) * #n", {"$n": [3, 1, 5]})
+12
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ def evaluate(expr: Expr, scope: Scope) -> Value:
 def _lookup(names: Names, name: str, sigil: str) -> Value:
     if name not in names:
         raise UnknownNameError(
-            f"{sigil}{name} is not bound", hint=nearest(f"{sigil}{name}", (f"{sigil}{n}" for n in names))
+            f"{sigil}{name} is not bound",
+            hint=nearest(f"{sigil}{name}", (f"{sigil}{n}" for n in names)),
         )
     return names[name]
 
@@ -187,7 +188,9 @@ def _open_length(rank: int | None, fixed: int) -> int:
             "`...` has no rank to fill up to here", hint="write `value...{count}`"
         )
     if rank < fixed:
-        raise RankMismatchError(f"a list of rank {rank} already has {fixed} elements without its `...`")
+        raise RankMismatchError(
+            f"a list of rank {rank} already has {fixed} elements without its `...`"
+        )
     return rank - fixed
 
 

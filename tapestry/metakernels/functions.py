@@ -79,7 +79,9 @@ def check_call(function: str, count: int) -> None:
         raise UnknownNameError(f"unknown function {function}", hint=nearest(function, _COUNTS))
     wanted = _COUNTS[function]
     if count != wanted if wanted is not None else count < 2:
-        text = "two or more arguments" if wanted is None else f"{wanted} argument{'s'[: wanted - 1]}"
+        text = (
+            "two or more arguments" if wanted is None else f"{wanted} argument{'s'[: wanted - 1]}"
+        )
         raise KindMismatchError(f"{function} takes {text}, not {count}")
 
 

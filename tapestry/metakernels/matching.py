@@ -138,7 +138,9 @@ class Matcher:
         if not isinstance(item, Sequence):
             return 1
         if item.pin is not None:
-            return fill_count(item.pin, self.bindings.scope) if self.bindings.knows(item.pin) else None
+            return (
+                fill_count(item.pin, self.bindings.scope) if self.bindings.knows(item.pin) else None
+            )
         known = None if item.name is None else self.bindings.values.get(item.name)
         return len(known) if isinstance(known, tuple) else None
 

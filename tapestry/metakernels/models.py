@@ -1,11 +1,11 @@
 """The keys of a template file and the kinds of their values, checked before anything is read.
 
-    >>> from tapestry.metakernels.documents import read_yaml
-    >>> check_template(read_yaml("inputs: {}\\nwarp: x\\n", "ops.yaml"), "relu")
-    Traceback (most recent call last):
-    ...
-    tapestry.metakernels.errors.UnknownNameError: ops.yaml:2:1: error: template relu: unknown key `warp`
-      hint: did you mean wrap?
+>>> from tapestry.metakernels.documents import read_yaml
+>>> check_template(read_yaml("inputs: {}\\nwarp: x\\n", "ops.yaml"), "relu")
+Traceback (most recent call last):
+...
+tapestry.metakernels.errors.UnknownNameError: ops.yaml:2:1: error: template relu: unknown key `warp`
+  hint: did you mean wrap?
 """
 
 from __future__ import annotations

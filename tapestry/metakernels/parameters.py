@@ -1,9 +1,9 @@
 """Typed parameters of templates: their declaration, defaults, and what an application gives.
 
-    params:
-      axis: {type: int, axis_of: x}                    # negatives count from the end
-      approximate: {type: enum, values: [none, tanh], default: none}
-      stride: {type: "int[2]", default: [1, 1]}
+params:
+  axis: {type: int, axis_of: x}                    # negatives count from the end
+  approximate: {type: enum, values: [none, tanh], default: none}
+  stride: {type: "int[2]", default: [1, 1]}
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ class Parameter:
                 return value
             case _:
                 pass
-        raise ParameterError(f"parameter {self.name} is {_shown(value)}; it must be {self.type_name}")
+        raise ParameterError(
+            f"parameter {self.name} is {_shown(value)}; it must be {self.type_name}"
+        )
 
 
 def _is_int(value: object) -> bool:

@@ -128,12 +128,16 @@ def _hint(error: UnexpectedInput, start: str, text: str, offset: int) -> str | N
         return "equality is written `==`"
     if start == "scalar" and text[offset : offset + 2] == "**":
         return "a power is written `^`"
-    accepted: set[str] = set(getattr(error, "accepts", None) or getattr(error, "allowed", None) or ())
+    accepted: set[str] = set(
+        getattr(error, "accepts", None) or getattr(error, "allowed", None) or ()
+    )
     if accepted == {"LSQB"}:
         return "it is written in brackets: `[...]`"
     if {"VARIABLE", "NAME", "INT"} & accepted:
         return f"expected {_EXPECTED.get(start, 'a value')}"
-    closing = [mark for name, mark in (("RSQB", "]"), ("RPAR", ")"), ("RBRACE", "}")) if name in accepted]
+    closing = [
+        mark for name, mark in (("RSQB", "]"), ("RPAR", ")"), ("RBRACE", "}")) if name in accepted
+    ]
     if closing:
         return f"expected `,`, an operator or `{closing[0]}`"
     return None

@@ -235,7 +235,9 @@ class _Builder:
         return Output(
             name,
             None if model.shape is None else self._source(parse_list, *path, "shape"),
-            self._optional(parse_projection, "ipf" in model.model_fields_set, "[...]", *path, "ipf"),
+            self._optional(
+                parse_projection, "ipf" in model.model_fields_set, "[...]", *path, "ipf"
+            ),
             None if model.dtype is None else self._source(parse_dtype_value, *path, "dtype"),
         )
 

@@ -44,7 +44,9 @@ class Affine:
     def unit(self) -> int | None:
         """The index dimension that this is the coordinate of, when it is one alone."""
         moving = [(c, dim) for dim, c in enumerate(self.coefficients) if c]
-        return moving[0][1] if self.constant == 0 and len(moving) == 1 and moving[0][0] == 1 else None
+        return (
+            moving[0][1] if self.constant == 0 and len(moving) == 1 and moving[0][0] == 1 else None
+        )
 
 
 Value: TypeAlias = "int | float | str | Affine | tuple[Value, ...]"

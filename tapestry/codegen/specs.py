@@ -1,0 +1,52 @@
+"""What it takes to compile a printed kernel: its arguments' types, block sizes and options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute
+
+from tapestry.dialects import triton
+
+_NAMES = {
+    "f16": "fp16",
+    "bf16": "bf16",
+    "f32": "fp32",
+    "f64": "fp64",
+}
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """A kernel as Triton compiles it.
+
+    `signature` has Triton's name of each argument's type (`*fp32`, `i32`), `blocks` the compile-time
+    arguments.
+    """
+
+    name: str
+    signature: tuple[tuple[str, str], ...]
+    blocks: tuple[tuple[str, int], ...]
+    num_warps: int
+    num_stages: int
+
+
+def spec_of(kernel: triton.KernelOp, arguments: Sequence[str]) -> KernelSpec:
+    """The spec of a kernel whose arguments were printed with some names."""
+    values = kernel.body.block.args
+    signature = [(name, _type_name(v.type)) for name, v in zip(arguments, values, strict=True)]
+    return KernelSpec(
+        kernel.sym_name.data,
+        tuple(signature),
+        tuple(kernel.block_sizes.items()),
+        kernel.warps,
+        kernel.stages,
+    )
+
+
+def _type_name(kind: Attribute) -> str:
+    if isinstance(kind, triton.PointerType):
+        return f"*{_type_name(kind.element_type)}"
+    name = str(kind)
+    return _NAMES.get(name, name)
