@@ -3,8 +3,8 @@
     wrap: max(x, 0)      <->   wrap = "max(x, 0)"
     fold: {n: {...}}     <->   fold = [{n = {...}}]
 
-Dictionary attributes are unordered, and the inputs, steps, ... of a template are not: their mappings are
-written as lists of one-entry dictionaries.
+Dictionary attributes are unordered, and the inputs, steps, ... of a template are not: their
+mappings are written as lists of one-entry dictionaries.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _attribute(node: Node) -> Attribute:
             return DictionaryAttr({str(key.value): _attribute(value) for key, value in entries})
 
 
-def _scalar(value: str | int | float | bool | None) -> Attribute:
+def _scalar(value: str | float | bool | None) -> Attribute:
     match value:
         case bool():
             return BoolAttr(value, i1)

@@ -13,8 +13,9 @@ A program applies metakernels by name; parameters are a dictionary:
       func.return %k : !loom.tensor<[0] : [64], i64>
     }
 
-The pass `weft-apply` turns applications into loom operations. A metakernel is a template of the library,
-of a folder given to the pass, or of the module itself (`weft.metakernel`, which comes first).
+The pass `weft-apply` turns applications into loom operations. A metakernel is a template of the
+library, of a folder given to the pass, or of the module itself (`weft.metakernel`, which comes
+first).
 """
 
 from __future__ import annotations

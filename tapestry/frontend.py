@@ -190,11 +190,10 @@ def parse_passes(spec: str) -> tuple[ModulePass, ...]:
             raise UsageError(
                 f"there is no pass {entry.name!r}", hint=_nearest(entry.name, list(known))
             )
+        pass_type = known[entry.name]()
         try:
-            passes.append(known[entry.name]().from_pass_spec(entry))
-        except TapestryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - xDSL raises bare exceptions for options
+            passes.append(pass_type.from_pass_spec(entry))
+        except (ValueError, TypeError) as error:
             raise UsageError(f"pass {entry.name}: {_last_line(error)}") from None
     return tuple(passes)
 

@@ -82,7 +82,7 @@ def test_parse_errors_are_one_message_with_a_caret() -> None:
     with pytest.raises(ParseError) as caught:
         parse_text("func.func @main(%x i32) { func.return }", "p.mlir")
     message = describe_error(caught.value)
-    assert message.startswith("p.mlir:1:21: error: ")
+    assert message.startswith("p.mlir:1:20: error: ")
     assert "^" in message
 
 

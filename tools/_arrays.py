@@ -67,7 +67,10 @@ def read_arrays(path: Path) -> dict[str, Array]:
             with np.load(file, allow_pickle=False) as archive:
                 arrays: dict[str, Array] = {}
                 for name in archive.files:
-                    arrays[name] = np.asarray(archive[name])
+                    member: object = archive[name]
+                    if not isinstance(member, np.ndarray):
+                        raise ValueError("it is not an array")
+                    arrays[name] = member
                 return arrays
         except _UNREADABLE as error:
             what = f"array {name!r} of {path}" if name else str(path)

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
+from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 
+from tapestry.diagnostics import UsageError
 from tapestry.frontend import load_module, parse_passes, run_pipeline
 from tapestry.runtime.executor import find_executor
 from tapestry.tools._arrays import fit_inputs, read_arrays, write_outputs
@@ -18,7 +20,6 @@ from tapestry.tools._files import check_writable
 from tapestry.tools._report import ProgressBar, agreement_line, records_table
 
 APPLY = "weft-apply"
-FUSED = "weft-apply,loom-simplify,loom-fuse"
 SHARD = "loom-shard"
 
 
@@ -38,16 +39,25 @@ class Job:
     metakernels: Path | None = None
 
     def passes(self) -> str:
-        """The pipeline to run: the one given or the executor's own, sharded when asked for.
+        """The pipeline given, or the executor's own, with `shards` and `metakernels`.
 
-        `shards` adds nothing to a pipeline that shards already.
+        `shards` adds nothing to a pipeline that shards already. Raises UsageError for a pipeline
+        that is wrong, and for `metakernels` where nothing applies them.
         """
-        given = self.pipeline
-        if given is None:
-            given = APPLY if self.on == "reference" else FUSED
-        if self.shards is None or any(p.name == SHARD for p in parse_passes(given)):
-            return given
-        return ",".join(part for part in (given, f"{SHARD}{{shards={self.shards}}}") if part)
+        text = self.pipeline
+        if text is None:
+            text = APPLY if self.on == "reference" else f"{APPLY},loom-simplify,loom-fuse"
+        parse_passes(text)
+        passes = list(parse_pipeline(text))
+        if self.shards is not None and all(one.name != SHARD for one in passes):
+            passes.append(ArgSpec(SHARD, {"shards": (self.shards,)}))
+        if self.metakernels is not None:
+            applying = [one for one in passes if one.name == APPLY]
+            if not applying:
+                raise UsageError(f"--metakernels needs a pipeline with {APPLY}; this is {text!r}")
+            for one in applying:
+                one.parameters.setdefault("metakernels", (str(self.metakernels),))
+        return ",".join(str(one) for one in passes)
 
 
 def run_job(job: Job) -> bool:
@@ -60,7 +70,6 @@ def run_job(job: Job) -> bool:
         check_writable(job.output)
     executor = find_executor(job.on)
     passes = job.passes()
-    parse_passes(passes)
     module = load_module(job.program)
     inputs = fit_inputs(module, {} if job.inputs is None else read_arrays(job.inputs))
     expected = None if job.expected is None else read_arrays(job.expected)

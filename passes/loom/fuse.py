@@ -85,7 +85,7 @@ class FusePrologue(RewritePattern):
             producer = _sole_producer(value, op)
             if producer is None or producer.monoid_name is not None:
                 continue
-            inverse = producer.out_maps[0].map.inverse()
+            inverse = producer.out_maps[0].map.inverse_on(producer.index)
             if inverse is None or body_size(producer) + body_size(op) > self.limit:
                 continue
             if _splits_alike(producer, producer.out_maps[0], op, projection):
@@ -104,12 +104,12 @@ def _sole_producer(value: SSAValue, reader: loom.OperationOp) -> loom.OperationO
 
 def _bijection(fold: loom.OperationOp, reader: loom.OperationOp, position: int) -> AffineMap | None:
     """The reader's index point that needs each point of the fold's map dimensions; None without."""
-    written = fold.out_maps[0].map.inverse()
     map_range = fold.map_range(fold.index)
+    written = fold.out_maps[0].map.inverse_on(map_range)
     if written is None or map_range.size != reader.index.size:
         return None
     # Same size and invertible: with every read inside the tensor, all of it is read, once.
-    return written.compose(reader.in_maps[position].map).inverse()
+    return written.compose(reader.in_maps[position].map).inverse_on(reader.index)
 
 
 def _splits_alike(

@@ -6,8 +6,8 @@
           %0 = arith.addf %acc, %b : f32
           loom.yield %0 : f32
 
-Types are decided already (`tapestry.metakernels.bodies`), so this is a table. Equal subexpressions are
-computed once.
+Types are decided already (`tapestry.metakernels.bodies`), so this is a table. Equal subexpressions
+are computed once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.algebra.dtypes import type_named
@@ -89,6 +89,20 @@ def element_type(dtype: str) -> Attribute:
     return element
 
 
+def _float_type(dtype: str) -> AnyFloat:
+    element = element_type(dtype)
+    assert isinstance(element, AnyFloat)
+    return element
+
+
+def _width(dtype: str) -> int:
+    return int(dtype.lstrip("bfi"))
+
+
+def _integer_type(dtype: str) -> IntegerType:
+    return IntegerType(_width(dtype))
+
+
 def build_region(
     bodies: Sequence[Scalar], state: Sequence[str], cells: Sequence[tuple[str, str]]
 ) -> Region:
@@ -145,14 +159,14 @@ class _Emitter:
         return op.results[0]
 
     def _constant(self, value: float, dtype: str) -> SSAValue:
-        element = element_type(dtype)
-        if isinstance(element, IntegerType):
-            return self._add(arith.ConstantOp(IntegerAttr(int(value), element, truncate_bits=True)))
-        return self._add(arith.ConstantOp(FloatAttr(float(value), element)))  # pyright: ignore[reportArgumentType, reportCallIssue]
+        if is_float(dtype):
+            return self._add(arith.ConstantOp(FloatAttr(float(value), _float_type(dtype))))
+        number = IntegerAttr(int(value), _integer_type(dtype), truncate_bits=True)
+        return self._add(arith.ConstantOp(number))
 
     def _operation(self, name: str, values: list[SSAValue], dtype: str) -> SSAValue:
         if name in _SIGNED_ORDER:
-            return self._compare(name, values, dtype)
+            return self._compare(name, values[0], values[1], dtype)
         match name:
             case "select":
                 return self._add(arith.SelectOp(*values))
@@ -161,58 +175,43 @@ class _Emitter:
             case "neg" if not is_float(dtype):
                 return self._add(arith.SubiOp(self._constant(0, dtype), values[0]))
             case "mod":
-                return self._modulo(values[0], values[1], dtype)
+                return self._modulo(values[0], values[1])
             case _:
                 table = _FLOAT if is_float(dtype) else _INTEGER
                 return self._add(table[name](*values))
 
-    def _compare(self, name: str, values: list[SSAValue], dtype: str) -> SSAValue:
+    def _compare(self, name: str, left: SSAValue, right: SSAValue, dtype: str) -> SSAValue:
         if is_float(dtype):
-            return self._add(arith.CmpfOp(*values, _FLOAT_ORDER[name]))
+            return self._add(arith.CmpfOp(left, right, _FLOAT_ORDER[name]))
         order = _TRUTH_ORDER if dtype == "i1" else _SIGNED_ORDER
-        return self._add(arith.CmpiOp(*values, order[name]))
+        return self._add(arith.CmpiOp(left, right, order[name]))
 
-    def _modulo(self, left: SSAValue, right: SSAValue, dtype: str) -> SSAValue:
+    def _modulo(self, left: SSAValue, right: SSAValue) -> SSAValue:
         """Floor modulo: the remainder with the sign of the divisor."""
         quotient = self._add(arith.FloorDivSIOp(left, right))
         return self._add(arith.SubiOp(left, self._add(arith.MuliOp(quotient, right))))
 
     def _cast(self, value: SSAValue, source: str, target: str) -> SSAValue:
-        element = element_type(target)
         if target == "i1":
-            return self._compare("ne", [value, self._constant(0, source)], source)
-        if is_float(source) and is_float(target):
-            return self._resized(value, source, target)
+            return self._compare("ne", value, self._constant(0, source), source)
+        if is_float(target):
+            return self._to_float(value, source, target)
+        element = _integer_type(target)
         if is_float(source):
             return self._add(arith.FPToSIOp(value, element))
-        if is_float(target):
-            # A truth value is 1 as an unsigned number, and -1 as a signed one.
-            signed = self._add(arith.ExtUIOp(value, _I32)) if source == "i1" else value
-            return self._add(arith.SIToFPOp(signed, element))
         if source == "i1":
-            return self._add(arith.ExtUIOp(value, _as_integer(element)))
-        return self._resized(value, source, target)
+            # A truth value is 1 as an unsigned number, and -1 as a signed one.
+            return self._add(arith.ExtUIOp(value, element))
+        widens = _width(source) < _width(target)
+        return self._add((arith.ExtSIOp if widens else arith.TruncIOp)(value, element))
 
-    def _resized(self, value: SSAValue, source: str, target: str) -> SSAValue:
-        element = element_type(target)
-        widths = (_width(source), _width(target))
-        if is_float(source):
-            if widths[0] == widths[1]:
-                # f16 and bf16 hold none of each other's values; f32 holds both.
-                value = self._add(arith.ExtFOp(value, element_type("f32")))  # pyright: ignore[reportArgumentType]
-            build: _Build = arith.ExtFOp if widths[0] < widths[1] else arith.TruncFOp
-        else:
-            build = arith.ExtSIOp if widths[0] < widths[1] else arith.TruncIOp
-        return self._add(build(value, element))
-
-
-_I32: Final = IntegerType(32)
-
-
-def _as_integer(element: Attribute) -> IntegerType:
-    assert isinstance(element, IntegerType)
-    return element
-
-
-def _width(dtype: str) -> int:
-    return int(dtype.lstrip("bfi"))
+    def _to_float(self, value: SSAValue, source: str, target: str) -> SSAValue:
+        element = _float_type(target)
+        if not is_float(source):
+            signed = self._cast(value, "i1", "i32") if source == "i1" else value
+            return self._add(arith.SIToFPOp(signed, element))
+        if _width(source) == _width(target):
+            # f16 and bf16 hold none of each other's values; f32 holds both.
+            value, source = self._add(arith.ExtFOp(value, _float_type("f32"))), "f32"
+        widens = _width(source) < _width(target)
+        return self._add((arith.ExtFOp if widens else arith.TruncFOp)(value, element))

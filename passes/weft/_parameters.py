@@ -1,9 +1,13 @@
 """Parameters of applications, from attributes to the values that templates compute with.
 
-{axis = 1 : i64, keepdim = true, perm = [1, 0], dtype = f32}  ->  1, True, [1, 0], "f32"
+    {axis = 1 : i64, keepdim = true, perm = [1, 0], dtype = f32}  ->  1, True, [1, 0], "f32"
+
+What a template expects of each is its own business (`tapestry.metakernels.parameters`).
 """
 
 from __future__ import annotations
+
+from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -11,6 +15,7 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FloatAttr,
     IntegerAttr,
+    IntegerType,
     StringAttr,
     i1,
 )
@@ -38,7 +43,7 @@ def _value(name: str, attribute: Attribute) -> object:
             items: tuple[Attribute, ...] = attribute.data
             return [_value(name, item) for item in items]
         case DenseArrayBase():
-            return list(attribute.get_values())
+            return list(cast("DenseArrayBase[IntegerType]", attribute).get_values())
         case _ if is_element_type(attribute):
             return str(attribute)
         case _:

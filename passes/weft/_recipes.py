@@ -1,8 +1,8 @@
 """What an application becomes, prepared once and stamped out for every application alike.
 
 A recipe lists the loom operations that a template gives for some operand types, result types and
-parameters. Values are numbers: the operands first, then the results of the operations in order. Stamping
-a recipe makes fresh operations and checks nothing again.
+parameters. Values are numbers: the operands first, then the results of the operations in order.
+Stamping a recipe makes fresh operations and checks nothing again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`weft-apply`: turns applications of metakernels into loom operations.
 
-Input: `weft.apply` on tensors, `weft.metakernel` definitions. Output: `loom.operation`, `loom.view` and
-`loom.reshape` instead, and no weft operation left.
+Input: `weft.apply` on tensors, `weft.metakernel` definitions. Output: `loom.operation`, `loom.view`
+and `loom.reshape` instead, and no weft operation left.
 
     %r = weft.apply @relu(%x) : (!loom.tensor<[0] : [8], f32>) -> !loom.tensor<[0] : [8], f32>
 
@@ -62,8 +62,9 @@ _Key = tuple[Attribute, ...]
 class ApplyMetakernel(RewritePattern):
     """Replace one application by the operations its template expands to.
 
-    Legal when the operands match the template (ranks, sizes, dtypes, parameters, requirements) and the
-    declared results are what it computes; otherwise a WeftError at the application says what would fit.
+    Legal when the operands match the template (ranks, sizes, dtypes, parameters, requirements) and
+    the declared results are what it computes; otherwise a WeftError at the application says what
+    would fit.
     """
 
     library: Library

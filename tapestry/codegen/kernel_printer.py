@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, math, scf
@@ -196,7 +196,7 @@ class BodyPrinter:
 
     def _bind(self, value: SSAValue, shown: Shown, cheap: bool) -> None:
         """Make a variable of a value, unless it is better written where it is used."""
-        uses = [use.operation for use in value.uses]
+        uses = list(_uses(value))
         if not uses:
             return
         once = len(uses) == 1
@@ -349,6 +349,15 @@ class BodyPrinter:
         if op.mask is not None and op.other is not None:
             masked = f", mask={self.text(op.mask)}, other={number(op.other)}"
         return Shown(f"tl.load({address}{masked})", ATOM, shape_of(op.result))
+
+
+def _uses(value: SSAValue) -> Iterator[Operation]:
+    """The operations that use a value, seen through those that only shape it."""
+    for use in value.uses:
+        if isinstance(use.operation, triton.BroadcastOp | triton.ExpandDimsOp):
+            yield from _uses(use.operation.results[0])
+        else:
+            yield use.operation
 
 
 def _expanded(shown: Shown, axis: int) -> Shown:

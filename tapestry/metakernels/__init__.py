@@ -6,8 +6,8 @@
     >>> total.space.extents, str(total.reads[0]), total.outputs[0].spec.shape
     ((2, 3), '(d0, d1) -> (d0, d1)', (2,))
 
-Templates are YAML files (`library/*.yaml`, and folders of a user's own); `docs/weft.md` is the guide to
-their language. Plain Python: no IR is known here.
+Templates are YAML files (`library/*.yaml`, and folders of a user's own); `docs/weft.md` is the
+guide to their language. Plain Python: no IR is known here.
 """
 
 from tapestry.metakernels.application import expand

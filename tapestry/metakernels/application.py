@@ -1,7 +1,7 @@
 """Applies templates: `expand` executes one symbolically over shapes, dtypes and parameters.
 
-The rules of the language are checked here: names bound twice are equal, requirements hold, selections are
-inside their tensors, and the outputs are tiled exactly.
+The rules of the language are checked here: names bound twice are equal, requirements hold,
+selections are inside their tensors, and the outputs are tiled exactly.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def expand(
     """What `template` computes for inputs of these shapes and dtypes.
 
     `parameters` are Python values (int, float, bool, str for enums and dtypes, sequences of int);
-    `library` finds the templates of `steps`. Raises a WeftError that names the rule and the place in the
-    template.
+    `library` finds the templates of `steps`. Raises a WeftError that names the rule and the place
+    in the template.
     """
     return _Application(template, tensors, library, nesting).expand(parameters)
 
@@ -117,7 +117,7 @@ class _Application:
                 known = self.names.get(binding.name, dtype)
                 if known != dtype:
                     raise DtypeMismatchError(
-                        f"${binding.name} is {dtype} in {entry.name} but {describe(known)} elsewhere",
+                        f"${binding.name} is {dtype} in {entry.name} and {describe(known)} before",
                         hint="convert one of the operands with @cast",
                     )
                 self.bindings.bind(binding.name, dtype, entry.name)

@@ -1,13 +1,13 @@
 """Gives scalar bodies their types: promotion, constants, casts and choices made at expansion.
 
     >>> body = Body(Scope({"n": 4}), {"x": "f32"})
-    >>> body.read(parse_scalar("x / $n"), "f32")
-    Operation(name='div', operands=(Cell(name='x', dtype='f32'), Constant(value=4.0, dtype='f32')), \
-dtype='f32')
+    >>> mean = body.read(parse_scalar("x / $n"), "f32")
+    >>> mean.name, mean.operands
+    ('div', (Cell(name='x', dtype='f32'), Constant(value=4.0, dtype='f32')))
 
-A number takes the type of what it meets. `where` with a condition on parameters and sizes keeps only the
-branch it takes. Cells of half precision are computed in f32 when `widen` is set, and rounded once, at the
-end.
+A number takes the type of what it meets. `where` with a condition on parameters and sizes keeps
+only the branch it takes. Cells of half precision are computed in f32 when `widen` is set, and
+rounded once, at the end.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Term = Scalar | Known
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Reads bodies: `cells` gives each readable input its dtype, `folded` the state's parts theirs."""
+    """Reads bodies: `cells` gives inputs their dtypes, `folded` the parts of the state theirs."""
 
     scope: Scope
     cells: Mapping[str, str]
@@ -66,7 +66,7 @@ class Body:
     widen: bool = False
 
     def read(self, expr: Expr, dtype: str) -> Scalar:
-        """`expr` as a value of `dtype`; floats round to it, and nothing else is converted silently."""
+        """`expr` as a value of `dtype`; floats round to it, nothing else is converted silently."""
         return self.convert(self.term(expr), dtype)
 
     def convert(self, term: Term, dtype: str) -> Scalar:
@@ -175,9 +175,7 @@ class Body:
 def rounds(expr: Expr) -> bool:
     """Whether `expr` computes (and so rounds) floats, rather than only choosing among cells."""
     return any(
-        isinstance(node, Binary)
-        and node.operator not in ("and", "or")
-        or isinstance(node, Call)
-        and functions.is_rounding(node.function)
+        (isinstance(node, Binary) and node.operator not in ("and", "or"))
+        or (isinstance(node, Call) and functions.is_rounding(node.function))
         for node in walk(expr)
     )

@@ -1,9 +1,11 @@
 """The functions of integer expressions.
 
->>> call("broadcast", [(2, 1, 4), (3, 1)], ())
-(2, 3, 4)
->>> call("resolve_shape", [(2, -1), 12], ())
-(2, 6)
+    >>> call("broadcast", [(2, 1, 4), (3, 1)], ())
+    (2, 3, 4)
+    >>> call("resolve_shape", [(2, -1), 12], ())
+    (2, 6)
+
+`align` is the one that needs the index space: it compares sizes with index extents.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager
 from typing import Final
 
 from tapestry.metakernels import builtins, functions
@@ -124,8 +125,8 @@ class _Check:
             for node in walk(entry.shape.tree):
                 if isinstance(node, Dimension | Sequence | Group) and node.each is not None:
                     raise UnsupportedError(
-                        f"template {self.template.name}: ${node.name}[${node.each}] is for list-valued "
-                        "inputs (`each`), which are not supported yet",
+                        f"template {self.template.name}: ${node.name}[${node.each}] is for "
+                        "list-valued inputs (`each`), which are not supported yet",
                         location=entry.shape.text.location,
                     )
             self.bound |= pattern_names(entry.shape.tree)
@@ -282,20 +283,20 @@ class _Check:
                     hint=nearest(output.name, names),
                 )  # fmt: skip
 
-    def _explain(self, source: Source[object], what: str):  # noqa: ANN202
+    def _explain(self, source: Source[Tree], what: str) -> AbstractContextManager[None]:
         return source.explain(f"template {self.template.name}: {what}")
 
-    def _names(self, source: Source[object], tree: Tree, what: str, bound: Collection[str]) -> None:
+    def _names(self, source: Source[Tree], tree: Tree, what: str, bound: Collection[str]) -> None:
         with self._explain(source, what):
             for name in sorted(variables(tree) - set(bound)):
                 raise UnknownNameError(
                     f"${name} is not bound", hint=nearest(f"${name}", (f"${n}" for n in bound))
                 )
 
-    def _coordinates(self, source: Source[object], what: str, known: Collection[str]) -> None:
+    def _coordinates(self, source: Source[Tree], what: str, known: Collection[str]) -> None:
         tree = source.tree
         with self._explain(source, what):
-            for node in walk(tree):  # pyright: ignore[reportArgumentType]
+            for node in walk(tree):
                 if isinstance(node, Coordinate) and node.name not in known:
                     raise UnknownNameError(
                         f"@{node.name} is no index dimension here",

@@ -4,8 +4,8 @@
       peak:   {op: max, x: x, axis: $axis, keepdim: true}
       shifted: {op: sub, a: x, b: peak}
 
-A step's keys are `op`, the inputs of that template (values: inputs of this one, or earlier steps) and its
-parameters (expressions, evaluated in this template's names).
+A step's keys are `op`, the inputs of that template (values: inputs of this one, or earlier steps)
+and its parameters (expressions, evaluated in this template's names).
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """Numbers that are known at expansion, and how they (and typed values) become another type.
 
->>> coerce(Known(2), "f32")
-Constant(value=2.0, dtype='f32')
->>> coerce(Known(0.5), "i32")
-Traceback (most recent call last):
-...
-tapestry.metakernels.errors.DtypeMismatchError: error: 0.5 is no i32
-  hint: convert the other operand: cast(..., f32)
+    >>> coerce(Known(2), "f32")
+    Constant(value=2.0, dtype='f32')
+    >>> coerce(Known(0.5), "i32")
+    Traceback (most recent call last):
+    ...
+    tapestry.metakernels.errors.DtypeMismatchError: error: 0.5 is no i32
+      hint: convert the other operand: cast(..., f32)
+
+Arithmetic among such numbers is done at expansion, in Python.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def coerce(term: Scalar | Known, dtype: str, *, explicit: bool = False) -> Scala
     return term if term.dtype == dtype else Cast(term, dtype)
 
 
-def _represented(value: int | float, dtype: str, explicit: bool) -> int | float:
+def _represented(value: float, dtype: str, explicit: bool) -> int | float:
     if is_float(dtype):
         return float(value)
     if dtype == "i1":

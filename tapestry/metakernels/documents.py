@@ -1,17 +1,18 @@
-"""YAML documents that remember where every key and value stands.
+r"""YAML documents that remember where every key and value stands.
 
-    >>> document = read_yaml("relu:\\n  wrap: max(x, 0)\\n", "ops.yaml")
+    >>> document = read_yaml("relu:\n  wrap: max(x, 0)\n", "ops.yaml")
     >>> str(document.at("relu", "wrap").location)
     'ops.yaml:2:9'
     >>> document.plain()
     {'relu': {'wrap': 'max(x, 0)'}}
 
-Only YAML's own scalars, lists and mappings are read. Aliases, tags, duplicate keys, and files that are
-large or nest deep are refused.
+Only YAML's own scalars, lists and mappings are read. Aliases, tags, duplicate keys, and files that
+are large or nest deep are refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -34,7 +35,7 @@ Step: TypeAlias = "str | int"
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One scalar and its text; `exact` when that stands in the file as it is, from `location` on."""
+    """One scalar and its text; `exact` when that stands in the file as it is, at `location`."""
 
     value: ScalarValue
     text: str
@@ -45,7 +46,7 @@ class Leaf:
         """The value alone."""
         return self.value
 
-    def at(self, *path: Step) -> Node:
+    def at(self, *_: Step) -> Node:
         """This leaf: there is nothing below it."""
         return self
 
@@ -95,7 +96,7 @@ Node: TypeAlias = Leaf | Items | Entries
 
 
 def text_of(node: Node) -> Text:
-    """The text of a leaf, or of a list of leaves, with its place: what expressions are read from."""
+    """The text of a leaf, or of a list of leaves, with its place: expressions are read from it."""
     if isinstance(node, Leaf):
         return Text(node.text, node.location, node.exact)
     items = node.items if isinstance(node, Items) else ()
@@ -146,7 +147,8 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self._file = file
         self._seen: set[int] = set()
-        self._construct = yaml.SafeLoader("")
+        loader: Any = yaml.SafeLoader("")
+        self._construct: Callable[[yaml.Node], ScalarValue] = loader.construct_object
 
     def node(self, node: yaml.Node, depth: int) -> Node:
         mark = node.start_mark
@@ -193,7 +195,7 @@ class _Reader:
                 hint="quote it",
             )
         try:
-            value = self._construct.construct_object(node)
+            value = self._construct(node)
         except ValueError:
             raise TemplateError(f"`{node.value}` is no number", location=place) from None
         start, end = node.start_mark, node.end_mark

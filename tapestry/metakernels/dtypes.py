@@ -3,8 +3,8 @@
     >>> promote("i32", "f16"), promote("f16", "bf16"), wide("bf16")
     ('f16', 'f32', 'f32')
 
-Truth values are below integers, integers below floats; a float keeps its type beside any integer (as in
-PyTorch), and the two half types meet in f32.
+Truth values are below integers, integers below floats; a float keeps its type beside any integer
+(as in PyTorch), and the two half types meet in f32.
 """
 
 from __future__ import annotations

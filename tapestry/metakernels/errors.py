@@ -1,11 +1,13 @@
 """What can be wrong with a template, an expression or an application: one class per rule.
 
->>> from tapestry.metakernels import WeftError, match_pattern
->>> try:
-...     match_pattern("[$a, $b]", [1])
-... except WeftError as error:
-...     print(error.kind)
-rank_mismatch
+    >>> from tapestry.metakernels import WeftError, match_pattern
+    >>> try:
+    ...     match_pattern("[$a, $b]", [1])
+    ... except WeftError as error:
+    ...     print(error.kind)
+    rank_mismatch
+
+All are `TapestryError`s: they print as one message, with a place and a hint.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """Evaluates integer expressions and lists.
 
->>> evaluate_expression("2 * -$a + $b", {"$a": 3, "$b": 4})
--2
->>> evaluate_expression("sum($n[:2]) * #n", {"$n": [3, 1, 5]})
-12
+    >>> evaluate_expression("2 * -$a + $b", {"$a": 3, "$b": 4})
+    -2
+    >>> evaluate_expression("sum($n[:2]) * #n", {"$n": [3, 1, 5]})
+    12
+
+Sizes are exact integers: `/` must leave no remainder, and nothing is clamped.
 """
 
 from __future__ import annotations
@@ -140,7 +142,7 @@ def _item(base: Value, index: Value) -> Value:
     position = integer(index, "the position of an element")
     if not 0 <= position < len(base):
         raise IndexOutOfRangeError(
-            f"element {position} of {describe(base)}, which has {len(base)} elements (counted from 0)"
+            f"element {position} of {describe(base)}, which has {len(base)} (counted from 0)"
         )
     return base[position]
 

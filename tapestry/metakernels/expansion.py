@@ -9,8 +9,8 @@
     >>> [str(read) for read in matmul.reads]
     ['(d0, d1, d2) -> (d0, d2)', '(d0, d1, d2) -> (d2, d1)']
 
-An expansion is plain data. Ranges start at zero here; who applies it moves the projections by the starts
-of the tensors it is applied to.
+An expansion is plain data. Ranges start at zero here; who applies it moves the projections by the
+starts of the tensors it is applied to.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class Space:
 class MapFold:
     """One block operation.
 
-    `wrap` gives the parts of the folded state, or the outputs when nothing is folded; `unwrap` gives the
-    outputs from the folded state, and None leaves it as it is. `ins` are the inputs (by position) that
-    wrap reads, `extras` those that unwrap reads.
+    `wrap` gives the parts of the folded state, or the outputs when nothing is folded; `unwrap`
+    gives the outputs from the folded state, and None leaves it as it is. `ins` are the inputs (by
+    position) that wrap reads, `extras` those that unwrap reads.
     """
 
     monoid: str | None
@@ -123,8 +123,8 @@ class Composite:
 class Expansion:
     """A template applied to shapes, dtypes and parameters.
 
-    `reads` has one projection per input, over all index dimensions; `writes` one per output, over the map
-    dimensions. A composite or a reshape has no index space of its own.
+    `reads` has one projection per input, over all index dimensions; `writes` one per output, over
+    the map dimensions. A composite or a reshape has no index space of its own.
     """
 
     template: str

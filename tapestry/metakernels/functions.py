@@ -1,11 +1,11 @@
 """The operators and functions of scalar bodies: which types they take and what they compute.
 
-    >>> arithmetic("*", Cell("x", "i32"), Known(2))
-    Operation(name='mul', operands=(Cell(name='x', dtype='i32'), Constant(value=2, dtype='i32')), \
-dtype='i32')
+    >>> from tapestry.metakernels.scalars import Cell
+    >>> arithmetic("*", Cell("x", "i32"), Known(2)).operands
+    (Cell(name='x', dtype='i32'), Constant(value=2, dtype='i32'))
 
-Operations on numbers known at expansion are computed here; everything else becomes an `Operation` on
-operands of one type.
+Operations on numbers known at expansion are computed here; everything else becomes an `Operation`
+on operands of one type.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def arithmetic(operator: str, left: Term, right: Term) -> Term:
     return Operation(_ARITHMETIC[operator], (a, b), a.dtype)
 
 
-def _known(operator: str, a: int | float, b: int | float) -> int | float:
+def _known(operator: str, a: float, b: float) -> int | float:
     if operator in ("/", "//", "%") and b == 0:
         raise DivisionByZeroError(f"{a} {operator} 0")
     match operator:
@@ -213,7 +213,7 @@ def power(base: Term, exponent: Term) -> Term:
     return Operation("pow", (a, b), a.dtype)
 
 
-def _known_power(base: int | float, exponent: int | float) -> int | float:
+def _known_power(base: float, exponent: float) -> int | float:
     try:
         result = math.pow(base, exponent)
     except (ValueError, OverflowError, ZeroDivisionError):
@@ -268,7 +268,7 @@ def _float(function: str, term: Term) -> Scalar:
     return term
 
 
-def _known_call(function: str, value: int | float) -> Known:
+def _known_call(function: str, value: float) -> Known:
     try:
         return Known(float(_FLOAT[function](value)))
     except (ValueError, OverflowError, ZeroDivisionError):

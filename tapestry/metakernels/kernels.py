@@ -1,8 +1,8 @@
-"""Types the bodies of an expansion: which precision they compute in, and what each input is to them.
+"""Types the bodies of an expansion: in which precision they compute, and what they read.
 
-Bodies that round (arithmetic, functions, sums and products) compute half-precision cells in f32 and round
-once, when the output is written; choosing among cells (max, where, comparisons) stays in their own type.
-Integers compute in their own type.
+Bodies that round (arithmetic, functions, sums and products) compute half-precision cells in f32 and
+round once, when the output is written; choosing among cells (max, where, comparisons) stays in
+their own type. Integers compute in their own type.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def type_bodies(
 ) -> MapFold | None:
     """The typed bodies of `expansion`; None for a template without `wrap`.
 
-    `scope` is that of the whole index, `mapped` that of the map dimensions, which `unwrap` runs over.
+    `scope` is that of the whole index, `mapped` that of the map dimensions, which `unwrap` runs
+    over.
     """
     if not template.wrap:
         return None
@@ -111,8 +112,8 @@ class _Typing:
             projection = self.expansion.reads[position]
             if not projection.is_unit:
                 raise UnsupportedError(
-                    f"template {self.template.name}: {self.expansion.inputs[position].name} is read "
-                    "as a block (`:>`), and bodies read single cells; blocks are not supported yet",
+                    f"{self.expansion.inputs[position].name} is read as a block (`:>`), and bodies "
+                    "read single cells; blocks are not supported yet",
                     location=self.template.inputs[position].projection.text.location,
                 )
         return read
@@ -126,9 +127,8 @@ class _Typing:
             if any(c for row in matrix for c in row[space.maps :]):
                 source = self.template.inputs[position].projection
                 raise UnsupportedError(
-                    f"template {self.template.name}: unwrap reads "
-                    f"{self.expansion.inputs[position].name}, whose projection `{source.text}` moves "
-                    "with a folded dimension",
+                    f"unwrap reads {self.expansion.inputs[position].name}, whose projection "
+                    f"`{source.text}` moves with a folded dimension",
                     location=source.text.location,
                     hint="after the fold only the map dimensions have a coordinate",
                 )

@@ -3,9 +3,9 @@
     >>> load_library().get("matmul").name
     'matmul'
 
-A file holds any number of templates, `name: template`. A user's template takes the place of the library's
-of the same name. The library's templates are read when first asked for; a user's all at once, so that a
-mistake in one is seen.
+A file holds any number of templates, `name: template`. A user's template takes the place of the
+library's of the same name. The library's templates are read when first asked for; a user's all at
+once, so that a mistake in one is seen.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Library:
     def extended(self, documents: Mapping[str, Node]) -> Library:
         """A library in which `documents` come first; what is parsed stays parsed."""
         library = Library({**self._documents, **documents})
-        library._templates = {  # noqa: SLF001
+        library._templates = {
             name: template for name, template in self._templates.items() if name not in documents
         }
         return library

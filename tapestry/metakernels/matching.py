@@ -64,7 +64,7 @@ class Bindings:
         self.values: dict[str, Value] = {}
 
     def bind(self, name: str, value: Value, source: str) -> None:
-        """`$name` is `value`, says `source`; SizeMismatchError when something else says otherwise."""
+        """`$name` is `value`, says `source`; SizeMismatchError when another said otherwise."""
         known = self._bound.get(name)
         if known is None:
             self._bound[name] = Binding(value, source)

@@ -1,11 +1,12 @@
-"""The keys of a template file and the kinds of their values, checked before anything is read.
+r"""The keys of a template file and the kinds of their values, checked before anything is read.
 
 >>> from tapestry.metakernels.documents import read_yaml
->>> check_template(read_yaml("inputs: {}\\nwarp: x\\n", "ops.yaml"), "relu")
-Traceback (most recent call last):
-...
-tapestry.metakernels.errors.UnknownNameError: ops.yaml:2:1: error: template relu: unknown key `warp`
-  hint: did you mean wrap?
+>>> try:
+...     check_template(read_yaml("inputs: {}\nwarp: x\n", "ops.yaml"), "relu")
+... except UnknownNameError as error:
+...     print(error)
+ops.yaml:2:1: error: template relu: unknown key `warp`
+  hint: did you mean wrap or unwrap?
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from pydantic_core import PydanticCustomError
 
 from tapestry.diagnostics import Location
 from tapestry.metakernels.documents import Entries, Leaf, Step
-from tapestry.metakernels.errors import TemplateError, UnknownNameError, UnsupportedError, nearest
+from tapestry.metakernels.errors import (
+    TemplateError,
+    UnknownNameError,
+    UnsupportedError,
+    WeftError,
+    nearest,
+)
 
 LATER: Final = {
     "bounds": "clipped reads (padding)",
@@ -140,7 +147,7 @@ def check_template(entries: Entries, name: str) -> TemplateModel:
     raise min(problems, key=lambda problem: problem.location or first)
 
 
-def _problem(entries: Entries, name: str, problem: Any) -> TemplateError | UnknownNameError:
+def _problem(entries: Entries, name: str, problem: Any) -> WeftError:
     path = cast("tuple[Step, ...]", problem["loc"])
     kind, message = str(problem["type"]), str(problem["msg"])
     location = entries.at(*path).location
@@ -158,9 +165,7 @@ def _problem(entries: Entries, name: str, problem: Any) -> TemplateError | Unkno
     return TemplateError(f"template {name}: {where} {message}", location=location)
 
 
-def _unknown_key(
-    entries: Entries, name: str, path: tuple[Step, ...]
-) -> UnknownNameError | UnsupportedError:
+def _unknown_key(entries: Entries, name: str, path: tuple[Step, ...]) -> WeftError:
     *parents, key = path
     holder = entries.at(*parents)
     leaf = holder.key(str(key)) if isinstance(holder, Entries) else None

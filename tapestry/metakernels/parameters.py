@@ -1,9 +1,11 @@
 """Typed parameters of templates: their declaration, defaults, and what an application gives.
 
-params:
-  axis: {type: int, axis_of: x}                    # negatives count from the end
-  approximate: {type: enum, values: [none, tanh], default: none}
-  stride: {type: "int[2]", default: [1, 1]}
+    params:
+      axis: {type: int, axis_of: x}                    # negatives count from the end
+      approximate: {type: enum, values: [none, tanh], default: none}
+      stride: {type: "int[2]", default: [1, 1]}
+
+An application gives values, and `bind_parameters` checks them against the declarations.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 from tapestry.diagnostics import Location
 from tapestry.metakernels.dtypes import DTYPES
@@ -50,11 +52,9 @@ class Parameter:
             case "int" if _is_int(value):
                 return _small(self.name, value)
             case "int[]" if isinstance(value, list | tuple):
-                items: Sequence[object] = value  # pyright: ignore[reportUnknownVariableType]
-                if len(items) in (self.length, len(items) if self.length is None else -1):
-                    numbers = [_small(self.name, item) for item in items if _is_int(item)]
-                    if len(numbers) == len(items):
-                        return tuple(numbers)
+                items = cast("Sequence[object]", value)
+                if self.length in (None, len(items)) and all(map(_is_int, items)):
+                    return tuple(_small(self.name, item) for item in items)
             case "float" if isinstance(value, int | float) and not isinstance(value, bool):
                 return float(value)
             case "bool" if isinstance(value, bool):
@@ -66,7 +66,7 @@ class Parameter:
             case _:
                 pass
         raise ParameterError(
-            f"parameter {self.name} is {_shown(value)}; it must be {self.type_name}"
+            f"parameter {self.name} is {_shown(cast(object, value))}; it must be {self.type_name}"
         )
 
 
@@ -85,7 +85,7 @@ def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        items: Sequence[object] = value  # pyright: ignore[reportUnknownVariableType]
+        items = cast("Sequence[object]", value)
         return f"[{', '.join(map(_shown, items))}]"
     return str(value)
 

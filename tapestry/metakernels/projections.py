@@ -4,9 +4,9 @@
     >>> print(build_projection(parse_projection("[1...{$axis}, +, 1...]"), scope, inputs=3, rank=4))
     (d0, d1, d2) -> (d0, d1, 0, d2)
 
-In cursor form a coefficient consumes the next index dimension and emits a row, `+` emits a row that no
-dimension moves, and `-` consumes a dimension and emits nothing. In affine form (some `@label` occurs)
-each element is one row, its offset included.
+In cursor form a coefficient consumes the next index dimension and emits a row, `+` emits a row that
+no dimension moves, and `-` consumes a dimension and emits nothing. In affine form (some `@label`
+occurs) each element is one row, its offset included.
 """
 
 from __future__ import annotations

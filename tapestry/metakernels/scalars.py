@@ -2,9 +2,9 @@
 
     Operation("add", (Folded(0, "f32"), Cell("b", "f32")), "f32")          # unwrap: "fold + b"
 
-Every operation has operands of one type (a comparison yields i1), and every conversion is a `Cast`, so
-that turning a body into IR is a table lookup. Bodies are values: equal subtrees are equal, and may be
-computed once.
+Every operation has operands of one type (a comparison yields i1), and every conversion is a `Cast`,
+so that turning a body into IR is a table lookup. Bodies are values: equal subtrees are equal, and
+may be computed once.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Position:
 class Operation:
     """`name(operands)`.
 
-    Arithmetic: add sub mul div floordiv mod neg abs min max. Comparisons: lt le gt ge eq ne. Choice:
-    select. Truth values: and or not. Floats: sqrt rsqrt exp log log1p expm1 sin cos tan tanh erf floor
-    ceil round pow.
+    Arithmetic: add sub mul div floordiv mod neg abs min max. Comparisons: lt le gt ge eq ne.
+    Choice: select. Truth values: and or not. Floats: sqrt rsqrt exp log log1p expm1 sin cos tan
+    tanh erf floor ceil round pow.
     """
 
     name: str

@@ -4,8 +4,8 @@
     >>> parse_expression("2 * $a")
     Binary(operator='*', left=Number(value=2), right=Variable(name='a'))
 
-Integer expressions and scalar bodies share their nodes; `Name` and fractional numbers occur in bodies
-only. Trees are values: equal text gives equal trees.
+Integer expressions and scalar bodies share their nodes; `Name` and fractional numbers occur in
+bodies only. Trees are values: equal text gives equal trees.
 """
 
 from __future__ import annotations

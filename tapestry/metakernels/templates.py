@@ -5,14 +5,14 @@
       index: "[$d...]"
       wrap: "max(x, 0)"
 
-A template says how shapes are matched (`inputs`), which index space the operation runs over (`index` and
-`fold`), what a point computes (`wrap`, `unwrap`) and where it is written (`outputs`). Without `wrap` it
-moves data only; with `steps` it is made of other templates.
+A template says how shapes are matched (`inputs`), which index space the operation runs over
+(`index` and `fold`), what a point computes (`wrap`, `unwrap`) and where it is written (`outputs`).
+Without `wrap` it moves data only; with `steps` it is made of other templates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -35,17 +35,18 @@ from tapestry.metakernels.syntax import DtypeBinding, Expr, ListExpr, Pattern, P
 from tapestry.metakernels.text import Text
 
 _T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Source(Generic[_T]):
+class Source(Generic[_T_co]):
     """A tree and the text it was read from."""
 
-    tree: _T
+    tree: _T_co
     text: Text
 
     @contextmanager
-    def explain(self, what: str) -> Iterator[None]:
+    def explain(self, what: str) -> Generator[None]:
         """Errors raised inside say that they are about `what`, and where that stands."""
         try:
             yield

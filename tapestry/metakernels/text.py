@@ -1,8 +1,10 @@
 """Text of the language together with the place it was read from.
 
->>> text = Text("[$a, $b]", Location("ops.yaml", 4, 12))
->>> str(text.at(5))
-'ops.yaml:4:17'
+    >>> text = Text("[$a, $b]", Location("ops.yaml", 4, 12))
+    >>> str(text.at(5))
+    'ops.yaml:4:17'
+
+An error at some character of an expression can so name its line and column.
 """
 
 from __future__ import annotations

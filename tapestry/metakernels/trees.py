@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from lark import Transformer, v_args
-
 from tapestry.metakernels.errors import ParseError
 from tapestry.metakernels.syntax import (
     Anything,
@@ -47,9 +45,8 @@ MAX_DIGITS: Final = 18
 _Bound = tuple[str, str | None]
 
 
-@v_args(inline=True)
-class TreeBuilder(Transformer[object, object]):
-    """Callbacks for `grammar.lark`."""
+class TreeBuilder:
+    """Callbacks for `grammar.lark`; names that are tokens still have their sigil."""
 
     def pattern(self, *items: PatternItem | None) -> Pattern:
         return Pattern(tuple(item for item in items if item is not None))

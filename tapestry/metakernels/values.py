@@ -8,8 +8,8 @@
     ...
     tapestry.metakernels.errors.NotAffineError: error: the product of two coordinates is not affine
 
-Integers are bounded to 62 bits and lists to `MAX_ELEMENTS`, so that no template can make expansion run
-away.
+Integers are bounded to 62 bits and lists to `MAX_ELEMENTS`, so that no template can make expansion
+run away.
 """
 
 from __future__ import annotations

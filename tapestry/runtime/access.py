@@ -28,7 +28,9 @@ def cells(array: Array, box: Range, projection: Projection, index: Range) -> Arr
     shape = tuple(n if moves else min(n, 1) for n, moves in zip(index.shape, moving, strict=True))
     if index.is_empty:
         return np.empty(shape, array.dtype)
-    corner = array[tuple(slice(n, None) for n in _first_cell(box, projection, index))]
+    first = _first_cell(box, projection, index)
+    # The Ellipsis keeps a view where there is no dimension to slice.
+    corner = array[(*(slice(n, None) for n in first), ...)]
     steps = tuple(
         sum(row[d] * stride for row, stride in zip(matrix, array.strides, strict=True))
         for d in range(index.rank)

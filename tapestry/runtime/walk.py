@@ -68,7 +68,7 @@ class ArrayExecutor(ABC):
         records: list[Record] = []
         for op in block.ops:
             if isinstance(op, func.ReturnOp):
-                returned = [np.ascontiguousarray(values[v].data) for v in op.operands]
+                returned = [np.asarray(values[v].data, order="C") for v in op.operands]
                 return Result(tuple(returned), tuple(records))
             started = perf_counter()
             outs = self._dispatch(op, [values[operand] for operand in op.operands], watch)

@@ -189,6 +189,42 @@ class AffineMap:
         back = AffineMap(matrix, (0,) * self.inputs, self.inputs)
         return back.translate([-x for x in back.apply(self.offset)])
 
+    def inverse_on(self, index: Range) -> AffineMap | None:
+        """A map that takes the image of every point of `index` back to it, if a simple one does.
+
+        Dimensions of one coordinate are constants, and outputs that then do not move are ignored;
+        what is left must be invertible over the integers.
+
+            >>> kept = AffineMap.of([[1], [0]])                 # i -> (i, 0)
+            >>> str(kept.inverse_on(Range((0,), (8,))))
+            '(d0, d1) -> (d0)'
+        """
+        self._require_index(index)
+        moving = [dim for dim, extent in enumerate(index.shape) if extent != 1]
+        rows = [n for n, row in enumerate(self.matrix) if any(row[dim] for dim in moving)]
+        square = AffineMap.of(
+            [[self.matrix[n][dim] for dim in moving] for n in rows],
+            [
+                sum(
+                    c * (0 if d in moving else s)
+                    for d, (c, s) in enumerate(zip(self.matrix[n], index.start, strict=True))
+                )
+                + self.offset[n]
+                for n in rows
+            ],
+            inputs=len(moving),
+        )
+        back = square.inverse()
+        if back is None:
+            return None
+        matrix = [[0] * self.outputs for _ in range(self.inputs)]
+        offset = list(index.start)
+        for place, dim in enumerate(moving):
+            for column, output in enumerate(rows):
+                matrix[dim][output] = back.matrix[place][column]
+            offset[dim] = back.offset[place]
+        return AffineMap.of(matrix, offset, inputs=self.outputs)
+
     def image(self, index: Range) -> Range:
         """The tight box of the images of `index`; an empty one at the image of an empty start."""
         self._require_index(index)

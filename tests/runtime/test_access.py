@@ -47,3 +47,9 @@ def test_writing_through_a_view() -> None:
     turned = Projection.of([[0, 1], [1, 0]])
     cells(array, Range.of((3, 2)), turned, Range.of((2, 3)))[...] = np.arange(6).reshape(2, 3)
     assert array.tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_writing_a_scalar() -> None:
+    array = np.zeros(())
+    cells(array, Range.of(()), Projection.of([], inputs=0), Range.of(()))[...] = 7
+    assert array == 7

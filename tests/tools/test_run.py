@@ -146,7 +146,8 @@ def test_a_zip_of_something_else(program: Path, tmp_path: Path):
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("x", "text")
         file.writestr("y.npy", "text")
-    assert "cannot be read" in one_message(run("run", program, "--inputs", path), 1)
+    message = one_message(run("run", program, "--inputs", path), 1)
+    assert re.search("array 'x' of .*in.npz cannot be read: it is not an array", message)
 
 
 def test_big_endian_arrays_are_read(program: Path, tmp_path: Path):
@@ -163,7 +164,7 @@ def test_big_endian_arrays_are_read(program: Path, tmp_path: Path):
     ("options", "message"),
     [
         (["--on", "ray"], "'ray' is not one of"),
-        (["--shards", "0"], "0 is not in the range"),
+        (["--shards", "0"], "Invalid value for '--shards'"),
         (["--pipeline", "loom-shrad{shards=2}"], "no pass 'loom-shrad'"),
         (["--pipeline", "loom-shard{shrads=2}"], "loom-shard"),
         (["--pipeline", "loom-shard{"], "not well formed"),
@@ -186,7 +187,7 @@ def test_no_such_program():
 
 def test_a_program_that_is_wrong_is_located(tmp_path: Path):
     path = tmp_path / "wrong.mlir"
-    path.write_text(ADD_ONE.replace("%e, %e : f32", "%e, %missing : f32"))
+    path.write_text(ADD_ONE.replace("arith.addf", "arith.and"))
     assert re.match(r".*wrong\.mlir:6:\d+: error: ", one_message(run("run", path), 1))
 
 

@@ -1,0 +1,241 @@
+"""The triton executor: lower, print, import and run, on a GPU or on the CPU.
+
+With PyTorch and a GPU, kernels are compiled and run there. Otherwise Triton's interpreter runs the
+same kernels on NumPy arrays, without PyTorch. Either way what runs is the module that
+`tapestry-opt -p loom-to-triton -t triton` prints; on the CPU with larger tiles, because the
+interpreter pays per operation.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from time import perf_counter
+from types import FunctionType, ModuleType
+from typing import Any, Protocol
+
+import ml_dtypes
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+from tapestry.codegen.module_printer import ENTRY, print_module
+from tapestry.dialects import triton
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.runtime.executor import Array, Record, Result, Watch
+from tapestry.runtime.program import ENTRY as MAIN
+from tapestry.runtime.program import arguments
+from tapestry.runtime.triton_arrays import HostTensor, host_allocate
+from tapestry.runtime.triton_interpreter import interpreted
+from tapestry.runtime.triton_module import load_kernels, write_module
+
+CPU_TILE = 1 << 16
+"""Cells of a tile in the interpreter."""
+
+GPU_TILE = 1 << 11
+"""Cells of a tile on a GPU."""
+
+
+class Device(Protocol):
+    """Where kernels run: how tensors get there and back, and when a launch is done."""
+
+    tile: int
+
+    def session(self) -> AbstractContextManager[None]: ...
+
+    def put(self, array: Array) -> Any: ...
+
+    def get(self, tensor: Any) -> Array: ...
+
+    def allocate(self) -> dict[str, Any]: ...
+
+    def wait(self) -> None: ...
+
+
+class Cpu:
+    """Triton's interpreter on NumPy arrays."""
+
+    tile = CPU_TILE
+
+    def session(self) -> AbstractContextManager[None]:
+        """The state of the process in which kernels are interpreted."""
+        return interpreted()
+
+    def put(self, array: Array) -> HostTensor:
+        """An array as an argument of `launch`."""
+        return HostTensor(array)
+
+    def get(self, tensor: HostTensor) -> Array:
+        """The array in a result of `launch`."""
+        return tensor.array
+
+    def allocate(self) -> dict[str, Any]:
+        """What `launch` is to allocate with."""
+        return {"allocate": host_allocate}
+
+    def wait(self) -> None:
+        """Launches return when they are done."""
+
+
+class Gpu:
+    """A CUDA device through PyTorch."""
+
+    tile = GPU_TILE
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+
+    def session(self) -> AbstractContextManager[None]:
+        """Nothing needs to be prepared."""
+        return nullcontext()
+
+    def put(self, array: Array) -> Any:
+        """An array as a tensor on the device."""
+        torch = self._torch
+        own = np.array(array, order="C")
+        if own.dtype == ml_dtypes.bfloat16:
+            return torch.from_numpy(own.view(np.int16)).view(torch.bfloat16).cuda()
+        return torch.from_numpy(own).cuda()
+
+    def get(self, tensor: Any) -> Array:
+        """A tensor as an array."""
+        torch = self._torch
+        if tensor.dtype == torch.bfloat16:
+            return tensor.view(torch.int16).cpu().numpy().view(ml_dtypes.bfloat16)
+        return tensor.cpu().numpy()
+
+    def allocate(self) -> dict[str, Any]:
+        """Printed modules allocate on the device by themselves."""
+        return {}
+
+    def wait(self) -> None:
+        """Wait for everything launched so far."""
+        self._torch.cuda.synchronize()
+
+
+def find_device() -> Device:
+    """The GPU when PyTorch sees one, else the CPU; `TRITON_INTERPRET=1` asks for the CPU."""
+    if os.environ.get("TRITON_INTERPRET") != "1" and find_spec("torch") is not None:
+        torch: Any = import_module("torch")
+        if torch.cuda.is_available():
+            return Gpu(torch)
+    return Cpu()
+
+
+@dataclass
+class _Launch:
+    """A launch operation of the host: what it is called, and what its launches took so far."""
+
+    name: str
+    shards: int
+    bytes_read: int
+    bytes_written: int
+    seconds: float = 0.0
+    done: int = 0
+
+
+class _Observer:
+    """Follows the launches of a program, which come in the order of its launch operations."""
+
+    def __init__(self, launches: Sequence[_Launch], device: Device, watch: Watch) -> None:
+        self._launches = launches
+        self._device = device
+        self._watch = watch
+        self._current = 0
+        watch.total(sum(launch.shards for launch in launches))
+
+    def __call__(self, run: Callable[[], None]) -> None:
+        started = perf_counter()
+        run()
+        self._device.wait()
+        launch = self._launches[self._current]
+        launch.seconds += perf_counter() - started
+        launch.done += 1
+        if launch.done == launch.shards:
+            self._current += 1
+        self._watch.step(launch.name)
+
+
+class _Observed:
+    """A kernel whose launches are followed."""
+
+    def __init__(self, kernel: Any, observer: _Observer) -> None:
+        self._kernel = kernel
+        self._observer = observer
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
+        def launch(*operands: Any, **options: Any) -> None:
+            self._observer(lambda: self._kernel[grid](*operands, **options))
+
+        return launch
+
+
+@dataclass(frozen=True)
+class TritonExecutor:
+    """Runs programs as Triton kernels.
+
+    `device` says where; None is the GPU when there is one, else the CPU. `tile` is the most cells
+    of a tile; None is what suits the device.
+    """
+
+    device: Device | None = None
+    tile: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The executor's name."""
+        return "triton"
+
+    def run(self, module: ModuleOp, inputs: Mapping[str, Array], watch: Watch) -> Result:
+        """Run @main of a module in the loom dialect."""
+        device = self.device or find_device()
+        names = [argument.name for argument in arguments(module)]
+        lowered = module.clone()
+        LoomToTriton(tile=self.tile or device.tile).apply(Context(), lowered)
+        path = write_module(print_module(lowered).source)
+        launches = [
+            _Launch(
+                op.kernel_name,
+                len(op.rows),
+                op.bytes_read.value.data,
+                op.bytes_written.value.data,
+            )
+            for op in _launches(lowered)
+        ]
+        with device.session():
+            kernels = load_kernels(path)
+            observer = _Observer(launches, device, watch)
+            launch = _observed(kernels, {n.name for n in launches}, observer)
+            given = [device.put(inputs[name]) for name in names]
+            made = launch(*given, **device.allocate())
+            outputs = made if isinstance(made, tuple) else (made,)
+            arrays = tuple(device.get(output) for output in outputs)
+        records = tuple(
+            Record(n.name, n.shards, n.bytes_read, n.bytes_written, n.seconds) for n in launches
+        )
+        return Result(arrays, records)
+
+
+def _launches(lowered: ModuleOp) -> Iterator[triton.LaunchOp]:
+    """The launch operations of @main, in order."""
+    for function in lowered.body.block.ops:
+        if isinstance(function, func.FuncOp) and function.sym_name.data == MAIN:
+            for op in function.body.block.ops:
+                if isinstance(op, triton.LaunchOp):
+                    yield op
+
+
+def _observed(module: ModuleType, kernels: set[str], observer: _Observer) -> Callable[..., Any]:
+    """The module's `launch`, with its kernels followed; the module itself stays as it is."""
+    names = vars(module)
+    launch = names[ENTRY]
+    assert isinstance(launch, FunctionType)
+    seen = {name: _Observed(names[name], observer) for name in kernels}
+    copy = FunctionType(launch.__code__, {**names, **seen}, ENTRY)
+    copy.__kwdefaults__ = launch.__kwdefaults__
+    return copy
