@@ -17,7 +17,8 @@ from tapestry.metakernels.expansion import Expansion, TensorSpec
 from tapestry.metakernels.libraries import Library, load_library
 from tapestry.metakernels.matching import Match, match_pattern
 from tapestry.metakernels.parsing import parse_pattern
-from tapestry.metakernels.templates import Template, read_template
+from tapestry.metakernels.reading import read_template
+from tapestry.metakernels.templates import Template
 
 __all__ = [
     "Expansion",

@@ -236,6 +236,9 @@ class _Application:
                 value = evaluate(fold.extent.tree, self._scope())
             several = isinstance(value, tuple)
             runs.append((fold.label, value if isinstance(value, tuple) else (value,), several))
+        if self.template.folds and sum(len(values) for _, values, _ in runs) == maps:
+            # A fold over no dimensions folds one point.
+            runs.append((None, (1,), True))
         with source.explain("index"):
             extents = integers(tuple(v for _, values, _ in runs for v in values), "the index")
             if min(extents, default=0) < 0:

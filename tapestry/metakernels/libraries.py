@@ -17,7 +17,8 @@ from typing import Final
 
 from tapestry.metakernels.documents import Node, read_file
 from tapestry.metakernels.errors import TemplateError, UnknownNameError, nearest
-from tapestry.metakernels.templates import Template, read_template
+from tapestry.metakernels.reading import read_template
+from tapestry.metakernels.templates import Template
 
 LIBRARY: Final = Path(__file__).parent / "library"
 """The folder of the templates that come with Tapestry."""

@@ -19,7 +19,7 @@ from tapestry.runtime.reference import ReferenceExecutor
 from tapestry.runtime.triton_executor import TritonExecutor
 
 SETTINGS = settings(
-    max_examples=60,
+    max_examples=int(__import__("os").environ.get("N","60")),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -1,0 +1,165 @@
+"""Reads templates from documents: the texts become trees, and what can be checked is.
+
+    >>> from tapestry.metakernels.documents import read_yaml
+    >>> text = 'relu: {inputs: {x: {shape: "[$d...]"}}, index: "[$d...]", wrap: "max(x, 0)"}'
+    >>> relu = read_template("relu", read_yaml(text, "ops.yaml").at("relu"))
+    >>> relu.name, [entry.name for entry in relu.inputs], str(relu.location)
+    ('relu', ['x'], 'ops.yaml:1:7')
+
+Every error has the place of the key or text that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from tapestry.metakernels.checking import check
+from tapestry.metakernels.documents import Entries, Node, text_of
+from tapestry.metakernels.errors import TemplateError, WeftError
+from tapestry.metakernels.models import OutputModel, TemplateModel, check_template
+from tapestry.metakernels.parameters import Parameter, parse_kind
+from tapestry.metakernels.parsing import (
+    parse_dtype,
+    parse_dtype_value,
+    parse_expression,
+    parse_list,
+    parse_pattern,
+    parse_projection,
+    parse_scalar,
+)
+from tapestry.metakernels.templates import (
+    Bodies,
+    Example,
+    Fold,
+    Input,
+    Output,
+    Source,
+    Step,
+    Template,
+)
+from tapestry.metakernels.text import Text
+
+_T = TypeVar("_T")
+
+
+def read_template(name: str, document: Node) -> Template:
+    """The template that `document` describes; a located WeftError says what is wrong with it."""
+    if not isinstance(document, Entries):
+        raise TemplateError(
+            f"template {name} must be a mapping with keys such as inputs and index",
+            location=document.location,
+        )
+    model = check_template(document, name)
+    template = _Builder(name, document, model).build()
+    check(template)
+    return template
+
+
+class _Builder:
+    """Parses the texts of one template."""
+
+    def __init__(self, name: str, document: Entries, model: TemplateModel) -> None:
+        self.name = name
+        self.document = document
+        self.model = model
+
+    def build(self) -> Template:
+        model = self.model
+        return Template(
+            name=self.name,
+            location=self.document.location,
+            doc=model.doc.strip(),
+            formula=model.formula.strip(),
+            parameters=tuple(self._parameter(name) for name in model.params),
+            inputs=tuple(self._input(name) for name in model.inputs),
+            lets=tuple((name, self._source(parse_expression, "let", name)) for name in model.let),
+            requirements=tuple(
+                self._source(parse_expression, "require", position)
+                for position in range(len(model.require))
+            ),
+            index=None if model.index is None else self._source(parse_list, "index"),
+            folds=tuple(
+                Fold(name, self._source(parse_expression, "fold", name, "extent"), fold.monoid)
+                for name, fold in model.fold.items()
+            ),
+            wrap=self._bodies("wrap", model.wrap),
+            unwrap=self._bodies("unwrap", model.unwrap),
+            outputs=tuple(self._output(name, output) for name, output in model.outputs.items()),
+            steps=tuple(self._step(name) for name in model.steps),
+            view=model.view,
+            examples=tuple(
+                Example(e.params, e.inputs, e.dtypes, e.outputs) for e in model.examples
+            ),
+            document=self.document,
+        )
+
+    def _source(
+        self, parse: Callable[[Text], _T], *path: str | int, default: str | None = None
+    ) -> Source[_T]:
+        text = text_of(self.document.at(*path))
+        if default is not None:
+            text = Text(default, text.location, exact=False)
+        try:
+            return Source(parse(text), text)
+        except WeftError as error:
+            raise error.within(f"template {self.name}", text.location) from None
+
+    def _optional(
+        self, parse: Callable[[Text], _T], given: bool, default: str, *path: str
+    ) -> Source[_T]:
+        return self._source(parse, *path, default=None if given else default)
+
+    def _parameter(self, name: str) -> Parameter:
+        model = self.model.params[name]
+        location = self.document.at("params", name).location
+        kind, length = parse_kind(model.type, self.document.at("params", name, "type").location)
+        parameter = Parameter(
+            name, kind, location, length, tuple(model.values), model.axis_of, default=None
+        )
+        if "default" not in model.model_fields_set:
+            return parameter
+        try:
+            default = parameter.convert(model.default)
+        except WeftError as error:
+            place = self.document.at("params", name, "default").location
+            raise error.within(f"template {self.name}: default", place) from None
+        return Parameter(name, kind, location, length, parameter.values, model.axis_of, default)
+
+    def _input(self, name: str) -> Input:
+        given = self.model.inputs[name].model_fields_set
+        path = ("inputs", name)
+        return Input(
+            name,
+            self._source(parse_pattern, *path, "shape"),
+            self._optional(parse_projection, "ipf" in given, "[...]", *path, "ipf"),
+            self._optional(parse_dtype, "dtype" in given, "any", *path, "dtype"),
+        )
+
+    def _output(self, name: str, model: OutputModel) -> Output:
+        path = ("outputs", name)
+        return Output(
+            name,
+            None if model.shape is None else self._source(parse_list, *path, "shape"),
+            self._optional(
+                parse_projection, "ipf" in model.model_fields_set, "[...]", *path, "ipf"
+            ),
+            None if model.dtype is None else self._source(parse_dtype_value, *path, "dtype"),
+        )
+
+    def _bodies(self, key: str, model: str | list[str] | dict[str, str] | None) -> Bodies:
+        if model is None:
+            return ()
+        if isinstance(model, str):
+            return ((None, self._source(parse_scalar, key)),)
+        if isinstance(model, list):
+            return tuple((None, self._source(parse_scalar, key, i)) for i in range(len(model)))
+        return tuple((name, self._source(parse_scalar, key, name)) for name in model)
+
+    def _step(self, name: str) -> Step:
+        entries = self.document.at("steps", name)
+        assert isinstance(entries, Entries)
+        arguments = {
+            str(key.value): text_of(value) for key, value in entries.entries if key.value != "op"
+        }
+        return Step(name, self.model.steps[name].op, arguments, entries.location)
