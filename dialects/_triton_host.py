@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
+    IntegerType,
     MemRefType,
     StringAttr,
     SymbolRefAttr,
     TensorType,
     i64,
 )
-from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Data, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
@@ -25,7 +27,6 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_prop_def,
-    param_def,
     prop_def,
     result_def,
     traits_def,
@@ -37,15 +38,7 @@ from xdsl.traits import Pure, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from tapestry.dialects._triton_kernel import KernelOp
-
-
-@irdl_attr_definition
-class PointerType(ParametrizedAttribute, TypeAttribute):
-    """The address of a row-major buffer of elements: `!triton.ptr<f32>`."""
-
-    name = "triton.ptr"
-
-    element_type: Attribute = param_def()
+from tapestry.dialects._triton_types import PointerType, buffer_type
 
 
 @dataclass(frozen=True)
@@ -134,9 +127,8 @@ class AliasOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[kind])
 
     def verify_(self) -> None:
-        old, new = self.source.type, self.result.type
-        assert isinstance(old, MemRefType) and isinstance(new, MemRefType)
-        same = old.get_element_type() == new.get_element_type()
+        old, new = buffer_type(self.source), buffer_type(self.result)
+        same = old.element_type == new.element_type
         if not same or prod(old.get_shape()) != prod(new.get_shape()):
             raise VerifyException(f"{new} does not hold the cells of {old}")
 
@@ -214,7 +206,7 @@ class LaunchOp(IRDLOperation):
         if self.shards is None:
             return ((),)
         width = 2 * len(self.bounds)
-        numbers = [int(n) for n in self.shards.get_values()]
+        numbers = cast(DenseIntOrFPElementsAttr[IntegerType], self.shards).get_values()
         return tuple(tuple(numbers[i : i + width]) for i in range(0, len(numbers), width))
 
     def verify_(self) -> None:
@@ -237,10 +229,9 @@ class LaunchOp(IRDLOperation):
 
     def _verify_arguments(self, kernel: KernelOp) -> None:
         taken = [argument.type for argument in kernel.body.block.args]
-        given: list[Attribute] = []
-        for buffer in self.buffers:
-            assert isinstance(buffer.type, MemRefType)
-            given.append(PointerType(buffer.type.get_element_type()))
+        given: list[Attribute] = [
+            PointerType(buffer_type(buffer).element_type) for buffer in self.buffers
+        ]
         numbers = taken[len(given) :]
         if taken[: len(given)] != given or len(numbers) != 2 * len(self.bounds):
             raise VerifyException(

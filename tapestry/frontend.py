@@ -9,20 +9,23 @@ file, line and column; `describe_error` makes the one message that a tool prints
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import re
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import UNKNOWN_LOC, FileLineColLoc, IntAttr, ModuleOp, StringAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, Region
 from xdsl.parser import Parser
+from xdsl.parser.generic_parser import ParserState
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.universe import Universe
 from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import MLIRLexer
 
 from tapestry.diagnostics import InvalidProgramError, Location, TapestryError, UsageError
 from tapestry.locations import location_of
@@ -34,11 +37,23 @@ class ProgramSyntaxError(TapestryError):
     kind = "syntax"
 
 
+class SourceLexer(MLIRLexer):
+    """xDSL's lexer, in time linear in the text.
+
+    Its own pattern for strings takes exponential time on a string that is never closed.
+    """
+
+    _unescaped_characters_regex = re.compile(
+        r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
+    )
+
+
 class SourceParser(Parser):
-    """xDSL's parser, which also gives every operation the place it was written at."""
+    """xDSL's parser, which also gives operations and arguments the place they were written at."""
 
     def __init__(self, ctx: Context, text: str, name: str, line_offset: int = 0) -> None:
-        super().__init__(ctx, text, name)
+        super().__init__(ctx, "", name)
+        self._parser_state = ParserState(SourceLexer(Input(text, name)))
         self._file = StringAttr(name)
         self._line = 1 + line_offset
         self._line_start = 0
@@ -61,6 +76,16 @@ class SourceParser(Parser):
         if op.location == UNKNOWN_LOC:
             op.location = place
         return op
+
+    def parse_optional_region(
+        self, arguments: Iterable[Parser.Argument] | None = None
+    ) -> Region | None:
+        if arguments is not None:
+            arguments = tuple(arguments)
+            for argument in arguments:
+                if argument.location is None:
+                    argument.location = self._location(argument.name.start)
+        return super().parse_optional_region(arguments)
 
 
 def make_context() -> Context:

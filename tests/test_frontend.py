@@ -93,6 +93,7 @@ def test_parse_errors_are_one_message_with_a_caret() -> None:
         "builtin.module {",
         "%x = ",
         '"',
+        'func.func @main() attributes {doc = "' + "a" * 100,
         "\x00",
         "func.func @main() { ^bb0(%x: i32): func.return }",
         '"builtin.module"() ({' * 400,

@@ -42,4 +42,6 @@ def whole_file(path: Path) -> Generator[Path, None, None]:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
+        if str(error.filename or temporary) != str(temporary):
+            raise  # about another file, which the block reads
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None

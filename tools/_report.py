@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from time import perf_counter
+from threading import Timer
 from types import TracebackType
 from typing import Self
 
@@ -36,10 +36,10 @@ class ProgressBar:
             disable=not console.is_terminal,
         )
         self._task = self._progress.add_task("starting", total=None)
-        self._visible_from = perf_counter() + patience
-        self._started = False
+        self._start = Timer(patience, self._progress.start)
 
     def __enter__(self) -> Self:
+        self._start.start()
         return self
 
     def __exit__(
@@ -48,6 +48,8 @@ class ProgressBar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._start.cancel()
+        self._start.join()
         self._progress.stop()
 
     def total(self, steps: int) -> None:
@@ -57,9 +59,6 @@ class ProgressBar:
     def step(self, name: str) -> None:
         """Count one shard or launch of the operation or kernel `name`."""
         self._progress.update(self._task, advance=1, description=name)
-        if not self._started and perf_counter() >= self._visible_from:
-            self._progress.start()
-            self._started = True
 
 
 def records_table(records: Sequence[Record], what: str) -> Table:

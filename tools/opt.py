@@ -9,9 +9,7 @@ With `-o`, the file appears whole or not at all.
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -29,6 +27,7 @@ from tapestry.frontend import (
     parse_passes,
     parse_text,
 )
+from tapestry.tools._files import check_writable, whole_file
 from tapestry.universe import TAPESTRY_UNIVERSE
 
 
@@ -81,22 +80,10 @@ class TapestryOpt(xDSLOptMain):
         if target is None:
             super().run()
             return
-        handle, temporary = tempfile.mkstemp(dir=Path(target).absolute().parent, prefix=".")
-        os.close(handle)
-        self.args.output_file = temporary
-        try:
+        check_writable(Path(target))
+        with whole_file(Path(target)) as temporary:
+            self.args.output_file = str(temporary)
             super().run()
-            Path(temporary).chmod(0o666 & ~_umask())
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -51,9 +51,7 @@ def yielded(block: Block) -> tuple[SSAValue, ...]:
     return () if last is None else tuple(last.operands)
 
 
-def varying(
-    block: Block, moving: Collection[SSAValue], dims: Collection[int]
-) -> set[SSAValue]:
+def varying(block: Block, moving: Collection[SSAValue], dims: Collection[int]) -> set[SSAValue]:
     """The values of a body that depend on some arguments or on coordinates of some dimensions."""
     found = set(moving)
     for op in block.ops:

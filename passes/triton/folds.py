@@ -44,14 +44,12 @@ class FoldState:
         """Kept parts in their own types."""
         return tuple(tiles.cast(p, e) for p, e in zip(parts, self.monoid.state, strict=True))
 
-    def zero(self, tiles: TileBuilder, blocks: Sequence[str]) -> State:
-        """The state of an empty fold, over a tile of named blocks."""
-        pairs = zip(self.monoid.zero, self.elements, strict=True)
-        return tuple(tiles.full(zero, element, blocks) for zero, element in pairs)
+    def zero(self, tiles: TileBuilder, blocks: Sequence[str], names: Sequence[str]) -> State:
+        """The state of an empty fold, over a tile of named blocks; `names` are for its parts."""
+        rows = zip(self.monoid.zero, self.elements, names, strict=True)
+        return tuple(tiles.full(zero, element, blocks, name) for zero, element, name in rows)
 
-    def masked(
-        self, tiles: TileBuilder, parts: Sequence[SSAValue], mask: SSAValue | None
-    ) -> State:
+    def masked(self, tiles: TileBuilder, parts: Sequence[SSAValue], mask: SSAValue | None) -> State:
         """The zero in lanes that are not points: what value masks are for."""
         if mask is None:
             return tuple(parts)
@@ -76,8 +74,10 @@ class FoldState:
         )
         return (tiles.value(wide),)
 
-    def reduce(self, tiles: TileBuilder, parts: Sequence[SSAValue], axis: int) -> State:
-        """A state folded along one axis of its tiles."""
+    def reduce(
+        self, tiles: TileBuilder, parts: Sequence[SSAValue], axis: int, names: Sequence[str]
+    ) -> State:
+        """A state folded along one axis of its tiles; `names` are for the parts that are left."""
         body = Block(arg_types=self.elements * 2)
         combiner = TileBuilder(body, {}, tiles.index)
         half = len(self.elements)
@@ -90,5 +90,6 @@ class FoldState:
         assert all(shape_of(part) == shape for part in parts)
         op = triton.ReduceOp(self.monoid.name, parts, axis, Region(body))
         tiles.append(op)
+        for out, name in zip(op.outs, names, strict=True):
+            out.name_hint = name
         return tuple(op.outs)
-

@@ -30,8 +30,8 @@ from tapestry.passes.triton.contraction import (
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.positions import Axis, Frame
-from tapestry.passes.triton.schedule import Blocks, Schedule
 from tapestry.passes.triton.scalars import is_half
+from tapestry.passes.triton.schedule import Blocks, Schedule
 from tapestry.passes.triton.spaces import FOLD_AXIS, Space
 from tapestry.passes.triton.writer import Kernel, KernelWriter, Port, space_of
 from tapestry.zspace import Projection, Range
@@ -188,20 +188,27 @@ def _fold_kernel(
         folded = block()
         return folded if carried is None else state.merge(writer.tiles, carried, folded)
 
-    folded = writer.walk(depth, lambda: state.zero(writer.tiles, writer.blocks(frame)), step)
-    _end(writer, ("P",), state, state.reduce(writer.tiles, folded, 1))
+    names = _part_names(fold, len(state.elements))
+    folded = writer.walk(depth, lambda: state.zero(writer.tiles, writer.blocks(frame), names), step)
+    _end(writer, ("P",), state, state.reduce(writer.tiles, folded, 1, names))
     return writer.finish(fold.name, origins)
 
 
-def _wrapped_block(
-    writer: KernelWriter, state: FoldState, frame: Frame
-) -> Callable[[], State]:
+def _part_names(fold: MapFold, parts: int) -> list[str]:
+    """What unwrap calls the parts of a folded state, where it does."""
+    names = ["acc"] if parts == 1 else [f"acc{n}" for n in range(parts)]
+    if fold.unwrap is None:
+        return names
+    return [a.name_hint or name for a, name in zip(fold.unwrap.args, names, strict=False)]
+
+
+def _wrapped_block(writer: KernelWriter, state: FoldState, frame: Frame) -> Callable[[], State]:
     """What writes the wrapped values of one block of K, zero where there are no points.
 
     What does not move along K is loaded and computed here, once, before any loop.
     """
     fold, tiles = writer.fold, writer.tiles
-    ports = dict(zip(fold.wrap.args, writer.ins, strict=True))
+    ports: dict[SSAValue, Port] = dict(zip(fold.wrap.args, writer.ins, strict=True))
     moving = [a for a, port in ports.items() if FOLD_AXIS in writer.space.along(port.access)]
     later = varying(fold.wrap, moving, fold.fold_dims)
     fixed_arguments = [argument for argument in ports if argument not in later]
@@ -243,8 +250,7 @@ def _contraction_kernel(
     tiles = writer.tiles
     factor_a = _factor(writer, a, ("M", "K"))
     factor_b = _factor(writer, b, ("K", "N"))
-    zero = tiles.full(0.0, f32, ("BLOCK_M", "BLOCK_N"))
-    zero.name_hint = "acc"
+    zero = tiles.full(0.0, f32, ("BLOCK_M", "BLOCK_N"), "acc")
 
     def step(carried: Sequence[SSAValue] | None) -> State:
         acc = zero if carried is None else carried[0]
@@ -261,7 +267,7 @@ def _factor(writer: KernelWriter, factor: SSAValue, frame: Frame) -> Callable[[]
     fold, tiles = writer.fold, writer.tiles
     ops = expression(factor)
     needed = {operand for op in ops for operand in op.operands} | {factor}
-    ports = {
+    ports: dict[SSAValue, Port] = {
         argument: port
         for argument, port in zip(fold.wrap.args, writer.ins, strict=True)
         if argument in needed

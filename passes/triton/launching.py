@@ -1,13 +1,11 @@
 """Launches: which kernel runs on which buffers, once per shard, and what it moves.
 
-A `Launcher` makes the host operations for the map-folds of a module, and puts their kernels in front
-of its functions, each different one once.
+A `Launcher` makes the host operations for the map-folds of a module, and puts their kernels in
+front of its functions, each different one once.
 """
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, LocationAttr, MemRefType, ModuleOp, StringAttr
@@ -23,9 +21,6 @@ from tapestry.passes.triton.tiles import number
 from tapestry.passes.triton.writer import Kernel
 from tapestry.zspace import Range
 
-RESERVED = frozenset({"launch", "triton", "tl", "torch", "torch_allocate"})
-"""Names that the printed module uses itself."""
-
 _LONGEST_COMMENT = 100
 
 
@@ -35,7 +30,7 @@ class Launcher:
     def __init__(self, options: Options, module: ModuleOp) -> None:
         self._options = options
         self._start = InsertPoint.at_start(module.body.block)
-        self._names: set[str] = set(RESERVED)
+        self._names: set[str] = set()
         self._kernels: dict[str, triton.KernelOp] = {}
 
     def launch(
@@ -126,14 +121,11 @@ class Launcher:
         return unique
 
     def _unique(self, label: str) -> str:
-        """`label` as a Python name that nothing else has."""
-        name = re.sub(r"\W", "_", label, flags=re.ASCII)
-        if not name or name[0].isdigit() or keyword.iskeyword(name) or name.startswith("_"):
-            name = f"kernel_{name}"
-        unique, count = name, 1
+        """`label`, or `label` and a number, so that no other kernel has it."""
+        unique, count = label, 1
         while unique in self._names:
             count += 1
-            unique = f"{name}_{count}"
+            unique = f"{label}_{count}"
         self._names.add(unique)
         return unique
 

@@ -5,7 +5,7 @@ In: `func.func`s over `!loom.tensor` made of `loom.operation`, `loom.view`, `loo
 (run once per shard), a `triton.kernel` for each different kernel, and no loom.
 
     func.func @main(%x: !loom.tensor<[0] : [8], f32>) -> !loom.tensor<[0] : [8], f32> {
-      %y = loom.operation @twice over <[0] : [8]> [map] ins(%x : (d0) -> (d0)) outs((d0) -> (d0)) ...
+      %y = loom.operation @twice over <[0] : [8]> [map] ins(%x : (d0) -> (d0)) ...
 
 becomes
 
@@ -14,8 +14,8 @@ becomes
       %y = triton.allocate : memref<8xf32>
       triton.launch @twice(%x, %y : memref<8xf32>, memref<8xf32>) ...
 
-Tensors become row-major buffers: where a tensor starts is part of the kernels' offsets. A reshape is
-another view of the same buffer; a view or an assembly that is still there is copied.
+Tensors become row-major buffers: where a tensor starts is part of the kernels' offsets. A reshape
+is another view of the same buffer; a view or an assembly that is still there is copied.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ class LowerFunction(RewritePattern):
         for argument in block.args:
             if isinstance(kind := argument.type, TensorType):
                 cast, tensor = UnrealizedConversionCastOp.cast_one(argument, kind)
-                argument.replace_uses_with_if(tensor, lambda use, cast=cast: use.operation is not cast)
+                argument.replace_uses_with_if(
+                    tensor, lambda use, cast=cast: use.operation is not cast
+                )
                 rewriter.replace_value_with_new_type(argument, buffer_type(kind))
                 rewriter.insert(cast, InsertPoint.at_start(block))
         op.properties["function_type"] = FunctionType.from_lists(

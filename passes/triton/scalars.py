@@ -2,14 +2,15 @@
 
 16-bit floats compute in float32 and round each result. That gives the same numbers (float32 has
 more than twice their digits) and spares both Triton's interpreter, whose bfloat16 arithmetic is
-wrong, and functions that GPUs only have for float32. Integers are signed and wrap; Triton's `//` and
-`%` truncate like C, as `arith.divsi` and `arith.remsi` do.
+wrong, and functions that GPUs only have for float32. Integers are signed and wrap; Triton's `//`
+and `%` truncate like C, as `arith.divsi` and `arith.remsi` do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import log10
+from typing import cast
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
@@ -70,7 +71,11 @@ def write_scalar(tiles: TileBuilder, op: Operation, operands: list[SSAValue]) ->
 
 def _plain(op: Callable[..., Operation]) -> _Write:
     """An operation that tiles have as it is."""
-    return lambda tiles, *operands: tiles.value(op(*tiles.join(*operands)))
+
+    def write(tiles: TileBuilder, *operands: SSAValue) -> SSAValue:
+        return tiles.value(op(*tiles.join(*operands)))
+
+    return write
 
 
 _add, _multiply, _divide = _plain(arith.AddfOp), _plain(arith.MulfOp), _plain(arith.DivfOp)
@@ -114,7 +119,9 @@ def _truncate(tiles: TileBuilder, x: SSAValue) -> SSAValue:
 
 def _round_half_away(tiles: TileBuilder, x: SSAValue) -> SSAValue:
     half = tiles.constant(0.5, element_of(x))
-    return _signed_like(tiles, tiles.value(math.FloorOp(_add(tiles, _magnitude(tiles, x), half))), x)
+    return _signed_like(
+        tiles, tiles.value(math.FloorOp(_add(tiles, _magnitude(tiles, x), half))), x
+    )
 
 
 def _power(tiles: TileBuilder, base: SSAValue, exponent: SSAValue) -> SSAValue:
@@ -125,7 +132,7 @@ def _power(tiles: TileBuilder, base: SSAValue, exponent: SSAValue) -> SSAValue:
             return _multiply(tiles, base, base)
         if owner.value.value.data == 3.0:
             return _multiply(tiles, _multiply(tiles, base, base), base)
-    return tiles.value(math.PowFOp(*tiles.join(base, exponent)))
+    return tiles.value(math.PowFOp(*tiles.pair(base, exponent)))
 
 
 _FLOAT: dict[type[Operation], _Write] = {
@@ -213,9 +220,8 @@ _TRUTH: dict[type[Operation], _Write] = {
 def _through_f32(tiles: TileBuilder, x: SSAValue, result: Attribute) -> SSAValue:
     """A conversion; 16-bit floats meet integers by way of float32."""
     source = element_of(x)
-    if is_half(source) and isinstance(result, IntegerType):
-        x = tiles.cast(x, f32)
-    elif is_half(result) and isinstance(source, IntegerType):
+    halves = is_half(source) or is_half(result)
+    if halves and IntegerType in (type(source), type(result)):
         x = tiles.cast(x, f32)
     return tiles.cast(x, result)
 
@@ -233,8 +239,7 @@ def _sign_extended(tiles: TileBuilder, x: SSAValue, result: Attribute) -> SSAVal
 def _zero_extended(tiles: TileBuilder, x: SSAValue, result: Attribute) -> SSAValue:
     """A conversion of an unsigned integer, up to 32 bits."""
     source = element_of(x)
-    assert isinstance(source, IntegerType)
-    width = source.width.data
+    width = cast(IntegerType, source).width.data
     if width == 1:
         return _through_f32(tiles, x, result)
     if width == 64:
@@ -283,7 +288,9 @@ def _compare_floats(tiles: TileBuilder, predicate: int, a: SSAValue, b: SSAValue
             return apart if predicate == 6 else _not(tiles, apart)
         case _:
             # `x != x` is how Triton asks whether x is NaN.
-            nan = _or(tiles, tiles.compare("!=", a, a), tiles.compare("!=", b, b))
+            nan = tiles.compare("!=", a, a)
+            if b is not a:
+                nan = _or(tiles, nan, tiles.compare("!=", b, b))
             return nan if predicate == 14 else _not(tiles, nan)
 
 
@@ -292,7 +299,6 @@ _INTEGER_ORDER = ("==", "!=", "<", "<=", ">", ">=")
 
 def _compare_integers(tiles: TileBuilder, predicate: int, a: SSAValue, b: SSAValue) -> SSAValue:
     element = element_of(a)
-    assert isinstance(element, IntegerType)
     unsigned = predicate >= 6
     predicate -= 4 if unsigned else 0
     if element == i1:
@@ -302,6 +308,6 @@ def _compare_integers(tiles: TileBuilder, predicate: int, a: SSAValue, b: SSAVal
             a, b = b, a
     elif unsigned:
         # Flipping the sign bit turns the unsigned order into the signed one.
-        sign = tiles.constant(-(1 << (element.width.data - 1)), element)
+        sign = tiles.constant(-(1 << (cast(IntegerType, element).width.data - 1)), element)
         a, b = _xor(tiles, a, sign), _xor(tiles, b, sign)
     return tiles.compare(_INTEGER_ORDER[predicate], a, b)

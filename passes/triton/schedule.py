@@ -1,8 +1,8 @@
 """How big a kernel's tiles are, chosen from extents.
 
 `Schedule(tile=2048)` bounds the cells of a tile; small problems get tiles that hold all of them, so
-that they take few programs. On a GPU the default fits registers; Triton's interpreter, which pays per
-operation and not per cell, is faster with large ones.
+that they take few programs. On a GPU the default fits registers; Triton's interpreter, which pays
+per operation and not per cell, is faster with large ones.
 
     >>> Schedule().fold_blocks(points=64, depth=10)
     {'BLOCK_P': 64, 'BLOCK_K': 16}

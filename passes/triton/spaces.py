@@ -158,9 +158,7 @@ def make_space(
             along = 0 if axis == FOLD_AXIS else 1
             columns.append([0] * (len(ins) + len(extras)) + [along] * len(outs))
     dims, columns = _merge_neighbours(dims, columns, named)
-    made = [
-        Access(tuple(column[n] for column in columns), moved[n]) for n in range(len(accesses))
-    ]
+    made = [Access(tuple(column[n] for column in columns), moved[n]) for n in range(len(accesses))]
     first, second = groups[0], groups[0] + groups[1]
     return Space(
         tuple(dims), tuple(made[:first]), tuple(made[first:second]), tuple(made[second:]), constants

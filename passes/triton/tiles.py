@@ -10,11 +10,12 @@ Pure operations that were already written where they can be seen are not written
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, i32
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
@@ -34,12 +35,11 @@ def joint_shape(*shapes: Shape) -> Shape:
     return tuple(max(sizes) for sizes in zip(*ranked, strict=True))
 
 
-def number(value: int | float, element: Attribute) -> FloatAttr | IntegerAttr:
+def number(value: float, element: Attribute) -> FloatAttr | IntegerAttr:
     """A constant of an element type."""
     if isa(element, AnyFloat):
         return FloatAttr(float(value), element)
-    assert isinstance(element, IntegerType)
-    return IntegerAttr(int(value), element, truncate_bits=True)
+    return IntegerAttr(int(value), cast(IntegerType, element), truncate_bits=True)
 
 
 class TileBuilder:
@@ -55,7 +55,7 @@ class TileBuilder:
         self._seen: list[dict[_Key, SSAValue]] = [{}]
 
     @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
+    def inside(self, block: Block) -> Generator[None]:
         """Append to `block`, which sees everything written so far and hides what it holds."""
         outer, self._block = self._block, block
         self._seen.append({})
@@ -89,7 +89,7 @@ class TileBuilder:
             result.name_hint = hint
         return result
 
-    def constant(self, value: int | float, element: Attribute) -> SSAValue:
+    def constant(self, value: float, element: Attribute) -> SSAValue:
         """A scalar constant."""
         return self.value(arith.ConstantOp(number(value, element)))
 
@@ -97,10 +97,12 @@ class TileBuilder:
         """A constant position, offset or length."""
         return self.constant(value, self.index)
 
-    def full(self, value: int | float, element: Attribute, blocks: Sequence[str]) -> SSAValue:
-        """A tile of one value, of the sizes of named blocks."""
+    def full(self, value: float, element: Attribute, blocks: Sequence[str], hint: str) -> SSAValue:
+        """A new tile of one value, of the sizes of named blocks."""
         kind = triton.tile_type(element, [self.blocks[block] for block in blocks])
-        return self.value(triton.FullOp(number(value, element), blocks, kind))
+        made = self.append(triton.FullOp(number(value, element), blocks, kind)).results[0]
+        made.name_hint = hint
+        return made
 
     def arange(self, block: str, hint: str | None = None) -> SSAValue:
         """The positions 0, 1, ... in a block."""
@@ -148,43 +150,48 @@ class TileBuilder:
         shape = joint_shape(*(shape_of(value) for value in values))
         return [self.broadcast(value, shape) for value in values]
 
+    def pair(self, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """Two values broadcast to their joint shape."""
+        shape = joint_shape(shape_of(a), shape_of(b))
+        return self.broadcast(a, shape), self.broadcast(b, shape)
+
     def compare(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
         """Where `a predicate b` holds."""
-        a, b = self.join(a, b)
-        return self.value(triton.CompareOp(predicate, a, b))
+        return self.value(triton.CompareOp(predicate, *self.pair(a, b)))
 
     def where(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         """`a` where the condition holds, else `b`."""
-        return self.value(triton.WhereOp(*self.join(condition, a, b)))
+        chosen = self.join(condition, a, b)
+        return self.value(triton.WhereOp(chosen[0], chosen[1], chosen[2]))
 
     def add(self, a: SSAValue, b: SSAValue, hint: str | None = None) -> SSAValue:
         """The sum of two positions."""
-        result = self.value(arith.AddiOp(*self.join(a, b)))
+        result = self.value(arith.AddiOp(*self.pair(a, b)))
         if hint is not None:
             result.name_hint = hint
         return result
 
     def subtract(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """The difference of two positions."""
-        return self.value(arith.SubiOp(*self.join(a, b)))
+        return self.value(arith.SubiOp(*self.pair(a, b)))
 
     def times(self, a: SSAValue, factor: int | SSAValue) -> SSAValue:
         """A position times a number."""
         if factor == 1:
             return a
         by = self.position(factor) if isinstance(factor, int) else factor
-        return self.value(arith.MuliOp(*self.join(a, by)))
+        return self.value(arith.MuliOp(*self.pair(a, by)))
 
     def quotient(self, a: SSAValue, by: SSAValue) -> SSAValue:
         """A position (not negative) divided by a length, rounded down."""
-        return self.value(arith.DivSIOp(*self.join(a, by)))
+        return self.value(arith.DivSIOp(*self.pair(a, by)))
 
     def remainder(self, a: SSAValue, by: SSAValue) -> SSAValue:
         """What `quotient` leaves."""
-        return self.value(arith.RemSIOp(*self.join(a, by)))
+        return self.value(arith.RemSIOp(*self.pair(a, by)))
 
     def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
         """Where two masks hold; None is a mask that always holds."""
         if a is None or b is None:
             return b if a is None else a
-        return self.value(arith.AndIOp(*self.join(a, b)))
+        return self.value(arith.AndIOp(*self.pair(a, b)))

@@ -1,7 +1,7 @@
 """What all kernels are written with: arguments, program ids, loads, bodies, stores.
 
-A `KernelWriter` holds one kernel while it is written. Its arguments are a pointer per tensor, in the
-order inputs, extras, outputs, then the bounds of every dimension that shards cut.
+A `KernelWriter` holds one kernel while it is written. Its arguments are a pointer per tensor, in
+the order inputs, extras, outputs, then the bounds of every dimension that shards cut.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class KernelWriter:
             if place > 0:
                 count = self.positions.length(axis)
                 if axis.block is not None:
-                    count = tiles.value(triton.CdivOp(count, axis.block))
+                    count = tiles.value(triton.CdivOp(count, axis.block), f"blocks_{axis.hint}")
                 block, rest = tiles.remainder(rest, count), tiles.quotient(rest, count)
                 block.name_hint = f"pid_{axis.hint}"
             elif len(self._grid) > 1:
@@ -150,7 +150,9 @@ class KernelWriter:
         loaded.name_hint = hint
         return loaded
 
-    def load_all(self, ports: Sequence[Port], arguments: Sequence[SSAValue], frame: Frame) -> Values:
+    def load_all(
+        self, ports: Sequence[Port], arguments: Sequence[SSAValue], frame: Frame
+    ) -> Values:
         """The cells that the arguments of a body stand for, over a frame."""
         pairs = zip(ports, arguments, strict=True)
         return {
@@ -180,7 +182,9 @@ class KernelWriter:
             if dim is None:
                 return self.tiles.constant(self.space.constants[index_dim], i64)
             at = self.tiles.cast(self.positions.coordinate(dim, frame), i64)
-            return at if dim.origin == 0 else self.tiles.add(at, self.tiles.constant(dim.origin, i64))
+            return (
+                at if dim.origin == 0 else self.tiles.add(at, self.tiles.constant(dim.origin, i64))
+            )
 
         return along
 

@@ -188,7 +188,7 @@ class _Builder:
         label: str,
     ) -> list[int]:
         values = {tensor.name: n for tensor, n in zip(expansion.inputs, operands, strict=True)}
-        declared = dict(zip(body.results, results, strict=True))
+        declared = _declared(body, results)
         for call in body.calls:
             result = declared.get(call.name) or tensor_of(call.expansion.outputs[0].spec)
             numbers = [values[name] for name in call.operands]
@@ -213,7 +213,7 @@ class _Builder:
 
     def _view(self, source: AffineMap, operand: int, result: loom.TensorType) -> int:
         tensor = self.types[operand]
-        if tensor == result and source == AffineMap.identity(source.inputs):
+        if tensor == result and _is_identity(source):
             return operand
         moved = source.compose(
             AffineMap.identity(source.inputs).translate([-x for x in result.box.start])
@@ -257,6 +257,25 @@ class _Builder:
             loom.OperationOp, used, results, properties, _bodies(expansion, body), label
         )
         return list(range(first, first + len(results)))
+
+
+def _declared(body: Composite, results: Sequence[loom.TensorType]) -> dict[str, loom.TensorType]:
+    """The types of the steps that are results, and of those that they only pass on."""
+    declared = dict(zip(body.results, results, strict=True))
+    calls = {call.name: call for call in body.calls}
+    for name in body.results:
+        call = calls[name]
+        while isinstance(call.expansion.body, Move) and _is_identity(call.expansion.body.source):
+            source = call.operands[0]
+            if source not in calls or source in declared:
+                break
+            declared[source] = declared[call.name]
+            call = calls[source]
+    return declared
+
+
+def _is_identity(source: AffineMap) -> bool:
+    return source == AffineMap.identity(source.inputs)
 
 
 def _bodies(expansion: Expansion, body: MapFold) -> tuple[BodyRecipe | None, ...]:

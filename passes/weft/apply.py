@@ -104,7 +104,7 @@ class ApplyMetakernel(RewritePattern):
             _check_results(expansion, results)
             return make_recipe(expansion, operands, results)
         except WeftError as error:
-            where = f" (template at {error.location})" if error.location else ""
+            where = f" (template at {error.location or template.location})"
             given = ", ".join(str(spec_of(tensor)) for tensor in operands)
             raise type(error)(
                 f"@{name} does not apply to ({given}): {error.message}{where}",

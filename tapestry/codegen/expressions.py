@@ -1,8 +1,9 @@
 """Python text of tile values: operators, precedence, and the shapes that Triton infers.
 
 A `Shown` is a piece of Python with how tightly it binds and the shape it evaluates to, which may be
-smaller than the value's type says: Triton broadcasts operands by itself. Constants are shown as bare
-numbers, which Triton gives the type of the other operand; where there is none, `typed` says it.
+smaller than the value's type says: Triton broadcasts operands by itself. Constants are shown as
+bare numbers, which Triton gives the type of the other operand; where there is none, `typed` says
+it.
 
     >>> product = binary("*", Shown("x", ATOM, (64, 1)), Shown("2.0", ATOM, (), literal=True))
     >>> binary("-", Shown("a", ATOM, ()), binary("+", product, Shown("b", ATOM, (1, 32)))).text
@@ -15,8 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isinf, isnan
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i1, i32
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, bf16, f32, i1, i32
 from xdsl.ir import Attribute
+
+from tapestry.algebra.dtypes import numpy_dtype
 
 ATOM = 10
 """How tightly names, numbers, calls and subscripts bind."""
@@ -109,7 +112,9 @@ def number(value: FloatAttr | IntegerAttr) -> str:
         return 'float("nan")'
     if isinf(data):
         return 'float("inf")' if data > 0 else 'float("-inf")'
-    return repr(data)
+    # The shortest text that rounds to the same number in the constant's own type.
+    exact = numpy_dtype(f32 if value.type == bf16 else value.type).type(data)
+    return str(exact)
 
 
 def literal(value: FloatAttr | IntegerAttr) -> Shown:
@@ -126,4 +131,3 @@ def typed(shown: Shown, element: Attribute) -> Shown:
     if not shown.literal or element in (f32, i32, i1):
         return shown
     return Shown(f"tl.full([], {shown.text}, {dtype(element)})", ATOM, ())
-

@@ -36,12 +36,16 @@ def tanh(x):
 _POWER = '''\
 @triton.jit
 def power(x, y):
-    """x to the y; NaN for a negative x unless y is whole."""
-    wide = y.to(tl.float64)
-    size = tl.exp2(wide * tl.log2(tl.abs(x).to(tl.float64)))
-    whole = tl.floor(wide) == wide
-    odd = tl.floor(wide * 0.5) * 2.0 != wide
-    signed = tl.where(x < 0.0, tl.where(whole, tl.where(odd, -size, size), float("nan")), size)
+    """x to the y as in C: NaN for a finite negative x unless y is whole."""
+    base = tl.abs(x).to(tl.float64)
+    exponent = y.to(tl.float64)
+    size = tl.exp2(exponent * tl.log2(base))
+    size = tl.where((base == 1.0) & (y == y), 1.0, size)
+    whole = tl.floor(exponent) == exponent
+    odd = whole & (tl.floor(exponent * 0.5) * 2.0 != exponent)
+    negative = (x < 0.0) | ((x == 0.0) & (1.0 / x < 0.0))
+    signed = tl.where(negative & odd, -size, size)
+    signed = tl.where((x < 0.0) & (base != float("inf")) & (whole ^ True), float("nan"), signed)
     return tl.where((y == 0.0) | (x == 1.0), 1.0, signed).to(x.dtype)
 '''
 

@@ -1,19 +1,17 @@
 """One `triton.kernel` as a `@triton.jit` function.
 
-Values that are used once and are short are written where they are used; the others become variables,
-named after the values of the program they come from. Nothing else is decided here: each operation of
-the dialect is one expression or statement of Triton's language.
+Values that are used once and are short are written where they are used; the others become
+variables, named after the values of the program they come from. Nothing else is decided here: each
+operation of the dialect is one expression or statement of Triton's language.
 """
 
 from __future__ import annotations
 
-import keyword
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from xdsl.dialects import arith, math, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, f64, i32, i64
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tapestry.codegen.expressions import (
@@ -29,6 +27,17 @@ from tapestry.codegen.expressions import (
     typed,
 )
 from tapestry.codegen.helpers import HELPERS
+from tapestry.codegen.vocabulary import (
+    CALLS,
+    DEFAULT_NAMES,
+    INDENT,
+    LONGEST_LINE,
+    SIGNS,
+    Shared,
+    fresh,
+    ready_reduction,
+    wrapped,
+)
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
@@ -37,112 +46,19 @@ from tapestry.locations import location_of
 _LONGEST_INLINE = 44
 """Expressions longer than this get a variable."""
 
-_LONGEST_LINE = 100
-
-_INDENT = "    "
-
-_SIGNS: dict[type[Operation], str] = {
-    arith.AddfOp: "+",
-    arith.AddiOp: "+",
-    arith.SubfOp: "-",
-    arith.SubiOp: "-",
-    arith.MulfOp: "*",
-    arith.MuliOp: "*",
-    arith.DivfOp: "/",
-    arith.DivSIOp: "//",
-    arith.RemSIOp: "%",
-    arith.AndIOp: "&",
-    arith.OrIOp: "|",
-    arith.XOrIOp: "^",
-}
-
-_PROPAGATE = "propagate_nan=tl.PropagateNan.ALL"
-
-_CALLS: dict[type[Operation], tuple[str, str]] = {
-    arith.MaximumfOp: ("tl.maximum", _PROPAGATE),
-    arith.MinimumfOp: ("tl.minimum", _PROPAGATE),
-    arith.MaxnumfOp: ("tl.maximum", ""),
-    arith.MinnumfOp: ("tl.minimum", ""),
-    arith.MaxSIOp: ("tl.maximum", ""),
-    arith.MinSIOp: ("tl.minimum", ""),
-    math.AbsFOp: ("tl.abs", ""),
-    math.AbsIOp: ("tl.abs", ""),
-    math.CeilOp: ("tl.ceil", ""),
-    math.CosOp: ("tl.cos", ""),
-    math.ErfOp: ("tl.erf", ""),
-    math.ExpOp: ("tl.exp", ""),
-    math.Exp2Op: ("tl.exp2", ""),
-    math.ExpM1Op: ("expm1", ""),
-    math.FloorOp: ("tl.floor", ""),
-    math.LogOp: ("tl.log", ""),
-    math.Log1pOp: ("log1p", ""),
-    math.Log2Op: ("tl.log2", ""),
-    math.PowFOp: ("power", ""),
-    math.RoundEvenOp: ("round_even", ""),
-    math.RsqrtOp: ("tl.rsqrt", ""),
-    math.SinOp: ("tl.sin", ""),
-    math.SqrtOp: ("tl.sqrt", ""),
-    math.TanhOp: ("tanh", ""),
-}
-
-_READY_REDUCTIONS: dict[tuple[type[Operation], Attribute], str] = {
-    (arith.AddfOp, f32): "tl.sum",
-    (arith.AddfOp, f64): "tl.sum",
-    (arith.AddiOp, i32): "tl.sum",
-    (arith.AddiOp, i64): "tl.sum",
-    (arith.MaxSIOp, i32): "tl.max",
-    (arith.MaxSIOp, i64): "tl.max",
-    (arith.MinSIOp, i32): "tl.min",
-    (arith.MinSIOp, i64): "tl.min",
-}
-"""Reductions of Triton that mean exactly this; its float maxima would drop NaN."""
-
-_DEFAULT_NAMES = {
-    "triton.load": "x",
-    "triton.compare": "mask",
-    "triton.reduce": "folded",
-    "triton.dot": "acc",
-    "arith.andi": "mask",
-    "arith.addi": "offsets",
-    "arith.muli": "offsets",
-}
-
-
-@dataclass
-class Shared:
-    """What the kernels of one module share: combiners by their text, and the helpers they call."""
-
-    names: set[str]
-    combiners: dict[str, str] = field(default_factory=dict[str, str])
-    helpers: set[str] = field(default_factory=set[str])
-
-    def combiner(self, label: str, parameters: str, body: Sequence[str]) -> str:
-        """The name of the `@triton.jit` function with this text, made when there is none."""
-        text = "\n".join([f"({parameters}):", *body])
-        if text not in self.combiners:
-            self.combiners[text] = fresh(f"combine_{label}", self.names)
-        return self.combiners[text]
-
-
-def fresh(wanted: str, taken: set[str]) -> str:
-    """`wanted` as a Python name that is not in `taken`, which it is added to."""
-    name = re.sub(r"\W", "_", wanted, flags=re.ASCII)
-    if not name or name[0].isdigit() or keyword.iskeyword(name):
-        name = f"v_{name}"
-    unique, count = name, 1
-    while unique in taken:
-        count += 1
-        unique = f"{name}_{count}"
-    taken.add(unique)
-    return unique
-
 
 class BodyPrinter:
-    """Prints the operations of a block as lines of Python."""
+    """Prints the operations of a block as lines of Python.
 
-    def __init__(self, shared: Shared, names: set[str]) -> None:
+    `names` are taken, `combiners` names the functions that reductions combine with.
+    """
+
+    def __init__(
+        self, shared: Shared, names: set[str], combiners: Mapping[triton.ReduceOp, str]
+    ) -> None:
         self._shared = shared
         self._names = names
+        self._combiners = combiners
         self._shown: dict[SSAValue, Shown] = {}
         self.lines: list[str] = []
         self._depth = 1
@@ -176,7 +92,7 @@ class BodyPrinter:
             self._print(op)
 
     def _line(self, text: str) -> None:
-        self.lines.append(_INDENT * self._depth + text)
+        self.lines.append(INDENT * self._depth + text)
 
     def _print(self, op: Operation) -> None:
         match op:
@@ -200,7 +116,7 @@ class BodyPrinter:
         if not uses:
             return
         once = len(uses) == 1
-        if once and isinstance(uses[0], scf.YieldOp):
+        if once and isinstance(uses[0], scf.YieldOp | triton.YieldOp):
             cheap = True
         nested = any(use.parent is not value.owner.parent for use in uses)
         short = len(shown.text) <= _LONGEST_INLINE
@@ -209,7 +125,8 @@ class BodyPrinter:
             self._shown[value] = shown
             return
         assert isinstance(op, Operation)
-        name = self._fresh(value, _DEFAULT_NAMES.get(op.name, "value"))
+        fallback = "mask" if element_of(value) == i1 else "value"
+        name = self._fresh(value, DEFAULT_NAMES.get(op.name, fallback))
         self._line(f"{name} = {shown.text}")
         self._shown[value] = Shown(name, ATOM, shown.shape)
 
@@ -222,9 +139,10 @@ class BodyPrinter:
 
     def _store(self, op: triton.StoreOp) -> None:
         # Triton broadcasts a stored value and its mask to the shape of the address.
-        mask = "" if op.mask is None else f", mask={self.text(op.mask)}"
-        address = self._address(op.pointer, op.offsets)
-        self._line(f"tl.store({address}, {self.text(op.value)}{mask})")
+        items = [self._address(op.pointer, op.offsets), self.text(op.value)]
+        if op.mask is not None:
+            items.append(f"mask={self.text(op.mask)}")
+        self.lines += wrapped("tl.store(", items, ")", self._depth)
 
     def _loop(self, op: scf.ForOp) -> None:
         index, *carried = op.body.block.args
@@ -251,33 +169,34 @@ class BodyPrinter:
         names = [self._fresh(out, "folded") for out in op.outs]
         for name, out in zip(names, op.outs, strict=True):
             self._shown[out] = Shown(name, ATOM, shape_of(out))
-        tiles = [self.exact(tile) for tile in op.tiles]
+        long = sum(len(self.exact(tile)) for tile in op.tiles) > _LONGEST_INLINE
+        tiles = [self._named(tile) if long else self.exact(tile) for tile in op.tiles]
         axis = op.axis.value.data
-        ready = _ready_reduction(op)
+        ready = ready_reduction(op)
         if ready is not None:
             self._line(f"{names[0]} = {ready}({tiles[0]}, axis={axis})")
             return
-        combiner = BodyPrinter(self._shared, set(HELPERS))
-        parameters = [combiner.argument(a, "state") for a in op.combiner.block.args]
-        combiner.print_block(op.combiner.block)
-        end = op.combiner.block.last_op
-        assert isinstance(end, triton.YieldOp)
-        merged = ", ".join(combiner.exact(value) for value in end.values)
-        function = self._shared.combiner(
-            op.label.data, ", ".join(parameters), [*combiner.lines, f"{_INDENT}return {merged}"]
-        )
         whole = tiles[0] if len(tiles) == 1 else f"({', '.join(tiles)})"
-        self._line(f"{', '.join(names)} = tl.reduce({whole}, {axis}, {function})")
+        self._line(f"{', '.join(names)} = tl.reduce({whole}, {axis}, {self._combiners[op]})")
+
+    def _named(self, value: SSAValue) -> str:
+        """The exact Python of a value, by way of a variable when it is an expression."""
+        text = self.exact(value)
+        if text.isidentifier():
+            return text
+        name = self._fresh(value, "value")
+        self._line(f"{name} = {text}")
+        return name
 
     def _expression(self, op: Operation) -> Shown:
         """The Python of an operation with one result and no effect."""
         kind = type(op)
         operands = [self._shown[operand] for operand in op.operands]
-        if kind in _SIGNS:
+        if kind in SIGNS:
             a, b = self._weak(op, operands)
-            return binary(_SIGNS[kind], a, b)
-        if kind in _CALLS:
-            function, more = _CALLS[kind]
+            return binary(SIGNS[kind], a, b)
+        if kind in CALLS:
+            function, more = CALLS[kind]
             if function in HELPERS:
                 self._shared.helpers.add(function)
             typed_operands = [
@@ -309,8 +228,10 @@ class BodyPrinter:
                 return self._load(op)
             case triton.DotOp():
                 a, b, acc = (self.exact(value) for value in (op.a, op.b, op.acc))
-                text = f"tl.dot({a}, {b}, {acc}, input_precision=\"{op.precision.data}\")"
-                return Shown(text, ATOM, shape_of(op.result))
+                # Factors of 16 bits have no other precision.
+                wide = element_of(op.a) == f32
+                precision = f', input_precision="{op.precision.data}"' if wide else ""
+                return Shown(f"tl.dot({a}, {b}, {acc}{precision})", ATOM, shape_of(op.result))
             case _:
                 return self._constant_expression(op)
 
@@ -345,10 +266,16 @@ class BodyPrinter:
 
     def _load(self, op: triton.LoadOp) -> Shown:
         address = self._address(op.pointer, op.offsets)
-        masked = ""
-        if op.mask is not None and op.other is not None:
-            masked = f", mask={self.text(op.mask)}, other={number(op.other)}"
-        return Shown(f"tl.load({address}{masked})", ATOM, shape_of(op.result))
+        name = op.result.name_hint or "x"
+        if op.mask is None or op.other is None:
+            return Shown(f"tl.load({address})", ATOM, shape_of(op.result))
+        mask, other = self.text(op.mask), number(op.other)
+        text = f"tl.load({address}, mask={mask}, other={other})"
+        if len(INDENT) * self._depth + len(name) + 3 + len(text) > LONGEST_LINE:
+            mask = fresh(f"{name}_mask", self._names)
+            self._line(f"{mask} = {self.text(op.mask)}")
+            text = f"tl.load({address}, mask={mask}, other={other})"
+        return Shown(text, ATOM, shape_of(op.result))
 
 
 def _uses(value: SSAValue) -> Iterator[Operation]:
@@ -368,18 +295,6 @@ def _expanded(shown: Shown, axis: int) -> Shown:
     return Shown(f"{shown.within(ATOM)}{place}", ATOM, shape)
 
 
-def _ready_reduction(op: triton.ReduceOp) -> str | None:
-    """Triton's own reduction that does what the combiner does."""
-    body = list(op.combiner.block.ops)
-    if len(op.tiles) != 1 or len(body) != 2:
-        return None
-    single, end = body
-    same = tuple(single.operands) == tuple(op.combiner.block.args)
-    if not same or tuple(end.operands) != tuple(single.results):
-        return None
-    return _READY_REDUCTIONS.get((type(single), element_of(op.tiles[0])))
-
-
 _CHEAP = (
     arith.ConstantOp,
     triton.BlockSizeOp,
@@ -392,23 +307,37 @@ _CHEAP = (
 
 @dataclass(frozen=True)
 class PrintedKernel:
-    """A kernel's source, and the names of its arguments that are not blocks."""
+    """A kernel as a Python function: its name, its arguments that are not blocks, its source."""
 
-    text: str
+    name: str
     arguments: tuple[str, ...]
+    text: str
 
 
-def print_kernel(kernel: triton.KernelOp, shared: Shared) -> PrintedKernel:
+def print_kernel(kernel: triton.KernelOp, name: str, shared: Shared) -> PrintedKernel:
     """The `@triton.jit` function of a kernel, under a comment that says what it computes."""
     blocks = kernel.block_sizes
-    printer = BodyPrinter(shared, {*shared.names, *HELPERS, *blocks, "float", "range"})
+    reductions = [op for op in kernel.body.walk() if isinstance(op, triton.ReduceOp)]
+    # Combiners come first, so that no variable takes the name of one.
+    combiners = {op: _combiner(op, shared) for op in reductions if ready_reduction(op) is None}
+    printer = BodyPrinter(shared, {*shared.names, *blocks}, combiners)
     arguments = [printer.argument(a, f"arg{n}") for n, a in enumerate(kernel.body.block.args)]
     parameters = [*arguments, *(f"{block}: tl.constexpr" for block in blocks)]
     printer.print_block(kernel.body.block)
-    name = kernel.sym_name.data
-    signature = f"def {name}({', '.join(parameters)}):"
-    if len(signature) > _LONGEST_LINE:
-        signature = "\n".join([f"def {name}(", *(f"{_INDENT}{p}," for p in parameters), "):"])
+    signature = wrapped(f"def {name}(", parameters, "):")
     comments = [f"# {origin.data}" for origin in kernel.origins]
-    lines = [*comments, "@triton.jit", signature, *printer.lines]
-    return PrintedKernel("\n".join(lines) + "\n", tuple(arguments))
+    lines = [*comments, "@triton.jit", *signature, *printer.lines]
+    return PrintedKernel(name, tuple(arguments), "\n".join(lines) + "\n")
+
+
+def _combiner(op: triton.ReduceOp, shared: Shared) -> str:
+    """The name of the function that combines two states."""
+    block = op.combiner.block
+    printer = BodyPrinter(shared, set(shared.names), {})
+    parameters = [printer.argument(a, "state") for a in block.args]
+    printer.print_block(block)
+    end = block.last_op
+    assert isinstance(end, triton.YieldOp)
+    merged = ", ".join(printer.exact(value) for value in end.values)
+    lines = [*printer.lines, f"{INDENT}return {merged}"]
+    return shared.combiner(op.label.data, ", ".join(parameters), lines)

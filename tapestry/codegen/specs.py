@@ -21,8 +21,8 @@ _NAMES = {
 class KernelSpec:
     """A kernel as Triton compiles it.
 
-    `signature` has Triton's name of each argument's type (`*fp32`, `i32`), `blocks` the compile-time
-    arguments.
+    `signature` has Triton's name of each argument's type (`*fp32`, `i32`), `blocks` the
+    compile-time arguments.
     """
 
     name: str
@@ -32,13 +32,13 @@ class KernelSpec:
     num_stages: int
 
 
-def spec_of(kernel: triton.KernelOp, arguments: Sequence[str]) -> KernelSpec:
-    """The spec of a kernel whose arguments were printed with some names."""
+def spec_of(kernel: triton.KernelOp, name: str, arguments: Sequence[str]) -> KernelSpec:
+    """The spec of a kernel that was printed under some name, with some names of its arguments."""
     values = kernel.body.block.args
-    signature = [(name, _type_name(v.type)) for name, v in zip(arguments, values, strict=True)]
+    kinds = [_type_name(value.type) for value in values]
     return KernelSpec(
-        kernel.sym_name.data,
-        tuple(signature),
+        name,
+        tuple(zip(arguments, kinds, strict=True)),
         tuple(kernel.block_sizes.items()),
         kernel.warps,
         kernel.stages,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tapestry.metakernels.checking import labels
 from tapestry.metakernels.composition import Resolver, expand_steps
 from tapestry.metakernels.dtypes import allowed, evaluate_dtype, promote
 from tapestry.metakernels.errors import (
@@ -21,7 +20,7 @@ from tapestry.metakernels.errors import (
     SizeMismatchError,
     UnknownNameError,
 )
-from tapestry.metakernels.evaluation import Scope, evaluate, evaluate_elements, evaluate_list
+from tapestry.metakernels.evaluation import Scope, evaluate, evaluate_list
 from tapestry.metakernels.expansion import (
     Expansion,
     Move,
@@ -36,13 +35,11 @@ from tapestry.metakernels.matching import Bindings, Matcher, underdetermined
 from tapestry.metakernels.parameters import bind_parameters
 from tapestry.metakernels.projections import build_projection
 from tapestry.metakernels.scalars import Cell
+from tapestry.metakernels.spaces import build_space
 from tapestry.metakernels.syntax import variables
 from tapestry.metakernels.templates import Output, Template
-from tapestry.metakernels.values import Affine, Value, describe, integer, integers
+from tapestry.metakernels.values import Value, describe, integer, integers
 from tapestry.zspace import Point, Projection, Range
-
-MAX_RANK = 32
-"""Dimensions of an index space."""
 
 
 def expand(
@@ -174,7 +171,11 @@ class _Application:
         )
         outputs: list[Tensor] = []
         for output, spec in zip(self.template.outputs, specs, strict=True):
-            shape = spec.shape
+            if output.dtype is not None and self._output_dtype(output) != spec.dtype:
+                with output.dtype.explain(f"outputs.{output.name}.dtype"):
+                    raise DtypeMismatchError(
+                        f"the steps give {spec.dtype}", hint="end with a step that casts"
+                    )
             if output.shape is not None:
                 with output.shape.explain(f"outputs.{output.name}.shape"):
                     shape = integers(evaluate_list(output.shape.tree, self._scope()), "the shape")
@@ -195,14 +196,12 @@ class _Application:
                 raise SizeMismatchError(
                     f"{describe(shape)} does not hold the cells of {describe(source.shape)}"
                 )
-        tensor = Tensor(output.name, TensorSpec(shape, self._output_dtype(output)))
+        tensor = Tensor(output.name, TensorSpec(shape, self._moved_dtype(output)))
         return Expansion(self.template.name, self.inputs, (tensor,), None, (), (), Reshape())
 
     def _kernel(self) -> Expansion:
-        space, coordinates = self._space()
-        scope = Scope(self.names, coordinates, space.extents)
+        space, scope, mapped = build_space(self.template, self.names)
         reads = tuple(self._read(position, space, scope) for position in range(len(self.inputs)))
-        mapped = self._map_scope(space, coordinates)
         outputs: list[Tensor] = []
         writes: list[Projection] = []
         for output in self.template.outputs:
@@ -213,58 +212,13 @@ class _Application:
             self.template.name, self.inputs, tuple(outputs), space, reads, tuple(writes), Opaque()
         )
         body = type_bodies(self.template, expansion, scope, mapped)
-        if body is None or body.wrap == (Cell(self.inputs[0].name, outputs[0].spec.dtype),):
+        if body is None and len(self.inputs) == 1:
+            self._moved_dtype(self.template.outputs[0])
+        if body is None or all(isinstance(part, Cell) for part in body.wrap):
             body = _movement(expansion) or body or Opaque()
         return Expansion(
             self.template.name, self.inputs, tuple(outputs), space, reads, tuple(writes), body
         )
-
-    def _space(self) -> tuple[Space, dict[str, Value]]:
-        """The index space, and the coordinates that its labels stand for."""
-        source = self.template.index
-        assert source is not None
-        runs: list[tuple[str | None, tuple[Value, ...], bool]] = []
-        with source.explain("index"):
-            for element in source.tree.elements:
-                found = labels([element])
-                single = type(source.tree)((element,))
-                values = tuple(v for v, _ in evaluate_elements(single, self._scope()))
-                runs.append((found[0] if found else None, values, element.spread))
-        maps = sum(len(values) for _, values, _ in runs)
-        for fold in self.template.folds:
-            with fold.extent.explain(f"fold.{fold.label}.extent"):
-                value = evaluate(fold.extent.tree, self._scope())
-            several = isinstance(value, tuple)
-            runs.append((fold.label, value if isinstance(value, tuple) else (value,), several))
-        if self.template.folds and sum(len(values) for _, values, _ in runs) == maps:
-            # A fold over no dimensions folds one point.
-            runs.append((None, (1,), True))
-        with source.explain("index"):
-            extents = integers(tuple(v for _, values, _ in runs for v in values), "the index")
-            if min(extents, default=0) < 0:
-                raise KindMismatchError(f"the index {describe(extents)} has a negative extent")
-            if len(extents) > MAX_RANK:
-                raise KindMismatchError(
-                    f"the index has {len(extents)} dimensions, more than {MAX_RANK}"
-                )
-        coordinates: dict[str, Value] = {}
-        names: list[str | None] = []
-        for label, values, several in runs:
-            dims = tuple(_coordinate(len(names) + i, len(extents)) for i in range(len(values)))
-            names.extend([label] * len(values))
-            if label is not None:
-                coordinates[label] = dims if several else dims[0]
-        return Space(extents, tuple(names), maps), coordinates
-
-    def _map_scope(self, space: Space, coordinates: Mapping[str, Value]) -> Scope:
-        """The scope of what runs over the map dimensions alone: outputs and unwrap."""
-        folded = {fold.label for fold in self.template.folds}
-        mapped = {
-            label: _restricted(value, space.maps)
-            for label, value in coordinates.items()
-            if label not in folded
-        }
-        return Scope(self.names, mapped, space.extents[: space.maps])
 
     def _read(self, position: int, space: Space, scope: Scope) -> Projection:
         entry, tensor = self.template.inputs[position], self.inputs[position]
@@ -285,8 +239,7 @@ class _Application:
         if output.shape is None:
             return space.extents[: space.maps]
         with output.shape.explain(f"outputs.{output.name}.shape"):
-            rank = None if output.shape.tree.elements else 0
-            shape = integers(evaluate_list(output.shape.tree, self._scope(), rank), "the shape")
+            shape = integers(evaluate_list(output.shape.tree, self._scope()), "the shape")
             if min(shape, default=0) < 0:
                 raise KindMismatchError(f"the shape {describe(shape)} has a negative size")
         return shape
@@ -306,6 +259,17 @@ class _Application:
             dtype = promote(dtype, tensor.spec.dtype)
         return dtype
 
+    def _moved_dtype(self, output: Output) -> str:
+        """The dtype of an output whose cells are moved and not computed."""
+        dtype, moved = self._output_dtype(output), self.inputs[0].spec.dtype
+        if dtype != moved:
+            assert output.dtype is not None
+            with output.dtype.explain(f"outputs.{output.name}.dtype"):
+                raise DtypeMismatchError(
+                    f"the cells that are moved are {moved}", hint=f"wrap: cast(..., {dtype})"
+                )
+        return dtype
+
     def _write(self, output: Output, shape: Point, space: Space, scope: Scope) -> Projection:
         with output.projection.explain(f"outputs.{output.name}.ipf"):
             projection = build_projection(
@@ -317,17 +281,6 @@ class _Application:
                     f"{output.name} {describe(shape)} exactly once"
                 )
         return projection
-
-
-def _coordinate(dim: int, rank: int) -> Affine:
-    return Affine(tuple(int(dim == other) for other in range(rank)), 0)
-
-
-def _restricted(value: Value, maps: int) -> Value:
-    if isinstance(value, tuple):
-        return tuple(_restricted(item, maps) for item in value)
-    assert isinstance(value, Affine)
-    return Affine(value.coefficients[:maps], value.constant)
 
 
 def _movement(expansion: Expansion) -> Move | None:

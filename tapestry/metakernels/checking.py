@@ -86,8 +86,8 @@ class _Check:
         self._check_lets()
         self._check_parts()
         self._check_index()
-        self._check_bodies()
         self._check_outputs()
+        self._check_bodies()
         self._check_steps()
 
     def _fail(self, message: str, *path: str, hint: str | None = None) -> TemplateError:
@@ -114,11 +114,6 @@ class _Check:
                         f"parameter {parameter.name} is an axis, so its type is int or int[]",
                         "params", parameter.name,
                     )  # fmt: skip
-            if parameter.kind == "enum" and not parameter.values:
-                raise self._fail(
-                    f"parameter {parameter.name} is an enum without values",
-                    "params", parameter.name, hint="values: [first, second]",
-                )  # fmt: skip
 
     def _check_patterns(self) -> None:
         for entry in self.template.inputs:

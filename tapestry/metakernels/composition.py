@@ -65,6 +65,8 @@ def expand_steps(
         what = f"step {step.name} of {template.name}"
         try:
             call = _expand_step(step, values, names, library, (*nesting, template.name), expand)
+        except LimitError:
+            raise
         except WeftError as error:
             raise error.within(what, step.location) from None
         calls.append(call)

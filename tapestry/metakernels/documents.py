@@ -199,8 +199,9 @@ class _Reader:
         except ValueError:
             raise TemplateError(f"`{node.value}` is no number", location=place) from None
         start, end = node.start_mark, node.end_mark
-        quotes = 0 if node.style is None else 1
-        exact = node.style in (None, "'", '"') and (
+        # libyaml says "" where PyYAML says None: neither quoted nor a block.
+        quotes = 1 if node.style in ("'", '"') else 0
+        exact = (quotes == 1 or not node.style) and (
             start.line == end.line
             and end.column - start.column == len(str(node.value)) + 2 * quotes
         )

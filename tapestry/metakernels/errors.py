@@ -148,7 +148,11 @@ class LimitError(WeftError):
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint: the known names closest to `name`, or all of them when none is close."""
     names = sorted(known)
-    close = get_close_matches(name, names, n=3, cutoff=0.6)
+    by_letters: dict[str, list[str]] = {}
+    for each in names:
+        by_letters.setdefault(each.lower(), []).append(each)
+    found = get_close_matches(name.lower(), by_letters, n=3, cutoff=0.6)
+    close = [each for letters in found for each in by_letters[letters]]
     if close:
         return f"did you mean {' or '.join(close)}?"
     return f"known: {', '.join(names)}" if names else "there are none here"

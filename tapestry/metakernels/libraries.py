@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tapestry.metakernels.documents import Node, read_file
+from tapestry.metakernels.documents import Node, read_file, read_yaml
 from tapestry.metakernels.errors import TemplateError, UnknownNameError, nearest
 from tapestry.metakernels.reading import read_template
 from tapestry.metakernels.templates import Template
@@ -56,6 +56,18 @@ class Library:
         }
         return library
 
+    def with_text(self, text: str, file: str = "<text>") -> Library:
+        """This library extended by the templates in YAML `text`; `file` names it in messages."""
+        documents = {str(key.value): node for key, node in read_yaml(text, file).entries}
+        library = self.extended(documents)
+        library.check(documents)
+        return library
+
+    def check(self, names: Iterable[str]) -> None:
+        """Read these templates now, so that a mistake in one is seen before it is applied."""
+        for name in names:
+            self.get(name)
+
 
 def load_library(folders: Iterable[str | Path] = ()) -> Library:
     """The library, extended by every `*.yaml` in `folders` (later folders come first).
@@ -66,8 +78,7 @@ def load_library(folders: Iterable[str | Path] = ()) -> Library:
     for folder in folders:
         documents = read_folder(Path(folder))
         library = library.extended(documents)
-        for name in documents:
-            library.get(name)
+        library.check(documents)
     return library
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import PydanticCustomError
 
 from tapestry.diagnostics import Location
-from tapestry.metakernels.documents import Entries, Leaf, Step
+from tapestry.metakernels.documents import Entries, Items, Leaf, Node, Step
 from tapestry.metakernels.errors import (
     TemplateError,
     UnknownNameError,
@@ -138,13 +138,38 @@ _MODELS: Final[dict[str, type[BaseModel]]] = {
 
 
 def check_template(entries: Entries, name: str) -> TemplateModel:
-    """The typed template; a located error for its first wrong key or value, in file order."""
+    """The typed template; a located error for its first unknown key, else its first wrong value."""
+    _refuse_nothing(entries, name)
     try:
         return TemplateModel.model_validate(entries.plain())
     except ValidationError as error:
         problems = [_problem(entries, name, problem) for problem in error.errors()]
-    first = Location("", 0, 0)
-    raise min(problems, key=lambda problem: problem.location or first)
+    raise min(problems, key=_urgency)
+
+
+def _urgency(problem: WeftError) -> tuple[bool, Location]:
+    """Unknown keys come first: a misspelt key is also a missing one."""
+    place = problem.location
+    return isinstance(problem, TemplateError), place or Location("", 0, 0)
+
+
+def _refuse_nothing(node: Node, name: str) -> None:
+    """YAML's null (a key without a value) says nothing about what is meant."""
+    match node:
+        case Leaf(None):
+            raise TemplateError(
+                f"template {name}: this has no value",
+                location=node.location,
+                hint="leave the key out, or give it a value",
+            )
+        case Items(items):
+            for item in items:
+                _refuse_nothing(item, name)
+        case Entries(entries):
+            for _, value in entries:
+                _refuse_nothing(value, name)
+        case _:
+            pass
 
 
 def _problem(entries: Entries, name: str, problem: Any) -> WeftError:

@@ -137,7 +137,7 @@ def _hint(error: UnexpectedInput, start: str, text: str, offset: int) -> str | N
         return "the shape of the box is written after `:>`"
     if start != "pattern" and text[offset : offset + 1] == "=":
         return "equality is written `==`"
-    if start == "scalar" and text[offset : offset + 2] == "**":
+    if text[max(0, offset - 1) : offset + 1] == "**":
         return "a power is written `^`"
     accepted: set[str] = set(
         getattr(error, "accepts", None) or getattr(error, "allowed", None) or ()

@@ -117,6 +117,12 @@ class _Builder:
         parameter = Parameter(
             name, kind, location, length, tuple(model.values), model.axis_of, default=None
         )
+        if kind == "enum" and not model.values:
+            raise TemplateError(
+                f"template {self.name}: parameter {name} is an enum without values",
+                location=location,
+                hint="values: [first, second]",
+            )
         if "default" not in model.model_fields_set:
             return parameter
         try:

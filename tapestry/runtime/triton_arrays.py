@@ -1,8 +1,8 @@
 """NumPy arrays as Triton's interpreter wants them, so that it runs without PyTorch.
 
 The interpreter asks a kernel's tensor arguments for what a `torch.Tensor` has: an address, a dtype,
-strides, a storage to copy to the CPU and back. A `HostTensor` answers for an array that is on the CPU
-already:
+strides, a storage to copy to the CPU and back. A `HostTensor` answers for an array that is on the
+CPU already:
 
     y = host_allocate((4,), "float32", 0.0)
     kernel[(1,)](HostTensor(x), y, BLOCK_P=4)
@@ -79,9 +79,7 @@ class HostTensor:
         """Take over cells that were written on the CPU: they are here already."""
 
 
-def host_allocate(
-    shape: Sequence[int], dtype: str, fill: float | None = None
-) -> HostTensor:
+def host_allocate(shape: Sequence[int], dtype: str, fill: float | None = None) -> HostTensor:
     """A new tensor, every cell `fill` when that is given; what printed modules allocate with."""
     kind = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
     if fill is None:

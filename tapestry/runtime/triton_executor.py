@@ -24,12 +24,13 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from tapestry.codegen.module_printer import ENTRY, print_module
+from tapestry.codegen.host_printer import ENTRY
+from tapestry.codegen.module_printer import print_module
 from tapestry.dialects import triton
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.executor import Array, Record, Result, Watch
 from tapestry.runtime.program import ENTRY as MAIN
-from tapestry.runtime.program import arguments
+from tapestry.runtime.program import arguments, outputs
 from tapestry.runtime.triton_arrays import HostTensor, host_allocate
 from tapestry.runtime.triton_interpreter import interpreted
 from tapestry.runtime.triton_module import load_kernels, write_module
@@ -197,7 +198,8 @@ class TritonExecutor:
         names = [argument.name for argument in arguments(module)]
         lowered = module.clone()
         LoomToTriton(tile=self.tile or device.tile).apply(Context(), lowered)
-        path = write_module(print_module(lowered).source)
+        printed = print_module(lowered)
+        path = write_module(printed.source)
         launches = [
             _Launch(
                 op.kernel_name,
@@ -210,11 +212,11 @@ class TritonExecutor:
         with device.session():
             kernels = load_kernels(path)
             observer = _Observer(launches, device, watch)
-            launch = _observed(kernels, {n.name for n in launches}, observer)
+            launch = _observed(kernels, [kernel.name for kernel in printed.kernels], observer)
             given = [device.put(inputs[name]) for name in names]
             made = launch(*given, **device.allocate())
-            outputs = made if isinstance(made, tuple) else (made,)
-            arrays = tuple(device.get(output) for output in outputs)
+            results = [made] if len(outputs(module)) == 1 else list(made)
+            arrays = tuple(device.get(result) for result in results)
         records = tuple(
             Record(n.name, n.shards, n.bytes_read, n.bytes_written, n.seconds) for n in launches
         )
@@ -230,7 +232,9 @@ def _launches(lowered: ModuleOp) -> Iterator[triton.LaunchOp]:
                     yield op
 
 
-def _observed(module: ModuleType, kernels: set[str], observer: _Observer) -> Callable[..., Any]:
+def _observed(
+    module: ModuleType, kernels: Sequence[str], observer: _Observer
+) -> Callable[..., Any]:
     """The module's `launch`, with its kernels followed; the module itself stays as it is."""
     names = vars(module)
     launch = names[ENTRY]

@@ -3,10 +3,10 @@
 `interpreted()` is the state of the process in which `@triton.jit` functions are defined and run on
 the CPU. Inside it, these differ from the interpreter as Triton 3.9 ships it:
 
-* bfloat16 is stored as 16-bit integers, and converting to it cuts digits off, `tl.dot` multiplies the
-  integers. Here conversions round to nearest even, and dots multiply the numbers.
-* `tl.reduce` with a combiner of the program's own walks cell by cell. Here it combines whole slices,
-  neighbours first, which is the same for any associative combiner.
+* bfloat16 is stored as 16-bit integers, and converting to it cuts digits off, `tl.dot` multiplies
+  the integers. Here conversions round to nearest even, and dots multiply the numbers.
+* `tl.reduce` with a combiner of the program's own walks cell by cell. Here it combines whole
+  slices, neighbours first, which is the same for any associative combiner.
 
 Kernels that Tapestry prints do no other arithmetic in bfloat16.
 """
@@ -16,10 +16,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
-from unittest.mock import patch
 
 import ml_dtypes
 import numpy as np
@@ -42,7 +41,7 @@ def interpreted() -> Generator[None]:
     Raises InterpreterUnavailableError when this process imported Triton for a GPU before: Triton
     decides once, when it is imported.
     """
-    with patch.dict(os.environ, {_SWITCH: "1"}):
+    with _environment(_SWITCH, "1"):
         if "triton" in sys.modules and not _interprets():
             raise InterpreterUnavailableError(
                 "Triton was imported for a GPU in this process, and there is none to run on",
@@ -94,10 +93,9 @@ def _corrected() -> Generator[None]:
         parts = [np.moveaxis(tile.handle.data, axis, 0) for tile in tiles]
         while len(parts[0]) > 1:
             halves = [part[side::2] for side in (0, 1) for part in parts]
-            merged = self.combine_fn.fn(
-                *(self.to_tensor(half, kind) for half, kind in zip(halves, kinds * 2, strict=True))
-            )
-            merged = merged if isinstance(merged, tuple) else (merged,)
+            states = zip(halves, kinds * 2, strict=True)
+            made = self.combine_fn.fn(*(self.to_tensor(half, kind) for half, kind in states))
+            merged = list(made) if len(parts) > 1 else [made]
             parts = [
                 np.broadcast_to(part.handle.data, halves[0].shape).astype(half.dtype)
                 for part, half in zip(merged, halves, strict=False)
@@ -107,8 +105,34 @@ def _corrected() -> Generator[None]:
             folded = [np.expand_dims(part, axis) for part in folded]
         return [self.to_tensor(part, kind) for part, kind in zip(folded, kinds, strict=True)]
 
-    with ExitStack() as stack:
-        stack.enter_context(patch.object(builder, "cast_impl", cast))
-        stack.enter_context(patch.object(builder, "create_dot", dot))
-        stack.enter_context(patch.object(interpreter.ReduceOps, "generic_reduce", reduce))
+    with (
+        _replaced(builder, "cast_impl", cast),
+        _replaced(builder, "create_dot", dot),
+        _replaced(interpreter.ReduceOps, "generic_reduce", reduce),
+    ):
         yield
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Generator[None]:
+    """`owner.name` is `value` for a while."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Generator[None]:
+    """The environment variable `name` is `value` for a while."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

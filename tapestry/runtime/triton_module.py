@@ -63,7 +63,8 @@ def load_kernels(path: Path) -> ModuleType:
     """The module in a file that `write_module` made."""
     name = f"tapestry_{path.stem}"
     spec = spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

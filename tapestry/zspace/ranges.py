@@ -136,7 +136,7 @@ class Range:
         return self._pick(resolve_dims(dims, self.rank))
 
     def split(self, dim: int, chunk: int) -> tuple[Range, ...]:
-        """The ceil(extent / chunk) ranges of `chunk` along `dim`, in order, the last maybe short."""
+        """The ceil(extent / chunk) ranges of `chunk` along `dim`; the last takes what is left."""
         if chunk <= 0:
             raise InvalidArgumentError(f"a chunk must have at least one cell, not {chunk}")
         dim = resolve_dim(dim, self.rank)

@@ -51,7 +51,13 @@ def test_says_what_cannot_be_written(tmp_path: Path):
     with pytest.raises(UsageError, match="it is a folder"):
         check_writable(tmp_path)
     with pytest.raises(UsageError, match="cannot write"), whole_file(tmp_path / "x") as temporary:
-        (temporary / "below").write_text("no folder here")
+        temporary.mkdir()
+        temporary.write_text("this is a folder")
+
+
+def test_leaves_the_errors_of_other_files_alone(tmp_path: Path):
+    with pytest.raises(FileNotFoundError), whole_file(tmp_path / "x"):
+        (tmp_path / "input").read_text()
 
 
 def test_outputs_are_read_back(tmp_path: Path):

@@ -92,10 +92,16 @@ def test_a_pipeline_that_shards_is_left_alone(program: Path, inputs: Path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"x": X}, r"input y is missing; it is int32 of shape \(6,\)"),
+        (
+            {"x": X},
+            r"program.mlir:2:17: error: the input y is missing; it is int32 of shape \(6,\)",
+        ),
         ({"x": X, "y": Y, "z": X}, r"no argument named z\n  hint: @main takes x, y"),
         ({"x": X, "y": Y[:5]}, r"input y is int32 of shape \(5,\), but must be int32 of shape"),
-        ({"x": X.astype(np.float64), "y": Y}, r"input x is float64 .* must be float32"),
+        (
+            {"x": X.astype(np.float64), "y": Y},
+            r"mlir:1:17: error: .* x is float64 .* must be float32",
+        ),
     ],
 )
 def test_inputs_that_do_not_fit(

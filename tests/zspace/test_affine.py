@@ -8,10 +8,11 @@ from tapestry.zspace import AffineMap, DimMismatchError, Range, bounding
 from tapestry.zspace.matrices import rank
 
 small = st.integers(-3, 3)
+RANKS = st.integers(0, 3)
 
 
 @st.composite
-def maps(draw, inputs=st.integers(0, 3), outputs=st.integers(0, 3), entries=small):
+def maps(draw, inputs=RANKS, outputs=RANKS, entries=small):
     n, m = draw(inputs), draw(outputs)
     rows = draw(st.lists(st.lists(entries, min_size=n, max_size=n), min_size=m, max_size=m))
     return AffineMap.of(rows, draw(st.lists(small, min_size=m, max_size=m)), n)
@@ -19,9 +20,7 @@ def maps(draw, inputs=st.integers(0, 3), outputs=st.integers(0, 3), entries=smal
 
 @st.composite
 def boxes(draw, rank, extent=4):
-    sides = draw(
-        st.lists(st.tuples(small, st.integers(0, extent)), min_size=rank, max_size=rank)
-    )
+    sides = draw(st.lists(st.tuples(small, st.integers(0, extent)), min_size=rank, max_size=rank))
     return Range(tuple(a for a, _ in sides), tuple(a + n for a, n in sides))
 
 
@@ -122,9 +121,7 @@ def test_mixed_radix_rows_at_full_size():
     row = folded.apply((5, 7, 0))[0]
     within = Range.of((2**40, 2**40, 64))
     assert folded.preimage(Range((row,), (row + 64,)), within) == Range((5, 7, 0), (6, 8, 64))
-    assert folded.preimage(Range((row + 60,), (row + 70,)), within) == Range(
-        (5, 7, 0), (6, 9, 64)
-    )
+    assert folded.preimage(Range((row + 60,), (row + 70,)), within) == Range((5, 7, 0), (6, 9, 64))
 
 
 def test_what_no_single_row_decides():
@@ -169,8 +166,8 @@ def test_text(rows, offset, text):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda f: AffineMap.of([[1, 0], [1]]), r"row \[1\] has 1 coefficients .* 2 inputs"),
-        (lambda f: AffineMap.of([[1, 0]], [1, 2]), r"offset \[1, 2\] has 2 dimensions"),
+        (lambda _: AffineMap.of([[1, 0], [1]]), r"row \[1\] has 1 coefficients .* 2 inputs"),
+        (lambda _: AffineMap.of([[1, 0]], [1, 2]), r"offset \[1, 2\] has 2 dimensions"),
         (lambda f: f.apply((1,)), "where 2 are needed"),
         (lambda f: f.broadcast_apply((1,)), "at least 2"),
         (lambda f: f.compose(f), "reads 2 coordinates, not 3"),

@@ -108,8 +108,9 @@ def test_slices_find_the_cells_in_an_array(pair):
             box.slices(within)
         return
     stored[box.slices(within)] = 1
-    found = {tuple(int(x) + y for x, y in zip(p, within.start, strict=True))
-             for p in np.argwhere(stored)}
+    found = {
+        tuple(int(x) + y for x, y in zip(p, within.start, strict=True)) for p in np.argwhere(stored)
+    }
     assert found == cells(box)
 
 
@@ -135,9 +136,9 @@ def test_text():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda r: Range((1, 2, 3), (4, 5)), DimMismatchError, "start .* has 3 dimensions"),
-        (lambda r: Range((4, 0), (3, 3)), InvalidRangeError, "start <= end must hold"),
-        (lambda r: Range.of((2, -1)), InvalidRangeError, "ends before it starts"),
+        (lambda _: Range((1, 2, 3), (4, 5)), DimMismatchError, "start .* has 3 dimensions"),
+        (lambda _: Range((4, 0), (3, 3)), InvalidRangeError, "start <= end must hold"),
+        (lambda _: Range.of((2, -1)), InvalidRangeError, "ends before it starts"),
         (lambda r: r.contains((0,)), DimMismatchError, "point .* where 2 are needed"),
         (lambda r: r.contains_range(Range.of((1,))), DimMismatchError, "2 dimensions .* has 1"),
         (lambda r: r.intersection(Range.of(())), DimMismatchError, "2 dimensions .* has 0"),
@@ -147,8 +148,8 @@ def test_text():
         (lambda r: r.split(2, 1), IndexOutOfRangeError, "dimension 2 does not exist"),
         (lambda r: r.split_sizes(1, (1, 1)), InvalidArgumentError, "add up to 3"),
         (lambda r: r.split_sizes(1, (4, -1)), InvalidArgumentError, "at least 0"),
-        (lambda r: Range((1,), (1,)).inclusive_end, EmptyRangeError, "no last point"),
-        (lambda r: bounding([]), InvalidArgumentError, "at least one range"),
+        (lambda _: Range((1,), (1,)).inclusive_end, EmptyRangeError, "no last point"),
+        (lambda _: bounding([]), InvalidArgumentError, "at least one range"),
         (lambda r: bounding([r, Range.of(())]), DimMismatchError, "different ranks"),
     ],
 )

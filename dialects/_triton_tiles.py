@@ -1,0 +1,321 @@
+"""What a program does with tiles: compare, choose, convert, load, store, multiply, reduce."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tapestry.dialects._triton_types import PointerType, element_of, shape_of, tile_type
+
+PREDICATES = ("<", "<=", ">", ">=", "==", "!=")
+"""What `triton.compare` compares by; on floats all but `!=` are false when a side is NaN."""
+
+
+@irdl_op_definition
+class CompareOp(IRDLOperation):
+    """Cell by cell comparison, signed on integers; false on NaN except for `!=`.
+
+    Example: `%inside = triton.compare "<" %p, %n : tensor<64xi32> -> tensor<64xi1>`
+    """
+
+    name = "triton.compare"
+
+    predicate = prop_def(StringAttr)
+    lhs = operand_def()
+    rhs = operand_def()
+    result = result_def()
+
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$predicate $lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)"
+    )
+
+    def __init__(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> None:
+        super().__init__(
+            operands=[lhs, rhs],
+            properties={"predicate": StringAttr(predicate)},
+            result_types=[tile_type(i1, shape_of(lhs))],
+        )
+
+    def verify_(self) -> None:
+        if self.predicate.data not in PREDICATES:
+            raise VerifyException(f"{self.predicate} is not one of {', '.join(PREDICATES)}")
+        if self.lhs.type != self.rhs.type:
+            raise VerifyException(f"compares {self.lhs.type} with {self.rhs.type}")
+
+
+@irdl_op_definition
+class WhereOp(IRDLOperation):
+    """Cell by cell choice: `tl.where(condition, lhs, rhs)`.
+
+    Example: `%v = triton.where %inside, %x, %zero : tensor<64xi1>, tensor<64xf32>`
+    """
+
+    name = "triton.where"
+
+    condition = operand_def()
+    lhs = operand_def()
+    rhs = operand_def()
+    result = result_def()
+
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$condition `,` $lhs `,` $rhs attr-dict `:` type($condition) `,` type($lhs) `,` "
+        "type($rhs) `->` type($result)"
+    )
+
+    def __init__(self, condition: SSAValue, lhs: SSAValue, rhs: SSAValue) -> None:
+        super().__init__(operands=[condition, lhs, rhs], result_types=[lhs.type])
+
+    def verify_(self) -> None:
+        kinds = {self.lhs.type, self.rhs.type, self.result.type}
+        if len(kinds) != 1 or shape_of(self.condition) != shape_of(self.lhs):
+            raise VerifyException("both sides, the condition's shape and the result must agree")
+
+
+@irdl_op_definition
+class CastOp(IRDLOperation):
+    """Conversion to another element type: `x.to(dtype)`.
+
+    Floats round to nearest even, floats to integers truncate, integers extend their sign, i1
+    extends with zero.
+
+    Example: `%h = triton.cast %x : tensor<64xf32> -> tensor<64xf16>`
+    """
+
+    name = "triton.cast"
+
+    source = operand_def()
+    result = result_def()
+
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue, element: Attribute) -> None:
+        super().__init__(operands=[source], result_types=[tile_type(element, shape_of(source))])
+
+    def verify_(self) -> None:
+        if shape_of(self.source) != shape_of(self.result):
+            raise VerifyException(f"a cast does not make {self.result.type} of {self.source.type}")
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """Cells of a buffer at a tile of offsets: `tl.load(ptr + offsets, mask, other)`.
+
+    Lanes that the mask leaves out hold `other`, which must be given with a mask.
+
+    Example:
+
+        %x = triton.load %x_ptr[%p] mask %inside other 0.0 : f32
+               : !triton.ptr<f32>, tensor<64xi32>, tensor<64xi1> -> tensor<64xf32>
+    """
+
+    name = "triton.load"
+
+    pointer = operand_def(PointerType)
+    offsets = operand_def()
+    mask = opt_operand_def()
+    other = opt_prop_def(FloatAttr | IntegerAttr)
+    result = result_def()
+
+    assembly_format = (
+        "$pointer `[` $offsets `]` (`mask` $mask^)? (`other` $other^)? attr-dict `:` "
+        "type($pointer) `,` type($offsets) (`,` type($mask)^)? `->` type($result)"
+    )
+
+    def __init__(
+        self,
+        pointer: SSAValue,
+        offsets: SSAValue,
+        mask: SSAValue | None,
+        other: Attribute | None,
+    ) -> None:
+        assert isinstance(pointer.type, PointerType)
+        super().__init__(
+            operands=[pointer, offsets, mask],
+            properties={"other": other},
+            result_types=[tile_type(pointer.type.element_type, shape_of(offsets))],
+        )
+
+    def verify_(self) -> None:
+        assert isinstance(self.pointer.type, PointerType)
+        shape = shape_of(self.offsets)
+        if self.result.type != tile_type(self.pointer.type.element_type, shape):
+            raise VerifyException(f"{self.pointer.type} does not load {self.result.type}")
+        if (self.mask is None) != (self.other is None):
+            raise VerifyException("a mask and what masked lanes hold go together")
+        if self.mask is not None and shape_of(self.mask) != shape:
+            raise VerifyException(f"a mask {self.mask.type} does not fit {self.offsets.type}")
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """Write a tile to a buffer at offsets: `tl.store(ptr + offsets, value, mask)`.
+
+    Example:
+
+        triton.store %y to %y_ptr[%p] mask %inside
+          : tensor<64xf32>, !triton.ptr<f32>, tensor<64xi32>, tensor<64xi1>
+    """
+
+    name = "triton.store"
+
+    value = operand_def()
+    pointer = operand_def(PointerType)
+    offsets = operand_def()
+    mask = opt_operand_def()
+
+    assembly_format = (
+        "$value `to` $pointer `[` $offsets `]` (`mask` $mask^)? attr-dict `:` type($value) `,` "
+        "type($pointer) `,` type($offsets) (`,` type($mask)^)?"
+    )
+
+    def __init__(
+        self, value: SSAValue, pointer: SSAValue, offsets: SSAValue, mask: SSAValue | None
+    ) -> None:
+        super().__init__(operands=[value, pointer, offsets, mask])
+
+    def verify_(self) -> None:
+        assert isinstance(self.pointer.type, PointerType)
+        shape = shape_of(self.offsets)
+        if self.value.type != tile_type(self.pointer.type.element_type, shape):
+            raise VerifyException(f"{self.pointer.type} does not store {self.value.type}")
+        if self.mask is not None and shape_of(self.mask) != shape:
+            raise VerifyException(f"a mask {self.mask.type} does not fit {self.offsets.type}")
+
+
+@irdl_op_definition
+class DotOp(IRDLOperation):
+    """`acc + a @ b`: `tl.dot(a, b, acc, input_precision=...)`.
+
+    `precision` says what float32 operands may be rounded to: `ieee` (nothing), `tf32x3`, `tf32`.
+
+    Example:
+
+        %acc1 = triton.dot %a, %b, %acc precision "ieee"
+                  : tensor<64x32xf32>, tensor<32x16xf32> -> tensor<64x16xf32>
+    """
+
+    name = "triton.dot"
+
+    a = operand_def(TensorType)
+    b = operand_def(TensorType)
+    acc = operand_def(TensorType)
+    precision = prop_def(StringAttr)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$a `,` $b `,` $acc `precision` $precision attr-dict `:` type($a) `,` type($b) `,` "
+        "type($acc) `->` type($result)"
+    )
+
+    def __init__(self, a: SSAValue, b: SSAValue, acc: SSAValue, precision: str) -> None:
+        super().__init__(
+            operands=[a, b, acc],
+            properties={"precision": StringAttr(precision)},
+            result_types=[acc.type],
+        )
+
+    def verify_(self) -> None:
+        (m, k), (depth, n) = shape_of(self.a), shape_of(self.b)
+        if k != depth or shape_of(self.acc) != (m, n) or self.acc.type != self.result.type:
+            raise VerifyException(
+                f"{self.a.type} times {self.b.type} does not make {self.result.type}"
+            )
+        if element_of(self.a) != element_of(self.b):
+            raise VerifyException("both factors must have one element type")
+        if min(m, n, k) < 16:
+            raise VerifyException("every side of a dot must be at least 16")
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends a combiner: the combined state.
+
+    Example: `triton.yield %m : f32`
+    """
+
+    name = "triton.yield"
+
+    values = var_operand_def()
+
+    traits = traits_def(IsTerminator(), Pure())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+    def __init__(self, *values: SSAValue) -> None:
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class ReduceOp(IRDLOperation):
+    """Tiles folded along an axis, all at once, by a combiner over scalars: `tl.reduce`.
+
+    `label` says what the combiner is, for its name in the printed module.
+
+    The combiner must be associative and commutative: a GPU combines lanes in its own order.
+
+    Example:
+
+        %m = triton.reduce "max" %x along 1 : (tensor<64x16xf32>) -> tensor<64xf32> {
+        ^bb0(%a: f32, %b: f32):
+          %c = arith.maximumf %a, %b : f32
+          triton.yield %c : f32
+        }
+    """
+
+    name = "triton.reduce"
+
+    label = prop_def(StringAttr)
+    tiles = var_operand_def(TensorType)
+    axis = prop_def(IntegerAttr)
+    combiner = region_def("single_block")
+    outs = var_result_def()
+
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$label $tiles `along` $axis attr-dict `:` functional-type($tiles, $outs) $combiner"
+    )
+
+    def __init__(self, label: str, tiles: Sequence[SSAValue], axis: int, combiner: Region) -> None:
+        shape = list(shape_of(tiles[0]))
+        del shape[axis]
+        super().__init__(
+            operands=[tiles],
+            properties={"label": StringAttr(label), "axis": IntegerAttr(axis, i64)},
+            regions=[combiner],
+            result_types=[[tile_type(element_of(tile), shape) for tile in tiles]],
+        )
+
+    def verify_(self) -> None:
+        elements = [element_of(tile) for tile in self.tiles]
+        if [a.type for a in self.combiner.block.args] != elements * 2:
+            raise VerifyException(f"the combiner must take two states of {elements}")
+        last = self.combiner.block.last_op
+        if not isinstance(last, YieldOp) or [v.type for v in last.values] != elements:
+            raise VerifyException(f"the combiner must yield a state of {elements}")

@@ -1,0 +1,39 @@
+// RUN: tapestry-opt %s --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+
+// CHECK: template bad: unknown key `warp` (did you mean wrap or unwrap?)
+weft.metakernel @bad {inputs = [{x = {shape = "[$d...]"}}], index = "[$d...]", warp = "x"}
+
+// -----
+
+// CHECK: template bad: cannot read the pattern `[$d..., ]`: unexpected `]` at column 9
+weft.metakernel @bad {inputs = [{x = {shape = "[$d..., ]"}}], index = "[$d...]", wrap = "x"}
+
+// -----
+
+// CHECK: template bad: `for` is not supported yet (families of operations)
+weft.metakernel @bad {inputs = [], index = "[]", for = "$k in 3", wrap = "x"}
+
+// -----
+
+// CHECK: operand 0 (%b) is used before it is defined
+func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32> {
+  %a = weft.apply @relu(%b) : (!loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32>
+  %b = weft.apply @exp(%x) : (!loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32>
+  func.return %a : !loom.tensor<[0] : [4], f32>
+}
+
+// -----
+
+// CHECK: f32 should be
+func.func @main(%x: f32) -> f32 {
+  %a = weft.apply @relu(%x) : (f32) -> f32
+  func.return %a : f32
+}
+
+// -----
+
+// CHECK: before the types
+func.func @main(%x: !loom.tensor<[0] : [4], f32>) {
+  %a = weft.apply @relu(%x) {axis = 1}
+  func.return
+}

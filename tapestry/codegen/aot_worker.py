@@ -1,0 +1,85 @@
+"""The process that `aot.py` compiles in: reads a request from stdin, writes answers to stdout.
+
+Both are JSON; `compile_kernels` says what is in them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from typing import Any
+
+
+def main() -> None:
+    """Compile what stdin asks for."""
+    request: Mapping[str, Any] = json.load(sys.stdin)
+    spec = spec_from_file_location("kernels", request["path"])
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules["kernels"] = module
+    spec.loader.exec_module(module)
+    answers = [
+        _answer(vars(module)[kernel["name"]], kernel, target)
+        for kernel in request["kernels"]
+        for target in request["targets"]
+    ]
+    json.dump(answers, sys.stdout)
+
+
+def _answer(function: Any, kernel: Mapping[str, Any], target: int) -> dict[str, Any]:
+    answer: dict[str, Any] = {"name": kernel["name"], "target": target}
+    log = io.StringIO()
+    try:
+        # The assembler's messages, and Triton's own, would mix with the answer.
+        with contextlib.redirect_stdout(log):
+            compiled = _compile(function, kernel, target)
+    except Exception as error:  # noqa: BLE001 - whatever Triton raises is the answer
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        answer["error"] = lines[-1] if lines else type(error).__name__
+        return answer
+    said = log.getvalue()
+    return answer | {
+        "ptx": compiled.asm["ptx"],
+        "shared": compiled.metadata.shared,
+        "registers": max(_numbers(r"Used (\d+) registers", said), default=0),
+        "spills": max(_numbers(r"(\d+) bytes spill stores", said), default=0),
+        "warnings": [line for line in said.splitlines() if "warning" in line.lower()],
+    }
+
+
+def _compile(function: Any, kernel: Mapping[str, Any], target: int) -> Any:
+    triton: Any = import_module("triton")
+    compiler: Any = import_module("triton.compiler")
+    backend: Any = import_module("triton.backends.compiler")
+    signature = dict(kernel["signature"])
+    blocks = dict(kernel["blocks"])
+    # Allocators align buffers; Triton specializes on it when it launches, so it does here.
+    attributes = {
+        (place,): [["tt.divisibility", 16]]
+        for place, kind in enumerate(signature.values())
+        if kind.startswith("*")
+    }
+    source = compiler.ASTSource(
+        function, signature | dict.fromkeys(blocks, "constexpr"), blocks, attributes
+    )
+    options = {
+        "num_warps": kernel["num_warps"],
+        "num_stages": kernel["num_stages"],
+        "enable_fp_fusion": False,
+    }
+    return triton.compile(source, target=backend.GPUTarget("cuda", target, 32), options=options)
+
+
+def _numbers(pattern: str, text: str) -> list[int]:
+    return [int(found) for found in re.findall(pattern, text)]
+
+
+if __name__ == "__main__":
+    main()

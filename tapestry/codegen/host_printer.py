@@ -1,0 +1,187 @@
+"""The host of a module as a Python function that allocates, launches and returns.
+
+    def launch(x, *, allocate=torch_allocate):
+        y = allocate((8,), "float32")
+        for d0_start, d0_end in TWICE_SHARDS:
+            grid = (triton.cdiv(d0_end - d0_start, TWICE["BLOCK_P"]),)
+            twice[grid](x, y, d0_start, d0_end, **TWICE)
+        return y
+
+Block sizes and compile options are tables beside it, a kernel each, and so are shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects import func
+from xdsl.ir import Operation, SSAValue
+
+from tapestry.codegen.expressions import dtype_name, number
+from tapestry.codegen.vocabulary import INDENT, LONGEST_LINE, fresh, python_name, wrapped
+from tapestry.diagnostics import InvalidProgramError
+from tapestry.dialects import triton
+from tapestry.locations import location_of
+
+ENTRY = "launch"
+"""What the host function @main is called in the printed module."""
+
+
+def not_printable(op: Operation) -> InvalidProgramError:
+    """The error for an operation that a printed module cannot hold."""
+    dialect = op.name.partition(".")[0]
+    hint = "run loom-to-triton first" if dialect in ("loom", "weft") else None
+    return InvalidProgramError(
+        f"{op.name} cannot be printed as Triton", location=location_of(op), hint=hint
+    )
+
+
+class HostPrinter:
+    """Prints host functions, and the tables that they use.
+
+    `names` are those of the module, which tables are added to; `functions` says what kernels are
+    called there.
+    """
+
+    def __init__(self, names: set[str], functions: Mapping[str, str]) -> None:
+        self._names = names
+        self._functions = functions
+        self._configurations: dict[str, str] = {}
+        self._tables: list[str] = []
+        self._shard_tables: dict[str, str] = {}
+
+    def configure(self, kernel: triton.KernelOp) -> None:
+        """Make the table of block sizes and compile options of a kernel."""
+        name = fresh(self._functions[kernel.sym_name.data].upper(), self._names)
+        options = {
+            **kernel.block_sizes,
+            "num_warps": kernel.warps,
+            "num_stages": kernel.stages,
+        }
+        values = [f"{option}={value}" for option, value in options.items()]
+        self._tables += wrapped(f"{name} = dict(", [*values, "enable_fp_fusion=False"], ")")
+        self._configurations[kernel.sym_name.data] = name
+
+    def tables(self) -> str:
+        """Every table, in the order made."""
+        return "\n".join(self._tables) + "\n" if self._tables else ""
+
+    def function(self, function: func.FuncOp) -> str:
+        """A host function as Python."""
+        launches = [op for op in function.walk() if isinstance(op, triton.LaunchOp)]
+        names = self._names.union(*(_bounds(op) for op in launches))
+        shown: dict[SSAValue, str] = {}
+        for place, argument in enumerate(function.args):
+            shown[argument] = _named(argument, f"arg{place}", "in", names)
+        lines: list[str] = []
+        for op in function.body.block.ops:
+            match op:
+                case triton.AllocateOp():
+                    shown[op.result] = _named(op.result, "buffer", "out", names)
+                    lines.append(f"{INDENT}{shown[op.result]} = {_allocation(op)}")
+                case triton.AliasOp():
+                    shown[op.result] = _named(op.result, "alias", "view", names)
+                    shape = _shape(op.result)
+                    lines.append(
+                        f"{INDENT}{shown[op.result]} = {shown[op.source]}.reshape({shape})"
+                    )
+                case triton.LaunchOp():
+                    lines += self._launch(op, [shown[buffer] for buffer in op.buffers])
+                case func.ReturnOp():
+                    returned = ", ".join(shown[value] for value in op.operands)
+                    lines.append(f"{INDENT}return {returned or '()'}")
+                case _:
+                    raise not_printable(op)
+        name = ENTRY if function.sym_name.data == "main" else function.sym_name.data
+        arguments = ", ".join([*(shown[a] for a in function.args), "*"])
+        head = f"def {name}({arguments}, allocate=torch_allocate):"
+        summary = [INDENT + line if line else "" for line in _summary(function, shown)]
+        return "\n".join([head, *summary, *lines]) + "\n"
+
+    def _launch(self, op: triton.LaunchOp, buffers: list[str]) -> list[str]:
+        configuration = self._configurations[op.kernel_name]
+        kernel, bounds = self._functions[op.kernel_name], _bounds(op)
+        lines = [] if op.comment is None else [f"{INDENT}# {op.comment.data}"]
+        depth = 1
+        if bounds:
+            lines.append(f"{INDENT}for {', '.join(bounds)} in {self._shards(op, bounds)}:")
+            depth = 2
+        lines += (INDENT * depth + line for line in _grid(op, configuration))
+        operands = [*buffers, *bounds, f"**{configuration}"]
+        return lines + wrapped(f"{kernel}[grid](", operands, ")", depth)
+
+    def _shards(self, op: triton.LaunchOp, bounds: list[str]) -> str:
+        """The name of the table of a launch's shards; launches with equal shards share one."""
+        rows = [f"{INDENT}({', '.join(map(str, row))})," for row in op.rows]
+        table = "\n".join([f"{INDENT}# {', '.join(bounds)}", *rows])
+        if table not in self._shard_tables:
+            name = self._shard_tables[table] = fresh("SHARDS", self._names)
+            self._tables += [f"{name} = (", table, ")"]
+        return self._shard_tables[table]
+
+
+def _bounds(op: triton.LaunchOp) -> list[str]:
+    """The names of the numbers in a row of a launch's shards."""
+    return [f"{name}_{end}" for name in op.bound_names for end in ("start", "end")]
+
+
+def _named(value: SSAValue, fallback: str, role: str, names: set[str]) -> str:
+    """A name for a value: its own, with its role where a kernel has that name."""
+    wanted = python_name(value.name_hint or fallback)
+    return fresh(f"{wanted}_{role}" if wanted in names else wanted, names)
+
+
+def _grid(op: triton.LaunchOp, configuration: str) -> list[str]:
+    """The lines that say how many programs a launch runs."""
+    factors: list[str] = []
+    for axis in op.grid.data:
+        lengths = [
+            f"({extent}_end - {extent}_start)" if isinstance(extent, str) else str(extent)
+            for extent in axis.extents
+        ]
+        if axis.block is None:
+            factors += lengths
+            continue
+        length = " * ".join(lengths)
+        if len(lengths) == 1:
+            length = length.removeprefix("(").removesuffix(")")
+        factors.append(f'triton.cdiv({length}, {configuration}["{axis.block}"])')
+    if len(factors) == 1:
+        line = f"grid = ({factors[0]},)"
+        fits = len(line) + 2 * len(INDENT) <= LONGEST_LINE
+        return [line] if fits else ["grid = (", f"{INDENT}{factors[0]},", ")"]
+    products = [f"{INDENT}* {factor}" for factor in factors[1:]]
+    return ["grid = (", f"{INDENT}{factors[0]}", *products[:-1], f"{products[-1]},", ")"]
+
+
+def _shape(value: SSAValue) -> str:
+    shape = triton.buffer_type(value).get_shape()
+    sizes = ", ".join(map(str, shape))
+    return f"({sizes},)" if len(shape) == 1 else f"({sizes})"
+
+
+def _allocation(op: triton.AllocateOp) -> str:
+    fill = "" if op.fill is None else f", {number(op.fill)}"
+    element = dtype_name(triton.buffer_type(op.result).element_type)
+    return f'allocate({_shape(op.result)}, "{element}"{fill})'
+
+
+def _summary(function: func.FuncOp, shown: dict[SSAValue, str]) -> list[str]:
+    """The docstring: what the function takes and gives."""
+
+    def kind(value: SSAValue) -> str:
+        buffer = triton.buffer_type(value)
+        return f"{dtype_name(buffer.element_type)} [{', '.join(map(str, buffer.get_shape()))}]"
+
+    end = function.body.block.last_op
+    given = [kind(value) for value in end.operands] if end is not None else []
+    taken = [f"    {shown[a]}: {kind(a)}" for a in function.args]
+    return [
+        '"""Run every kernel.',
+        "",
+        "Takes:",
+        *taken,
+        "Gives:",
+        f"    {', '.join(given)}",
+        '"""',
+    ]

@@ -1,0 +1,138 @@
+"""Triton's words for the dialect's operations, and the names that a printed module uses."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import f32, f64, i32, i64
+from xdsl.ir import Attribute, Operation
+
+from tapestry.dialects import triton
+from tapestry.dialects.triton import element_of
+
+LONGEST_LINE = 100
+
+INDENT = "    "
+
+SIGNS: dict[type[Operation], str] = {
+    arith.AddfOp: "+",
+    arith.AddiOp: "+",
+    arith.SubfOp: "-",
+    arith.SubiOp: "-",
+    arith.MulfOp: "*",
+    arith.MuliOp: "*",
+    arith.DivfOp: "/",
+    arith.DivSIOp: "//",
+    arith.RemSIOp: "%",
+    arith.AndIOp: "&",
+    arith.OrIOp: "|",
+    arith.XOrIOp: "^",
+}
+
+_PROPAGATE = "propagate_nan=tl.PropagateNan.ALL"
+
+CALLS: dict[type[Operation], tuple[str, str]] = {
+    arith.MaximumfOp: ("tl.maximum", _PROPAGATE),
+    arith.MinimumfOp: ("tl.minimum", _PROPAGATE),
+    arith.MaxnumfOp: ("tl.maximum", ""),
+    arith.MinnumfOp: ("tl.minimum", ""),
+    arith.MaxSIOp: ("tl.maximum", ""),
+    arith.MinSIOp: ("tl.minimum", ""),
+    math.AbsFOp: ("tl.abs", ""),
+    math.AbsIOp: ("tl.abs", ""),
+    math.CeilOp: ("tl.ceil", ""),
+    math.CosOp: ("tl.cos", ""),
+    math.ErfOp: ("tl.erf", ""),
+    math.ExpOp: ("tl.exp", ""),
+    math.Exp2Op: ("tl.exp2", ""),
+    math.ExpM1Op: ("expm1", ""),
+    math.FloorOp: ("tl.floor", ""),
+    math.LogOp: ("tl.log", ""),
+    math.Log1pOp: ("log1p", ""),
+    math.Log2Op: ("tl.log2", ""),
+    math.PowFOp: ("power", ""),
+    math.RoundEvenOp: ("round_even", ""),
+    math.RsqrtOp: ("tl.rsqrt", ""),
+    math.SinOp: ("tl.sin", ""),
+    math.SqrtOp: ("tl.sqrt", ""),
+    math.TanhOp: ("tanh", ""),
+}
+
+READY_REDUCTIONS: dict[tuple[type[Operation], Attribute], str] = {
+    (arith.AddfOp, f32): "tl.sum",
+    (arith.AddfOp, f64): "tl.sum",
+    (arith.AddiOp, i32): "tl.sum",
+    (arith.AddiOp, i64): "tl.sum",
+    (arith.MaxSIOp, i32): "tl.max",
+    (arith.MaxSIOp, i64): "tl.max",
+    (arith.MinSIOp, i32): "tl.min",
+    (arith.MinSIOp, i64): "tl.min",
+}
+"""Reductions of Triton that mean exactly this; its float maxima would drop NaN."""
+
+DEFAULT_NAMES = {
+    "triton.load": "x",
+    "triton.dot": "acc",
+    "arith.addi": "offsets",
+    "arith.muli": "offsets",
+}
+
+
+@dataclass
+class Shared:
+    """What the kernels of one module share: combiners by their text, and the helpers they call."""
+
+    names: set[str]
+    combiners: dict[str, str] = field(default_factory=dict[str, str])
+    helpers: set[str] = field(default_factory=set[str])
+
+    def combiner(self, label: str, parameters: str, body: Sequence[str]) -> str:
+        """The name of the `@triton.jit` function with this text, made when there is none."""
+        text = "\n".join([f"({parameters}):", *body])
+        if text not in self.combiners:
+            self.combiners[text] = fresh(f"combine_{label}", self.names)
+        return self.combiners[text]
+
+
+def fresh(wanted: str, taken: set[str]) -> str:
+    """`wanted` as a Python name that is not in `taken`, which it is added to."""
+    name = python_name(wanted)
+    unique, count = name, 1
+    while unique in taken:
+        count += 1
+        unique = f"{name}_{count}"
+    taken.add(unique)
+    return unique
+
+
+def python_name(wanted: str) -> str:
+    """`wanted` as a Python name: `class` is `class_`, `2x` is `v_2x`."""
+    name = re.sub(r"\W", "_", wanted, flags=re.ASCII)
+    if not name or name[0].isdigit():
+        return f"v_{name}"
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def wrapped(head: str, items: Sequence[str], tail: str, depth: int = 0) -> list[str]:
+    """`head item, item tail` at an indentation, with a line for each item when one is too long."""
+    start = INDENT * depth
+    line = f"{start}{head}{', '.join(items)}{tail}"
+    if len(line) <= LONGEST_LINE:
+        return [line]
+    return [f"{start}{head}", *(f"{start}{INDENT}{item}," for item in items), f"{start}{tail}"]
+
+
+def ready_reduction(op: triton.ReduceOp) -> str | None:
+    """Triton's own reduction that does what the combiner does."""
+    body = list(op.combiner.block.ops)
+    if len(op.tiles) != 1 or len(body) != 2:
+        return None
+    single, end = body
+    same = tuple(single.operands) == tuple(op.combiner.block.args)
+    if not same or tuple(end.operands) != tuple(single.results):
+        return None
+    return READY_REDUCTIONS.get((type(single), element_of(op.tiles[0])))

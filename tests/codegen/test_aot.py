@@ -1,0 +1,203 @@
+"""Kernels compile ahead of time for Hopper and Ampere, without a GPU, into what they should be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tapestry.codegen.aot import MAX_SHARED_BYTES, CompileError, compile_kernels
+from tapestry.codegen.module_printer import print_module
+from tapestry.codegen.specs import KernelSpec
+from tapestry.frontend import load_module, parse_text, run_pipeline, verify_module
+
+ROOT = Path(__file__).parents[2]
+
+
+def compiled(module, pipeline, tmp_path, targets=(90, 80)):
+    verify_module(module)
+    run_pipeline(module, pipeline)
+    printed = print_module(module)
+    path = tmp_path / "kernels.py"
+    path.write_text(printed.source)
+    kernels = compile_kernels(path, printed.kernels, targets=targets)
+    assert len(kernels) == len(printed.kernels) * len(targets)
+    return kernels
+
+
+def check_fits(kernels):
+    for kernel in kernels:
+        assert kernel.spills == 0, kernel.name
+        assert kernel.shared <= MAX_SHARED_BYTES[kernel.target], kernel.name
+        assert not kernel.warnings, kernel.warnings
+
+
+def matmul(kind, m=512, n=512, k=512):
+    x, w, y = (f"!loom.tensor<[0, 0] : [{a}, {b}], {kind}>" for a, b in ((m, k), (k, n), (m, n)))
+    return parse_text(f"""
+func.func @main(%x: {x}, %w: {w}) -> {y} {{
+  %y = loom.operation @product over <[0, 0, 0] : [{m}, {n}, {k}]> [map, map, fold] by @add
+    ins(%x : (d0, d1, d2) -> (d0, d2), %w : (d0, d1, d2) -> (d2, d1)) outs((d0, d1) -> (d0, d1))
+    wrap (%a: {kind}, %b: {kind}) {{
+      %aw = arith.extf %a : {kind} to f32
+      %bw = arith.extf %b : {kind} to f32
+      %p = arith.mulf %aw, %bw : f32
+      loom.yield %p : f32
+    }}
+    unwrap (%acc: f32) {{ %r = arith.truncf %acc : f32 to {kind} loom.yield %r : {kind} }}
+    : ({x}, {w}) -> {y}
+  func.return %y : {y}
+}}
+""")
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_16_bit_matmuls_use_wgmma_on_hopper(kind, tmp_path):
+    hopper, ampere = compiled(matmul(kind), "loom-to-triton", tmp_path)
+    assert hopper.uses_wgmma
+    assert not ampere.uses_wgmma
+    assert "mma.sync" in ampere.ptx
+    check_fits([hopper, ampere])
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_so_does_the_matmul_of_the_library(kind, tmp_path):
+    x, w, y = (f"!loom.tensor<[0, 0] : [{a}, {b}], {kind}>" for a, b in ((256, 512), (512, 384), (256, 384)))
+    module = parse_text(f"""
+func.func @main(%x: {x}, %w: {w}) -> {y} {{
+  %y = weft.apply @matmul(%x, %w) : ({x}, {w}) -> {y}
+  func.return %y : {y}
+}}
+""")
+    pipeline = "weft-apply,loom-simplify,loom-fuse,loom-shard{shards=2},loom-to-triton"
+    (hopper,) = compiled(module, pipeline, tmp_path, targets=(90,))
+    assert hopper.uses_wgmma
+    check_fits([hopper])
+
+
+def test_every_kernel_of_the_example(tmp_path):
+    module = load_module(ROOT / "examples" / "digits" / "model.mlir")
+    pipeline = "weft-apply,loom-simplify,loom-fuse,loom-shard{shards=4},loom-to-triton"
+    check_fits(compiled(module, pipeline, tmp_path))
+
+
+OPERATIONS = [
+    "arith.negf %a",
+    "math.absf %a",
+    "math.ceil %a",
+    "math.cos %a",
+    "math.erf %a",
+    "math.exp %a",
+    "math.exp2 %a",
+    "math.expm1 %a",
+    "math.floor %a",
+    "math.log %a",
+    "math.log10 %a",
+    "math.log1p %a",
+    "math.log2 %a",
+    "math.round %a",
+    "math.roundeven %a",
+    "math.rsqrt %a",
+    "math.sin %a",
+    "math.sqrt %a",
+    "math.tan %a",
+    "math.tanh %a",
+    "math.trunc %a",
+    "arith.divf %a, %b",
+    "arith.maximumf %a, %b",
+    "arith.minimumf %a, %b",
+    "arith.maxnumf %a, %b",
+    "math.copysign %a, %b",
+    "math.powf %a, %b",
+]
+
+INTEGER_OPERATIONS = [
+    "arith.muli",
+    "arith.xori",
+    "arith.maxsi",
+    "arith.divsi",
+    "arith.remsi",
+    "arith.floordivsi",
+    "arith.ceildivsi",
+]
+
+
+def elementwise(kind, lines, value):
+    t = f"!loom.tensor<[0] : [1000], {kind}>"
+    return parse_text(f"""
+func.func @main(%x: {t}, %y: {t}) -> {t} {{
+  %r = loom.operation @all over <[0] : [1000]> [map]
+    ins(%x : (d0) -> (d0), %y : (d0) -> (d0)) outs((d0) -> (d0))
+    wrap (%a: {kind}, %b: {kind}) {{ {lines} loom.yield {value} : {kind} }}
+    : ({t}, {t}) -> {t}
+  func.return %r : {t}
+}}
+""")
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "f16", "bf16"])
+def test_every_float_operation(kind, tmp_path):
+    lines, value = [], "%a"
+    for number, operation in enumerate(OPERATIONS):
+        lines.append(f"%v{number} = {operation} : {kind}")
+        lines.append(f"%s{number} = arith.addf {value}, %v{number} : {kind}")
+        value = f"%s{number}"
+    compiled(elementwise(kind, "\n".join(lines), value), "loom-to-triton", tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["i8", "i16", "i32", "i64"])
+def test_every_integer_operation(kind, tmp_path):
+    lines, value = [], "%a"
+    for number, operation in enumerate(INTEGER_OPERATIONS):
+        lines.append(f"%v{number} = {operation} {value}, %b : {kind}")
+        value = f"%v{number}"
+    compiled(elementwise(kind, "\n".join(lines), value), "loom-to-triton", tmp_path)
+
+
+def fold(kind, monoid, shards=""):
+    x, y = f"!loom.tensor<[0, 0] : [100, 300], {kind}>", f"!loom.tensor<[0] : [100], {kind}>"
+    return parse_text(f"""
+func.func @main(%x: {x}) -> {y} {{
+  %y = loom.operation @folded over <[0, 0] : [100, 300]> [map, fold] by @{monoid}
+    ins(%x : (d0, d1) -> (d0, d1)) outs((d0) -> (d0)) {shards}
+    wrap (%a: {kind}) {{ loom.yield %a : {kind} }}
+    : ({x}) -> {y}
+  func.return %y : {y}
+}}
+""")
+
+
+@pytest.mark.parametrize(
+    ("kind", "monoid"),
+    [
+        ("f16", "add"),
+        ("bf16", "max"),
+        ("f64", "min"),
+        ("f32", "mul"),
+        ("i8", "add"),
+        ("i64", "max"),
+        ("i1", "and"),
+        ("i1", "or"),
+    ],
+)
+def test_folds(kind, monoid, tmp_path):
+    check_fits(compiled(fold(kind, monoid), "loom-to-triton", tmp_path, targets=(90,)))
+
+
+def test_folds_whose_shards_fold_apart(tmp_path):
+    module = fold("f32", "max", "shards <grid [[0, 30, 100], [0, 128, 300]]>")
+    kernels = compiled(module, "loom-to-triton", tmp_path, targets=(90,))
+    assert [kernel.name for kernel in kernels] == ["folded", "folded_finish"]
+    check_fits(kernels)
+
+
+def test_a_kernel_that_does_not_compile_is_one_clear_error(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        "import triton\nimport triton.language as tl\n\n\n"
+        "@triton.jit\ndef broken(x_ptr, BLOCK: tl.constexpr):\n"
+        "    tl.store(x_ptr + tl.arange(0, BLOCK), missing)\n"
+    )
+    spec = KernelSpec("broken", (("x_ptr", "*fp32"),), (("BLOCK", 16),), 4, 1)
+    with pytest.raises(CompileError, match="kernel broken does not compile for sm_90: .*missing"):
+        compile_kernels(path, [spec])
