@@ -50,7 +50,7 @@ class CompiledKernel:
     @property
     def uses_wgmma(self) -> bool:
         """Whether it multiplies matrices by warpgroups, as Hopper does best."""
-        return "wgmma" in self.ptx
+        return "wgmma.mma_async" in self.ptx
 
 
 def compile_kernels(

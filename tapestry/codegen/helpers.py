@@ -11,8 +11,9 @@ _EXPM1 = '''\
 def expm1(x):
     """exp(x) - 1, exact near zero (W. Kahan)."""
     u = tl.exp(x)
-    near = tl.where(u == 1.0, x, (u - 1.0) * (x / tl.log(u)))
-    return tl.where((u == 0.0) | (u == float("inf")), u - 1.0, near)
+    less = u - 1.0
+    near = tl.where(u == 1.0, x, less * (x / tl.log(u)))
+    return tl.where((less == -1.0) | (u == float("inf")), less, near)
 '''
 
 _LOG1P = '''\

@@ -62,7 +62,10 @@ def test_16_bit_matmuls_use_wgmma_on_hopper(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
 def test_so_does_the_matmul_of_the_library(kind, tmp_path):
-    x, w, y = (f"!loom.tensor<[0, 0] : [{a}, {b}], {kind}>" for a, b in ((256, 512), (512, 384), (256, 384)))
+    x, w, y = (
+        f"!loom.tensor<[0, 0] : [{a}, {b}], {kind}>"
+        for a, b in ((256, 512), (512, 384), (256, 384))
+    )
     module = parse_text(f"""
 func.func @main(%x: {x}, %w: {w}) -> {y} {{
   %y = weft.apply @matmul(%x, %w) : ({x}, {w}) -> {y}

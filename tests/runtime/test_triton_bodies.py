@@ -65,10 +65,27 @@ BINARY_INTEGER = [
     "arith.floordivsi",
     "arith.ceildivsi",
 ]
-FLOAT_PREDICATES = "oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno false true".split()
-INTEGER_PREDICATES = "eq ne slt sle sgt sge ult ule ugt uge".split()
+FLOAT_PREDICATES = [
+    "oeq",
+    "ogt",
+    "oge",
+    "olt",
+    "ole",
+    "one",
+    "ord",
+    "ueq",
+    "ugt",
+    "uge",
+    "ult",
+    "ule",
+    "une",
+    "uno",
+    "false",
+    "true",
+]
+INTEGER_PREDICATES = ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"]
 
-SPECIAL = [0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-4, -3e-3, 7.25, 30.0, -30.0]
+SPECIAL = [0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-4, -3e-3, 7.25, 30.0, -30.0, 50.0, -50.0]
 EXTREME = [np.inf, -np.inf, np.nan]
 
 
@@ -93,7 +110,9 @@ func.func @main({arguments}) -> {tensor(result)} {{
 }}
 """)
     verify_module(module)
-    inputs = {f"t{n}": a.astype(numpy_dtype_of(k)) for n, k, a in zip(names, kinds, arrays, strict=True)}
+    inputs = {
+        f"t{n}": a.astype(numpy_dtype_of(k)) for n, k, a in zip(names, kinds, arrays, strict=True)
+    }
     got = TritonExecutor().run(module, inputs, NoWatch()).outputs[0]
     expected = ReferenceExecutor().run(module, inputs, NoWatch()).outputs[0]
     assert got.dtype == expected.dtype

@@ -17,7 +17,7 @@ from tapestry.runtime.reference import ReferenceExecutor
 from tapestry.runtime.triton_executor import TritonExecutor
 
 SETTINGS = settings(
-    max_examples=int(__import__("os").environ.get("N", "60")),
+    max_examples=500,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -98,7 +98,7 @@ BODIES = {
 
 @st.composite
 def operations(draw, elements=(*FLOATS, *INTEGERS)):
-    """A program of one operation with two inputs, and the parts of its index space it is cut into."""
+    """A program of one operation with two inputs, whole or cut into shards."""
     element = draw(st.sampled_from(elements))
     kind = "i" if element.startswith("i") else "f"
     rank = draw(st.integers(1, 4))
@@ -186,3 +186,127 @@ def check(text, seed=0, tile=None):
 @given(operations(), st.integers(0, 100), st.sampled_from([16, 64, None]))
 def test_any_operation_under_any_partition(text, seed, tile):
     check(text, seed, tile)
+
+
+@st.composite
+def contractions(draw):
+    """A program of one matrix product, with batches, transpositions, and work on its factors."""
+    element = draw(st.sampled_from(["f32", "f16", "bf16", "f64"]))
+    roles = ["m", "n", "k", *draw(st.lists(st.sampled_from("bmnk"), max_size=2))]
+    roles = draw(st.permutations(roles))
+    sizes = [draw(st.sampled_from([1, 2, 3, 7, 16, 20])) for _ in roles]
+    start = [draw(st.integers(-2, 2)) for _ in roles]
+    every = list(range(len(roles)))
+    mapped = [d for d in every if roles[d] != "k"]
+
+    def placed(letters):
+        dims = draw(st.permutations([d for d in every if roles[d] in letters]))
+        return Access(tuple(dims), tuple(draw(st.integers(-2, 2)) for _ in dims))
+
+    a, b, c = placed("bmk"), placed("bkn"), placed("bmn")
+    state = "f64" if element == "f64" else "f32"
+    types = [a.type(sizes, element), b.type(sizes, element), c.type(sizes, state)]
+    widen = "" if element == state else f"""
+      %aw = arith.extf %a : {element} to {state}
+      %bw = arith.extf %b : {element} to {state}"""
+    left, right = ("%a", "%b") if element == state else ("%aw", "%bw")
+    work = ""
+    if draw(st.booleans()):
+        # The work must not be done on lanes that are no points: 1 / x is infinite there.
+        work = f"""
+      %one = arith.constant 1.0 : {state}
+      %inverse = arith.divf %one, {left} : {state}
+      %bent = math.tanh %inverse : {state}"""
+        left = "%bent"
+    shards = f"shards <{draw(partitions(start, sizes))}>" if draw(st.booleans()) else ""
+    iterators = ", ".join("fold" if r == "k" else "map" for r in roles)
+    return f"""
+func.func @main(%x: {types[0]}, %y: {types[1]}) -> {types[2]} {{
+  %r = loom.operation @product over <{box_text(start, sizes)}> [{iterators}] by @add
+    ins(%x : {a.projection(every, start)}, %y : {b.projection(every, start)})
+    outs({c.projection(mapped, start)}) {shards}
+    wrap (%a: {element}, %b: {element}) {{{widen}{work}
+      %v = arith.mulf {left}, {right} : {state}
+      loom.yield %v : {state}
+    }}
+    : ({types[0]}, {types[1]}) -> {types[2]}
+  func.return %r : {types[2]}
+}}
+"""
+
+
+@SETTINGS
+@given(contractions(), st.integers(0, 100), st.sampled_from([256, None]))
+def test_any_contraction_under_any_partition(text, seed, tile):
+    check(text, seed, tile)
+
+
+@st.composite
+def searches(draw):
+    """A program that finds the first extremum along some dimensions, of values with many ties."""
+    rank = draw(st.integers(1, 3))
+    extents = [draw(st.integers(1, 9)) for _ in range(rank)]
+    start = [draw(st.integers(-3, 3)) for _ in range(rank)]
+    along = draw(st.integers(0, rank - 1))
+    mapped = [d for d in range(rank) if d != along]
+    monoid = draw(st.sampled_from(["argmax", "argmin"]))
+    x = Access(tuple(range(rank)), tuple(start))
+    out = Access(tuple(mapped), tuple(0 for _ in mapped))
+    types = (x.type(extents, "f32"), out.type(extents, "i64"))
+    iterators = ", ".join("fold" if d == along else "map" for d in range(rank))
+    return f"""
+func.func @main(%x: {types[0]}) -> {types[1]} {{
+  %r = loom.operation @search over <{box_text(start, extents)}> [{iterators}] by @{monoid}
+    ins(%x : {x.projection(list(range(rank)), start)}) outs({out.projection(mapped, start)})
+    shards <{draw(partitions(start, extents))}>
+    wrap (%a: f32) {{
+      %half = arith.constant 0.5 : f32
+      %few = math.floor %a : f32
+      %nan = math.sqrt %few : f32
+      %odd = arith.cmpf olt, %a, %half : f32
+      %v = arith.select %odd, %few, %nan : f32
+      %i = loom.index {along} : i64
+      loom.yield %v, %i : f32, i64
+    }}
+    unwrap (%v: f32, %i: i64) {{ loom.yield %i : i64 }}
+    : ({types[0]}) -> {types[1]}
+  func.return %r : {types[1]}
+}}
+"""
+
+
+@SETTINGS
+@given(searches(), st.integers(0, 100))
+def test_searches_find_the_same_place_under_any_partition(text, seed):
+    check(text, seed)
+
+
+@st.composite
+def moved(draw):
+    """A program of views, reshapes and assemblies that are left to be copied."""
+    shape = [draw(st.integers(1, 6)) for _ in range(2)]
+    rows, columns = shape
+    start = [draw(st.integers(-3, 3)) for _ in range(2)]
+    cut = draw(st.integers(0, columns))
+    flat = rows * columns
+    x, t = tensor(start, shape, "f32"), tensor((0, 0), (columns, rows), "f32")
+    left = tensor((0, 0), (cut, rows), "f32")
+    right = tensor((cut, 0), (columns - cut, rows), "f32")
+    line = tensor((draw(st.integers(-2, 2)),), (flat,), "f32")
+    r, c = (f"{'+' if n >= 0 else '-'} {abs(n)}" for n in start)
+    return f"""
+func.func @main(%x: {x}) -> ({line}, {t}) {{
+  %t = loom.view %x : (d0, d1) -> (d1 {r}, d0 {c}) : {x} -> {t}
+  %l = loom.view %t : (d0, d1) -> (d0, d1) : {t} -> {left}
+  %r = loom.view %t : (d0, d1) -> (d0, d1) : {t} -> {right}
+  %j = loom.assemble %l, %r : {left}, {right} -> {t}
+  %f = loom.reshape %j : {t} -> {line}
+  func.return %f, %j : {line}, {t}
+}}
+"""
+
+
+@SETTINGS
+@given(moved())
+def test_views_that_remain_are_copied(text):
+    check(text)
