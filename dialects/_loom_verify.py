@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block
@@ -314,8 +314,9 @@ def verify_monoid(op: loom.MonoidOp) -> None:
         problems.append("this name is a built-in monoid; choose another")
     state: list[Attribute] = []
     for value in op.zero:
-        if isinstance(value, IntegerAttr | FloatAttr):
-            state.append(cast(Attribute, value.type))
+        kind = getattr(value, "type", None)
+        if isinstance(value, IntegerAttr | FloatAttr) and isinstance(kind, Attribute):
+            state.append(kind)
         else:
             problems.append(f"the zero {value} is not a number with a type")
     block = op.merge.block

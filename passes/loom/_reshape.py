@@ -196,7 +196,8 @@ def refine(op: loom.OperationOp, refinement: Refinement, rewriter: PatternRewrit
     ins, extras = reads_of(op)
     d, count = refinement.dim, len(refinement.extents)
     full = refinement.map(op.index)
-    kinds: list[loom.Iterator] = [*op.kinds[:d], *([op.kinds[d]] * count), *op.kinds[d + 1 :]]
+    repeated: list[loom.Iterator] = [op.kinds[d]] * count
+    kinds = (*op.kinds[:d], *repeated, *op.kinds[d + 1 :])
     reindex(op.wrap_block, full, range(full.inputs), rewriter)
     map_part = full
     if op.monoid_name is not None:

@@ -151,14 +151,23 @@ def _fold(draw: st.DrawFn, program: Program, x: Value) -> None:
     if kernel == "sum":
         bound = x.bound * max(n, 1)
         if bound < 1e6:
-            _apply(draw, program, "sum", [x], folded, bound=bound, exact=False, parameters=parameters)
+            _apply(
+                draw, program, "sum", [x], folded, bound=bound, exact=False, parameters=parameters
+            )
     elif n == 0:
         return
     elif kernel == "argmax" and x.exact:
         _apply(
-            draw, program, "argmax", [x], folded, dtype="i64", bound=n, exact=True,
+            draw,
+            program,
+            "argmax",
+            [x],
+            folded,
+            dtype="i64",
+            bound=n,
+            exact=True,
             parameters=parameters,
-        )  # fmt: skip
+        )
     elif kernel == "softmax" and x.dtype != "i32":
         parameters = f"{{axis = {axis} : i64}}"
         _apply(draw, program, "softmax", [x], x.shape, bound=1, exact=False, parameters=parameters)

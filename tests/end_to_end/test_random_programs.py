@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.end_to_end.programs import Program, Value, programs
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.dialects import loom
@@ -15,6 +14,7 @@ from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import Array, NoWatch, Result, find_executor
 from tapestry.runtime.program import check_inputs
 from tapestry.zspace import Partition, Range
+from tests.end_to_end.programs import Program, Value, programs
 
 _REWRITES = [
     "weft-apply",
@@ -43,8 +43,8 @@ def _partitions(draw: st.DrawFn, box: Range) -> Partition:
         return Partition.explicit(_cut(draw, box, 3))
     cuts: list[list[int]] = []
     for start, end in zip(box.start, box.end, strict=True):
-        inner = draw(st.sets(st.integers(start + 1, end - 1), max_size=2)) if end - start > 1 else ()
-        cuts.append([start, *sorted(inner), end])
+        inside = st.sets(st.integers(start + 1, end - 1), max_size=2) if end - start > 1 else None
+        cuts.append([start, *sorted(draw(inside) if inside else ()), end])
     return Partition.grid(cuts)
 
 
@@ -62,7 +62,9 @@ def _run(name: str, module: ModuleOp, inputs: dict[str, Array]) -> Result:
     return find_executor(name).run(module, inputs, NoWatch())
 
 
-def _agree(outputs: list[Value], got: tuple[Array, ...], want: tuple[Array, ...], exact: bool) -> None:
+def _agree(
+    outputs: list[Value], got: tuple[Array, ...], want: tuple[Array, ...], *, exact: bool
+) -> None:
     for value, a, b in zip(outputs, got, want, strict=True):
         assert a.dtype == b.dtype
         assert a.shape == b.shape == value.shape
