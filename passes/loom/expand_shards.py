@@ -33,6 +33,7 @@ from xdsl.rewriter import InsertPoint
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
+from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import kind
 from tapestry.zspace import Partition, Range, ZSpaceError
 
@@ -161,4 +162,5 @@ class LoomExpandShards(ModulePass):
         for existing in op.body.block.ops:
             if isinstance(existing, loom.KernelOp | loom.MonoidOp):
                 pattern.names.add(existing.sym_name.data)
-        PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)
+        with collection_paused():
+            PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)

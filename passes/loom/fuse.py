@@ -31,6 +31,7 @@ from xdsl.pattern_rewriter import (
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.locations import fuse_locations
+from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import body_size, graft, reindex
 from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.simplify import MergeEqualReads
@@ -251,5 +252,6 @@ class LoomFuse(ModulePass):
             [epilogue, MergeEqualReads()],
             [prologue, epilogue, MergeEqualReads()],
         ]
-        for patterns in sweeps:
-            PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_module(op)
+        with collection_paused():
+            for patterns in sweeps:
+                PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_module(op)

@@ -38,6 +38,7 @@ from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.zspace import PartitionAttr, parse_partition
 from tapestry.locations import location_of
+from tapestry.passes._collection import collection_paused
 from tapestry.zspace import Partition, ZSpaceError
 
 Choose = Callable[[loom.OperationOp], Partition]
@@ -163,18 +164,18 @@ class LoomShard(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         choose = self._chooser()
-        targets = [
-            target
-            for target in op.walk()
-            if isinstance(target, loom.OperationOp)
-            and (self.op is None or target.label.data == self.op)
-        ]
-        if self.op is not None and not targets:
-            raise UsageError(f"loom-shard: there is no loom.operation @{self.op}")
-        # Everything is checked before anything changes: a refused pass leaves the program alone.
-        chosen = {target: _checked(target, choose(target)) for target in targets}
-        pattern = ShardOperation(chosen)
-        PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)
+        with collection_paused():
+            targets = [
+                target
+                for target in op.walk()
+                if isinstance(target, loom.OperationOp)
+                and (self.op is None or target.label.data == self.op)
+            ]
+            if self.op is not None and not targets:
+                raise UsageError(f"loom-shard: there is no loom.operation @{self.op}")
+            # All is checked before anything changes: a refused pass leaves the program alone.
+            pattern = ShardOperation({t: _checked(t, choose(t)) for t in targets})
+            PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)
 
     def _chooser(self) -> Choose:
         given = [n for n in ("shards", "grid", "partition") if getattr(self, n) is not None]

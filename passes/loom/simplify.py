@@ -32,6 +32,7 @@ from xdsl.pattern_rewriter import (
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
+from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import identity
 from tapestry.passes.loom._rebuild import Read, reads_of, rebuild
 from tapestry.passes.loom._reshape import fold_reshape
@@ -190,8 +191,9 @@ class LoomSimplify(ModulePass):
             MergeEqualReads(),
         ]
         changed = True
-        while changed:
-            PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_module(op)
-            # One sweep in program order: an operation is compared after its operands were merged.
-            merge = MergeEqualOperations()
-            changed = PatternRewriteWalker(merge, apply_recursively=False).rewrite_module(op)
+        with collection_paused():
+            while changed:
+                PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_module(op)
+                # One sweep in program order: operands are merged before what reads them.
+                merge = MergeEqualOperations()
+                changed = PatternRewriteWalker(merge, apply_recursively=False).rewrite_module(op)

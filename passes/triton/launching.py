@@ -105,17 +105,15 @@ class Launcher:
 
     def _insert(self, kernel: triton.KernelOp) -> str:
         """The name of a kernel in the module that does what `kernel` does, put there if needed."""
-        name, origins = kernel.sym_name.data, kernel.origins
-        kernel.properties |= {"sym_name": StringAttr("kernel"), "origins": ArrayAttr([])}
-        key = str(kernel)
+        key = _without_names(kernel)
         known = self._kernels.get(key)
         if known is not None:
-            merged = dict.fromkeys((*known.origins, *origins))
+            merged = dict.fromkeys((*known.origins, *kernel.origins))
             known.properties["origins"] = ArrayAttr(list(merged))
             known.location = fuse_locations(known.location, kernel.location)
             return known.sym_name.data
-        unique = self._unique(name)
-        kernel.properties |= {"sym_name": StringAttr(unique), "origins": origins}
+        unique = self._unique(kernel.sym_name.data)
+        kernel.properties["sym_name"] = StringAttr(unique)
         Rewriter.insert_op(kernel, self._start)
         self._kernels[key] = kernel
         return unique
@@ -128,6 +126,16 @@ class Launcher:
             unique = f"{label}_{count}"
         self._names.add(unique)
         return unique
+
+
+def _without_names(kernel: triton.KernelOp) -> str:
+    """The text of a kernel apart from what it and its values are called."""
+    bare = kernel.clone()
+    bare.properties |= {"sym_name": StringAttr("kernel"), "origins": ArrayAttr([])}
+    for op in bare.walk():
+        for value in (*op.results, *(a for region in op.regions for a in region.block.args)):
+            value.name_hint = None
+    return str(bare)
 
 
 def _moved(tensors: Iterable[Tensor], boxes: Sequence[Range]) -> int:

@@ -128,8 +128,7 @@ class KernelWriter:
                     count = tiles.value(triton.CdivOp(count, axis.block), f"blocks_{axis.hint}")
                 block, rest = tiles.remainder(rest, count), tiles.quotient(rest, count)
                 block.name_hint = f"pid_{axis.hint}"
-            elif len(self._grid) > 1:
-                block.name_hint = f"pid_{axis.hint}"
+                rest.name_hint = f"pid_{''.join(outer.hint for outer in self._grid[:place])}"
             if axis.block is not None:
                 size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
                 block = tiles.times(block, size)

@@ -23,9 +23,6 @@ applications (same metakernel, types and parameters) are expanded once.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
@@ -52,6 +49,7 @@ from tapestry.metakernels.errors import (
     SizeMismatchError,
     TemplateError,
 )
+from tapestry.passes._collection import collection_paused
 from tapestry.passes.weft._parameters import parameter_values
 from tapestry.passes.weft._recipes import Recipe, make_recipe, tensor_of
 
@@ -148,27 +146,12 @@ class WeftApply(ModulePass):
         definitions = [d for d in op.body.block.ops if isinstance(d, weft.MetakernelOp)]
         if definitions:
             library = library.extended(_documents(definitions))
-        with _collection_paused():
+        with collection_paused():
             walker = PatternRewriteWalker(ApplyMetakernel(library), apply_recursively=False)
             walker.rewrite_module(op)
         for definition in definitions:
             definition.detach()
             definition.erase()
-
-
-@contextmanager
-def _collection_paused() -> Generator[None]:
-    """Keep Python's cycle collector from walking the growing module again and again.
-
-    Nothing is garbage while operations are only made; collecting doubles the time of the pass.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _documents(definitions: list[weft.MetakernelOp]) -> dict[str, Node]:

@@ -43,7 +43,7 @@ from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
 from tapestry.locations import location_of
 
-_LONGEST_INLINE = 44
+_LONGEST_INLINE = 40
 """Expressions longer than this get a variable."""
 
 

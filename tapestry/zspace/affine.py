@@ -183,11 +183,28 @@ class AffineMap:
         """The map back, when every point of the output lattice has exactly one origin."""
         if self.outputs != self.inputs:
             return None
-        matrix = matrices.inverse(self.matrix)
+        matrix = self._inverse_permutation() or matrices.inverse(self.matrix)
         if matrix is None:
             return None
         back = AffineMap(matrix, (0,) * self.inputs, self.inputs)
         return back.translate([-x for x in back.apply(self.offset)])
+
+    def _inverse_permutation(self) -> Matrix | None:
+        """The inverse matrix when every output is one input up to sign, as it mostly is."""
+        place: dict[int, int] = {}
+        for output, terms in enumerate(self.terms):
+            if len(terms) != 1 or abs(terms[0][0]) != 1:
+                return None
+            place[terms[0][1]] = output
+        if len(place) != self.inputs:
+            return None
+        return tuple(
+            tuple(
+                self.matrix[place[row]][row] if place[row] == column else 0
+                for column in range(self.inputs)
+            )
+            for row in range(self.inputs)
+        )
 
     def inverse_on(self, index: Range) -> AffineMap | None:
         """A map that takes the image of every point of `index` back to it, if a simple one does.
@@ -200,30 +217,19 @@ class AffineMap:
             '(d0, d1) -> (d0)'
         """
         self._require_index(index)
+        everywhere = self.inverse()
+        if everywhere is not None:
+            return everywhere
         moving = [dim for dim, extent in enumerate(index.shape) if extent != 1]
-        rows = [n for n, row in enumerate(self.matrix) if any(row[dim] for dim in moving)]
-        square = AffineMap.of(
-            [[self.matrix[n][dim] for dim in moving] for n in rows],
-            [
-                sum(
-                    c * (0 if d in moving else s)
-                    for d, (c, s) in enumerate(zip(self.matrix[n], index.start, strict=True))
-                )
-                + self.offset[n]
-                for n in rows
-            ],
-            inputs=len(moving),
-        )
-        back = square.inverse()
+        matrix = [[int(dim == column) for column in moving] for dim in range(self.inputs)]
+        offset = [0 if dim in moving else start for dim, start in enumerate(index.start)]
+        points = AffineMap.of(matrix, offset, inputs=len(moving))
+        images = self.compose(points)
+        rows = [output for output, row in enumerate(images.matrix) if any(row)]
+        back = images.select_outputs(rows).inverse()
         if back is None:
             return None
-        matrix = [[0] * self.outputs for _ in range(self.inputs)]
-        offset = list(index.start)
-        for place, dim in enumerate(moving):
-            for column, output in enumerate(rows):
-                matrix[dim][output] = back.matrix[place][column]
-            offset[dim] = back.offset[place]
-        return AffineMap.of(matrix, offset, inputs=self.outputs)
+        return points.compose(back).compose(AffineMap.identity(self.outputs).select_outputs(rows))
 
     def image(self, index: Range) -> Range:
         """The tight box of the images of `index`; an empty one at the image of an empty start."""

@@ -44,7 +44,7 @@ def _partitions(draw: st.DrawFn, box: Range) -> Partition:
     cuts: list[list[int]] = []
     for start, end in zip(box.start, box.end, strict=True):
         inside = st.sets(st.integers(start + 1, end - 1), max_size=2) if end - start > 1 else None
-        cuts.append([start, *sorted(draw(inside) if inside else ()), end])
+        cuts.append([start, *sorted(draw(inside) if inside is not None else ()), end])
     return Partition.grid(cuts)
 
 

@@ -1,0 +1,1 @@
+// RUN: not tapestry-opt %s --split-input-file --verify-diagnostics 2>&1 | filecheck %s
