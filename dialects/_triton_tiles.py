@@ -314,8 +314,9 @@ class ReduceOp(IRDLOperation):
 
     def verify_(self) -> None:
         elements = [element_of(tile) for tile in self.tiles]
+        state = ", ".join(map(str, elements))
         if [a.type for a in self.combiner.block.args] != elements * 2:
-            raise VerifyException(f"the combiner must take two states of {elements}")
+            raise VerifyException(f"the combiner must take two states of ({state})")
         last = self.combiner.block.last_op
         if not isinstance(last, YieldOp) or [v.type for v in last.values] != elements:
-            raise VerifyException(f"the combiner must yield a state of {elements}")
+            raise VerifyException(f"the combiner must yield a state of ({state})")

@@ -411,7 +411,7 @@ class MonoidOp(IRDLOperation):
     """A way to fold: a state of several typed parts, its zero, and an associative merge.
 
     `commutative` states that states may be merged in any order. The built-in monoids (add, mul,
-    max, min, and, or, argmax, argmin) are known by name and need no definition.
+    max, min, and, or, argmax, argmin, logsumexp, welford) are known by name and need no definition.
 
     Example:
 

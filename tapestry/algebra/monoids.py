@@ -31,10 +31,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tapestry.algebra._statistics import STATISTICS, statistic
 from tapestry.algebra.dtypes import integer_width, is_element_type, is_float
 from tapestry.dialects import loom
 
-BUILTIN_MONOIDS = ("add", "mul", "max", "min", "and", "or", "argmax", "argmin")
+BUILTIN_MONOIDS = ("add", "mul", "max", "min", "and", "or", "argmax", "argmin", *STATISTICS)
 """The monoids known by name, for every type that they make sense for."""
 
 
@@ -166,6 +167,9 @@ def _definition(name: str, state: tuple[Attribute, ...]) -> loom.MonoidOp | None
     if not state or name not in BUILTIN_MONOIDS or not all(map(is_element_type, state)):
         return None
     element = state[0]
+    if name in STATISTICS:
+        fits = is_float(element) and state == (element,) * STATISTICS[name][0]
+        return statistic(name, element) if fits else None
     zero = _float_zero(name) if is_float(element) else _integer_zero(name, integer_width(element))
     if zero is None:
         return None

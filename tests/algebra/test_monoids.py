@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -66,6 +68,39 @@ def test_laws(name: str, state: tuple[Attribute, ...]) -> None:
     laws()
 
 
+@pytest.mark.parametrize("kind", [f32, f64])
+@pytest.mark.parametrize("cuts", [[0, 9], [0, 0, 1, 4, 9, 9], list(range(10))])
+def test_statistics_merge_to_the_whole(kind: Attribute, cuts: list[int]) -> None:
+    values = np.random.default_rng(0).normal(3, 2, 9)
+    tolerance = 1e-5 if kind == f32 else 1e-13
+    dtype = numpy_dtype(kind)
+
+    def fold(name: str, wrapped: Callable[[float], tuple[float, ...]]) -> list[Array]:
+        monoid = _builtin(name, (kind,) * len(wrapped(0.0)))
+        total = zero_state(monoid, ())
+        for low, high in pairwise(cuts):
+            part = zero_state(monoid, ())
+            for value in values[low:high]:
+                part = merged(monoid, part, [dtype.type(x) for x in wrapped(value)])
+            total = merged(monoid, total, part)
+        return total
+
+    largest, scaled = fold("logsumexp", lambda x: (x, 1.0))
+    np.testing.assert_allclose(
+        largest + np.log(scaled), np.log(np.exp(values).sum()), rtol=tolerance
+    )
+    count, mean, squares = fold("welford", lambda x: (1.0, x, 0.0))
+    assert count == 9
+    np.testing.assert_allclose([mean, squares / 9], [values.mean(), values.var()], rtol=tolerance)
+
+
+def test_an_empty_logsumexp_is_minus_infinity() -> None:
+    monoid = _builtin("logsumexp", (f64, f64))
+    largest, scaled = merged(monoid, zero_state(monoid, ()), zero_state(monoid, ()))
+    assert largest == -math.inf
+    assert scaled == 0
+
+
 @pytest.mark.parametrize(
     ("name", "values", "position"),
     [
@@ -99,7 +134,15 @@ def test_primitive_is_seen_in_the_body() -> None:
 
 @pytest.mark.parametrize(
     ("name", "state"),
-    [("and", (f32,)), ("add", (f32, f32)), ("argmax", (f32,)), ("sum", (f32,)), ("add", ())],
+    [
+        ("and", (f32,)),
+        ("welford", (i32,) * 3),
+        ("logsumexp", (f32, f64)),
+        ("add", (f32, f32)),
+        ("argmax", (f32,)),
+        ("sum", (f32,)),
+        ("add", ()),
+    ],
 )
 def test_what_does_not_exist(name: str, state: tuple[Attribute, ...]) -> None:
     assert builtin_monoid(name, state) is None

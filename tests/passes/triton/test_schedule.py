@@ -1,0 +1,51 @@
+"""Tile sizes: powers of two within bounds, all of a small problem in one program."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tapestry.passes.triton.schedule import MAX_CELLS, MIN_DOT, Schedule, power_of_two
+
+extents = st.integers(0, 1 << 40)
+tiles = st.integers(4, 20).map(lambda n: 1 << n)
+
+
+@given(st.integers(1, 1 << 50))
+def test_a_power_of_two_is_the_least_that_fits(n):
+    power = power_of_two(n)
+    assert power & (power - 1) == 0
+    assert power // 2 < n <= power
+
+
+@given(extents, extents, st.booleans(), tiles)
+def test_fold_tiles_stay_within_the_bound(points, depth, ordered, tile):
+    blocks = Schedule(tile).fold_blocks(points, depth, ordered=ordered)
+    assert 1 <= blocks["BLOCK_P"] * blocks["BLOCK_K"] <= tile
+    assert not ordered or blocks["BLOCK_K"] == 1
+
+
+@given(extents, extents, extents, st.booleans(), tiles)
+def test_contraction_tiles_are_ones_that_triton_takes(m, n, k, half, tile):
+    blocks = Schedule(tile).contraction_blocks(m, n, k, half=half).blocks
+    for size in blocks.values():
+        assert size >= MIN_DOT
+        assert size & (size - 1) == 0
+    sizes = tuple(blocks.values())
+    assert all(a * b <= MAX_CELLS for a in sizes for b in sizes)
+
+
+def test_small_problems_take_one_program():
+    assert Schedule().map_blocks(100) == {"BLOCK_P": 128}
+    assert Schedule().fold_blocks(64, 10) == {"BLOCK_P": 64, "BLOCK_K": 16}
+    assert Schedule().contraction_blocks(10, 3, 5, half=False).blocks == {
+        "BLOCK_M": 16,
+        "BLOCK_N": 16,
+        "BLOCK_K": 16,
+    }
+
+
+def test_hopper_sized_tiles_for_16_bit_factors():
+    blocks = Schedule().contraction_blocks(4096, 4096, 4096, half=True)
+    assert blocks.blocks == {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64}
+    assert blocks.num_warps == 8
