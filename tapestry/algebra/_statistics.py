@@ -1,9 +1,9 @@
 """The built-in monoids whose state is a statistic, as IR over a float type `T`.
 
 `logsumexp` keeps the largest value and the sum of exponentials relative to it: wrap yields
-`(x, 1)`, unwrap `m + log(s)`. `welford` keeps count, mean and sum of squared deviations: wrap yields
-`(1, x, 0)`; its merge is Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
-computing sample variances" (1979).
+`(x, 1)`, unwrap `m + log(s)`. `welford` keeps count, mean and the sum of squared deviations: wrap
+yields `(1, x, 0)`; its merge is Chan, Golub and LeVeque, "Updating formulae and a pairwise
+algorithm for computing sample variances" (1979).
 """
 
 from __future__ import annotations
