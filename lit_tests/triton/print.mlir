@@ -51,8 +51,11 @@ func.func @main(%x: !x, %w: !w, %b: !b) -> !y {
 // CHECK-NEXT:     for k_start in range(0, 784, BLOCK_K):
 // CHECK-NEXT:         k = k_start + tl.arange(0, BLOCK_K)
 // CHECK-NEXT:         k_mask = k < 784
-// CHECK-NEXT:         xe_mask = m_mask[:, None] & k_mask[None, :]
-// CHECK-NEXT:         xe = tl.load(x_ptr + offsets + k[None, :], mask=xe_mask, other=0.0)
+// CHECK-NEXT:         xe = tl.load(
+// CHECK-NEXT:             x_ptr + offsets + k[None, :],
+// CHECK-NEXT:             mask=m_mask[:, None] & k_mask[None, :],
+// CHECK-NEXT:             other=0.0,
+// CHECK-NEXT:         )
 // CHECK-NEXT:         we = tl.load(w_ptr + k[:, None] * 32 + n[None, :], mask=k_mask[:, None], other=0.0)
 // CHECK-NEXT:         acc = tl.dot(xe, we, acc, input_precision="ieee")
 // CHECK-NEXT:     be = tl.load(b_ptr + n[None, :])

@@ -69,7 +69,7 @@ class HostPrinter:
     def function(self, function: func.FuncOp) -> str:
         """A host function as Python."""
         launches = [op for op in function.walk() if isinstance(op, triton.LaunchOp)]
-        names = self._names.union(*(_bounds(op) for op in launches))
+        names = self._names.union(*(bound_names(op) for op in launches))
         shown: dict[SSAValue, str] = {}
         for place, argument in enumerate(function.args):
             shown[argument] = _named(argument, f"arg{place}", "in", names)
@@ -100,7 +100,7 @@ class HostPrinter:
 
     def _launch(self, op: triton.LaunchOp, buffers: list[str]) -> list[str]:
         configuration = self._configurations[op.kernel_name]
-        kernel, bounds = self._functions[op.kernel_name], _bounds(op)
+        kernel, bounds = self._functions[op.kernel_name], bound_names(op)
         lines = [] if op.comment is None else [f"{INDENT}# {op.comment.data}"]
         depth = 1
         if bounds:
@@ -120,7 +120,7 @@ class HostPrinter:
         return self._shard_tables[table]
 
 
-def _bounds(op: triton.LaunchOp) -> list[str]:
+def bound_names(op: triton.LaunchOp) -> list[str]:
     """The names of the numbers in a row of a launch's shards."""
     return [f"{name}_{end}" for name in op.bound_names for end in ("start", "end")]
 

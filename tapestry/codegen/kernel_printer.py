@@ -31,7 +31,6 @@ from tapestry.codegen.vocabulary import (
     CALLS,
     DEFAULT_NAMES,
     INDENT,
-    LONGEST_LINE,
     SIGNS,
     Shared,
     fresh,
@@ -96,6 +95,8 @@ class BodyPrinter:
 
     def _print(self, op: Operation) -> None:
         match op:
+            case triton.LoadOp():
+                self._load(op)
             case triton.StoreOp():
                 self._store(op)
             case scf.ForOp():
@@ -121,7 +122,7 @@ class BodyPrinter:
         nested = any(use.parent is not value.owner.parent for use in uses)
         short = len(shown.text) <= _LONGEST_INLINE
         op = value.owner
-        if cheap or (once and short and not nested and not isinstance(op, triton.LoadOp)):
+        if cheap or (once and short and not nested):
             self._shown[value] = shown
             return
         assert isinstance(op, Operation)
@@ -136,6 +137,14 @@ class BodyPrinter:
     def _address(self, pointer: SSAValue, offsets: SSAValue) -> str:
         text = self.exact(offsets)
         return self.text(pointer) if text == "0" else f"{self.text(pointer)} + {text}"
+
+    def _load(self, op: triton.LoadOp) -> None:
+        items = [self._address(op.pointer, op.offsets)]
+        if op.mask is not None and op.other is not None:
+            items += [f"mask={self.text(op.mask)}", f"other={number(op.other)}"]
+        name = self._fresh(op.result, "x")
+        self.lines += wrapped(f"{name} = tl.load(", items, ")", self._depth)
+        self._shown[op.result] = Shown(name, ATOM, shape_of(op.result))
 
     def _store(self, op: triton.StoreOp) -> None:
         # Triton broadcasts a stored value and its mask to the shape of the address.
@@ -224,8 +233,6 @@ class BodyPrinter:
                 return operands[0]
             case triton.ExpandDimsOp():
                 return _expanded(operands[0], op.axis.value.data)
-            case triton.LoadOp():
-                return self._load(op)
             case triton.DotOp():
                 a, b, acc = (self.exact(value) for value in (op.a, op.b, op.acc))
                 # Factors of 16 bits have no other precision.
@@ -263,19 +270,6 @@ class BodyPrinter:
         """Operands that agree on a type: a number takes the other's, two numbers need one."""
         a, b = sides
         return [typed(a, element), b] if a.literal and b.literal else [a, b]
-
-    def _load(self, op: triton.LoadOp) -> Shown:
-        address = self._address(op.pointer, op.offsets)
-        name = op.result.name_hint or "x"
-        if op.mask is None or op.other is None:
-            return Shown(f"tl.load({address})", ATOM, shape_of(op.result))
-        mask, other = self.text(op.mask), number(op.other)
-        text = f"tl.load({address}, mask={mask}, other={other})"
-        if len(INDENT) * self._depth + len(name) + 3 + len(text) > LONGEST_LINE:
-            mask = fresh(f"{name}_mask", self._names)
-            self._line(f"{mask} = {self.text(op.mask)}")
-            text = f"tl.load({address}, mask={mask}, other={other})"
-        return Shown(text, ATOM, shape_of(op.result))
 
 
 def _uses(value: SSAValue) -> Iterator[Operation]:

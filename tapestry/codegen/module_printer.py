@@ -17,7 +17,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.codegen.helpers import HELPERS, sources
-from tapestry.codegen.host_printer import ENTRY, HostPrinter, not_printable
+from tapestry.codegen.host_printer import ENTRY, HostPrinter, bound_names, not_printable
 from tapestry.codegen.kernel_printer import print_kernel
 from tapestry.codegen.specs import KernelSpec, spec_of
 from tapestry.codegen.vocabulary import Shared, fresh
@@ -66,7 +66,12 @@ def print_module(module: ModuleOp) -> PrintedModule:
     """
     kernels = [op for op in module.body.block.ops if isinstance(op, triton.KernelOp)]
     shared = Shared(set(_RESERVED))
-    functions = {k.sym_name.data: fresh(k.sym_name.data, shared.names) for k in kernels}
+    # The host's loops over shards have variables of these names.
+    taken = shared.names.union(
+        *(bound_names(op) for op in module.walk() if isinstance(op, triton.LaunchOp))
+    )
+    functions = {k.sym_name.data: fresh(k.sym_name.data, taken) for k in kernels}
+    shared.names.update(functions.values())
     printed = [print_kernel(k, functions[k.sym_name.data], shared) for k in kernels]
     host = HostPrinter(shared.names, functions)
     for kernel in kernels:

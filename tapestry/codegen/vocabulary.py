@@ -75,7 +75,6 @@ READY_REDUCTIONS: dict[tuple[type[Operation], Attribute], str] = {
 """Reductions of Triton that mean exactly this; its float maxima would drop NaN."""
 
 DEFAULT_NAMES = {
-    "triton.load": "x",
     "triton.dot": "acc",
     "arith.addi": "offsets",
     "arith.muli": "offsets",

@@ -207,9 +207,13 @@ def contractions(draw):
     a, b, c = placed("bmk"), placed("bkn"), placed("bmn")
     state = "f64" if element == "f64" else "f32"
     types = [a.type(sizes, element), b.type(sizes, element), c.type(sizes, state)]
-    widen = "" if element == state else f"""
+    widen = (
+        ""
+        if element == state
+        else f"""
       %aw = arith.extf %a : {element} to {state}
       %bw = arith.extf %b : {element} to {state}"""
+    )
     left, right = ("%a", "%b") if element == state else ("%aw", "%bw")
     work = ""
     if draw(st.booleans()):

@@ -1,0 +1,127 @@
+"""Printed modules stand alone and survive hostile names."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tapestry.codegen.module_printer import print_module
+from tapestry.diagnostics import InvalidProgramError
+from tapestry.frontend import parse_text, run_pipeline, verify_module
+from tapestry.runtime.executor import NoWatch
+from tapestry.runtime.triton_executor import TritonExecutor
+
+HOSTILE = [
+    "launch",
+    "tl",
+    "triton",
+    "torch",
+    "allocate",
+    "grid",
+    "class",
+    "float",
+    "range",
+    "BLOCK_P",
+    "p",
+    "k",
+    "p_mask",
+    "SHARDS",
+    "d0_start",
+    "combine_max",
+    "tanh",
+    "1st",
+    "a b",
+]
+
+
+def program(name, value):
+    """Two operations, one with a combiner, everything in them called `name` or `value`."""
+    x, y = "!loom.tensor<[0, 0] : [9, 7], f32>", "!loom.tensor<[0] : [9], f32>"
+    return parse_text(f"""
+func.func @main(%{value}: {x}) -> {y} {{
+  %t = loom.operation @"{name}" over <[0, 0] : [9, 7]> [map, map]
+    ins(%{value} : (d0, d1) -> (d0, d1)) outs((d0, d1) -> (d0, d1))
+    shards <grid [[0, 4, 9], [0, 7]]>
+    wrap (%{value}: f32) {{ %e = math.tanh %{value} : f32 loom.yield %e : f32 }}
+    : ({x}) -> {x}
+  %r = loom.operation @"{name}" over <[0, 0] : [9, 7]> [map, fold] by @max
+    ins(%t : (d0, d1) -> (d0, d1)) outs((d0) -> (d0))
+    shards <grid [[0, 4, 9], [0, 3, 7]]>
+    wrap (%{value}: f32) {{ loom.yield %{value} : f32 }}
+    unwrap (%{value}: f32) {{ %n = arith.negf %{value} : f32 loom.yield %n : f32 }}
+    : ({x}) -> {y}
+  func.return %r : {y}
+}}
+""")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_of_operations_and_values_never_collide(name):
+    value = name.replace(" ", "_")
+    value = f"v{value}" if value[0].isdigit() else value
+    module = program(name, value)
+    verify_module(module)
+    x = np.random.default_rng(0).standard_normal((9, 7)).astype(np.float32)
+    (y,) = TritonExecutor().run(module, {value: x}, NoWatch()).outputs
+    np.testing.assert_allclose(y, -np.tanh(x).max(axis=1), rtol=1e-6)
+
+
+def test_lines_stay_within_100_columns():
+    module = program("a_kernel_with_quite_a_long_name", "an_input_with_quite_a_long_name")
+    run_pipeline(module, "loom-to-triton")
+    source = print_module(module).source
+    assert max(len(line) for line in source.splitlines()) <= 100
+
+
+def test_a_printed_module_needs_only_triton_and_takes_any_allocator(tmp_path):
+    """Run it in a process that knows nothing of Tapestry but an allocator."""
+    module = program("peak", "x")
+    run_pipeline(module, "loom-to-triton")
+    source = print_module(module).source
+    imported = {
+        alias.name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert imported == {"triton", "triton.language", "torch"}
+    (tmp_path / "kernels.py").write_text(source)
+    (tmp_path / "user.py").write_text(
+        "import numpy as np\n"
+        "from tapestry.runtime.triton_arrays import HostTensor, host_allocate\n"
+        "import kernels\n"
+        "x = np.linspace(-2, 2, 63, dtype=np.float32).reshape(9, 7)\n"
+        "y = kernels.launch(HostTensor(x), allocate=host_allocate)\n"
+        "np.testing.assert_allclose(y.array, -np.tanh(x).max(axis=1), rtol=1e-6)\n"
+    )
+    subprocess.run(
+        [sys.executable, "user.py"],
+        cwd=tmp_path,
+        env={"TRITON_INTERPRET": "1", "PATH": ""},
+        check=True,
+    )
+
+
+def test_a_module_that_is_not_lowered_is_one_clear_error():
+    with pytest.raises(InvalidProgramError, match="loom.operation cannot be printed as Triton"):
+        print_module(program("peak", "x"))
+
+
+def test_what_a_kernel_computes_and_where_it_was_written():
+    module = parse_text(
+        """
+func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32> {
+  %y = loom.operation @twice over <[0] : [4]> [map] ins(%x : (d0) -> (d0)) outs((d0) -> (d0))
+    wrap (%a: f32) { %s = arith.addf %a, %a : f32 loom.yield %s : f32 }
+    : (!loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32>
+  func.return %y : !loom.tensor<[0] : [4], f32>
+}
+""",
+        "model.mlir",
+    )
+    run_pipeline(module, "loom-to-triton")
+    assert "# twice, model.mlir:3\n@triton.jit\ndef twice(" in print_module(module).source
