@@ -1,0 +1,67 @@
+"""Tapestry: a compiler for tensor programs whose operations say which cells they touch.
+
+    import numpy as np
+    import tapestry
+
+    module = tapestry.load_module("model.mlir")
+    tapestry.run_pipeline(module, "weft-apply,loom-simplify,loom-fuse,loom-shard{shards=4}")
+    result = tapestry.run(module, {"x": np.zeros((450, 64), "f4"), ...}, on="triton")
+    print(result.outputs, result.records)
+
+What is exported here is what users need; everything else may change.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tapestry.diagnostics import InvalidProgramError as InvalidProgramError
+    from tapestry.diagnostics import Location as Location
+    from tapestry.diagnostics import TapestryError as TapestryError
+    from tapestry.diagnostics import UsageError as UsageError
+    from tapestry.frontend import load_module as load_module
+    from tapestry.frontend import parse_module as parse_module
+    from tapestry.frontend import run_pipeline as run_pipeline
+    from tapestry.frontend import verify_module as verify_module
+    from tapestry.metakernels import load_library as load_library
+    from tapestry.runtime.executor import Record as Record
+    from tapestry.runtime.executor import Result as Result
+    from tapestry.runtime.program import arguments as arguments
+    from tapestry.runtime.running import run as run
+    from tapestry.zspace import AffineMap as AffineMap
+    from tapestry.zspace import Partition as Partition
+    from tapestry.zspace import Projection as Projection
+    from tapestry.zspace import Range as Range
+
+_HOMES = {
+    "InvalidProgramError": "tapestry.diagnostics",
+    "Location": "tapestry.diagnostics",
+    "TapestryError": "tapestry.diagnostics",
+    "UsageError": "tapestry.diagnostics",
+    "load_module": "tapestry.frontend",
+    "parse_module": "tapestry.frontend",
+    "run_pipeline": "tapestry.frontend",
+    "verify_module": "tapestry.frontend",
+    "load_library": "tapestry.metakernels",
+    "Record": "tapestry.runtime.executor",
+    "Result": "tapestry.runtime.executor",
+    "arguments": "tapestry.runtime.program",
+    "run": "tapestry.runtime.running",
+    "AffineMap": "tapestry.zspace",
+    "Partition": "tapestry.zspace",
+    "Projection": "tapestry.zspace",
+    "Range": "tapestry.zspace",
+}
+"""Where each public name lives; modules are imported when a name of theirs is first used."""
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'tapestry' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(_HOMES)

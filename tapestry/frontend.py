@@ -43,9 +43,7 @@ class SourceLexer(MLIRLexer):
     Its own pattern for strings takes exponential time on a string that is never closed.
     """
 
-    _unescaped_characters_regex = re.compile(
-        r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
-    )
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 
 class SourceParser(Parser):
@@ -156,11 +154,16 @@ def read_source(path: Path) -> str:
         raise ProgramSyntaxError(message, location=Location(str(path), 1, 1)) from None
 
 
-def load_module(path: Path, *, ctx: Context | None = None) -> ModuleOp:
-    """The verified module in a file."""
-    module = parse_text(read_source(path), str(path), ctx=ctx)
+def parse_module(text: str, name: str = "<text>", *, ctx: Context | None = None) -> ModuleOp:
+    """The verified module that `text` says; `name` stands for a file in its locations."""
+    module = parse_text(text, name, ctx=ctx)
     verify_module(module)
     return module
+
+
+def load_module(path: Path | str, *, ctx: Context | None = None) -> ModuleOp:
+    """The verified module in a file."""
+    return parse_module(read_source(Path(path)), str(path), ctx=ctx)
 
 
 def verify_module(module: ModuleOp) -> None:

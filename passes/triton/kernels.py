@@ -49,12 +49,12 @@ class Options:
 class Lowered:
     """The kernels of a map-fold.
 
-    `main` runs once per shard. With `states` (the tensors that hold folded parts, and the zero each
-    starts with), it takes them in place of the outputs, and `finish` runs once afterwards.
+    `main` runs once per shard. With `states` (the tensors that hold folded parts), it takes them in
+    place of the outputs, and `finish` runs once afterwards.
     """
 
     main: Kernel
-    states: tuple[tuple[Tensor, int | float], ...] = ()
+    states: tuple[Tensor, ...] = ()
     finish: Kernel | None = None
 
 
@@ -72,13 +72,12 @@ def lower(fold: MapFold, options: Options, origins: Sequence[str]) -> Lowered:
 
     if not fold.folds_apart:
         return Lowered(kernel(fold))
-    buffers = _state_tensors(fold, state)
+    buffers = state_tensors(fold, state)
     main = kernel(replace(fold, outs=buffers, extras=(), unwrap=None))
-    finish = _finish_kernel(fold, buffers, state, options)
-    return Lowered(main, tuple(zip(buffers, state.monoid.zero, strict=True)), finish)
+    return Lowered(main, buffers, finish_kernel(fold, buffers, state, options))
 
 
-def _state_tensors(fold: MapFold, state: FoldState) -> tuple[Tensor, ...]:
+def state_tensors(fold: MapFold, state: FoldState) -> tuple[Tensor, ...]:
     """A tensor over the map dimensions for each part of a fold's state."""
     box = fold.map_range(fold.index)
     return tuple(
@@ -114,7 +113,7 @@ def _map_kernel(fold: MapFold, options: Options, origins: Sequence[str]) -> Kern
     return writer.finish(fold.name, origins)
 
 
-def _finish_kernel(
+def finish_kernel(
     fold: MapFold, buffers: Sequence[Tensor], state: FoldState, options: Options
 ) -> Kernel:
     """The kernel that unwraps a state: an elementwise one over the map dimensions."""

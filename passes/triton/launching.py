@@ -13,10 +13,12 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tapestry.algebra.dtypes import byte_size
+from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import triton
 from tapestry.locations import fuse_locations, source_locations
-from tapestry.passes.triton.kernels import Options, lower
-from tapestry.passes.triton.mapfold import MapFold, Tensor
+from tapestry.passes.triton.folds import FoldState
+from tapestry.passes.triton.kernels import Options, finish_kernel, lower, state_tensors
+from tapestry.passes.triton.mapfold import MapFold, Tensor, merging_of
 from tapestry.passes.triton.tiles import number
 from tapestry.passes.triton.writer import Kernel
 from tapestry.zspace import Range
@@ -53,30 +55,59 @@ class Launcher:
             buffers = [*ins, *extras, *outs]
             reads += _moved(fold.extras, maps)
             return [self._run(lowered.main, buffers, shards, reads, writes, fold, location)]
-        states: list[triton.AllocateOp] = []
-        for tensor, zero in lowered.states:
-            kind = MemRefType(tensor.element, tensor.box.shape)
-            states.append(triton.AllocateOp(kind, number(zero, tensor.element)))
-            states[-1].result.name_hint = f"{fold.outs[0].name}_{tensor.name}"
-            states[-1].location = location
+        assert fold.monoid is not None
+        states = _new_states(lowered.states, fold.monoid, fold.outs[0].name, location)
         buffers = [state.result for state in states]
-        tensors = [tensor for tensor, _ in lowered.states]
         # Each launch reads the state that the ones before it left, and writes it back.
-        touched = _moved(tensors, maps)
+        touched = _moved(lowered.states, maps)
         main = self._run(
             lowered.main, [*ins, *buffers], shards, reads + touched, touched, fold, location
         )
-        whole = [fold.map_range(fold.index)]
-        finish = self._run(
-            lowered.finish,
-            [*buffers, *extras, *outs],
-            [fold.index],
-            _moved(tensors, whole) + _moved(fold.extras, whole),
-            _moved(fold.outs, whole),
-            None,
-            location,
-        )
+        operands = [*buffers, *extras, *outs]
+        finish = self._finish(lowered.finish, fold, lowered.states, operands, location)
         return [*states, main, finish]
+
+    def merge(
+        self,
+        fold: MapFold,
+        location: LocationAttr,
+        partials: Sequence[tuple[Range, Sequence[SSAValue]]],
+        extras: Sequence[SSAValue],
+        outs: Sequence[SSAValue],
+    ) -> list[Operation]:
+        """The host operations that merge partial states, each over its range, and unwrap them.
+
+        `fold` says by what to merge and how to unwrap; its index space has one point along each
+        fold dimension.
+        """
+        if fold.map_range(fold.index).is_empty:
+            return []
+        assert fold.monoid is not None
+        state = FoldState(fold.monoid, fold.monoid.state)
+        tensors = state_tensors(fold, state)
+        states = _new_states(tensors, fold.monoid, fold.outs[0].name, location)
+        buffers = [allocation.result for allocation in states]
+        made: list[Operation] = [*states]
+        for box, parts in partials:
+            step = merging_of(fold, tensors, box)
+            made += self.launch(step, location, [*buffers, *parts], [], buffers)
+        finish = finish_kernel(fold, tensors, state, self._options)
+        made.append(self._finish(finish, fold, tensors, [*buffers, *extras, *outs], location))
+        return made
+
+    def _finish(
+        self,
+        kernel: Kernel,
+        fold: MapFold,
+        states: Sequence[Tensor],
+        operands: Sequence[SSAValue],
+        location: LocationAttr,
+    ) -> triton.LaunchOp:
+        """The launch that unwraps a state."""
+        whole = [fold.map_range(fold.index)]
+        reads = _moved(states, whole) + _moved(fold.extras, whole)
+        writes = _moved(fold.outs, whole)
+        return self._run(kernel, operands, [fold.index], reads, writes, None, location)
 
     def _run(
         self,
@@ -126,6 +157,20 @@ class Launcher:
             unique = f"{label}_{count}"
         self._names.add(unique)
         return unique
+
+
+def _new_states(
+    tensors: Sequence[Tensor], monoid: Monoid, name: str, location: LocationAttr
+) -> list[triton.AllocateOp]:
+    """Buffers for the parts of a state, all zero."""
+    states: list[triton.AllocateOp] = []
+    for tensor, zero in zip(tensors, monoid.zero, strict=True):
+        kind = MemRefType(tensor.element, tensor.box.shape)
+        state = triton.AllocateOp(kind, number(zero, tensor.element))
+        state.result.name_hint = f"{name}_{tensor.name}"
+        state.location = location
+        states.append(state)
+    return states
 
 
 def _without_names(kernel: triton.KernelOp) -> str:

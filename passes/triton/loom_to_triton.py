@@ -1,8 +1,9 @@
 """`loom-to-triton`: operations become Triton kernels, functions a host that launches them.
 
-In: `func.func`s over `!loom.tensor` made of `loom.operation`, `loom.view`, `loom.reshape` and
-`loom.assemble`. Out: the same functions over `memref`, with a `triton.launch` for each operation
-(run once per shard), a `triton.kernel` for each different kernel, and no loom.
+In: `func.func`s over `!loom.tensor` made of `loom.operation`, views, and `loom.application` and
+`loom.merge` where shards were spelled out. Out: the same functions over `memref`, with a
+`triton.launch` for each operation (run once per shard), a `triton.kernel` for each different
+kernel, and no loom.
 
     func.func @main(%x: !loom.tensor<[0] : [8], f32>) -> !loom.tensor<[0] : [8], f32> {
       %y = loom.operation @twice over <[0] : [8]> [map] ins(%x : (d0) -> (d0)) ...
@@ -27,7 +28,6 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     FunctionType,
-    MemRefType,
     ModuleOp,
     UnrealizedConversionCastOp,
 )
@@ -47,37 +47,21 @@ from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.locations import location_of
+from tapestry.passes.triton.buffers import allocate, as_buffer, buffer_of, replace_by
 from tapestry.passes.triton.kernels import Options
 from tapestry.passes.triton.launching import Launcher
-from tapestry.passes.triton.mapfold import Tensor, copy_of, map_fold_of
+from tapestry.passes.triton.mapfold import (
+    Tensor,
+    applied_of,
+    copy_of,
+    map_fold_of,
+    merged_of,
+)
 from tapestry.passes.triton.schedule import MAX_CELLS, Schedule, power_of_two
 from tapestry.zspace import Projection
 
 NUMERICS = {"strict": "ieee", "fast": "tf32"}
 """What float32 factors of a `tl.dot` may be rounded to."""
-
-
-def buffer_type(kind: TensorType) -> MemRefType[Attribute]:
-    """The buffer that stores a tensor."""
-    return MemRefType(kind.element_type, kind.box.shape)
-
-
-def _as_buffer(rewriter: PatternRewriter, value: SSAValue) -> SSAValue:
-    """The buffer of a tensor value, by a cast that is resolved in the end."""
-    cast, buffer = UnrealizedConversionCastOp.cast_one(value, buffer_type(tensor_type(value)))
-    rewriter.insert(cast)
-    return buffer
-
-
-def _replace(rewriter: PatternRewriter, op: Operation, buffers: Sequence[SSAValue]) -> None:
-    """Replace the tensors that `op` makes by buffers."""
-    tensors: list[SSAValue] = []
-    for buffer, result in zip(buffers, op.results, strict=True):
-        buffer.name_hint = result.name_hint
-        cast, tensor = UnrealizedConversionCastOp.cast_one(buffer, result.type)
-        rewriter.insert(cast)
-        tensors.append(tensor)
-    rewriter.replace(op, [], tensors)
 
 
 class LowerFunction(RewritePattern):
@@ -92,7 +76,7 @@ class LowerFunction(RewritePattern):
                 argument.replace_uses_with_if(
                     tensor, lambda use, cast=cast: use.operation is not cast
                 )
-                rewriter.replace_value_with_new_type(argument, buffer_type(kind))
+                rewriter.replace_value_with_new_type(argument, buffer_of(kind))
                 rewriter.insert(cast, InsertPoint.at_start(block))
         op.properties["function_type"] = FunctionType.from_lists(
             [_buffers(kind) for kind in op.function_type.inputs],
@@ -102,7 +86,7 @@ class LowerFunction(RewritePattern):
 
 
 def _buffers(kind: Attribute) -> Attribute:
-    return buffer_type(kind) if isinstance(kind, TensorType) else kind
+    return buffer_of(kind) if isinstance(kind, TensorType) else kind
 
 
 class LowerReturn(RewritePattern):
@@ -110,7 +94,7 @@ class LowerReturn(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: func.ReturnOp, rewriter: PatternRewriter) -> None:
-        rewriter.replace(op, func.ReturnOp(*(_as_buffer(rewriter, v) for v in op.operands)))
+        rewriter.replace(op, func.ReturnOp(*(as_buffer(rewriter, v) for v in op.operands)))
 
 
 @dataclass(frozen=True)
@@ -121,19 +105,64 @@ class LowerOperation(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        operands = [_as_buffer(rewriter, value) for value in op.operands]
-        outs = [triton.AllocateOp(buffer_type(tensor_type(result))) for result in op.results]
-        rewriter.insert(outs)
-        made = [out.result for out in outs]
-        for result, value in zip(made, op.results, strict=True):
-            result.name_hint = value.name_hint
+        operands = [as_buffer(rewriter, value) for value in op.operands]
+        made = allocate(rewriter, op.results)
         split = len(op.ins)
         rewriter.insert(
             self.launcher.launch(
                 map_fold_of(op), op.location, operands[:split], operands[split:], made
             )
         )
-        _replace(rewriter, op, made)
+        replace_by(rewriter, op, made)
+
+
+@dataclass(frozen=True)
+class LowerApplication(RewritePattern):
+    """An application is a launch on its shard."""
+
+    launcher: Launcher
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.ApplicationOp, rewriter: PatternRewriter) -> None:
+        fold = applied_of(op, _kernel_of(op))
+        operands = [as_buffer(rewriter, value) for value in op.operands]
+        made = allocate(rewriter, op.results)
+        split = len(fold.ins)
+        rewriter.insert(
+            self.launcher.launch(fold, op.location, operands[:split], operands[split:], made)
+        )
+        replace_by(rewriter, op, made)
+
+
+@dataclass(frozen=True)
+class LowerMerge(RewritePattern):
+    """A merge is a launch per partial state, and one that unwraps."""
+
+    launcher: Launcher
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.MergeOp, rewriter: PatternRewriter) -> None:
+        kernel = _kernel_of(op)
+        operands = [as_buffer(rewriter, value) for value in op.operands]
+        made = allocate(rewriter, op.results)
+        parts, split = len(kernel.state_types), len(op.states)
+        partials = [
+            (tensor_type(op.states[first]).box, operands[first : first + parts])
+            for first in range(0, split, parts)
+        ]
+        rewriter.insert(
+            self.launcher.merge(
+                merged_of(op, kernel), op.location, partials, operands[split:], made
+            )
+        )
+        replace_by(rewriter, op, made)
+
+
+def _kernel_of(op: loom.Dispatch) -> loom.KernelOp:
+    """The kernel that runs, which verified operations have."""
+    kernel = loom.find_kernel(op, op.kernel_name)
+    assert kernel is not None
+    return kernel
 
 
 class LowerReshape(RewritePattern):
@@ -141,9 +170,9 @@ class LowerReshape(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.ReshapeOp, rewriter: PatternRewriter) -> None:
-        alias = triton.AliasOp(_as_buffer(rewriter, op.source), buffer_type(tensor_type(op.result)))
+        alias = triton.AliasOp(as_buffer(rewriter, op.source), buffer_of(tensor_type(op.result)))
         rewriter.insert(alias)
-        _replace(rewriter, op, [alias.result])
+        replace_by(rewriter, op, [alias.result])
 
 
 @dataclass(frozen=True)
@@ -159,7 +188,7 @@ class LowerView(RewritePattern):
         made = _copied(
             self.launcher, rewriter, op, [(_tensor(op.source, op.projection.data), kind, whole)]
         )
-        _replace(rewriter, op, [made])
+        replace_by(rewriter, op, [made])
 
 
 @dataclass(frozen=True)
@@ -173,7 +202,7 @@ class LowerAssemble(RewritePattern):
         identity = Projection.identity(tensor_type(op.result).box.rank)
         whole = _tensor(op.result, identity)
         parts = [(_tensor(part, identity), tensor_type(part), whole) for part in op.parts]
-        _replace(rewriter, op, [_copied(self.launcher, rewriter, op, parts)])
+        replace_by(rewriter, op, [_copied(self.launcher, rewriter, op, parts)])
 
 
 def _tensor(value: SSAValue, projection: Projection) -> Tensor:
@@ -188,13 +217,12 @@ def _copied(
     parts: Sequence[tuple[Tensor, TensorType, Tensor]],
 ) -> SSAValue:
     """A new buffer for the result of `op`, with every part copied over its range."""
-    out = triton.AllocateOp(buffer_type(tensor_type(op.results[0])))
-    rewriter.insert(out)
+    (out,) = allocate(rewriter, op.results)
     for value, (source, over, target) in zip(op.operands, parts, strict=True):
         copy = copy_of("copy", over.box, source, target)
-        buffer = _as_buffer(rewriter, value)
-        rewriter.insert(launcher.launch(copy, op.location, [buffer], [], [out.result]))
-    return out.result
+        buffer = as_buffer(rewriter, value)
+        rewriter.insert(launcher.launch(copy, op.location, [buffer], [], [out]))
+    return out
 
 
 @dataclass(frozen=True)
@@ -229,6 +257,8 @@ class LoomToTriton(ModulePass):
             LowerFunction(),
             LowerReturn(),
             LowerOperation(launcher),
+            LowerApplication(launcher),
+            LowerMerge(launcher),
             LowerReshape(),
             LowerView(launcher),
             LowerAssemble(launcher),
@@ -237,7 +267,7 @@ class LoomToTriton(ModulePass):
         PatternRewriteWalker(applier, apply_recursively=False).rewrite_module(op)
         reconcile_unrealized_casts(op)
         for definition in list(op.body.block.ops):
-            if isinstance(definition, loom.MonoidOp):
+            if isinstance(definition, loom.MonoidOp | loom.KernelOp):
                 Rewriter.erase_op(definition)
 
 
@@ -245,6 +275,8 @@ def _check(function: func.FuncOp) -> None:
     """Raise InvalidProgramError for what cannot be lowered."""
     lowered = (
         loom.OperationOp,
+        loom.ApplicationOp,
+        loom.MergeOp,
         loom.ViewOp,
         loom.ReshapeOp,
         loom.AssembleOp,
@@ -252,13 +284,8 @@ def _check(function: func.FuncOp) -> None:
     )
     for op in function.body.block.ops:
         if not isinstance(op, lowered):
-            hints = {
-                "weft.apply": "run weft-apply first",
-                "loom.application": "run loom-to-triton in place of loom-expand-shards",
-                "loom.merge": "run loom-to-triton in place of loom-expand-shards",
-            }
             raise InvalidProgramError(
                 f"{op.name} cannot be lowered to Triton",
                 location=location_of(op),
-                hint=hints.get(op.name),
+                hint="run weft-apply first" if op.name.startswith("weft.") else None,
             )

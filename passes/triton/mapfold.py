@@ -1,13 +1,14 @@
 """What a kernel is made from: a map-fold with its tensors' places, apart from the IR around it.
 
-`map_fold_of` reads a `loom.operation`; `copy_of` makes the map-fold that reads one tensor through a
-projection and writes it, which is how views that remain are materialized.
+`map_fold_of` reads a `loom.operation`, `applied_of` and `merged_of` a `loom.application` and a
+`loom.merge`. `copy_of` makes the map-fold that reads one tensor through a projection and writes it,
+which is how views that remain are materialized.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xdsl.ir import Attribute, Block, SSAValue
@@ -131,6 +132,68 @@ def copy_of(name: str, index: Range, source: Tensor, target: Tensor) -> MapFold:
         extras=(),
         outs=(target,),
         wrap=body,
+        unwrap=None,
+        monoid=None,
+        partition=None,
+    )
+
+
+def applied_of(op: loom.ApplicationOp, kernel: loom.KernelOp) -> MapFold:
+    """The map-fold that an application of a kernel to a shard is.
+
+    A partial one writes the parts of its state, over the map dimensions.
+    """
+    reads = len(kernel.in_maps)
+    rank = len(kernel.map_dims)
+    out_maps = kernel.out_maps
+    if op.is_partial:
+        out_maps = (Projection.identity(rank),) * len(kernel.state_types)
+    return MapFold(
+        name=op.kernel_name,
+        index=op.index,
+        kinds=kernel.kinds,
+        ins=_tensors("in", op.args[:reads], kernel.in_maps),
+        extras=() if op.is_partial else _tensors("extra", op.args[reads:], kernel.extra_maps),
+        outs=_tensors("out", op.outs, out_maps),
+        wrap=kernel.wrap_block,
+        unwrap=None if op.is_partial else kernel.unwrap_block,
+        monoid=monoid_of(kernel),
+        partition=None,
+    )
+
+
+def merged_of(op: loom.MergeOp, kernel: loom.KernelOp) -> MapFold:
+    """The map-fold that a merge finishes, with one point along each fold dimension."""
+    start = [0] * len(kernel.kinds)
+    end = [1] * len(kernel.kinds)
+    for dim, low, high in zip(kernel.map_dims, op.index.start, op.index.end, strict=True):
+        start[dim], end[dim] = low, high
+    return MapFold(
+        name=op.kernel_name,
+        index=Range(tuple(start), tuple(end)),
+        kinds=kernel.kinds,
+        ins=(),
+        extras=_tensors("extra", op.extras, kernel.extra_maps),
+        outs=_tensors("out", op.outs, kernel.out_maps),
+        wrap=kernel.wrap_block,
+        unwrap=kernel.unwrap_block,
+        monoid=monoid_of(kernel),
+        partition=None,
+    )
+
+
+def merging_of(fold: MapFold, states: Sequence[Tensor], box: Range) -> MapFold:
+    """The map that merges a partial state over `box` into the state that `states` holds."""
+    assert fold.monoid is not None
+    parts = tuple(replace(state, name=f"{state.name}_partial", box=box) for state in states)
+    return MapFold(
+        name=f"{fold.name}_merge",
+        index=box,
+        kinds=("map",) * box.rank,
+        ins=(*states, *parts),
+        extras=(),
+        outs=tuple(states),
+        wrap=fold.monoid.merge,
         unwrap=None,
         monoid=None,
         partition=None,

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tapestry.algebra.dtypes import numpy_dtype
-from tapestry.frontend import parse_text, verify_module
+from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.program import arguments
 from tapestry.runtime.reference import ReferenceExecutor
@@ -152,9 +152,11 @@ func.func @main({", ".join(names)}) -> {result} {{
 TOLERANCE = {"f64": 1e-12, "f32": 1e-5, "f16": 2e-2, "bf16": 1e-1}
 
 
-def run_both(text, seed=0, tile=None):
+def run_both(text, seed=0, tile=None, pipeline=""):
     module = parse_text(text)
     verify_module(module)
+    lowered = module.clone()
+    run_pipeline(lowered, pipeline)
     rng = np.random.default_rng(seed)
     inputs = {}
     for argument in arguments(module):
@@ -163,12 +165,12 @@ def run_both(text, seed=0, tile=None):
         scale = 1 if dtype.kind in "fV" else 5
         inputs[argument.name] = np.asarray(values * scale).astype(dtype)
     expected = ReferenceExecutor().run(module, inputs, NoWatch()).outputs
-    got = TritonExecutor(tile=tile).run(module, inputs, NoWatch()).outputs
+    got = TritonExecutor(tile=tile).run(lowered, inputs, NoWatch()).outputs
     return got, expected
 
 
-def check(text, seed=0, tile=None):
-    got, expected = run_both(text, seed, tile)
+def check(text, seed=0, tile=None, pipeline=""):
+    got, expected = run_both(text, seed, tile, pipeline)
     for a, b in zip(got, expected, strict=True):
         assert a.dtype == b.dtype
         assert a.shape == b.shape
@@ -187,6 +189,12 @@ def check(text, seed=0, tile=None):
 @given(operations(), st.integers(0, 100), st.sampled_from([16, 64, None]))
 def test_any_operation_under_any_partition(text, seed, tile):
     check(text, seed, tile)
+
+
+@SETTINGS
+@given(operations(), st.integers(0, 100))
+def test_shards_spelled_out_give_the_same(text, seed):
+    check(text, seed, pipeline="loom-expand-shards")
 
 
 @st.composite
@@ -284,6 +292,7 @@ func.func @main(%x: {types[0]}) -> {types[1]} {{
 @given(searches(), st.integers(0, 100))
 def test_searches_find_the_same_place_under_any_partition(text, seed):
     check(text, seed)
+    check(text, seed, pipeline="loom-expand-shards")
 
 
 @st.composite

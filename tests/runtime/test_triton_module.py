@@ -1,0 +1,58 @@
+"""Printed modules as files: named by content, written whole, never trusted when damaged."""
+
+from __future__ import annotations
+
+import pytest
+
+from tapestry.runtime.triton_module import (
+    CACHE_VARIABLE,
+    cache_directory,
+    load_kernels,
+    write_module,
+)
+
+SOURCE = "VALUE = 3\n"
+
+
+def test_equal_sources_share_a_file(tmp_path):
+    first, second = write_module(SOURCE, tmp_path), write_module(SOURCE, tmp_path)
+    assert first == second
+    assert write_module("VALUE = 4\n", tmp_path) != first
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_damaged_file_is_written_again(tmp_path):
+    path = write_module(SOURCE, tmp_path)
+    for damage in (b"VALUE", b"\xff\xfe\x00"):
+        path.write_bytes(damage)
+        assert write_module(SOURCE, tmp_path) == path
+        assert path.read_text() == SOURCE
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    def fail(*_paths):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tapestry.runtime.triton_module.os.replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        write_module(SOURCE, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_module_is_loaded_once(tmp_path):
+    path = write_module(SOURCE, tmp_path)
+    assert load_kernels(path).VALUE == 3
+    assert load_kernels(path) is load_kernels(path)
+
+
+def test_where_files_are_kept_can_be_chosen(tmp_path, monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "kept"))
+    assert cache_directory() == tmp_path / "kept" / "triton"
+
+
+def test_a_place_that_cannot_be_written_to_is_passed_over(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv(CACHE_VARIABLE, str(blocked))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert cache_directory().is_relative_to(tmp_path)
