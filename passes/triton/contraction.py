@@ -19,7 +19,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation, SSAValue
 
-from tapestry.dialects import loom
+from tapestry.algebra.bodies import dependences, moving_dims, needed_operations
 from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.mapfold import MapFold
 from tapestry.passes.triton.scalars import is_half
@@ -59,7 +59,7 @@ def find_contraction(fold: MapFold) -> Contraction | None:
         return None
     if not (isinstance(element, Float32Type) or is_half(element)):
         return None
-    moves = _dimensions(fold)
+    moves = dependences(fold.wrap, [moving_dims(tensor.projection) for tensor in fold.ins])
     a, b = (
         frozenset(d for d in moves[side] if fold.index.shape[d] != 1)
         for side in (product.lhs, product.rhs)
@@ -77,20 +77,6 @@ def find_contraction(fold: MapFold) -> Contraction | None:
     return Contraction(product.lhs, product.rhs, tuple(axes))
 
 
-def _dimensions(fold: MapFold) -> dict[SSAValue, frozenset[int]]:
-    """The index dimensions that each value of the wrap body moves along."""
-    moves: dict[SSAValue, frozenset[int]] = {}
-    for argument, tensor in zip(fold.wrap.args, fold.ins, strict=True):
-        rows = tensor.projection.map.matrix
-        moves[argument] = frozenset(d for row in rows for d, c in enumerate(row) if c)
-    for op in fold.wrap.ops:
-        own = frozenset((op.dimension,)) if isinstance(op, loom.IndexOp) else frozenset[int]()
-        found = own.union(*(moves[operand] for operand in op.operands))
-        for result in op.results:
-            moves[result] = found
-    return moves
-
-
 def _unwidened(factor: SSAValue) -> SSAValue:
     """The 16-bit float that a factor is the widening of, else the factor."""
     owner = factor.owner
@@ -101,12 +87,6 @@ def _unwidened(factor: SSAValue) -> SSAValue:
 
 def expression(value: SSAValue) -> tuple[Operation, ...]:
     """The operations of a body that a value needs, in order."""
-    needed: set[Operation] = set()
-    stack = [value]
-    while stack:
-        owner = stack.pop().owner
-        if isinstance(owner, Operation) and owner not in needed:
-            needed.add(owner)
-            stack.extend(owner.operands)
+    needed = needed_operations([value])
     block = value.owner.parent_block() if isinstance(value.owner, Operation) else None
     return () if block is None else tuple(op for op in block.ops if op in needed)

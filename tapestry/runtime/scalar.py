@@ -9,7 +9,7 @@ operation keeps the dtype its IR type says; integers wrap, and no warning is rai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tapestry.algebra.bodies import needed_operations
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
@@ -234,7 +235,7 @@ def evaluate(
     if wanted is None:
         terminator = block.last_op
         wanted = () if terminator is None else tuple(terminator.operands)
-    needed = _needed(wanted)
+    needed = needed_operations(wanted)
     with np.errstate(all="ignore"):
         for op in block.ops:
             if op not in needed:
@@ -245,15 +246,3 @@ def evaluate(
             dtype = numpy_dtype(result.type)
             values[result] = computed if computed.dtype == dtype else computed.astype(dtype)
     return [values[value] for value in wanted]
-
-
-def _needed(wanted: Sequence[SSAValue]) -> Mapping[Operation, None]:
-    """The operations that some values depend on, themselves included."""
-    needed: dict[Operation, None] = {}
-    stack = list(wanted)
-    while stack:
-        owner = stack.pop().owner
-        if isinstance(owner, Operation) and owner not in needed:
-            needed[owner] = None
-            stack.extend(owner.operands)
-    return needed
