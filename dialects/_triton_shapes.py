@@ -56,7 +56,7 @@ class ProgramIdOp(IRDLOperation):
 class CdivOp(IRDLOperation):
     """How many blocks cover a length: `tl.cdiv(length, BLOCK)`.
 
-    Example: `%blocks = triton.cdiv %n by "BLOCK_N" : i32`
+    Example: `%blocks = triton.cdiv %n by "BLOCK_N" : i32 -> i32`
     """
 
     name = "triton.cdiv"
@@ -102,7 +102,7 @@ class BlockSizeOp(IRDLOperation):
 class CoverOp(IRDLOperation):
     """States that one block covers a length: `tl.static_assert(BLOCK >= length)`.
 
-    Example: `triton.cover "BLOCK_K" 10`
+    Example: `triton.cover "BLOCK_K" 10 : i64`
     """
 
     name = "triton.cover"
@@ -180,7 +180,7 @@ class FullOp(IRDLOperation):
 class ExpandDimsOp(IRDLOperation):
     """A tile with one more dimension, of size 1: `x[:, None]`.
 
-    Example: `%rows = triton.expand_dims %p at 1 : tensor<64xi32> -> tensor<64x1xi32>`
+    Example: `%rows = triton.expand_dims %p at 1 : i64 : tensor<64xi32> -> tensor<64x1xi32>`
     """
 
     name = "triton.expand_dims"

@@ -39,7 +39,7 @@ PREDICATES = ("<", "<=", ">", ">=", "==", "!=")
 class CompareOp(IRDLOperation):
     """Cell by cell comparison, signed on integers; false on NaN except for `!=`.
 
-    Example: `%inside = triton.compare "<" %p, %n : tensor<64xi32> -> tensor<64xi1>`
+    Example: `%in = triton.compare "<" %p, %n : tensor<64xi32>, tensor<64xi32> -> tensor<64xi1>`
     """
 
     name = "triton.compare"
@@ -72,7 +72,11 @@ class CompareOp(IRDLOperation):
 class WhereOp(IRDLOperation):
     """Cell by cell choice: `tl.where(condition, lhs, rhs)`.
 
-    Example: `%v = triton.where %inside, %x, %zero : tensor<64xi1>, tensor<64xf32>`
+    Example:
+
+        %v = triton.where %in, %x, %y
+               : tensor<64xi1>, tensor<64xf32>, tensor<64xf32> -> tensor<64xf32>
+
     """
 
     name = "triton.where"
@@ -218,7 +222,8 @@ class DotOp(IRDLOperation):
     Example:
 
         %acc1 = triton.dot %a, %b, %acc precision "ieee"
-                  : tensor<64x32xf32>, tensor<32x16xf32> -> tensor<64x16xf32>
+                  : tensor<64x32xf32>, tensor<32x16xf32>, tensor<64x16xf32>
+                  -> tensor<64x16xf32>
     """
 
     name = "triton.dot"
@@ -282,7 +287,7 @@ class ReduceOp(IRDLOperation):
 
     Example:
 
-        %m = triton.reduce "max" %x along 1 : (tensor<64x16xf32>) -> tensor<64xf32> {
+        %m = triton.reduce "max" %x along 1 : i64 : (tensor<64x16xf32>) -> tensor<64xf32> {
         ^bb0(%a: f32, %b: f32):
           %c = arith.maximumf %a, %b : f32
           triton.yield %c : f32

@@ -7,7 +7,8 @@ cannot say on tensors (compare, select, convert) and all that is Triton's own is
 in two shards:
 
     triton.kernel @double(%x_ptr: !triton.ptr<f32>, %y_ptr: !triton.ptr<f32>,
-                          %d0_start: i32, %d0_end: i32) blocks {BLOCK_P = 4 : i64} {
+                          %d0_start: i32, %d0_end: i32)
+        blocks {BLOCK_P = 4 : i64} warps 4 stages 1 ["double, model.mlir:3"] {
       %pid = triton.program_id 0 : i32
       ...
       %x = triton.load %x_ptr[%p] mask %inside other 0.0 : f32
@@ -20,6 +21,7 @@ in two shards:
       %y = triton.allocate : memref<8xf32>
       triton.launch @double(%x, %y : memref<8xf32>, memref<8xf32>) grid <[d0 by BLOCK_P]>
         bounds ["d0"] shards dense<[[0, 4], [4, 8]]> : tensor<2x2xi64>
+        {bytes_read = 32 : i64, bytes_written = 32 : i64}
       func.return %y : memref<8xf32>
     }
 

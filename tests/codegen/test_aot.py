@@ -157,11 +157,12 @@ def test_every_integer_operation(kind, tmp_path):
     compiled(elementwise(kind, "\n".join(lines), value), "loom-to-triton", tmp_path)
 
 
-def fold(kind, monoid, shards=""):
-    x, y = f"!loom.tensor<[0, 0] : [100, 300], {kind}>", f"!loom.tensor<[0] : [100], {kind}>"
+def fold(kind, monoid, shards="", rows=100, depth=300):
+    x = f"!loom.tensor<[0, 0] : [{rows}, {depth}], {kind}>"
+    y = f"!loom.tensor<[0] : [{rows}], {kind}>"
     return parse_text(f"""
 func.func @main(%x: {x}) -> {y} {{
-  %y = loom.operation @folded over <[0, 0] : [100, 300]> [map, fold] by @{monoid}
+  %y = loom.operation @folded over <[0, 0] : [{rows}, {depth}]> [map, fold] by @{monoid}
     ins(%x : (d0, d1) -> (d0, d1)) outs((d0) -> (d0)) {shards}
     wrap (%a: {kind}) {{ loom.yield %a : {kind} }}
     : ({x}) -> {y}
@@ -192,6 +193,16 @@ def test_folds_whose_shards_fold_apart(tmp_path):
     kernels = compiled(module, "loom-to-triton", tmp_path, targets=(90,))
     assert [kernel.name for kernel in kernels] == ["folded", "folded_finish"]
     check_fits(kernels)
+
+
+def test_offsets_past_two_to_the_31_are_64_bits_wide(tmp_path):
+    shards = "shards <grid [[0, 40000, 65536], [0, 65536]]>"
+    module = fold("f32", "add", shards, rows=1 << 16, depth=1 << 16)
+    kernels = compiled(module, "loom-to-triton", tmp_path, targets=(90,))
+    check_fits(kernels)
+    source = (tmp_path / "kernels.py").read_text()
+    assert "tl.program_id(0).to(tl.int64)" in source
+    assert "mul.wide" in kernels[0].ptx or ".s64" in kernels[0].ptx
 
 
 def test_a_kernel_that_does_not_compile_is_one_clear_error(tmp_path):

@@ -1,0 +1,143 @@
+"""Where Triton's interpreter is wrong or slow, and what it does instead while kernels run.
+
+As shipped in Triton 3.6 to 3.9:
+
+* bfloat16 is stored as 16-bit integers; converting to it cuts digits off, `tl.dot` multiplies the
+  integers, 3.6 has no constants of it. Here conversions round to nearest even and dots multiply the
+  numbers. (Kernels that Tapestry prints do no other arithmetic in bfloat16.)
+* `tl.reduce` with a combiner of the program's own walks cell by cell. Here it combines whole
+  slices, neighbours first, which is the same for any associative combiner.
+* 3.6 lets NaN win in `tl.maximum` where a GPU drops it, and takes loop bounds that are arguments
+  for arrays, which NumPy 2.4 no longer does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+
+@contextmanager
+def corrected() -> Generator[None]:
+    """The interpreter of this process, corrected for a while."""
+    interpreter: Any = import_module("triton.runtime.interpreter")
+    builder = interpreter.InterpreterBuilder
+    corrections: list[tuple[Any, str, Callable[..., Any]]] = [
+        (builder, "cast_impl", _cast(interpreter)),
+        (builder, "create_dot", _dot(interpreter)),
+        (builder, "create_maxnumf", _elementwise(np.fmax)),
+        (builder, "create_minnumf", _elementwise(np.fmin)),
+        (builder, "get_bf16", _bfloat16_constant(interpreter)),
+        (interpreter.ReduceOps, "generic_reduce", _reduce),
+        (interpreter, "_patch_lang_tensor", _bounds(interpreter)),
+    ]
+    with ExitStack() as stack:
+        for owner, name, value in corrections:
+            stack.enter_context(_replaced(owner, name, value))
+        yield
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Generator[None]:
+    """`owner.name` is `value` for a while; it need not have been there."""
+    missing = object()
+    before = getattr(owner, name, missing)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if before is missing:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
+
+
+def _numbers(tile: Any, bfloat16: Any) -> Any:
+    """The numbers in a tile, bfloat16 as float32."""
+    if tile.dtype.scalar != bfloat16:
+        return tile.data
+    return tile.data.view(ml_dtypes.bfloat16).astype(np.float32)
+
+
+def _cast(interpreter: Any) -> Callable[..., Any]:
+    as_shipped, handle = interpreter.InterpreterBuilder.cast_impl, interpreter.TensorHandle
+    bfloat16 = import_module("triton.language").bfloat16
+
+    def cast(self: Any, source: Any, target: Any) -> Any:
+        if bfloat16 not in (source.dtype.scalar, target.scalar):
+            return as_shipped(self, source, target)
+        data = np.ascontiguousarray(_numbers(source, bfloat16))
+        if target.scalar == bfloat16:
+            return handle(data.astype(ml_dtypes.bfloat16).view(np.uint16), bfloat16)
+        kind = interpreter._get_np_dtype(target)  # noqa: SLF001
+        return handle(data.astype(kind), target.scalar)
+
+    return cast
+
+
+def _dot(interpreter: Any) -> Callable[..., Any]:
+    as_shipped, handle = interpreter.InterpreterBuilder.create_dot, interpreter.TensorHandle
+    bfloat16 = import_module("triton.language").bfloat16
+
+    def dot(self: Any, a: Any, b: Any, acc: Any, *options: Any) -> Any:
+        if bfloat16 not in (a.dtype.scalar, b.dtype.scalar):
+            return as_shipped(self, a, b, acc, *options)
+        product = np.matmul(_numbers(a, bfloat16), _numbers(b, bfloat16))
+        return handle((product + acc.data).astype(acc.data.dtype), acc.dtype.scalar)
+
+    return dot
+
+
+def _elementwise(function: np.ufunc) -> Callable[..., Any]:
+    def apply(self: Any, a: Any, b: Any) -> Any:
+        return self.binary_op(a, b, function)
+
+    return apply
+
+
+def _bfloat16_constant(interpreter: Any) -> Callable[..., Any]:
+    bfloat16 = import_module("triton.language").bfloat16
+
+    def constant(_self: Any, value: float) -> Any:
+        data = np.array([value], ml_dtypes.bfloat16).view(np.uint16)
+        return interpreter.TensorHandle(data, bfloat16)
+
+    return constant
+
+
+def _bounds(interpreter: Any) -> Callable[..., Any]:
+    as_shipped = interpreter._patch_lang_tensor  # noqa: SLF001
+
+    def index(self: Any) -> int:
+        return int(self.handle.data.item())
+
+    def patch(tensor: Any, scope: Any) -> None:
+        as_shipped(tensor, scope)
+        scope.set_attr(tensor, "__index__", index)
+
+    return patch
+
+
+def _reduce(self: Any, given: Any) -> list[Any]:
+    """A reduction by a combiner of the program's own, slice by slice."""
+    tiles, axis = self.unravel(given, self.axis)
+    kinds = [tile.dtype for tile in tiles]
+    parts = [np.moveaxis(tile.handle.data, axis, 0) for tile in tiles]
+    while len(parts[0]) > 1:
+        halves = [part[side::2] for side in (0, 1) for part in parts]
+        states = zip(halves, kinds * 2, strict=True)
+        made = self.combine_fn.fn(*(self.to_tensor(half, kind) for half, kind in states))
+        merged = list(made) if len(parts) > 1 else [made]
+        parts = [
+            np.broadcast_to(part.handle.data, halves[0].shape).astype(half.dtype)
+            for part, half in zip(merged, halves, strict=False)
+        ]
+    folded = [part[0] for part in parts]
+    if self.keep_dims:
+        folded = [np.expand_dims(part, axis) for part in folded]
+    return [self.to_tensor(part, kind) for part, kind in zip(folded, kinds, strict=True)]
