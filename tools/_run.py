@@ -68,6 +68,8 @@ def run_job(job: Job) -> bool:
     """
     if job.output is not None:
         check_writable(job.output)
+    if job.metakernels is not None and not job.metakernels.is_dir():
+        raise UsageError(f"--metakernels takes a folder; {job.metakernels} is none")
     executor = find_executor(job.on)
     passes = job.passes()
     module = load_module(job.program)

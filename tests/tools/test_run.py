@@ -177,6 +177,7 @@ def test_big_endian_arrays_are_read(program: Path, tmp_path: Path):
         (["--inputs", "nowhere.npz"], "cannot read nowhere.npz: No such file"),
         (["--output", "no/where.npz"], "there is no folder"),
         (["--output", "."], "it is a folder"),
+        (["--metakernels", "nowhere"], "--metakernels takes a folder; nowhere is none"),
         (["--no-such-option"], "--no-such-option"),
     ],
 )
