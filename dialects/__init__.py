@@ -1,0 +1,1 @@
+"""The dialects, floor by floor: zspace, weft, loom, triton."""

@@ -1,0 +1,1 @@
+"""Passes, in a folder per dialect that they rewrite."""

@@ -17,15 +17,16 @@ from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import UNKNOWN_LOC, FileLineColLoc, IntAttr, ModuleOp, StringAttr
-from xdsl.ir import Operation, Region
-from xdsl.parser import Parser
+from xdsl.ir import AttributeInvT, Operation, Region, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.parser.generic_parser import ParserState
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.universe import Universe
 from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
-from xdsl.utils.lexer import Input
-from xdsl.utils.mlir_lexer import MLIRLexer
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from tapestry.diagnostics import InvalidProgramError, Location, TapestryError, UsageError
 from tapestry.locations import location_of
@@ -55,6 +56,7 @@ class SourceParser(Parser):
         self._file = StringAttr(name)
         self._line = 1 + line_offset
         self._line_start = 0
+        self._first_use: dict[str, Span[str]] = {}
 
     def _location(self, position: int) -> FileLineColLoc:
         # Operations start in the order of the text, so lines are counted once.
@@ -74,6 +76,28 @@ class SourceParser(Parser):
         if op.location == UNKNOWN_LOC:
             op.location = place
         return op
+
+    def resolve_operand(
+        self,
+        operand: UnresolvedOperand,
+        type: AttributeInvT,  # noqa: A002 - the name that the overridden method has
+    ) -> SSAValue[AttributeInvT]:
+        value = super().resolve_operand(operand, type)
+        if isinstance(value, ForwardDeclaredValue):
+            self._first_use.setdefault(operand.operand_name, operand.span)
+        return value
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        try:
+            return super().parse_module(allow_implicit_module)
+        except ParseError as error:
+            if self._current_token.kind != MLIRTokenKind.EOF:
+                raise
+            for name in self.forward_ssa_references:
+                if name in self._first_use:
+                    message = f"%{name} is used, but defined nowhere in its scope"
+                    raise ParseError(self._first_use[name], message) from error
+            raise
 
     def parse_optional_region(
         self, arguments: Iterable[Parser.Argument] | None = None

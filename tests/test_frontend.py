@@ -87,6 +87,20 @@ def test_parse_errors_are_one_message_with_a_caret() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (_PROGRAM.replace("ins(%a :", "ins(%gone :"), "p.mlir:8:55"),
+        (_PROGRAM.replace("math.exp %c", "math.exp %x"), "p.mlir:5:26"),
+        ("func.func @main() { func.return %gone : i32 }", "p.mlir:1:33"),
+    ],
+)
+def test_undefined_values_are_found_where_they_are_used(text: str, place: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_text(text, "p.mlir")
+    assert describe_error(caught.value).startswith(f"{place}: error: %")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "^0: func.return",

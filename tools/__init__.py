@@ -1,0 +1,1 @@
+"""The commands `tapestry-opt` and `tapestry`."""

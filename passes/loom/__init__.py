@@ -1,0 +1,1 @@
+"""Passes that rewrite loom: simplify, shard, fuse, expand."""

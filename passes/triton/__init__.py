@@ -1,0 +1,1 @@
+"""The lowering from loom to Triton kernels."""

@@ -1,0 +1,1 @@
+"""Passes that rewrite weft: applications become loom operations."""
