@@ -15,12 +15,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr
-from xdsl.ir import Attribute, Block
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tapestry.dialects._loom_types import IteratorsAttr, TensorType, tensor_type
 from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
-from tapestry.zspace import Partition, Projection, Range, ZSpaceError
+from tapestry.zspace import Partition, Projection, Range, ZSpaceError, bounding
 
 if TYPE_CHECKING:
     from tapestry.dialects import loom
@@ -169,6 +169,7 @@ def _body(
     last = block.last_op
     if last is None or last.name != "loom.yield":
         problems.append(f"{name} does not end with loom.yield")
+    defined: set[SSAValue] = set(block.args)
     for op in block.ops:
         dialect = op.name.partition(".")[0]
         if op.name == "loom.index":
@@ -180,10 +181,12 @@ def _body(
                 )
         elif dialect not in _BODY_DIALECTS and op is not last:
             problems.append(f"{name} holds {op.name}; only scalar arith and math operations may")
-        for operand in op.operands:
-            owner = operand.owner
-            if (owner if isinstance(owner, Block) else owner.parent) is not block:
-                problems.append(f"{name} uses a value from outside itself")
+        problems += [
+            f"{name} uses a value from outside itself, or before it is defined"
+            for operand in op.operands
+            if operand not in defined
+        ]
+        defined.update(op.results)
     return problems
 
 
@@ -265,8 +268,31 @@ def verify_operation(op: loom.OperationOp) -> None:
 
 
 def verify_kernel(op: loom.KernelOp) -> None:
-    """A kernel's bodies; its ranges are checked at each application."""
-    _fail(f"@{op.sym_name.data}", _signature_bodies(op, None, None, None))
+    """A kernel's bodies and ranks; its ranges are checked at each application."""
+    problems: list[str] = []
+    for what, projections, inputs in (
+        ("input", op.in_maps, len(op.kinds)),
+        ("extra input", op.extra_maps, len(op.map_dims)),
+        ("output", op.out_maps, len(op.map_dims)),
+    ):
+        problems += [
+            f"{what} {position} is projected from {projection.inputs} dimensions, but there are "
+            f"{inputs} here"
+            for position, projection in enumerate(projections)
+            if projection.inputs != inputs
+        ]
+    problems += _signature_bodies(op, None, None, None)
+    wrap, unwrap = op.wrap.first_block, op.unwrap.first_block
+    if wrap is not None and len(wrap.args) != len(op.in_maps):
+        problems.append(
+            f"wrap takes {len(wrap.args)} cells, but there are {len(op.in_maps)} inputs"
+        )
+    extra_cells = 0 if unwrap is None else len(unwrap.args) - len(op.state_types)
+    if op.monoid_name is not None and extra_cells != len(op.extra_maps):
+        problems.append(
+            f"unwrap takes {extra_cells} extra cells of {len(op.extra_maps)} extra inputs"
+        )
+    _fail(f"@{op.sym_name.data}", problems)
 
 
 def verify_view(op: loom.ViewOp) -> None:
@@ -375,13 +401,18 @@ def verify_application(op: loom.ApplicationOp) -> None:
             )
         if not tensor_type(value).box.contains_range(recorded.data):
             problems.append(f"operand {position} selects <{recorded.data}>, outside its tensor")
-    problems += _positioned("result", [tensor_type(v) for v in op.outs], writes, elements)
-    _fail(f"@{op.kernel_name}", problems)
+    outs = [tensor_type(value) for value in op.outs]
+    written = _positioned("result", outs, writes, elements)
+    if not written and not op.is_partial:
+        written = _tilings(kernel.out_projections.data, outs, map_range)
+    _fail(f"@{op.kernel_name}", [*problems, *written])
 
 
 def verify_merge(op: loom.MergeOp) -> None:
-    """States are whole, lie inside the merged range and cover it; results sit where they must."""
+    """States lie inside the merged range, of shards that tile; results sit where they must."""
     kernel = _kernel_of(op)
+    if op.index.rank != len(kernel.map_dims):
+        _fail(f"@{op.kernel_name}", [f"<{op.index}> has the wrong rank for the kernel's map"])
     parts = len(kernel.state_types)
     problems: list[str] = []
     if len(op.states) == 0 or len(op.states) % parts:
@@ -394,7 +425,10 @@ def verify_merge(op: loom.MergeOp) -> None:
             problems.append(f"state {position} holds {state.element_type}")
     writes = [p.apply_range(op.index) for p in kernel.out_maps]
     elements = _yielded(kernel.unwrap_block or kernel.wrap_block)
-    problems += _positioned("result", [tensor_type(v) for v in op.outs], writes, elements)
+    outs = [tensor_type(value) for value in op.outs]
+    written = _positioned("result", outs, writes, elements)
+    problems += written or _tilings(kernel.out_projections.data, outs, op.index)
+    problems += _shards_folded(op, kernel)
     problems += _accesses(
         "extra input",
         kernel.extra_projections.data,
@@ -402,3 +436,25 @@ def verify_merge(op: loom.MergeOp) -> None:
         op.index,
     )
     _fail(f"@{op.kernel_name}", problems)
+
+
+def _shards_folded(op: loom.MergeOp, kernel: loom.KernelOp) -> list[str]:
+    """The shards whose states meet leave no gap and do not overlap, where they can be seen."""
+    from tapestry.dialects import loom
+
+    shards: list[Range] = []
+    for value in list(op.states)[:: len(kernel.state_types)]:
+        shard = value.owner
+        if not isinstance(shard, loom.ApplicationOp) or shard.kernel != op.kernel:
+            return []
+        shards.append(shard.index)
+    folded = bounding([kernel.fold_range(shard) for shard in shards])
+    start, end = [0] * len(kernel.kinds), [0] * len(kernel.kinds)
+    for dims, part in ((kernel.map_dims, op.index), (kernel.fold_dims, folded)):
+        for dim, low, high in zip(dims, part.start, part.end, strict=True):
+            start[dim], end[dim] = low, high
+    try:
+        Partition.explicit(shards).check(Range(tuple(start), tuple(end)))
+    except ZSpaceError as error:
+        return [f"the merged shards do not tile: {error}"]
+    return []

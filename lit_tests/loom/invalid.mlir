@@ -405,3 +405,48 @@ func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32
          : (!loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32>
   func.return %y : !loom.tensor<[0] : [4], f32>
 }
+
+// -----
+
+// CHECK{LITERAL}: @order: wrap uses a value from outside itself, or before it is defined
+func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32> {
+  %y = loom.operation @order over <[0] : [4]> [map] ins(%x : (d0) -> (d0)) outs((d0) -> (d0))
+         wrap (%c: f32) {
+           %late = math.exp %early : f32
+           %early = math.exp %c : f32
+           loom.yield %late : f32
+         } : (!loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32>
+  func.return %y : !loom.tensor<[0] : [4], f32>
+}
+
+// -----
+
+// CHECK{LITERAL}: @ranks: input 0 is projected from 2 dimensions, but there are 1 here
+loom.kernel @ranks [map] ins((d0, d1) -> (d0)) outs((d0) -> (d0))
+  wrap (%c: f32) { loom.yield %c : f32 }
+
+// -----
+
+// CHECK{LITERAL}: @spread: output 0 has 3 cells, but 2 are written
+loom.kernel @spread [map] ins((d0) -> (d0)) outs((d0) -> (2 * d0))
+  wrap (%c: f32) { loom.yield %c : f32 }
+func.func @main(%x: !loom.tensor<[0] : [2], f32>) -> !loom.tensor<[0] : [3], f32> {
+  %y = loom.application @spread over <[0] : [2]> (%x <[0] : [2]>)
+         : (!loom.tensor<[0] : [2], f32>) -> !loom.tensor<[0] : [3], f32>
+  func.return %y : !loom.tensor<[0] : [3], f32>
+}
+
+// -----
+
+// CHECK{LITERAL}: @total: the merged shards do not tile: the ranges do not cover
+loom.kernel @total [fold] by @add ins((d0) -> (d0)) outs(() -> ())
+  wrap (%c: f32) { loom.yield %c : f32 }
+func.func @main(%x: !loom.tensor<[0] : [8], f32>) -> !loom.tensor<[] : [], f32> {
+  %a = loom.application @total over <[0] : [3]> partial (%x <[0] : [3]>)
+         : (!loom.tensor<[0] : [8], f32>) -> !loom.tensor<[] : [], f32>
+  %b = loom.application @total over <[5] : [8]> partial (%x <[5] : [8]>)
+         : (!loom.tensor<[0] : [8], f32>) -> !loom.tensor<[] : [], f32>
+  %y = loom.merge @total over <[] : []> states(%a, %b)
+         : (!loom.tensor<[] : [], f32>, !loom.tensor<[] : [], f32>) -> !loom.tensor<[] : [], f32>
+  func.return %y : !loom.tensor<[] : [], f32>
+}

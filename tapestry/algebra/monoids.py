@@ -219,7 +219,9 @@ def find_monoid(op: Operation, name: str, state: tuple[Attribute, ...]) -> Monoi
         return None
     for candidate in module.body.block.ops:
         if isinstance(candidate, loom.MonoidOp) and candidate.sym_name == StringAttr(name):
-            return monoid_from(candidate) if candidate.state_types == state else None
+            # The definition may stand after its user and be wrong: its own verifier says how.
+            formed = len(candidate.merge.blocks) == 1 and candidate.state_types == state
+            return monoid_from(candidate) if formed else None
     return None
 
 
