@@ -87,13 +87,26 @@ def _tilings(
 
 
 def _sharding(
-    partition: Partition, box: Range, map_dims: Sequence[int], outs: Sequence[ProjectionAttr]
+    partition: Partition,
+    box: Range,
+    map_dims: Sequence[int],
+    outs: Sequence[ProjectionAttr],
+    *,
+    ordered: bool,
 ) -> list[str]:
-    """The shards tile the index space, and those that differ in a map dimension write apart."""
+    """The shards tile the index space, and those that differ in a map dimension write apart.
+
+    With `ordered` (the monoid is not commutative) the shards of a fold must also follow one another
+    in row-major order, because that is the order their states merge in.
+    """
     try:
         partition.check(box)
     except ZSpaceError as error:
         return [f"the shards do not tile the index space <{box}>: {error}"]
+    if ordered and not _fold_in_order(partition, box, map_dims):
+        return [
+            "the shards of the fold are not in row-major order, and its monoid does not commute"
+        ]
     mixed = [(n, p.data) for n, p in enumerate(outs) if _mixes_rows(p.data)]
     if not mixed:
         # Boxes of the map dimensions write boxes, apart because the output is injective.
@@ -109,14 +122,51 @@ def _sharding(
     return problems
 
 
-def sharding_problems(op: loom.OperationOp, partition: Partition) -> list[str]:
-    """Why a verified operation cannot be split as `partition` says; none when it can."""
+def _fold_in_order(partition: Partition, box: Range, map_dims: Sequence[int]) -> bool:
+    """Whether the shards of each box of the map dimensions read its fold from start to end."""
+    fold_dims = [d for d in range(box.rank) if d not in map_dims]
+    whole = _subrange(box, fold_dims)
+    reached: dict[Range, int] = {}
+    for shard in partition.ranges():
+        part, map_box = _subrange(shard, fold_dims), _subrange(shard, map_dims)
+        # A run of the row-major order: single coordinates, one cut, then whole dimensions.
+        cut = [d for d in range(whole.rank) if part.shape[d] != whole.shape[d]]
+        if cut and any(part.shape[d] != 1 for d in range(cut[-1])):
+            return False
+        position = 0
+        for d in range(whole.rank):
+            position = position * whole.shape[d] + part.start[d] - whole.start[d]
+        if position != reached.get(map_box, 0):
+            return False
+        reached[map_box] = position + part.size
+    return all(end == whole.size for end in reached.values())
+
+
+def _is_ordered(op: loom.OperationOp) -> bool:
+    """Whether an operation folds by a monoid that does not commute."""
+    from tapestry.algebra.monoids import find_monoid
+
+    name, wrap = op.monoid_name, op.wrap.first_block
+    if name is None or wrap is None:
+        return False
+    monoid = find_monoid(op, name, tuple(_yielded(wrap)))
+    return monoid is not None and not monoid.commutative
+
+
+def sharding_problems(
+    op: loom.OperationOp, partition: Partition, outs: Sequence[Projection] | None = None
+) -> list[str]:
+    """Why a verified operation cannot be split as `partition` says; none when it can.
+
+    With `outs`, as if it wrote through those projections from its map dimensions.
+    """
+    written = op.out_projections.data if outs is None else [ProjectionAttr(p) for p in outs]
     if partition.rank != op.index.rank:
         return [
             f"the partition has rank {partition.rank}, but the index space has rank "
             + str(op.index.rank)
         ]
-    return _sharding(partition, op.index, op.map_dims, op.out_projections.data)
+    return _sharding(partition, op.index, op.map_dims, written, ordered=_is_ordered(op))
 
 
 def _mixes_rows(projection: Projection) -> bool:
@@ -136,6 +186,7 @@ def _geometry(
     outs: ArrayAttr[ProjectionAttr],
     out_tensors: tuple[TensorType, ...],
     shards: PartitionAttr | None,
+    ordered: bool,
 ) -> tuple[str, ...]:
     """The violations of an operation's ranges and projections, none when it is right."""
     box, kinds = index.data, iterators.data
@@ -150,7 +201,7 @@ def _geometry(
         written = _tilings(outs.data, out_tensors, map_range)
     problems += written
     if shards is not None and not problems:
-        problems += _sharding(shards.data, box, map_dims, outs.data)
+        problems += _sharding(shards.data, box, map_dims, outs.data, ordered=ordered)
     return tuple(problems)
 
 
@@ -256,6 +307,7 @@ def verify_operation(op: loom.OperationOp) -> None:
             op.out_projections,
             outs,
             op.shards,
+            op.shards is not None and _is_ordered(op),
         )
     )
     problems += _signature_bodies(

@@ -301,9 +301,14 @@ class OperationOp(BlockSignature):
         """How the index space is split, None when it is whole."""
         return None if self.shards is None else self.shards.data
 
-    def sharding_problems(self, partition: Partition) -> list[str]:
-        """Why the operation cannot be split as `partition` says; none when it can."""
-        return rules.sharding_problems(self, partition)
+    def sharding_problems(
+        self, partition: Partition, outs: Sequence[Projection] | None = None
+    ) -> list[str]:
+        """Why the operation cannot be split as `partition` says; none when it can.
+
+        With `outs`, as if it wrote through those projections from its map dimensions.
+        """
+        return rules.sharding_problems(self, partition, outs)
 
     @classmethod
     def parse(cls, parser: Parser) -> OperationOp:

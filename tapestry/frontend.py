@@ -16,7 +16,14 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import UNKNOWN_LOC, FileLineColLoc, IntAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    FileLineColLoc,
+    IntAttr,
+    ModuleOp,
+    NameLoc,
+    StringAttr,
+)
 from xdsl.ir import AttributeInvT, Operation, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.core import ForwardDeclaredValue
@@ -30,6 +37,7 @@ from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from tapestry.diagnostics import InvalidProgramError, Location, TapestryError, UsageError
 from tapestry.locations import location_of
+from tapestry.zspace import ZSpaceError
 
 
 class ProgramSyntaxError(TapestryError):
@@ -106,7 +114,9 @@ class SourceParser(Parser):
             arguments = tuple(arguments)
             for argument in arguments:
                 if argument.location is None:
-                    argument.location = self._location(argument.name.start)
+                    # The name as written: xDSL keeps it as a hint, without a numeric suffix.
+                    name = StringAttr(argument.name.text[1:])
+                    argument.location = NameLoc(name, self._location(argument.name.start))
         return super().parse_optional_region(arguments)
 
 
@@ -206,15 +216,15 @@ def located_errors(module: ModuleOp) -> Generator[None]:
     except RecursionError:
         message = "the program nests too deeply; regions may nest about 100 deep"
         raise InvalidProgramError(message) from None
-    except DiagnosticException as error:
+    except (DiagnosticException, ZSpaceError) as error:
         raise _locate(module, error) from error
 
 
-def _locate(module: ModuleOp, error: DiagnosticException) -> TapestryError:
+def _locate(module: ModuleOp, error: Exception) -> TapestryError:
     for op in module.walk():
         try:
             op.verify(verify_nested_ops=False)
-        except DiagnosticException as found:
+        except (DiagnosticException, ZSpaceError) as found:
             return InvalidProgramError(_first_message(found), location=location_of(op))
     return InvalidProgramError(_first_message(error))
 

@@ -51,6 +51,17 @@ def test_mistakes_are_of_one_kind() -> None:
             tapestry.run(module, inputs, on=on)
 
 
+def test_arguments_have_the_names_they_are_written_with() -> None:
+    kind = "!loom.tensor<[0] : [2], f32>"
+    arguments = ", ".join(f"%{name}: {kind}" for name in ("w_1", "w_2", "0"))
+    text = f"func.func @main({arguments}) -> {kind} {{ func.return %w_2 : {kind} }}"
+    module = tapestry.parse_module(text)
+    assert [argument.name for argument in tapestry.arguments(module)] == ["w_1", "w_2", "0"]
+    one, two = np.zeros(2, np.float32), np.ones(2, np.float32)
+    (got,) = tapestry.run(module, {"w_1": one, "w_2": two, "0": one}).outputs
+    assert got.tolist() == [1, 1]
+
+
 def test_importing_is_light() -> None:
     heavy = ["numpy", "xdsl", "lark", "triton"]
     code = f"import sys, tapestry; print([m for m in {heavy} if m in sys.modules])"

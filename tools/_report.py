@@ -9,6 +9,7 @@ from typing import Self
 
 from rich.console import Console
 from rich.filesize import decimal
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -27,7 +28,7 @@ class ProgressBar:
 
     def __init__(self, console: Console, patience: float = 0.5) -> None:
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
@@ -75,7 +76,7 @@ def records_table(records: Sequence[Record], what: str) -> Table:
         table.add_column(title, footer, justify="right", no_wrap=True)
     for record in records:
         table.add_row(
-            record.name,
+            escape(record.name),
             str(record.shards),
             decimal(record.bytes_read),
             decimal(record.bytes_written),

@@ -20,7 +20,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
@@ -44,7 +44,7 @@ class ExpandShards(RewritePattern):
 
     Legal because the verifier has checked that the shards tile the index space and write boxes that
     tile each output, and because the monoid is associative: states of shards merge in the order of
-    the partition, which is row-major along the fold for a grid.
+    the partition, which is checked to be row-major along the fold unless the monoid commutes.
     """
 
     module: ModuleOp
@@ -160,7 +160,8 @@ class LoomExpandShards(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         pattern = ExpandShards(op)
         for existing in op.body.block.ops:
-            if isinstance(existing, loom.KernelOp | loom.MonoidOp):
-                pattern.names.add(existing.sym_name.data)
+            name = existing.properties.get("sym_name")
+            if isinstance(name, StringAttr):
+                pattern.names.add(name.data)
         with collection_paused():
             PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)

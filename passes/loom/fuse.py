@@ -48,6 +48,7 @@ class FuseEpilogue(RewritePattern):
     its projection onto the result, after the inverse of the projection that writes the result, is
     a bijection from the reader's index space to the fold's map dimensions. Then the two compute the
     same cells, and the reader's other inputs become extra inputs, re-projected by that bijection.
+    The fold's shards must also write the reader's outputs apart.
     """
 
     limit: int
@@ -62,6 +63,9 @@ class FuseEpilogue(RewritePattern):
                 continue
             bijection = _bijection(fold, op, position)
             if bijection is None or body_size(fold) + body_size(op) > self.limit:
+                continue
+            outs = [projection.compose(bijection) for projection in op.out_maps]
+            if fold.partition is not None and fold.sharding_problems(fold.partition, outs):
                 continue
             if _splits_alike(op, op.in_maps[position], fold, fold.out_maps[0]):
                 _join_epilogue(fold, op, position, bijection, rewriter)

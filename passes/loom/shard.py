@@ -55,8 +55,8 @@ class ShardOperation(RewritePattern):
     """Record a partition on an operation.
 
     Legal when the ranges tile the index space exactly and shards that differ in a map dimension
-    write disjoint boxes of every output. Shards that differ in fold dimensions only need nothing:
-    the operation's monoid merges their states.
+    write disjoint boxes of every output. Shards that differ in fold dimensions only are merged by
+    the operation's monoid; one that does not commute needs them in row-major order.
     """
 
     chosen: Mapping[loom.OperationOp, Partition]

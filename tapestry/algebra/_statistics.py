@@ -25,9 +25,11 @@ loom.monoid @logsumexp commutative zero [NEGATIVE_INFINITY : T, 0.0 : T]
     merge (%m1: T, %s1: T, %m2: T, %s2: T) {
   %m = arith.maximumf %m1, %m2 : T
   %low = arith.constant NEGATIVE_INFINITY : T
-  %none = arith.cmpf oeq, %m, %low : T
+  %size = math.absf %m : T
+  %top = arith.negf %low : T
+  %none = arith.cmpf oeq, %size, %top : T
   %zero = arith.constant 0.0 : T
-  %ref = arith.select %none, %zero, %m : T    // exp(-inf + inf) must not appear
+  %ref = arith.select %none, %zero, %m : T    // inf - inf must not appear
   %d1 = arith.subf %m1, %ref : T
   %e1 = math.exp %d1 : T
   %t1 = arith.mulf %s1, %e1 : T
@@ -53,8 +55,8 @@ loom.monoid @welford commutative zero [0.0 : T, 0.0 : T, 0.0 : T]
   %d = arith.subf %mean2, %mean1 : T
   %step = arith.mulf %d, %share : T
   %mean = arith.addf %mean1, %step : T
-  %between = arith.mulf %d, %step : T
-  %weighted = arith.mulf %between, %n1 : T
+  %scaled = arith.mulf %step, %n1 : T          // first, so that nothing overflows when n1 is 0
+  %weighted = arith.mulf %d, %scaled : T
   %inside = arith.addf %q1, %q2 : T
   %q = arith.addf %inside, %weighted : T
   loom.yield %n, %mean, %q : T, T, T

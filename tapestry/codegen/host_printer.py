@@ -18,7 +18,14 @@ from xdsl.dialects import func
 from xdsl.ir import Operation, SSAValue
 
 from tapestry.codegen.expressions import dtype_name, number
-from tapestry.codegen.vocabulary import INDENT, LONGEST_LINE, fresh, python_name, wrapped
+from tapestry.codegen.vocabulary import (
+    INDENT,
+    LONGEST_LINE,
+    comment,
+    fresh,
+    python_name,
+    wrapped,
+)
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import triton
 from tapestry.locations import location_of
@@ -101,7 +108,7 @@ class HostPrinter:
     def _launch(self, op: triton.LaunchOp, buffers: list[str]) -> list[str]:
         configuration = self._configurations[op.kernel_name]
         kernel, bounds = self._functions[op.kernel_name], bound_names(op)
-        lines = [] if op.comment is None else [f"{INDENT}# {op.comment.data}"]
+        lines = [] if op.comment is None else [INDENT + comment(op.comment.data)]
         depth = 1
         if bounds:
             lines.append(f"{INDENT}for {', '.join(bounds)} in {self._shards(op, bounds)}:")

@@ -33,6 +33,7 @@ from tapestry.codegen.vocabulary import (
     INDENT,
     SIGNS,
     Shared,
+    comment,
     fresh,
     ready_reduction,
     wrapped,
@@ -319,7 +320,7 @@ def print_kernel(kernel: triton.KernelOp, name: str, shared: Shared) -> PrintedK
     parameters = [*arguments, *(f"{block}: tl.constexpr" for block in blocks)]
     printer.print_block(kernel.body.block)
     signature = wrapped(f"def {name}(", parameters, "):")
-    comments = [f"# {origin.data}" for origin in kernel.origins]
+    comments = [comment(origin.data) for origin in kernel.origins]
     lines = [*comments, "@triton.jit", *signature, *printer.lines]
     return PrintedKernel(name, tuple(arguments), "\n".join(lines) + "\n")
 

@@ -135,3 +135,9 @@ def ready_reduction(op: triton.ReduceOp) -> str | None:
     if not same or tuple(end.operands) != tuple(single.results):
         return None
     return READY_REDUCTIONS.get((type(single), element_of(op.tiles[0])))
+
+
+def comment(text: str) -> str:
+    """A comment of one line, whatever a label or a file name holds."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return f"# {shown}"

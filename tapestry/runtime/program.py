@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, NameLoc
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.diagnostics import InvalidProgramError, Location, TapestryError
@@ -68,7 +68,12 @@ def arguments(module: ModuleOp) -> tuple[Argument, ...]:
     for position, value in enumerate(main_function(module).args):
         assert isinstance(value.type, TensorType)
         places = source_locations(value.location)
-        name = value.name_hint or str(position)
+        written = value.location.desc.data if isinstance(value.location, NameLoc) else None
+        name = written or value.name_hint or str(position)
+        if any(argument.name == name for argument in found):
+            raise InvalidProgramError(
+                f"two arguments of @main are named {name}", location=places[0] if places else None
+            )
         found.append(Argument(name, value.type, places[0] if places else None))
     return tuple(found)
 

@@ -64,7 +64,8 @@ def _ordered_and_different(a: Array, b: Array) -> Array:
 
 
 def _ceil_divide(a: Array, b: Array) -> Array:
-    return -np.floor_divide(-a, b)
+    quotient = np.floor_divide(a, b)
+    return quotient + (a % b != 0).astype(quotient.dtype)
 
 
 _PLAIN: dict[type[Operation], _Compute] = {
@@ -116,6 +117,16 @@ _PLAIN: dict[type[Operation], _Compute] = {
     math.FmaOp: _multiply_add,
     math.Atan2Op: np.arctan2,
 }
+
+_TRUTH: dict[type[Operation], _Compute] = {
+    arith.AddiOp: np.logical_xor,
+    arith.SubiOp: np.logical_xor,
+    arith.MuliOp: np.logical_and,
+    # A signed truth value is 0 or -1: true is the smaller.
+    arith.MaxSIOp: np.logical_and,
+    arith.MinSIOp: np.logical_or,
+}
+"""What differs on i1, which NumPy keeps as truth values."""
 
 _CASTS: tuple[type[Operation], ...] = (
     arith.ExtFOp,
@@ -192,6 +203,8 @@ def _constant(op: arith.ConstantOp) -> Array:
 
 def _compute(op: Operation, operands: Sequence[Array], coordinate: Coordinate) -> Array:
     plain = _PLAIN.get(type(op))
+    if type(op) in _TRUTH and operands[0].dtype == np.bool_:
+        plain = _TRUTH[type(op)]
     if plain is not None:
         return plain(*operands)
     match op:

@@ -94,6 +94,17 @@ def test_statistics_merge_to_the_whole(kind: Attribute, cuts: list[int]) -> None
     np.testing.assert_allclose([mean, squares / 9], [values.mean(), values.var()], rtol=tolerance)
 
 
+def test_statistics_of_extreme_values() -> None:
+    spread = _builtin("welford", (f32,) * 3)
+    far = [np.float32(1), np.float32(1e30), np.float32(0)]
+    assert _same(merged(spread, zero_state(spread, ()), far), far)
+    total = _builtin("logsumexp", (f64, f64))
+    largest, scaled = merged(
+        total, [np.float64(1), np.float64(1)], [np.float64("inf"), np.float64(1)]
+    )
+    assert largest + np.log(scaled) == math.inf
+
+
 def test_an_empty_logsumexp_is_minus_infinity() -> None:
     monoid = _builtin("logsumexp", (f64, f64))
     largest, scaled = merged(monoid, zero_state(monoid, ()), zero_state(monoid, ()))

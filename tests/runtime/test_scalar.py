@@ -86,6 +86,28 @@ def test_integer_binary(name: str, function: object) -> None:
     assert np.array_equal(got, want)
 
 
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("addi", lambda a, b: a != b),
+        ("subi", lambda a, b: a != b),
+        ("muli", lambda a, b: a and b),
+        ("maxsi", lambda a, b: a and b),
+        ("minsi", lambda a, b: a or b),
+    ],
+)
+def test_truth_values_are_one_bit_integers(name: str, function: object) -> None:
+    assert callable(function)
+    a, b = np.meshgrid([False, True], [False, True])
+    got = _run(f"%r = arith.{name} %a, %b : i1", "%a: i1, %b: i1", a, b)
+    assert np.array_equal(got, np.vectorize(lambda x, y: bool(function(x, y)))(a, b))
+
+
+def test_division_does_not_wrap_on_the_way() -> None:
+    a, b = np.array([-128], np.int8), np.array([3], np.int8)
+    assert _run("%r = arith.ceildivsi %a, %b : i8", "%a: i8, %b: i8", a, b).tolist() == [-42]
+
+
 def test_integers_wrap() -> None:
     a = np.array([127], np.int8)
     assert _run("%r = arith.addi %a, %a : i8", "%a: i8", a).tolist() == [-2]
