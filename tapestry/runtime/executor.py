@@ -8,11 +8,10 @@ result.records          # what ran: operation or kernel, shards, bytes, seconds
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
@@ -89,13 +88,3 @@ def find_executor(name: str) -> Executor:
 
         return TritonExecutor()
     raise UsageError(f"there is no executor {name!r}", hint=f"one of {', '.join(EXECUTORS)}")
-
-
-def total_bytes(arrays: Sequence[Array]) -> int:
-    """Bytes that arrays take."""
-    return sum(array.nbytes for array in arrays)
-
-
-def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """A new array whose cells are not set yet."""
-    return np.empty(tuple(shape), dtype)
