@@ -20,6 +20,6 @@ _scripts = str(Path(sys.executable).parent)
 config.environment["PATH"] = os.pathsep.join((_scripts, os.environ.get("PATH", "")))
 # A warning that xDSL will drop something is a failure of ours now, not of the next release.
 config.environment["PYTHONWARNINGS"] = "error::DeprecationWarning:tapestry"
-for _name in ("TRITON_CACHE_DIR", "TMPDIR", "HOME"):
+for _name in ("TRITON_CACHE_DIR", "TMPDIR", "HOME", "PYTHONPATH"):
     if _name in os.environ:
         config.environment[_name] = os.environ[_name]
