@@ -78,6 +78,7 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
+from tapestry.dialects import _loom_dispatch as dispatch_rules
 from tapestry.dialects import _loom_syntax as syntax
 from tapestry.dialects import _loom_verify as rules
 from tapestry.dialects._dominance import DefinedBeforeUse
@@ -501,7 +502,7 @@ class KernelOp(BlockSignature):
         syntax.print_kernel(self, printer)
 
     def verify_(self) -> None:
-        rules.verify_kernel(self)
+        dispatch_rules.verify_kernel(self)
 
 
 class Dispatch(IRDLOperation):
@@ -578,7 +579,7 @@ class ApplicationOp(Dispatch):
         syntax.print_application(self, printer)
 
     def verify_(self) -> None:
-        rules.verify_application(self)
+        dispatch_rules.verify_application(self)
 
 
 @irdl_op_definition
@@ -626,7 +627,7 @@ class MergeOp(Dispatch):
         syntax.print_merge(self, printer)
 
     def verify_(self) -> None:
-        rules.verify_merge(self)
+        dispatch_rules.verify_merge(self)
 
 
 def find_kernel(op: Operation, name: str) -> KernelOp | None:

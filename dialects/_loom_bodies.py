@@ -1,0 +1,109 @@
+"""Rules of bodies: scalar operations alone, and types that fit from cells to outputs.
+
+    loom.operation @y: wrap yields (f64), but the outputs hold (f32)
+
+Each rule is a function that lists what is wrong, nothing when all is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, Block, SSAValue
+
+if TYPE_CHECKING:
+    from tapestry.dialects import loom
+
+_BODY_DIALECTS = ("arith", "math")
+
+
+def types_text(values: Iterable[Attribute]) -> str:
+    """`(f32, i64)`."""
+    return "(" + ", ".join(map(str, values)) + ")"
+
+
+def body(name: str, block: Block, arguments: Sequence[Attribute], dims: Sequence[int]) -> list[str]:
+    """Argument types, allowed operations and coordinates of a body."""
+    problems: list[str] = []
+    have = [argument.type for argument in block.args]
+    if have != list(arguments):
+        problems.append(
+            f"{name} takes {types_text(have)}, but its cells are {types_text(arguments)}"
+        )
+    last = block.last_op
+    if last is None or last.name != "loom.yield":
+        problems.append(f"{name} does not end with loom.yield")
+    defined: set[SSAValue] = set(block.args)
+    for op in block.ops:
+        dialect = op.name.partition(".")[0]
+        if op.name == "loom.index":
+            dim = op.properties["dim"]
+            if isinstance(dim, IntegerAttr) and dim.value.data not in dims:
+                problems.append(
+                    f"{name} asks for the coordinate of dimension {dim.value.data}; it has "
+                    f"{list(dims)}"
+                )
+        elif dialect not in _BODY_DIALECTS and op is not last:
+            problems.append(f"{name} holds {op.name}; only scalar arith and math operations may")
+        problems += [
+            f"{name} uses a value from outside itself, or before it is defined"
+            for operand in op.operands
+            if operand not in defined
+        ]
+        defined.update(op.results)
+    return problems
+
+
+def yielded(block: Block) -> list[Attribute]:
+    """The types that a body yields."""
+    last = block.last_op
+    return [] if last is None else [value.type for value in last.operands]
+
+
+def signature_bodies(
+    op: loom.BlockSignature,
+    ins: Sequence[Attribute] | None,
+    extras: Sequence[Attribute] | None,
+    outs: Sequence[Attribute] | None,
+) -> list[str]:
+    """Types through wrap, monoid and unwrap; None for types that only operands would tell."""
+    from tapestry.algebra.monoids import BUILTIN_MONOIDS, find_monoid
+
+    wrap, unwrap = op.wrap.first_block, op.unwrap.first_block
+    if wrap is None:
+        return ["the wrap body is missing"]
+    if ins is None:
+        ins = [argument.type for argument in wrap.args]
+    problems = body("wrap", wrap, ins, range(len(op.kinds)))
+    state = yielded(wrap)
+    result, last = state, "wrap"
+    name = op.monoid_name
+    if name is None:
+        if op.fold_dims:
+            problems.append("it folds, but names no monoid; add `by @add`, for example")
+        if unwrap is not None:
+            problems.append("it has an unwrap body, but folds nothing")
+        if extras:
+            problems.append("it has extra inputs, but folds nothing; make them inputs")
+    else:
+        if not op.fold_dims:
+            problems.append(f"it names the monoid @{name}, but no dimension is folded")
+        if find_monoid(op, name, tuple(state)) is None:
+            problems.append(
+                f"no monoid @{name} folds states of type {types_text(state)}; built in are "
+                + ", ".join(BUILTIN_MONOIDS)
+            )
+        if unwrap is not None:
+            if extras is None:
+                extras = [argument.type for argument in unwrap.args[len(state) :]]
+            problems += body("unwrap", unwrap, [*state, *extras], op.map_dims)
+            result, last = yielded(unwrap), "unwrap"
+        elif extras:
+            problems.append("it has extra inputs, but no unwrap body that reads them")
+    if outs is not None and result != list(outs):
+        problems.append(
+            f"{last} yields {types_text(result)}, but the outputs hold {types_text(outs)}"
+        )
+    return problems

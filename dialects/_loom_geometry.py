@@ -1,0 +1,172 @@
+"""Rules of ranges and projections: reads inside tensors, outputs tiled, shards that write apart.
+
+    loom.operation @y: input 0 reads [0, 0] : [65, 784], outside its tensor [0, 0] : [64, 784]
+
+Each rule is a function that lists what is wrong, nothing when all is right. Facts about ranges and
+projections are exact at full size and cost no more than the rank: nothing enumerates cells. They
+depend on attributes alone, so they are remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.utils.exceptions import VerifyException
+
+from tapestry.dialects._loom_types import IteratorsAttr, TensorType
+from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
+from tapestry.zspace import Partition, Projection, Range, ZSpaceError
+
+
+def fail(subject: str, problems: Sequence[str]) -> None:
+    """Raise all that is wrong with `subject` together, if anything is."""
+    if problems:
+        raise VerifyException("; ".join(f"{subject}: {problem}" for problem in problems))
+
+
+def subrange(box: Range, dims: Sequence[int]) -> Range:
+    """The given dimensions of a range."""
+    return Range(tuple(box.start[d] for d in dims), tuple(box.end[d] for d in dims))
+
+
+def accesses(
+    what: str, projections: Sequence[ProjectionAttr], tensors: Sequence[TensorType], box: Range
+) -> list[str]:
+    """Rank and bounds of what each projection selects of its tensor over `box`."""
+    problems: list[str] = []
+    if len(projections) != len(tensors):
+        return [f"{len(tensors)} {what} tensors, but {len(projections)} projections"]
+    for position, (attribute, tensor) in enumerate(zip(projections, tensors, strict=True)):
+        projection = attribute.data
+        name = f"{what} {position}"
+        if projection.inputs != box.rank:
+            problems.append(
+                f"{name} is projected from {projection.inputs} dimensions, "
+                f"but there are {box.rank} here"
+            )
+        elif projection.outputs != tensor.box.rank:
+            problems.append(
+                f"{name} has rank {tensor.box.rank}, but its projection makes rank "
+                f"{projection.outputs}"
+            )
+        elif not projection.is_unit:
+            problems.append(
+                f"{name} reads boxes of shape {list(projection.shape)}; block inputs are not "
+                "supported yet, only single cells"
+            )
+        elif not box.is_empty:
+            selected = projection.apply_range(box)
+            if not tensor.box.contains_range(selected):
+                verb = "writes" if what == "output" else "reads"
+                problems.append(f"{name} {verb} <{selected}>, outside its tensor <{tensor.box}>")
+    return problems
+
+
+def tilings(
+    projections: Sequence[ProjectionAttr], tensors: Sequence[TensorType], map_range: Range
+) -> list[str]:
+    """Every output is written exactly once per cell."""
+    problems: list[str] = []
+    for position, (attribute, tensor) in enumerate(zip(projections, tensors, strict=True)):
+        projection = attribute.data
+        if map_range.size != tensor.box.size:
+            problems.append(
+                f"output {position} has {tensor.box.size} cells, but {map_range.size} are written"
+            )
+        elif not projection.map.is_injective_on(map_range):
+            problems.append(f"output {position} has cells that are written more than once")
+    return problems
+
+
+def shard_tiling(
+    partition: Partition,
+    box: Range,
+    map_dims: Sequence[int],
+    outs: Sequence[ProjectionAttr],
+    *,
+    ordered: bool,
+) -> list[str]:
+    """The shards tile the index space, and those that differ in a map dimension write apart.
+
+    With `ordered` (the monoid is not commutative) the shards of a fold must also follow one another
+    in row-major order, because that is the order their states merge in.
+    """
+    try:
+        partition.check(box)
+    except ZSpaceError as error:
+        return [f"the shards do not tile the index space <{box}>: {error}"]
+    if ordered and not _fold_in_order(partition, box, map_dims):
+        return [
+            "the shards of the fold are not in row-major order, and its monoid does not commute"
+        ]
+    mixed = [(n, p.data) for n, p in enumerate(outs) if _mixes_rows(p.data)]
+    if not mixed:
+        # Boxes of the map dimensions write boxes, apart because the output is injective.
+        return []
+    parts = list(dict.fromkeys(subrange(r, map_dims) for r in partition.ranges()))
+    problems: list[str] = []
+    for position, projection in mixed:
+        boxes = [projection.apply_range(part) for part in parts]
+        try:
+            Partition.explicit(boxes).check(projection.apply_range(subrange(box, map_dims)))
+        except ZSpaceError as error:
+            problems.append(f"the shards do not write output {position} as boxes: {error}")
+    return problems
+
+
+def _fold_in_order(partition: Partition, box: Range, map_dims: Sequence[int]) -> bool:
+    """Whether the shards of each box of the map dimensions read its fold from start to end."""
+    fold_dims = [d for d in range(box.rank) if d not in map_dims]
+    whole = subrange(box, fold_dims)
+    reached: dict[Range, int] = {}
+    for shard in partition.ranges():
+        part, map_box = subrange(shard, fold_dims), subrange(shard, map_dims)
+        # A run of the row-major order: single coordinates, one cut, then whole dimensions.
+        cut = [d for d in range(whole.rank) if part.shape[d] != whole.shape[d]]
+        if cut and any(part.shape[d] != 1 for d in range(cut[-1])):
+            return False
+        position = 0
+        for d in range(whole.rank):
+            position = position * whole.shape[d] + part.start[d] - whole.start[d]
+        if position != reached.get(map_box, 0):
+            return False
+        reached[map_box] = position + part.size
+    return all(end == whole.size for end in reached.values())
+
+
+def _mixes_rows(projection: Projection) -> bool:
+    """Whether boxes of the index space need not write boxes: some row is not one dimension."""
+    rows = projection.map.matrix
+    return any(sum(1 for c in row if c) > 1 or any(abs(c) > 1 for c in row) for row in rows)
+
+
+@lru_cache(maxsize=65536)
+def geometry(
+    index: RangeAttr,
+    iterators: IteratorsAttr,
+    ins: ArrayAttr[ProjectionAttr],
+    in_tensors: tuple[TensorType, ...],
+    extras: ArrayAttr[ProjectionAttr],
+    extra_tensors: tuple[TensorType, ...],
+    outs: ArrayAttr[ProjectionAttr],
+    out_tensors: tuple[TensorType, ...],
+    shards: PartitionAttr | None,
+    ordered: bool,
+) -> tuple[str, ...]:
+    """The violations of an operation's ranges and projections, none when it is right."""
+    box, kinds = index.data, iterators.data
+    if len(kinds) != box.rank:
+        return (f"{len(kinds)} iterators for an index space of rank {box.rank}",)
+    map_dims = [d for d, kind in enumerate(kinds) if kind == "map"]
+    map_range = subrange(box, map_dims)
+    problems = accesses("input", ins.data, in_tensors, box)
+    problems += accesses("extra input", extras.data, extra_tensors, map_range)
+    written = accesses("output", outs.data, out_tensors, map_range)
+    if not written:
+        written = tilings(outs.data, out_tensors, map_range)
+    problems += written
+    if shards is not None and not problems:
+        problems += shard_tiling(shards.data, box, map_dims, outs.data, ordered=ordered)
+    return tuple(problems)
