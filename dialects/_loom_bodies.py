@@ -98,7 +98,7 @@ def signature_bodies(
         if unwrap is not None:
             if extras is None:
                 extras = [argument.type for argument in unwrap.args[len(state) :]]
-            problems += body("unwrap", unwrap, [*state, *extras], op.map_dims)
+            problems += body("unwrap", unwrap, [*state, *extras], op.kept_dims)
             result, last = yielded(unwrap), "unwrap"
         elif extras:
             problems.append("it has extra inputs, but no unwrap body that reads them")

@@ -27,8 +27,8 @@ def verify_kernel(op: loom.KernelOp) -> None:
     problems: list[str] = []
     for what, projections, inputs in (
         ("input", op.in_maps, len(op.kinds)),
-        ("extra input", op.extra_maps, len(op.map_dims)),
-        ("output", op.out_maps, len(op.map_dims)),
+        ("extra input", op.extra_maps, len(op.kept_dims)),
+        ("output", op.out_maps, len(op.kept_dims)),
     ):
         problems += [
             f"{what} {position} is projected from {projection.inputs} dimensions, but there are "
@@ -78,16 +78,16 @@ def verify_application(op: loom.ApplicationOp) -> None:
     kernel = _kernel_of(op)
     if op.index.rank != len(kernel.kinds):
         fail(f"@{op.kernel_name}", [f"<{op.index}> has the wrong rank for the kernel"])
-    map_range = kernel.map_range(op.index)
+    kept_range = kernel.kept_range(op.index)
     reads = [p.apply_range(op.index) for p in kernel.in_maps]
-    writes = [p.apply_range(map_range) for p in kernel.out_maps]
+    writes = [p.apply_range(kept_range) for p in kernel.out_maps]
     end = kernel.unwrap_block or kernel.wrap_block
     elements = yielded(end)
     if op.is_partial:
-        writes = [map_range] * len(kernel.state_types)
+        writes = [kept_range] * len(kernel.state_types)
         elements = list(kernel.state_types)
     else:
-        reads += [p.apply_range(map_range) for p in kernel.extra_maps]
+        reads += [p.apply_range(kept_range) for p in kernel.extra_maps]
     problems: list[str] = []
     if len(reads) != len(op.args):
         problems.append(f"it has {len(op.args)} operands where the kernel reads {len(reads)}")
@@ -102,14 +102,14 @@ def verify_application(op: loom.ApplicationOp) -> None:
     outs = [tensor_type(value) for value in op.outs]
     written = _positioned("result", outs, writes, elements)
     if not written and not op.is_partial:
-        written = tilings(kernel.out_projections.data, outs, map_range)
+        written = tilings(kernel.out_projections.data, outs, kept_range)
     fail(f"@{op.kernel_name}", [*problems, *written])
 
 
 def verify_merge(op: loom.MergeOp) -> None:
     """States lie inside the merged range, of shards that tile; results sit where they must."""
     kernel = _kernel_of(op)
-    if op.index.rank != len(kernel.map_dims):
+    if op.index.rank != len(kernel.kept_dims):
         fail(f"@{op.kernel_name}", [f"<{op.index}> has the wrong rank for the kernel's map"])
     parts = len(kernel.state_types)
     problems: list[str] = []
@@ -148,7 +148,7 @@ def _shards_folded(op: loom.MergeOp, kernel: loom.KernelOp) -> list[str]:
         shards.append(shard.index)
     folded = bounding([kernel.fold_range(shard) for shard in shards])
     start, end = [0] * len(kernel.kinds), [0] * len(kernel.kinds)
-    for dims, part in ((kernel.map_dims, op.index), (kernel.fold_dims, folded)):
+    for dims, part in ((kernel.kept_dims, op.index), (kernel.fold_dims, folded)):
         for dim, low, high in zip(dims, part.start, part.end, strict=True):
             start[dim], end[dim] = low, high
     try:

@@ -65,17 +65,17 @@ def accesses(
 
 
 def tilings(
-    projections: Sequence[ProjectionAttr], tensors: Sequence[TensorType], map_range: Range
+    projections: Sequence[ProjectionAttr], tensors: Sequence[TensorType], kept_range: Range
 ) -> list[str]:
     """Every output is written exactly once per cell."""
     problems: list[str] = []
     for position, (attribute, tensor) in enumerate(zip(projections, tensors, strict=True)):
         projection = attribute.data
-        if map_range.size != tensor.box.size:
+        if kept_range.size != tensor.box.size:
             problems.append(
-                f"output {position} has {tensor.box.size} cells, but {map_range.size} are written"
+                f"output {position} has {tensor.box.size} cells, but {kept_range.size} are written"
             )
-        elif not projection.map.is_injective_on(map_range):
+        elif not projection.map.is_injective_on(kept_range):
             problems.append(f"output {position} has cells that are written more than once")
     return problems
 
@@ -83,7 +83,7 @@ def tilings(
 def shard_tiling(
     partition: Partition,
     box: Range,
-    map_dims: Sequence[int],
+    kept_dims: Sequence[int],
     outs: Sequence[ProjectionAttr],
     *,
     ordered: bool,
@@ -97,7 +97,7 @@ def shard_tiling(
         partition.check(box)
     except ZSpaceError as error:
         return [f"the shards do not tile the index space <{box}>: {error}"]
-    if ordered and not _fold_in_order(partition, box, map_dims):
+    if ordered and not _fold_in_order(partition, box, kept_dims):
         return [
             "the shards of the fold are not in row-major order, and its monoid does not commute"
         ]
@@ -105,24 +105,24 @@ def shard_tiling(
     if not mixed:
         # Boxes of the map dimensions write boxes, apart because the output is injective.
         return []
-    parts = list(dict.fromkeys(subrange(r, map_dims) for r in partition.ranges()))
+    parts = list(dict.fromkeys(subrange(r, kept_dims) for r in partition.ranges()))
     problems: list[str] = []
     for position, projection in mixed:
         boxes = [projection.apply_range(part) for part in parts]
         try:
-            Partition.explicit(boxes).check(projection.apply_range(subrange(box, map_dims)))
+            Partition.explicit(boxes).check(projection.apply_range(subrange(box, kept_dims)))
         except ZSpaceError as error:
             problems.append(f"the shards do not write output {position} as boxes: {error}")
     return problems
 
 
-def _fold_in_order(partition: Partition, box: Range, map_dims: Sequence[int]) -> bool:
+def _fold_in_order(partition: Partition, box: Range, kept_dims: Sequence[int]) -> bool:
     """Whether the shards of each box of the map dimensions read its fold from start to end."""
-    fold_dims = [d for d in range(box.rank) if d not in map_dims]
+    fold_dims = [d for d in range(box.rank) if d not in kept_dims]
     whole = subrange(box, fold_dims)
     reached: dict[Range, int] = {}
     for shard in partition.ranges():
-        part, map_box = subrange(shard, fold_dims), subrange(shard, map_dims)
+        part, kept_box = subrange(shard, fold_dims), subrange(shard, kept_dims)
         # A run of the row-major order: single coordinates, one cut, then whole dimensions.
         cut = [d for d in range(whole.rank) if part.shape[d] != whole.shape[d]]
         if cut and any(part.shape[d] != 1 for d in range(cut[-1])):
@@ -130,9 +130,9 @@ def _fold_in_order(partition: Partition, box: Range, map_dims: Sequence[int]) ->
         position = 0
         for d in range(whole.rank):
             position = position * whole.shape[d] + part.start[d] - whole.start[d]
-        if position != reached.get(map_box, 0):
+        if position != reached.get(kept_box, 0):
             return False
-        reached[map_box] = position + part.size
+        reached[kept_box] = position + part.size
     return all(end == whole.size for end in reached.values())
 
 
@@ -159,14 +159,14 @@ def geometry(
     box, kinds = index.data, iterators.data
     if len(kinds) != box.rank:
         return (f"{len(kinds)} iterators for an index space of rank {box.rank}",)
-    map_dims = [d for d, kind in enumerate(kinds) if kind == "map"]
-    map_range = subrange(box, map_dims)
+    kept_dims = [d for d, kind in enumerate(kinds) if kind != "fold"]
+    kept_range = subrange(box, kept_dims)
     problems = accesses("input", ins.data, in_tensors, box)
-    problems += accesses("extra input", extras.data, extra_tensors, map_range)
-    written = accesses("output", outs.data, out_tensors, map_range)
+    problems += accesses("extra input", extras.data, extra_tensors, kept_range)
+    written = accesses("output", outs.data, out_tensors, kept_range)
     if not written:
-        written = tilings(outs.data, out_tensors, map_range)
+        written = tilings(outs.data, out_tensors, kept_range)
     problems += written
     if shards is not None and not problems:
-        problems += shard_tiling(shards.data, box, map_dims, outs.data, ordered=ordered)
+        problems += shard_tiling(shards.data, box, kept_dims, outs.data, ordered=ordered)
     return tuple(problems)

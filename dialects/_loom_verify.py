@@ -70,7 +70,7 @@ def sharding_problems(
 ) -> list[str]:
     """Why a verified operation cannot be split as `partition` says; none when it can.
 
-    With `outs`, as if it wrote through those projections from its map dimensions.
+    With `outs`, as if it wrote through those projections from its kept dimensions.
     """
     written = op.out_projections.data if outs is None else [ProjectionAttr(p) for p in outs]
     if partition.rank != op.index.rank:
@@ -78,7 +78,7 @@ def sharding_problems(
             f"the partition has rank {partition.rank}, but the index space has rank "
             + str(op.index.rank)
         ]
-    return shard_tiling(partition, op.index, op.map_dims, written, ordered=_is_ordered(op))
+    return shard_tiling(partition, op.index, op.kept_dims, written, ordered=_is_ordered(op))
 
 
 def verify_view(op: loom.ViewOp) -> None:

@@ -184,6 +184,11 @@ class BlockSignature(IRDLOperation):
         return self.iterators.data
 
     @property
+    def kept_dims(self) -> tuple[int, ...]:
+        """The index dimensions that are not folded, in order: what outputs are over."""
+        return tuple(d for d, kind in enumerate(self.kinds) if kind != "fold")
+
+    @property
     def map_dims(self) -> tuple[int, ...]:
         """The index dimensions that are mapped, in order."""
         return tuple(d for d, kind in enumerate(self.kinds) if kind == "map")
@@ -205,12 +210,12 @@ class BlockSignature(IRDLOperation):
 
     @property
     def extra_maps(self) -> tuple[Projection, ...]:
-        """Per extra input, its projection from the map dimensions."""
+        """Per extra input, its projection from the kept dimensions."""
         return tuple(p.data for p in self.extra_projections)
 
     @property
     def out_maps(self) -> tuple[Projection, ...]:
-        """Per output, its projection from the map dimensions."""
+        """Per output, its projection from the kept dimensions."""
         return tuple(p.data for p in self.out_projections)
 
     @property
@@ -229,9 +234,9 @@ class BlockSignature(IRDLOperation):
         terminator = self.wrap_block.last_op
         return () if terminator is None else tuple(v.type for v in terminator.operands)
 
-    def map_range(self, box: Range) -> Range:
-        """The map dimensions of a range of the index space."""
-        dims = self.map_dims
+    def kept_range(self, box: Range) -> Range:
+        """The kept dimensions of a range of the index space."""
+        dims = self.kept_dims
         return Range(tuple(box.start[d] for d in dims), tuple(box.end[d] for d in dims))
 
     def fold_range(self, box: Range) -> Range:
@@ -307,7 +312,7 @@ class OperationOp(BlockSignature):
     ) -> list[str]:
         """Why the operation cannot be split as `partition` says; none when it can.
 
-        With `outs`, as if it wrote through those projections from its map dimensions.
+        With `outs`, as if it wrote through those projections from its kept dimensions.
         """
         return rules.sharding_problems(self, partition, outs)
 

@@ -86,7 +86,7 @@ class Refinement:
 def fold_reshape(op: loom.OperationOp, rewriter: PatternRewriter) -> None:
     """Fold the first reshape that `op` reads and that can be folded, splitting at most one dim."""
     ins, extras = reads_of(op)
-    for reads, dims in ((ins, tuple(range(op.index.rank))), (extras, op.map_dims)):
+    for reads, dims in ((ins, tuple(range(op.index.rank))), (extras, op.kept_dims)):
         for place, (value, projection) in enumerate(reads):
             reshape = value.owner
             if not isinstance(reshape, loom.ReshapeOp):
@@ -199,20 +199,20 @@ def refine(op: loom.OperationOp, refinement: Refinement, rewriter: PatternRewrit
     repeated: list[loom.Iterator] = [op.kinds[d]] * count
     kinds = (*op.kinds[:d], *repeated, *op.kinds[d + 1 :])
     reindex(op.wrap_block, full, range(full.inputs), rewriter)
-    map_part = full
+    kept_part = full
     if op.monoid_name is not None:
-        new_maps = tuple(new for new, kind in enumerate(kinds) if kind == "map")
-        map_part = full.select_outputs(op.map_dims).select_inputs(new_maps)
+        new_kept = tuple(new for new, kind in enumerate(kinds) if kind != "fold")
+        kept_part = full.select_outputs(op.kept_dims).select_inputs(new_kept)
         if op.unwrap_block is not None:
-            reindex(op.unwrap_block, full.select_inputs(new_maps), new_maps, rewriter)
+            reindex(op.unwrap_block, full.select_inputs(new_kept), new_kept, rewriter)
     rebuild(
         op,
         rewriter,
         index=refinement.range(op.index),
         kinds=kinds,
         ins=[_composed(read, full) for read in ins],
-        extras=[_composed(read, map_part) for read in extras],
-        outs=[(p.compose(map_part), kind) for p, kind in writes_of(op)],
+        extras=[_composed(read, kept_part) for read in extras],
+        outs=[(p.compose(kept_part), kind) for p, kind in writes_of(op)],
     )
 
 

@@ -66,14 +66,14 @@ class ExpandShards(RewritePattern):
                 new.append(applied)
                 _append(parts, applied.outs)
         else:
-            for map_box, group in _merge_groups(op, shards):
+            for kept_box, group in _merge_groups(op, shards):
                 states = [_partial(op, kernel, shard) for shard in group]
                 merged = loom.MergeOp(
                     kernel,
-                    map_box,
+                    kept_box,
                     [part for state in states for part in state.outs],
                     op.extras,
-                    _written(op, map_box),
+                    _written(op, kept_box),
                 )
                 new += [*states, merged]
                 _append(parts, merged.outs)
@@ -110,26 +110,26 @@ def _append(parts: Sequence[list[SSAValue]], values: Sequence[SSAValue]) -> None
         part.append(value)
 
 
-def _written(op: loom.OperationOp, map_box: Range) -> list[TensorType]:
+def _written(op: loom.OperationOp, kept_box: Range) -> list[TensorType]:
     """The parts of the outputs that a box of the map dimensions writes."""
     pairs = zip(op.out_maps, op.outs, strict=True)
     return [
-        TensorType.of(projection.apply_range(map_box), tensor_type(out).element_type)
+        TensorType.of(projection.apply_range(kept_box), tensor_type(out).element_type)
         for projection, out in pairs
     ]
 
 
 def _application(op: loom.OperationOp, kernel: str, shard: Range) -> loom.ApplicationOp:
-    map_box = op.map_range(shard)
+    kept_box = op.kept_range(shard)
     ins = [(v, p.apply_range(shard)) for v, p in zip(op.ins, op.in_maps, strict=True)]
-    extras = [(v, p.apply_range(map_box)) for v, p in zip(op.extras, op.extra_maps, strict=True)]
-    return loom.ApplicationOp(kernel, shard, [*ins, *extras], _written(op, map_box))
+    extras = [(v, p.apply_range(kept_box)) for v, p in zip(op.extras, op.extra_maps, strict=True)]
+    return loom.ApplicationOp(kernel, shard, [*ins, *extras], _written(op, kept_box))
 
 
 def _partial(op: loom.OperationOp, kernel: str, shard: Range) -> loom.ApplicationOp:
-    map_box = op.map_range(shard)
+    kept_box = op.kept_range(shard)
     ins = [(v, p.apply_range(shard)) for v, p in zip(op.ins, op.in_maps, strict=True)]
-    states = [TensorType.of(map_box, kind) for kind in op.state_types]
+    states = [TensorType.of(kept_box, kind) for kind in op.state_types]
     return loom.ApplicationOp(kernel, shard, ins, states, partial=True)
 
 
@@ -142,8 +142,8 @@ def _merge_groups(
     """
     groups: dict[Range, list[Range]] = {}
     for shard in shards:
-        groups.setdefault(op.map_range(shard), []).append(shard)
-    whole = op.map_range(op.index)
+        groups.setdefault(op.kept_range(shard), []).append(shard)
+    whole = op.kept_range(op.index)
     try:
         Partition.explicit(groups).check(whole)
     except ZSpaceError:

@@ -109,9 +109,9 @@ def _sole_producer(value: SSAValue, reader: loom.OperationOp) -> loom.OperationO
 
 def _bijection(fold: loom.OperationOp, reader: loom.OperationOp, position: int) -> AffineMap | None:
     """The reader's index point that needs each point of the fold's map dimensions; None without."""
-    map_range = fold.map_range(fold.index)
-    written = fold.out_maps[0].map.inverse_on(map_range)
-    if written is None or map_range.size != reader.index.size:
+    kept_range = fold.kept_range(fold.index)
+    written = fold.out_maps[0].map.inverse_on(kept_range)
+    if written is None or kept_range.size != reader.index.size:
         return None
     # Same size and invertible: with every read inside the tensor, all of it is read, once.
     return written.compose(reader.in_maps[position].map).inverse_on(reader.index)
@@ -133,10 +133,10 @@ def _splits_alike(
 
 
 def _boxes(op: loom.OperationOp, partition: Partition, projection: Projection) -> set[Range]:
-    """The boxes of a tensor that the shards of `op` touch, from all or from its map dimensions."""
-    of_maps = projection.inputs == len(op.map_dims)
+    """The boxes of a tensor that the shards of `op` touch, from all or from its kept dimensions."""
+    of_maps = projection.inputs == len(op.kept_dims)
     return {
-        projection.apply_range(op.map_range(box) if of_maps else box) for box in partition.ranges()
+        projection.apply_range(op.kept_range(box) if of_maps else box) for box in partition.ranges()
     }
 
 
@@ -154,7 +154,7 @@ def _join_epilogue(
     if fold.unwrap_block is None:
         fold.unwrap.add_block(_identity(fold.state_types))
     assert fold.unwrap_block is not None
-    reindex(reader.wrap_block, bijection, fold.map_dims, rewriter)
+    reindex(reader.wrap_block, bijection, fold.kept_dims, rewriter)
     graft(fold.unwrap_block, reader.wrap_block, position, 0, rewriter)
     wrap, unwrap = [fold.detach_region(region) for region in fold.regions]
     new = loom.OperationOp(
@@ -196,7 +196,7 @@ def _join_prologue(
         ins[position : position + 1] = own
     else:
         assert reader.unwrap_block is not None
-        body, dims = reader.unwrap_block, reader.map_dims
+        body, dims = reader.unwrap_block, reader.kept_dims
         at = position - len(ins)
         place = len(body.args) - len(extras) + at
         extras[at : at + 1] = own

@@ -79,7 +79,7 @@ def lower(fold: MapFold, options: Options, origins: Sequence[str]) -> Lowered:
 
 def state_tensors(fold: MapFold, state: FoldState) -> tuple[Tensor, ...]:
     """A tensor over the map dimensions for each part of a fold's state."""
-    box = fold.map_range(fold.index)
+    box = fold.kept_range(fold.index)
     return tuple(
         Tensor(
             "state" if len(state.elements) == 1 else f"state{n}",

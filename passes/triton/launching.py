@@ -49,7 +49,7 @@ class Launcher:
             return []
         places = ", ".join(f"{place.file}:{place.line}" for place in source_locations(location))
         lowered = lower(fold, self._options, [f"{fold.name}, {places}" if places else fold.name])
-        maps = [fold.map_range(shard) for shard in shards]
+        maps = [fold.kept_range(shard) for shard in shards]
         reads, writes = _moved(fold.ins, shards), _moved(fold.outs, maps)
         if lowered.finish is None:
             buffers = [*ins, *extras, *outs]
@@ -80,7 +80,7 @@ class Launcher:
         `fold` says by what to merge and how to unwrap; its index space has one point along each
         fold dimension.
         """
-        if fold.map_range(fold.index).is_empty:
+        if fold.kept_range(fold.index).is_empty:
             return []
         assert fold.monoid is not None
         state = FoldState(fold.monoid, fold.monoid.state)
@@ -104,7 +104,7 @@ class Launcher:
         location: LocationAttr,
     ) -> triton.LaunchOp:
         """The launch that unwraps a state."""
-        whole = [fold.map_range(fold.index)]
+        whole = [fold.kept_range(fold.index)]
         reads = _moved(states, whole) + _moved(fold.extras, whole)
         writes = _moved(fold.outs, whole)
         return self._run(kernel, operands, [fold.index], reads, writes, None, location)

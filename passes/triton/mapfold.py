@@ -50,9 +50,9 @@ class MapFold:
     partition: Partition | None
 
     @cached_property
-    def map_dims(self) -> tuple[int, ...]:
-        """The index dimensions that are mapped, in order."""
-        return tuple(d for d, kind in enumerate(self.kinds) if kind == "map")
+    def kept_dims(self) -> tuple[int, ...]:
+        """The index dimensions that are not folded, in order: what outputs are over."""
+        return tuple(d for d, kind in enumerate(self.kinds) if kind != "fold")
 
     @cached_property
     def fold_dims(self) -> tuple[int, ...]:
@@ -65,8 +65,8 @@ class MapFold:
 
         An empty fold over a map that is not empty still writes its zero: it is one shard.
         """
-        map_range = subrange(self.index, self.map_dims)
-        if map_range.is_empty:
+        kept_range = subrange(self.index, self.kept_dims)
+        if kept_range.is_empty:
             return ()
         if self.partition is None or self.index.is_empty:
             return (self.index,)
@@ -82,9 +82,9 @@ class MapFold:
         """Whether different shards fold different parts of the fold dimensions."""
         return not self.cut.isdisjoint(self.fold_dims)
 
-    def map_range(self, box: Range) -> Range:
-        """The map dimensions of a range of the index space."""
-        return subrange(box, self.map_dims)
+    def kept_range(self, box: Range) -> Range:
+        """The kept dimensions of a range of the index space."""
+        return subrange(box, self.kept_dims)
 
 
 def subrange(box: Range, dims: Sequence[int]) -> Range:
@@ -144,7 +144,7 @@ def applied_of(op: loom.ApplicationOp, kernel: loom.KernelOp) -> MapFold:
     A partial one writes the parts of its state, over the map dimensions.
     """
     reads = len(kernel.in_maps)
-    rank = len(kernel.map_dims)
+    rank = len(kernel.kept_dims)
     out_maps = kernel.out_maps
     if op.is_partial:
         out_maps = (Projection.identity(rank),) * len(kernel.state_types)
@@ -166,7 +166,7 @@ def merged_of(op: loom.MergeOp, kernel: loom.KernelOp) -> MapFold:
     """The map-fold that a merge finishes, with one point along each fold dimension."""
     start = [0] * len(kernel.kinds)
     end = [1] * len(kernel.kinds)
-    for dim, low, high in zip(kernel.map_dims, op.index.start, op.index.end, strict=True):
+    for dim, low, high in zip(kernel.kept_dims, op.index.start, op.index.end, strict=True):
         start[dim], end[dim] = low, high
     return MapFold(
         name=op.kernel_name,

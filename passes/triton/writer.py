@@ -73,8 +73,8 @@ def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space
         walked,
         fold.cut,
         accesses(fold.ins, every),
-        accesses(fold.extras, fold.map_dims),
-        accesses(fold.outs, fold.map_dims),
+        accesses(fold.extras, fold.kept_dims),
+        accesses(fold.outs, fold.kept_dims),
         named,
     )
 

@@ -81,7 +81,7 @@ def finished(
     pairs = zip(extras, op.extra_maps, strict=True)
     read = [cells(tensor.data, tensor.box, projection, box) for tensor, projection in pairs]
     along = coordinates(box)
-    position = {dim: axis for axis, dim in enumerate(op.map_dims)}
+    position = {dim: axis for axis, dim in enumerate(op.kept_dims)}
     return evaluate(unwrap, [*state, *read], lambda dim: along(position[dim]))
 
 
@@ -116,11 +116,11 @@ def boxes_within(box: Range, limit: int) -> list[Range]:
     return [part for whole in boxes for part in whole.split(dim, chunk)]
 
 
-def join(op: loom.BlockSignature, map_box: Range, fold_box: Range) -> Range:
+def join(op: loom.BlockSignature, kept_box: Range, fold_box: Range) -> Range:
     """The box of the index space with these map and fold dimensions."""
     start = [0] * len(op.kinds)
     end = [0] * len(op.kinds)
-    for dims, part in ((op.map_dims, map_box), (op.fold_dims, fold_box)):
+    for dims, part in ((op.kept_dims, kept_box), (op.fold_dims, fold_box)):
         for dim, low, high in zip(dims, part.start, part.end, strict=True):
             start[dim], end[dim] = low, high
     return Range(tuple(start), tuple(end))

@@ -68,15 +68,15 @@ class NumpyExecutor(ArrayExecutor):
             return outs
         monoid = monoid_of(op)
         assert monoid is not None
-        map_box = op.map_range(op.index)
-        total = zero_state(monoid, map_box.shape)
+        kept_box = op.kept_range(op.index)
+        total = zero_state(monoid, kept_box.shape)
         for shard in shards:
-            where = op.map_range(shard).slices(map_box)
+            where = op.kept_range(shard).slices(kept_box)
             state = merged(monoid, [part[where] for part in total], self.fold(op, shard, ins))
             for part, value in zip(total, state, strict=True):
                 part[where] = value
             watch.step(op.label.data)
-        write(op, map_box, finished(op, map_box, total, extras), outs)
+        write(op, kept_box, finished(op, kept_box, total, extras), outs)
         return outs
 
     def _shard(
@@ -87,23 +87,23 @@ class NumpyExecutor(ArrayExecutor):
         extras: Sequence[Tensor],
         outs: Sequence[Tensor],
     ) -> None:
-        map_box, fold_box = op.map_range(shard), op.fold_range(shard)
-        for part in boxes_within(map_box, _PRODUCT_CELLS):
+        kept_box, fold_box = op.kept_range(shard), op.fold_range(shard)
+        for part in boxes_within(kept_box, _PRODUCT_CELLS):
             state = self.fold(op, join(op, part, fold_box), ins)
             write(op, part, finished(op, part, state, extras), outs)
 
     def fold(self, op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
         monoid = monoid_of(op)
-        map_box, fold_box = op.map_range(box), op.fold_range(box)
+        kept_box, fold_box = op.kept_range(box), op.fold_range(box)
         if monoid is not None and box.is_empty:
-            return zero_state(monoid, map_box.shape)
+            return zero_state(monoid, kept_box.shape)
         contraction = find_contraction(op, monoid)
         if contraction is not None:
             return [_contract(op, contraction, box, ins)]
-        state = [np.empty(map_box.shape, numpy_dtype(kind)) for kind in op.state_types]
+        state = [np.empty(kept_box.shape, numpy_dtype(kind)) for kind in op.state_types]
         fold_cells = max(1, min(fold_box.size, _CELLS))
-        for part in boxes_within(map_box, max(1, _CELLS // fold_cells)):
-            where = part.slices(map_box)
+        for part in boxes_within(kept_box, max(1, _CELLS // fold_cells)):
+            where = part.slices(kept_box)
             values = self._block(op, monoid, part, fold_box, ins)
             for whole, value in zip(state, values, strict=True):
                 whole[where] = value
@@ -113,31 +113,31 @@ class NumpyExecutor(ArrayExecutor):
         self,
         op: loom.BlockSignature,
         monoid: Monoid | None,
-        map_box: Range,
+        kept_box: Range,
         fold_box: Range,
         ins: Sequence[Tensor],
     ) -> list[Array]:
         """The folded state over a block of the map dimensions, block by block of the fold."""
         if monoid is None:
-            return wrapped(op, map_box, ins)
+            return wrapped(op, kept_box, ins)
         state: list[Array] | None = None
-        for part in boxes_within(fold_box, max(1, _CELLS // max(1, map_box.size))):
-            within = join(op, map_box, part)
+        for part in boxes_within(fold_box, max(1, _CELLS // max(1, kept_box.size))):
+            within = join(op, kept_box, part)
             values = [np.broadcast_to(v, within.shape) for v in wrapped(op, within, ins)]
-            folded = _reduce(monoid, values, op.fold_dims, op.map_dims)
+            folded = _reduce(monoid, values, op.fold_dims, op.kept_dims)
             state = folded if state is None else merged(monoid, state, folded)
-        return zero_state(monoid, map_box.shape) if state is None else state
+        return zero_state(monoid, kept_box.shape) if state is None else state
 
 
 def _reduce(
-    monoid: Monoid, values: Sequence[Array], fold_dims: Sequence[int], map_dims: Sequence[int]
+    monoid: Monoid, values: Sequence[Array], fold_dims: Sequence[int], kept_dims: Sequence[int]
 ) -> list[Array]:
     """Fold axes away: one NumPy reduction where there is one, else merging neighbours pairwise."""
     ufunc = reduction(monoid.primitive)
     if ufunc is not None:
         value = values[0]
         return [ufunc.reduce(value, axis=tuple(fold_dims), dtype=value.dtype)]
-    state = [value.transpose(*fold_dims, *map_dims) for value in values]
+    state = [value.transpose(*fold_dims, *kept_dims) for value in values]
     state = [value.reshape(-1, *value.shape[len(fold_dims) :]) for value in state]
     while state[0].shape[0] > 1:
         pairs = state[0].shape[0] // 2
@@ -153,12 +153,12 @@ def _contract(
     op: loom.BlockSignature, contraction: Contraction, box: Range, ins: Sequence[Tensor]
 ) -> Array:
     """`FOLD(add) of left * right` over a box, as a batched matrix product."""
-    map_box, fold_box = op.map_range(box), op.fold_range(box)
+    kept_box, fold_box = op.kept_range(box), op.fold_range(box)
     order = [*contraction.batch, *contraction.rows, *contraction.columns]
     kept = max(_cells(box, contraction.rows), _cells(box, contraction.columns))
     total: Array | None = None
     for part in boxes_within(fold_box, max(1, _PRODUCT_CELLS // kept)):
-        within = join(op, map_box, part)
+        within = join(op, kept_box, part)
         read = input_cells(op, within, ins)
         factors = (contraction.left, contraction.right)
         left, right = evaluate(op.wrap_block, read, coordinates(within), factors)
@@ -166,10 +166,10 @@ def _contract(
         total = product if total is None else np.add(total, product)
     assert total is not None
     # A map dimension that neither factor moves along repeats the result.
-    missing = [d for d in op.map_dims if d not in order]
+    missing = [d for d in op.kept_dims if d not in order]
     axes = [*order, *missing]
     apart = total.reshape([box.shape[d] for d in order] + [1] * len(missing))
-    return np.broadcast_to(apart.transpose([axes.index(d) for d in op.map_dims]), map_box.shape)
+    return np.broadcast_to(apart.transpose([axes.index(d) for d in op.kept_dims]), kept_box.shape)
 
 
 def _cells(box: Range, dims: Sequence[int]) -> int:

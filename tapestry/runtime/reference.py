@@ -48,8 +48,8 @@ class ReferenceExecutor(ArrayExecutor):
         self, op: loom.OperationOp, ins: Sequence[Tensor], extras: Sequence[Tensor], watch: Watch
     ) -> list[Tensor]:
         outs = [new_tensor(tensor_type(result)) for result in op.outs]
-        map_box = op.map_range(op.index)
-        write(op, map_box, finished(op, map_box, self.fold(op, op.index, ins), extras), outs)
+        kept_box = op.kept_range(op.index)
+        write(op, kept_box, finished(op, kept_box, self.fold(op, op.index, ins), extras), outs)
         watch.step(op.label.data)
         return outs
 
@@ -57,13 +57,13 @@ class ReferenceExecutor(ArrayExecutor):
         monoid = monoid_of(op)
         if monoid is None:
             return [np.broadcast_to(value, box.shape) for value in wrapped(op, box, ins)]
-        map_box, fold_box = op.map_range(box), op.fold_range(box)
-        state = zero_state(monoid, map_box.shape)
-        if fold_box.is_empty or map_box.is_empty:
+        kept_box, fold_box = op.kept_range(box), op.fold_range(box)
+        state = zero_state(monoid, kept_box.shape)
+        if fold_box.is_empty or kept_box.is_empty:
             return state
-        order = (*op.fold_dims, *op.map_dims)
-        for part in boxes_within(fold_box, max(1, _CELLS // map_box.size)):
-            within = join(op, map_box, part)
+        order = (*op.fold_dims, *op.kept_dims)
+        for part in boxes_within(fold_box, max(1, _CELLS // kept_box.size)):
+            within = join(op, kept_box, part)
             values = [
                 np.broadcast_to(value, within.shape).transpose(order)
                 for value in wrapped(op, within, ins)

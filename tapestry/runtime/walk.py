@@ -116,12 +116,12 @@ class ArrayExecutor(ABC):
         kernel = _kernel(op)
         ins = operands[: len(kernel.in_maps)]
         state = self.fold(kernel, op.index, ins)
-        map_box = kernel.map_range(op.index)
+        kept_box = kernel.kept_range(op.index)
         if op.is_partial:
-            return [Tensor(map_box, part) for part in state]
+            return [Tensor(kept_box, part) for part in state]
         outs = [new_tensor(tensor_type(result)) for result in op.outs]
-        values = finished(kernel, map_box, state, operands[len(ins) :])
-        write(kernel, map_box, values, outs)
+        values = finished(kernel, kept_box, state, operands[len(ins) :])
+        write(kernel, kept_box, values, outs)
         return outs
 
     def _merge(self, op: loom.MergeOp, operands: list[Tensor]) -> list[Tensor]:
@@ -180,7 +180,7 @@ def operation_bytes(op: loom.OperationOp) -> int:
             continue
         for value, projection in zip(op.ins, op.in_maps, strict=True):
             total += projection.apply_range(box).size * _cell_bytes(value)
-        map_box = op.map_range(box)
+        kept_box = op.kept_range(box)
         for value, projection in zip(op.extras, op.extra_maps, strict=True):
-            total += projection.apply_range(map_box).size * _cell_bytes(value)
+            total += projection.apply_range(kept_box).size * _cell_bytes(value)
     return total
