@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
+from tapestry.issues import Problem
+
 if TYPE_CHECKING:
     from tapestry.dialects import loom
 
@@ -24,31 +26,38 @@ def types_text(values: Iterable[Attribute]) -> str:
     return "(" + ", ".join(map(str, values)) + ")"
 
 
-def body(name: str, block: Block, arguments: Sequence[Attribute], dims: Sequence[int]) -> list[str]:
+def body(
+    name: str, block: Block, arguments: Sequence[Attribute], dims: Sequence[int]
+) -> list[Problem]:
     """Argument types, allowed operations and coordinates of a body."""
-    problems: list[str] = []
+    problems: list[Problem] = []
     have = [argument.type for argument in block.args]
     if have != list(arguments):
-        problems.append(
-            f"{name} takes {types_text(have)}, but its cells are {types_text(arguments)}"
-        )
+        message = f"{name} takes {types_text(have)}, but its cells are {types_text(arguments)}"
+        problems.append(Problem("body-arguments", message, arguments=have, cells=arguments))
     last = block.last_op
     if last is None or last.name != "loom.yield":
-        problems.append(f"{name} does not end with loom.yield")
+        problems.append(Problem("body-end", f"{name} does not end with loom.yield"))
     defined: set[SSAValue] = set(block.args)
     for op in block.ops:
         dialect = op.name.partition(".")[0]
         if op.name == "loom.index":
             dim = op.properties["dim"]
             if isinstance(dim, IntegerAttr) and dim.value.data not in dims:
-                problems.append(
+                message = (
                     f"{name} asks for the coordinate of dimension {dim.value.data}; it has "
                     f"{list(dims)}"
                 )
+                problems.append(
+                    Problem("body-index", message, dimension=dim.value.data, dimensions=dims)
+                )
         elif dialect not in _BODY_DIALECTS and op is not last:
-            problems.append(f"{name} holds {op.name}; only scalar arith and math operations may")
+            message = f"{name} holds {op.name}; only scalar arith and math operations may"
+            problems.append(Problem("body-operation", message, operation=op.name))
         problems += [
-            f"{name} uses a value from outside itself, or before it is defined"
+            Problem(
+                "dominance", f"{name} uses a value from outside itself, or before it is defined"
+            )
             for operand in op.operands
             if operand not in defined
         ]
@@ -67,13 +76,13 @@ def signature_bodies(
     ins: Sequence[Attribute] | None,
     extras: Sequence[Attribute] | None,
     outs: Sequence[Attribute] | None,
-) -> list[str]:
+) -> list[Problem]:
     """Types through wrap, monoid and unwrap; None for types that only operands would tell."""
     from tapestry.algebra.monoids import BUILTIN_MONOIDS, find_monoid
 
     wrap, unwrap = op.wrap.first_block, op.unwrap.first_block
     if wrap is None:
-        return ["the wrap body is missing"]
+        return [Problem("body-missing", "the wrap body is missing")]
     if ins is None:
         ins = [argument.type for argument in wrap.args]
     problems = body("wrap", wrap, ins, range(len(op.kinds)))
@@ -82,28 +91,32 @@ def signature_bodies(
     name = op.monoid_name
     if name is None:
         if op.fold_dims:
-            problems.append("it folds, but names no monoid; add `by @add`, for example")
+            message = "it folds, but names no monoid; add `by @add`, for example"
+            problems.append(Problem("monoid-missing", message))
         if unwrap is not None:
-            problems.append("it has an unwrap body, but folds nothing")
+            problems.append(Problem("unwrap-unused", "it has an unwrap body, but folds nothing"))
         if extras:
-            problems.append("it has extra inputs, but folds nothing; make them inputs")
+            message = "it has extra inputs, but folds nothing; make them inputs"
+            problems.append(Problem("extra-unused", message))
     else:
         if not op.fold_dims:
-            problems.append(f"it names the monoid @{name}, but no dimension is folded")
+            message = f"it names the monoid @{name}, but no dimension is folded"
+            problems.append(Problem("monoid-unused", message, monoid=name))
         if find_monoid(op, name, tuple(state)) is None:
-            problems.append(
+            message = (
                 f"no monoid @{name} folds states of type {types_text(state)}; built in are "
                 + ", ".join(BUILTIN_MONOIDS)
             )
+            problems.append(Problem("monoid-unknown", message, monoid=name, state=state))
         if unwrap is not None:
             if extras is None:
                 extras = [argument.type for argument in unwrap.args[len(state) :]]
             problems += body("unwrap", unwrap, [*state, *extras], op.kept_dims)
             result, last = yielded(unwrap), "unwrap"
         elif extras:
-            problems.append("it has extra inputs, but no unwrap body that reads them")
+            message = "it has extra inputs, but no unwrap body that reads them"
+            problems.append(Problem("extra-unused", message))
     if outs is not None and result != list(outs):
-        problems.append(
-            f"{last} yields {types_text(result)}, but the outputs hold {types_text(outs)}"
-        )
+        message = f"{last} yields {types_text(result)}, but the outputs hold {types_text(outs)}"
+        problems.append(Problem("body-yield", message, yielded=result, outputs=outs))
     return problems

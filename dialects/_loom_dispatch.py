@@ -11,73 +11,82 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute
-from xdsl.utils.exceptions import VerifyException
 
 from tapestry.dialects._loom_bodies import signature_bodies, yielded
-from tapestry.dialects._loom_geometry import accesses, fail, tilings
+from tapestry.dialects._loom_geometry import accesses, tilings
 from tapestry.dialects._loom_types import TensorType, tensor_type
+from tapestry.issues import Problem
 from tapestry.zspace import Partition, Range, ZSpaceError, bounding
 
 if TYPE_CHECKING:
     from tapestry.dialects import loom
 
 
-def verify_kernel(op: loom.KernelOp) -> None:
+def kernel_problems(op: loom.KernelOp) -> list[Problem]:
     """A kernel's bodies and ranks; its ranges are checked at each application."""
-    problems: list[str] = []
+    problems: list[Problem] = []
     for what, projections, inputs in (
         ("input", op.in_maps, len(op.kinds)),
         ("extra input", op.extra_maps, len(op.kept_dims)),
         ("output", op.out_maps, len(op.kept_dims)),
     ):
         problems += [
-            f"{what} {position} is projected from {projection.inputs} dimensions, but there are "
-            f"{inputs} here"
+            Problem(
+                "projection-rank",
+                f"{what} {position} is projected from {projection.inputs} dimensions, but there "
+                f"are {inputs} here",
+                projection=projection,
+            )
             for position, projection in enumerate(projections)
             if projection.inputs != inputs
         ]
     problems += signature_bodies(op, None, None, None)
     wrap, unwrap = op.wrap.first_block, op.unwrap.first_block
     if wrap is not None and len(wrap.args) != len(op.in_maps):
-        problems.append(
-            f"wrap takes {len(wrap.args)} cells, but there are {len(op.in_maps)} inputs"
-        )
+        message = f"wrap takes {len(wrap.args)} cells, but there are {len(op.in_maps)} inputs"
+        problems.append(Problem("body-arguments", message, inputs=op.in_maps))
     extra_cells = 0 if unwrap is None else len(unwrap.args) - len(op.state_types)
     if op.monoid_name is not None and extra_cells != len(op.extra_maps):
-        problems.append(
-            f"unwrap takes {extra_cells} extra cells of {len(op.extra_maps)} extra inputs"
-        )
-    fail(f"@{op.sym_name.data}", problems)
+        message = f"unwrap takes {extra_cells} extra cells of {len(op.extra_maps)} extra inputs"
+        problems.append(Problem("body-arguments", message, extras=op.extra_maps))
+    return problems
 
 
-def _kernel_of(op: loom.Dispatch) -> loom.KernelOp:
+def _kernel_of(op: loom.Dispatch) -> loom.KernelOp | Problem:
+    """The kernel that runs, or that there is none."""
     from tapestry.dialects import loom
 
     found = loom.find_kernel(op, op.kernel_name)
     if found is None:
-        raise VerifyException(f"there is no loom.kernel @{op.kernel_name}")
+        message = f"there is no loom.kernel @{op.kernel_name}"
+        return Problem("kernel-unknown", message, kernel=op.kernel_name)
     return found
 
 
 def _positioned(
     what: str, tensors: Sequence[TensorType], ranges: Sequence[Range], elements: Sequence[Attribute]
-) -> list[str]:
+) -> list[Problem]:
     """Tensors sit exactly on the ranges they must and hold the right elements."""
     if len(tensors) != len(ranges):
-        return [f"there are {len(tensors)} {what}s where the kernel has {len(ranges)}"]
-    problems: list[str] = []
+        message = f"there are {len(tensors)} {what}s where the kernel has {len(ranges)}"
+        return [Problem("result-count", message, tensors=tensors, ranges=ranges)]
+    problems: list[Problem] = []
     rows = zip(tensors, ranges, elements, strict=True)
     for position, (tensor, box, element) in enumerate(rows):
         if tensor.box != box or tensor.element_type != element:
-            problems.append(f"{what} {position} is {tensor}, but must be <{box}> of {element}")
+            message = f"{what} {position} is {tensor}, but must be <{box}> of {element}"
+            problems.append(Problem("result", message, tensor=tensor, written=box, element=element))
     return problems
 
 
-def verify_application(op: loom.ApplicationOp) -> None:
+def application_problems(op: loom.ApplicationOp) -> list[Problem]:
     """Recorded selections and results are what the kernel's projections make of the range."""
     kernel = _kernel_of(op)
+    if isinstance(kernel, Problem):
+        return [kernel]
     if op.index.rank != len(kernel.kinds):
-        fail(f"@{op.kernel_name}", [f"<{op.index}> has the wrong rank for the kernel"])
+        message = f"<{op.index}> has the wrong rank for the kernel"
+        return [Problem("kernel-rank", message, over=op.index, iterators=kernel.kinds)]
     kept_range = kernel.kept_range(op.index)
     reads = [p.apply_range(op.index) for p in kernel.in_maps]
     writes = [p.apply_range(kept_range) for p in kernel.out_maps]
@@ -88,39 +97,52 @@ def verify_application(op: loom.ApplicationOp) -> None:
         elements = list(kernel.state_types)
     else:
         reads += [p.apply_range(kept_range) for p in kernel.extra_maps]
-    problems: list[str] = []
+    problems: list[Problem] = []
     if len(reads) != len(op.args):
-        problems.append(f"it has {len(op.args)} operands where the kernel reads {len(reads)}")
+        message = f"it has {len(op.args)} operands where the kernel reads {len(reads)}"
+        problems.append(Problem("operand-count", message, selections=reads))
     for position, (value, recorded) in enumerate(zip(op.args, op.selections, strict=False)):
         if position < len(reads) and recorded.data != reads[position]:
-            problems.append(
+            message = (
                 f"operand {position} records <{recorded.data}>, but its projection selects "
                 f"<{reads[position]}>"
             )
+            problems.append(
+                Problem("selection", message, recorded=recorded.data, selected=reads[position])
+            )
         if not tensor_type(value).box.contains_range(recorded.data):
-            problems.append(f"operand {position} selects <{recorded.data}>, outside its tensor")
+            message = f"operand {position} selects <{recorded.data}>, outside its tensor"
+            problems.append(
+                Problem("out-of-bounds", message, selected=recorded.data, tensor=value.type)
+            )
     outs = [tensor_type(value) for value in op.outs]
     written = _positioned("result", outs, writes, elements)
     if not written and not op.is_partial:
         written = tilings(kernel.out_projections.data, outs, kept_range)
-    fail(f"@{op.kernel_name}", [*problems, *written])
+    return [*problems, *written]
 
 
-def verify_merge(op: loom.MergeOp) -> None:
+def merge_problems(op: loom.MergeOp) -> list[Problem]:
     """States lie inside the merged range, of shards that tile; results sit where they must."""
     kernel = _kernel_of(op)
+    if isinstance(kernel, Problem):
+        return [kernel]
     if op.index.rank != len(kernel.kept_dims):
-        fail(f"@{op.kernel_name}", [f"<{op.index}> has the wrong rank for the kernel's map"])
+        message = f"<{op.index}> has the wrong rank for the kernel's map"
+        return [Problem("kernel-rank", message, over=op.index, iterators=kernel.kinds)]
     parts = len(kernel.state_types)
-    problems: list[str] = []
+    problems: list[Problem] = []
     if len(op.states) == 0 or len(op.states) % parts:
-        problems.append(f"{len(op.states)} states do not make states of {parts} parts")
+        message = f"{len(op.states)} states do not make states of {parts} parts"
+        problems.append(Problem("state-count", message, states=len(op.states), parts=parts))
     for position, value in enumerate(op.states):
         state = tensor_type(value)
         if not op.index.contains_range(state.box):
-            problems.append(f"state {position} is on <{state.box}>, outside <{op.index}>")
+            message = f"state {position} is on <{state.box}>, outside <{op.index}>"
+            problems.append(Problem("out-of-bounds", message, state=state.box, over=op.index))
         if state.element_type != kernel.state_types[position % parts]:
-            problems.append(f"state {position} holds {state.element_type}")
+            message = f"state {position} holds {state.element_type}"
+            problems.append(Problem("state-type", message, state=state))
     writes = [p.apply_range(op.index) for p in kernel.out_maps]
     elements = yielded(kernel.unwrap_block or kernel.wrap_block)
     outs = [tensor_type(value) for value in op.outs]
@@ -133,10 +155,10 @@ def verify_merge(op: loom.MergeOp) -> None:
         [tensor_type(v) for v in op.extras],
         op.index,
     )
-    fail(f"@{op.kernel_name}", problems)
+    return problems
 
 
-def _shards_folded(op: loom.MergeOp, kernel: loom.KernelOp) -> list[str]:
+def _shards_folded(op: loom.MergeOp, kernel: loom.KernelOp) -> list[Problem]:
     """The shards whose states meet leave no gap and do not overlap, where they can be seen."""
     from tapestry.dialects import loom
 
@@ -154,5 +176,6 @@ def _shards_folded(op: loom.MergeOp, kernel: loom.KernelOp) -> list[str]:
     try:
         Partition.explicit(shards).check(Range(tuple(start), tuple(end)))
     except ZSpaceError as error:
-        return [f"the merged shards do not tile: {error}"]
+        message = f"the merged shards do not tile: {error}"
+        return [Problem("merge-tiling", message, shards=shards)]
     return []

@@ -13,17 +13,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from xdsl.dialects.builtin import ArrayAttr
-from xdsl.utils.exceptions import VerifyException
 
 from tapestry.dialects._loom_types import IteratorsAttr, TensorType
 from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
+from tapestry.issues import Problem
 from tapestry.zspace import Partition, Projection, Range, ZSpaceError
-
-
-def fail(subject: str, problems: Sequence[str]) -> None:
-    """Raise all that is wrong with `subject` together, if anything is."""
-    if problems:
-        raise VerifyException("; ".join(f"{subject}: {problem}" for problem in problems))
 
 
 def subrange(box: Range, dims: Sequence[int]) -> Range:
@@ -33,50 +27,63 @@ def subrange(box: Range, dims: Sequence[int]) -> Range:
 
 def accesses(
     what: str, projections: Sequence[ProjectionAttr], tensors: Sequence[TensorType], box: Range
-) -> list[str]:
+) -> list[Problem]:
     """Rank and bounds of what each projection selects of its tensor over `box`."""
-    problems: list[str] = []
+    problems: list[Problem] = []
     if len(projections) != len(tensors):
-        return [f"{len(tensors)} {what} tensors, but {len(projections)} projections"]
+        message = f"{len(tensors)} {what} tensors, but {len(projections)} projections"
+        return [Problem("operand-count", message, tensors=tensors, projections=projections)]
     for position, (attribute, tensor) in enumerate(zip(projections, tensors, strict=True)):
         projection = attribute.data
         name = f"{what} {position}"
         if projection.inputs != box.rank:
-            problems.append(
+            message = (
                 f"{name} is projected from {projection.inputs} dimensions, "
                 f"but there are {box.rank} here"
             )
+            problems.append(Problem("projection-rank", message, projection=projection, index=box))
         elif projection.outputs != tensor.box.rank:
-            problems.append(
+            message = (
                 f"{name} has rank {tensor.box.rank}, but its projection makes rank "
                 f"{projection.outputs}"
             )
-        elif not projection.is_unit:
             problems.append(
+                Problem("projection-rank", message, projection=projection, tensor=tensor.box)
+            )
+        elif not projection.is_unit:
+            message = (
                 f"{name} reads boxes of shape {list(projection.shape)}; block inputs are not "
                 "supported yet, only single cells"
             )
+            problems.append(Problem("block-input", message, projection=projection))
         elif not box.is_empty:
             selected = projection.apply_range(box)
             if not tensor.box.contains_range(selected):
                 verb = "writes" if what == "output" else "reads"
-                problems.append(f"{name} {verb} <{selected}>, outside its tensor <{tensor.box}>")
+                message = f"{name} {verb} <{selected}>, outside its tensor <{tensor.box}>"
+                problems.append(
+                    Problem("out-of-bounds", message, selected=selected, tensor=tensor.box)
+                )
     return problems
 
 
 def tilings(
     projections: Sequence[ProjectionAttr], tensors: Sequence[TensorType], kept_range: Range
-) -> list[str]:
+) -> list[Problem]:
     """Every output is written exactly once per cell."""
-    problems: list[str] = []
+    problems: list[Problem] = []
     for position, (attribute, tensor) in enumerate(zip(projections, tensors, strict=True)):
         projection = attribute.data
         if kept_range.size != tensor.box.size:
-            problems.append(
+            message = (
                 f"output {position} has {tensor.box.size} cells, but {kept_range.size} are written"
             )
+            problems.append(Problem("coverage", message, tensor=tensor.box, written_by=kept_range))
         elif not projection.map.is_injective_on(kept_range):
-            problems.append(f"output {position} has cells that are written more than once")
+            message = f"output {position} has cells that are written more than once"
+            problems.append(
+                Problem("competing-writes", message, projection=projection, written_by=kept_range)
+            )
     return problems
 
 
@@ -87,7 +94,7 @@ def shard_tiling(
     outs: Sequence[ProjectionAttr],
     *,
     ordered: bool,
-) -> list[str]:
+) -> list[Problem]:
     """The shards tile the index space, and those that differ in a map dimension write apart.
 
     With `ordered` (the monoid is not commutative) the shards of a fold must also follow one another
@@ -96,23 +103,28 @@ def shard_tiling(
     try:
         partition.check(box)
     except ZSpaceError as error:
-        return [f"the shards do not tile the index space <{box}>: {error}"]
+        message = f"the shards do not tile the index space <{box}>: {error}"
+        return [Problem("shard-tiling", message, index=box, shards=partition)]
     if ordered and not _fold_in_order(partition, box, kept_dims):
-        return [
+        message = (
             "the shards of the fold are not in row-major order, and its monoid does not commute"
-        ]
+        )
+        return [Problem("shard-order", message, index=box, shards=partition)]
     mixed = [(n, p.data) for n, p in enumerate(outs) if _mixes_rows(p.data)]
     if not mixed:
         # Boxes of the map dimensions write boxes, apart because the output is injective.
         return []
     parts = list(dict.fromkeys(subrange(r, kept_dims) for r in partition.ranges()))
-    problems: list[str] = []
+    problems: list[Problem] = []
     for position, projection in mixed:
         boxes = [projection.apply_range(part) for part in parts]
         try:
             Partition.explicit(boxes).check(projection.apply_range(subrange(box, kept_dims)))
         except ZSpaceError as error:
-            problems.append(f"the shards do not write output {position} as boxes: {error}")
+            message = f"the shards do not write output {position} as boxes: {error}"
+            problems.append(
+                Problem("shard-writes", message, projection=projection, shards=partition)
+            )
     return problems
 
 
@@ -154,11 +166,12 @@ def geometry(
     out_tensors: tuple[TensorType, ...],
     shards: PartitionAttr | None,
     ordered: bool,
-) -> tuple[str, ...]:
+) -> tuple[Problem, ...]:
     """The violations of an operation's ranges and projections, none when it is right."""
     box, kinds = index.data, iterators.data
     if len(kinds) != box.rank:
-        return (f"{len(kinds)} iterators for an index space of rank {box.rank}",)
+        message = f"{len(kinds)} iterators for an index space of rank {box.rank}"
+        return (Problem("iterator-count", message, iterators=kinds, index=box),)
     kept_dims = [d for d, kind in enumerate(kinds) if kind != "fold"]
     kept_range = subrange(box, kept_dims)
     problems = accesses("input", ins.data, in_tensors, box)

@@ -17,16 +17,17 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute
 
 from tapestry.dialects._loom_bodies import body, signature_bodies, types_text, yielded
-from tapestry.dialects._loom_geometry import accesses, fail, geometry, shard_tiling
+from tapestry.dialects._loom_geometry import accesses, geometry, shard_tiling
 from tapestry.dialects._loom_types import TensorType, tensor_type
 from tapestry.dialects.zspace import ProjectionAttr
+from tapestry.issues import Problem
 from tapestry.zspace import Partition, Projection, ZSpaceError
 
 if TYPE_CHECKING:
     from tapestry.dialects import loom
 
 
-def verify_operation(op: loom.OperationOp) -> None:
+def operation_problems(op: loom.OperationOp) -> list[Problem]:
     """Every rule of one `loom.operation`."""
     ins = tuple(tensor_type(value) for value in op.ins)
     extras = tuple(tensor_type(value) for value in op.extras)
@@ -51,7 +52,7 @@ def verify_operation(op: loom.OperationOp) -> None:
         [t.element_type for t in extras],
         [t.element_type for t in outs],
     )
-    fail(f"@{op.label.data}", problems)
+    return problems
 
 
 def _is_ordered(op: loom.OperationOp) -> bool:
@@ -67,7 +68,7 @@ def _is_ordered(op: loom.OperationOp) -> bool:
 
 def sharding_problems(
     op: loom.OperationOp, partition: Partition, outs: Sequence[Projection] | None = None
-) -> list[str]:
+) -> list[Problem]:
     """Why a verified operation cannot be split as `partition` says; none when it can.
 
     With `outs`, as if it wrote through those projections from its kept dimensions.
@@ -81,60 +82,66 @@ def sharding_problems(
     return shard_tiling(partition, op.index, op.kept_dims, written, ordered=_is_ordered(op))
 
 
-def verify_view(op: loom.ViewOp) -> None:
+def view_problems(op: loom.ViewOp) -> list[Problem]:
     """A view reads inside its source and keeps its element type."""
     source, result = tensor_type(op.source), tensor_type(op.result)
     problems = accesses("source", [op.projection], [source], result.box)
     problems += _same_element(source, result)
-    fail("the view", problems)
+    return problems
 
 
-def _same_element(source: TensorType, result: TensorType) -> list[str]:
+def _same_element(source: TensorType, result: TensorType) -> list[Problem]:
     if source.element_type == result.element_type:
         return []
-    return [f"it makes {result.element_type} cells of {source.element_type} cells"]
+    message = f"it makes {result.element_type} cells of {source.element_type} cells"
+    return [Problem("element-type", message, source=source, result=result)]
 
 
-def verify_reshape(op: loom.ReshapeOp) -> None:
+def reshape_problems(op: loom.ReshapeOp) -> list[Problem]:
     """A reshape keeps the number of cells and their type."""
     source, result = tensor_type(op.source), tensor_type(op.result)
     problems = _same_element(source, result)
     if source.box.size != result.box.size:
-        problems.append(f"it makes {result.box.size} cells of {source.box.size}")
-    fail("the reshape", problems)
+        message = f"it makes {result.box.size} cells of {source.box.size}"
+        problems.append(Problem("cell-count", message, source=source.box, result=result.box))
+    return problems
 
 
-def verify_assemble(op: loom.AssembleOp) -> None:
+def assemble_problems(op: loom.AssembleOp) -> list[Problem]:
     """The parts tile the result exactly."""
     result = tensor_type(op.result)
-    problems: list[str] = []
+    problems: list[Problem] = []
     for part in op.parts:
         problems += _same_element(tensor_type(part), result)
+    boxes = [tensor_type(part).box for part in op.parts]
     try:
-        Partition.explicit([tensor_type(part).box for part in op.parts]).check(result.box)
+        Partition.explicit(boxes).check(result.box)
     except ZSpaceError as error:
-        problems.append(f"its parts do not tile <{result.box}>: {error}")
-    fail("the assembly", problems)
+        message = f"its parts do not tile <{result.box}>: {error}"
+        problems.append(Problem("part-tiling", message, parts=boxes, result=result.box))
+    return problems
 
 
-def verify_monoid(op: loom.MonoidOp) -> None:
+def monoid_problems(op: loom.MonoidOp) -> list[Problem]:
     """The merge takes two states and yields one, of the zero's types."""
     from tapestry.algebra.monoids import BUILTIN_MONOIDS
 
-    problems: list[str] = []
+    problems: list[Problem] = []
     if op.sym_name.data in BUILTIN_MONOIDS:
-        problems.append("this name is a built-in monoid; choose another")
+        message = "this name is a built-in monoid; choose another"
+        problems.append(Problem("monoid-name", message, monoid=op.sym_name.data))
     state: list[Attribute] = []
     for value in op.zero:
         kind = getattr(value, "type", None)
         if isinstance(value, IntegerAttr | FloatAttr) and isinstance(kind, Attribute):
             state.append(kind)
         else:
-            problems.append(f"the zero {value} is not a number with a type")
+            message = f"the zero {value} is not a number with a type"
+            problems.append(Problem("monoid-zero", message, zero=str(value)))
     block = op.merge.block
     problems += body("merge", block, [*state, *state], ())
     if yielded(block) != state:
-        problems.append(
-            f"merge yields {types_text(yielded(block))}, but the state is {types_text(state)}"
-        )
-    fail(f"@{op.sym_name.data}", problems)
+        have = yielded(block)
+        message = f"merge yields {types_text(have)}, but the state is {types_text(state)}"
+        problems.append(Problem("monoid-merge", message, yielded=have, state=state))
+    return problems

@@ -81,6 +81,7 @@ from xdsl.traits import (
 from tapestry.dialects import _loom_dispatch as dispatch_rules
 from tapestry.dialects import _loom_syntax as syntax
 from tapestry.dialects import _loom_verify as rules
+from tapestry.dialects._checked import CheckedOperation
 from tapestry.dialects._dominance import DefinedBeforeUse
 from tapestry.dialects._loom_types import (
     Iterator,
@@ -90,6 +91,7 @@ from tapestry.dialects._loom_types import (
     tensor_type,
 )
 from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
+from tapestry.issues import Problem
 from tapestry.zspace import Partition, Projection, Range
 
 __all__ = [
@@ -166,7 +168,7 @@ class IndexOp(IRDLOperation):
         return self.dim.value.data
 
 
-class BlockSignature(IRDLOperation):
+class BlockSignature(CheckedOperation):
     """What `loom.operation` and `loom.kernel` share: the map-fold without its operands."""
 
     iterators = prop_def(IteratorsAttr)
@@ -309,7 +311,7 @@ class OperationOp(BlockSignature):
 
     def sharding_problems(
         self, partition: Partition, outs: Sequence[Projection] | None = None
-    ) -> list[str]:
+    ) -> list[Problem]:
         """Why the operation cannot be split as `partition` says; none when it can.
 
         With `outs`, as if it wrote through those projections from its kept dimensions.
@@ -323,12 +325,16 @@ class OperationOp(BlockSignature):
     def print(self, printer: Printer) -> None:
         syntax.print_operation(self, printer)
 
-    def verify_(self) -> None:
-        rules.verify_operation(self)
+    @property
+    def subject(self) -> str:
+        return f"@{self.label.data}"
+
+    def problems(self) -> list[Problem]:
+        return rules.operation_problems(self)
 
 
 @irdl_op_definition
-class ViewOp(IRDLOperation):
+class ViewOp(CheckedOperation):
     """A tensor whose cell at `p` is the source's cell at `map(p)`: slice, transpose, broadcast.
 
     Example:
@@ -364,12 +370,16 @@ class ViewOp(IRDLOperation):
         printer.print_string(f" : {self.projection.data}")
         syntax.print_types(printer, self)
 
-    def verify_(self) -> None:
-        rules.verify_view(self)
+    @property
+    def subject(self) -> str:
+        return "the view"
+
+    def problems(self) -> list[Problem]:
+        return rules.view_problems(self)
 
 
 @irdl_op_definition
-class ReshapeOp(IRDLOperation):
+class ReshapeOp(CheckedOperation):
     """The same cells in row-major order, under another shape.
 
     Example:
@@ -388,12 +398,16 @@ class ReshapeOp(IRDLOperation):
     def __init__(self, source: SSAValue, result: TensorType) -> None:
         super().__init__(operands=[source], result_types=[result])
 
-    def verify_(self) -> None:
-        rules.verify_reshape(self)
+    @property
+    def subject(self) -> str:
+        return "the reshape"
+
+    def problems(self) -> list[Problem]:
+        return rules.reshape_problems(self)
 
 
 @irdl_op_definition
-class AssembleOp(IRDLOperation):
+class AssembleOp(CheckedOperation):
     """One tensor from parts; their ranges must tile the result's range exactly.
 
     Example:
@@ -413,12 +427,16 @@ class AssembleOp(IRDLOperation):
     def __init__(self, parts: Sequence[SSAValue], result: TensorType) -> None:
         super().__init__(operands=[parts], result_types=[result])
 
-    def verify_(self) -> None:
-        rules.verify_assemble(self)
+    @property
+    def subject(self) -> str:
+        return "the assembly"
+
+    def problems(self) -> list[Problem]:
+        return rules.assemble_problems(self)
 
 
 @irdl_op_definition
-class MonoidOp(IRDLOperation):
+class MonoidOp(CheckedOperation):
     """A way to fold: a state of several typed parts, its zero, and an associative merge.
 
     `commutative` states that states may be merged in any order. The built-in monoids (add, mul,
@@ -470,8 +488,12 @@ class MonoidOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         syntax.print_monoid(self, printer)
 
-    def verify_(self) -> None:
-        rules.verify_monoid(self)
+    @property
+    def subject(self) -> str:
+        return f"@{self.sym_name.data}"
+
+    def problems(self) -> list[Problem]:
+        return rules.monoid_problems(self)
 
 
 @irdl_op_definition
@@ -506,11 +528,15 @@ class KernelOp(BlockSignature):
     def print(self, printer: Printer) -> None:
         syntax.print_kernel(self, printer)
 
-    def verify_(self) -> None:
-        dispatch_rules.verify_kernel(self)
+    @property
+    def subject(self) -> str:
+        return f"@{self.sym_name.data}"
+
+    def problems(self) -> list[Problem]:
+        return dispatch_rules.kernel_problems(self)
 
 
-class Dispatch(IRDLOperation):
+class Dispatch(CheckedOperation):
     """What `loom.application` and `loom.merge` share: a kernel run on a range."""
 
     kernel = prop_def(SymbolRefAttr)
@@ -520,6 +546,10 @@ class Dispatch(IRDLOperation):
     def kernel_name(self) -> str:
         """The symbol of the kernel that runs."""
         return self.kernel.root_reference.data
+
+    @property
+    def subject(self) -> str:
+        return f"@{self.kernel_name}"
 
     @property
     def index(self) -> Range:
@@ -583,8 +613,8 @@ class ApplicationOp(Dispatch):
     def print(self, printer: Printer) -> None:
         syntax.print_application(self, printer)
 
-    def verify_(self) -> None:
-        dispatch_rules.verify_application(self)
+    def problems(self) -> list[Problem]:
+        return dispatch_rules.application_problems(self)
 
 
 @irdl_op_definition
@@ -631,8 +661,8 @@ class MergeOp(Dispatch):
     def print(self, printer: Printer) -> None:
         syntax.print_merge(self, printer)
 
-    def verify_(self) -> None:
-        dispatch_rules.verify_merge(self)
+    def problems(self) -> list[Problem]:
+        return dispatch_rules.merge_problems(self)
 
 
 def find_kernel(op: Operation, name: str) -> KernelOp | None:

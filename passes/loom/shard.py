@@ -73,7 +73,7 @@ def _checked(op: loom.OperationOp, partition: Partition) -> Partition:
     problems = op.sharding_problems(partition)
     if problems:
         raise IllegalShardingError(
-            f"@{op.label.data} cannot be split so: {'; '.join(problems)}",
+            f"@{op.label.data} cannot be split so: {'; '.join(p.message for p in problems)}",
             location=location_of(op),
         )
     return partition
