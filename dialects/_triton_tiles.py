@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     i1,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Region, SSAValue
@@ -99,6 +100,40 @@ class WhereOp(IRDLOperation):
         kinds = {self.lhs.type, self.rhs.type, self.result.type}
         if len(kinds) != 1 or shape_of(self.condition) != shape_of(self.lhs):
             raise VerifyException("both sides, the condition's shape and the result must agree")
+
+
+@irdl_op_definition
+class PhiloxOp(IRDLOperation):
+    """Random bits, cell by cell: one word of Philox 4x32-10 for 64-bit seeds and counters.
+
+    Example: `%b = triton.philox 0 %s, %n : tensor<64xi64>, tensor<64xi64> -> tensor<64xi32>`
+    """
+
+    name = "triton.philox"
+
+    word = prop_def(IntegerAttr)
+    seed = operand_def()
+    counter = operand_def()
+    result = result_def()
+
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$word $seed `,` $counter attr-dict `:` type($seed) `,` type($counter) `->` type($result)"
+    )
+
+    def __init__(self, seed: SSAValue, counter: SSAValue, word: int) -> None:
+        super().__init__(
+            operands=[seed, counter],
+            properties={"word": IntegerAttr(word, i64)},
+            result_types=[tile_type(i32, shape_of(counter))],
+        )
+
+    def verify_(self) -> None:
+        kinds = {element_of(self.seed), element_of(self.counter)}
+        if kinds != {i64} or shape_of(self.seed) != shape_of(self.counter):
+            raise VerifyException("the seed and the counter are tiles of i64 of one shape")
+        if self.result.type != tile_type(i32, shape_of(self.counter)):
+            raise VerifyException("random bits are i32, one for each cell")
 
 
 @irdl_op_definition

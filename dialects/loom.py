@@ -83,6 +83,7 @@ from tapestry.dialects import _loom_syntax as syntax
 from tapestry.dialects import _loom_verify as rules
 from tapestry.dialects._checked import CheckedOperation
 from tapestry.dialects._dominance import DefinedBeforeUse
+from tapestry.dialects._loom_random import RandomOp
 from tapestry.dialects._loom_types import (
     Iterator,
     IteratorsAttr,
@@ -107,6 +108,7 @@ __all__ = [
     "MergeOp",
     "MonoidOp",
     "OperationOp",
+    "RandomOp",
     "ReshapeOp",
     "TensorType",
     "ViewOp",
@@ -694,6 +696,7 @@ Loom = Dialect(
         ApplicationOp,
         MergeOp,
         IndexOp,
+        RandomOp,
         YieldOp,
     ],
     [TensorType, IteratorsAttr],

@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tapestry.diagnostics import InvalidProgramError
+from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import element_of
 from tapestry.locations import location_of
 from tapestry.passes.triton.tiles import TileBuilder
@@ -47,6 +48,8 @@ def write_scalar(tiles: TileBuilder, op: Operation, operands: list[SSAValue]) ->
         case arith.ConstantOp():
             assert isinstance(op.value, IntegerAttr | FloatAttr)
             return tiles.constant(op.value.value.data, result)
+        case loom.RandomOp():
+            return tiles.value(triton.PhiloxOp(*tiles.join(*operands), op.position))
         case arith.SelectOp():
             return tiles.where(*operands)
         case arith.CmpfOp():

@@ -61,12 +61,24 @@ def round_even(x):
     return tl.where(up, low + 1.0, low)
 '''
 
+_PHILOX_WORD = '''\
+@triton.jit
+def philox_word(seed, counter, word: tl.constexpr):
+    """Word `word` of Philox 4x32-10; `seed` is its key, `counter` half of its counter."""
+    low = (counter & 0xFFFFFFFF).to(tl.uint32)
+    high = ((counter >> 32) & 0xFFFFFFFF).to(tl.uint32)
+    none = low * 0
+    words = tl.philox(seed, low, high, none, none)
+    return words[word].to(tl.int32, bitcast=True)
+'''
+
 HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "expm1": (_EXPM1, ()),
     "log1p": (_LOG1P, ()),
     "tanh": (_TANH, ("expm1",)),
     "power": (_POWER, ()),
     "round_even": (_ROUND_EVEN, ()),
+    "philox_word": (_PHILOX_WORD, ()),
 }
 """For each helper, its source and the helpers that it calls."""
 

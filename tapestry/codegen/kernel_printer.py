@@ -215,6 +215,11 @@ class BodyPrinter:
             ]
             return call(function, *typed_operands, more=more)
         match op:
+            case triton.PhiloxOp():
+                self._shared.helpers.add("philox_word")
+                pair = zip(operands, op.operands, strict=True)
+                exact = [typed(shown, element_of(value)) for shown, value in pair]
+                return call("philox_word", *exact, more=str(op.word.value.data))
             case arith.ConstantOp():
                 assert isinstance(op.value, FloatAttr | IntegerAttr)
                 return literal(op.value)

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import needed_operations
 from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.philox import philox_word
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.locations import location_of
@@ -212,6 +213,8 @@ def _compute(op: Operation, operands: Sequence[Array], coordinate: Coordinate) -
             return _constant(op)
         case loom.IndexOp():
             return coordinate(op.dimension)
+        case loom.RandomOp():
+            return philox_word(operands[0], operands[1], op.position)
         case arith.CmpfOp():
             return _compare_floats(op.predicate.value.data, operands[0], operands[1])
         case arith.CmpiOp():
