@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tapestry.dialects import loom
 
 _BODY_DIALECTS = ("arith", "math")
+_BODY_OPERATIONS = ("loom.random",)
 
 
 def types_text(values: Iterable[Attribute]) -> str:
@@ -51,7 +52,7 @@ def body(
                 problems.append(
                     Problem("body-index", message, dimension=dim.value.data, dimensions=dims)
                 )
-        elif dialect not in _BODY_DIALECTS and op is not last:
+        elif dialect not in _BODY_DIALECTS and op.name not in _BODY_OPERATIONS and op is not last:
             message = f"{name} holds {op.name}; only scalar arith and math operations may"
             problems.append(Problem("body-operation", message, operation=op.name))
         problems += [

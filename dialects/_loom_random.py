@@ -13,6 +13,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
+    EqAttrConstraint,
     IRDLOperation,
     ParsePropInAttrDict,
     irdl_op_definition,
@@ -38,7 +39,7 @@ class RandomOp(IRDLOperation):
 
     name = "loom.random"
 
-    word = prop_def(IntegerAttr)
+    word = prop_def(IntegerAttr.constr(type=EqAttrConstraint(i64)))
     seed = operand_def(i64)
     counter = operand_def(i64)
     bits = result_def(i32)

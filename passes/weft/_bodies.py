@@ -150,6 +150,8 @@ class _Emitter:
                 return self._add(loom.IndexOp(dim))
             case Cast(operand, dtype):
                 return self._cast(self.value(operand), operand.dtype, dtype)
+            case Computation("random", (seed, counter, Constant(word))):
+                return self._random(self.value(seed), self.value(counter), int(word))
             case Computation(name, operands):
                 values = [self.value(operand) for operand in operands]
                 return self._operation(name, values, operands[-1].dtype)
@@ -179,6 +181,13 @@ class _Emitter:
             case _:
                 table = _FLOAT if is_float(dtype) else _INTEGER
                 return self._add(table[name](*values))
+
+    def _random(self, seed: SSAValue, counter: SSAValue, word: int) -> SSAValue:
+        """The low 24 of 32 random bits as a multiple of 2^-24: exact in f32, below one."""
+        bits = self._add(loom.RandomOp(seed, counter, word))
+        low = self._add(arith.AndIOp(bits, self._constant((1 << 24) - 1, "i32")))
+        whole = self._add(arith.SIToFPOp(low, _float_type("f32")))
+        return self._add(arith.MulfOp(whole, self._constant(2.0**-24, "f32")))
 
     def _compare(self, name: str, left: SSAValue, right: SSAValue, dtype: str) -> SSAValue:
         if is_float(dtype):

@@ -169,6 +169,9 @@ class Body:
             if isinstance(condition, Known):
                 return self.term(arguments[1 if constants.truth(condition) else 2])
             return functions.select(condition, self.term(arguments[1]), self.term(arguments[2]))
+        if function == "random":
+            seed, word = (self.term(argument) for argument in arguments)
+            return functions.random(seed, word, self.scope.extents)
         return functions.call(function, [self.term(argument) for argument in arguments])
 
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from tapestry.algebra.philox import WORDS
 from tapestry.metakernels.constants import Known, coerce, number, truth
 from tapestry.metakernels.dtypes import is_float, is_integer, promote
 from tapestry.metakernels.errors import (
@@ -26,7 +27,7 @@ from tapestry.metakernels.errors import (
     WeftError,
     nearest,
 )
-from tapestry.metakernels.scalars import Constant, Operation, Scalar
+from tapestry.metakernels.scalars import Constant, Operation, Position, Scalar
 from tapestry.metakernels.values import compare as compare_values
 
 Term = Scalar | Known
@@ -57,11 +58,10 @@ _FLOAT: Final[dict[str, Callable[[float], float]]] = {
 }
 _COUNTS: Final[dict[str, int | None]] = {
     **dict.fromkeys(_FLOAT, 1), "sigmoid": 1, "abs": 1, "sign": 1, "min": None, "max": None,
-    "pow": 2, "where": 3, "cast": 2,
+    "pow": 2, "where": 3, "cast": 2, "random": 2,
 }  # fmt: skip
 _LATER: Final = {
     "read": "reading blocks (`read`) is not supported yet; a body reads one cell per input",
-    "random": "random numbers (`random`) are not supported yet",
 }
 _CHOOSING: Final = ("abs", "sign", "min", "max", "where", "cast", "floor", "ceil", "round")
 
@@ -236,6 +236,27 @@ def _repeated(base: Scalar, times: int) -> Scalar:
         if times:
             square = Operation("mul", (square, square), base.dtype)
     return coerce(Known(1), base.dtype) if result is None else result
+
+
+def random(seed: Term, word: Term, extents: Sequence[int]) -> Scalar:
+    """A uniform f32 in [0, 1) with 24 random bits, drawn for the cell at hand.
+
+    The counter is the cell's place in row-major order of an index space with these extents; `word`
+    picks one of four independent numbers for one seed and cell.
+    """
+    if not isinstance(word, Known) or word.value not in range(WORDS):
+        raise KindMismatchError(f"the second argument of random is one of 0 to {WORDS - 1}")
+    if isinstance(seed, Known) or not is_integer(seed.dtype):
+        raise DtypeMismatchError(
+            "the seed of random is a number or a float",
+            hint="read it from an input of dtype i64 and shape []",
+        )
+    counter: Scalar = Constant(0, "i64")
+    for dim, extent in enumerate(extents):
+        place = Operation("mul", (counter, Constant(extent, "i64")), "i64")
+        counter = Operation("add", (place, Position(dim)), "i64") if dim else Position(dim)
+    operands = (coerce(seed, "i64", explicit=True), counter, Constant(int(word.value), "i64"))
+    return Operation("random", operands, "f32")
 
 
 def call(function: str, arguments: Sequence[Term]) -> Term:

@@ -174,7 +174,7 @@ def arithmetic(operator: str, left: Value, right: Value) -> Value:
     return a // b if operator == "//" else a % b
 
 
-_ORDER: Final[dict[str, Callable[[int, int], bool]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+_ORDER: Final[dict[str, Callable[[float, float], bool]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 def compare(operator: str, left: Value, right: Value) -> int:
@@ -187,6 +187,10 @@ def compare(operator: str, left: Value, right: Value) -> int:
                 f"{describe(left)} and {describe(right)} are of different kinds and do not compare"
             )
         return int((left == right) == (operator == "=="))
-    a = integer(left, f"an operand of `{operator}`")
-    b = integer(right, f"an operand of `{operator}`")
+    a, b = (_real(value, f"an operand of `{operator}`") for value in (left, right))
     return int(_ORDER[operator](a, b))
+
+
+def _real(value: Value, what: str) -> float:
+    """`value` as a number: a parameter may be a float."""
+    return value if isinstance(value, float) else integer(value, what)

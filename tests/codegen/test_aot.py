@@ -148,6 +148,17 @@ def test_every_float_operation(kind, tmp_path):
     compiled(elementwise(kind, "\n".join(lines), value), "loom-to-triton", tmp_path)
 
 
+def test_random_numbers(tmp_path):
+    module = parse_text("""
+func.func @main(%seed: !loom.tensor<[] : [], i64>) -> !loom.tensor<[0] : [5000], f32> {
+  %z = weft.apply @normal(%seed) {shape = [5000]}
+         : (!loom.tensor<[] : [], i64>) -> !loom.tensor<[0] : [5000], f32>
+  func.return %z : !loom.tensor<[0] : [5000], f32>
+}
+""")
+    check_fits(compiled(module, "weft-apply,loom-to-triton", tmp_path))
+
+
 @pytest.mark.parametrize("kind", ["i8", "i16", "i32", "i64"])
 def test_every_integer_operation(kind, tmp_path):
     lines, value = [], "%a"

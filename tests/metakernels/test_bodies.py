@@ -145,7 +145,10 @@ def test_what_rounds(text, is_rounding):
         ("cast(f, $n)", "f32", "dtype_mismatch", "$n is 4, which is no dtype"),
         ("cast(f, 3)", "f32", "dtype_mismatch", "a dtype is needed"),
         ("read(f, 0)", "f32", "unsupported", "not supported yet"),
-        ("random(0)", "f32", "unsupported", "not supported yet"),
+        ("random(0)", "f32", "kind_mismatch", "takes 2 arguments, not 1"),
+        ("random(0, 0)", "f32", "dtype_mismatch", "the seed of random is a number"),
+        ("random(f, 0)", "f32", "dtype_mismatch", "the seed of random is a number or a float"),
+        ("random(i, 4)", "f32", "kind_mismatch", "one of 0 to 3"),
     ],
 )
 def test_refusals(text, dtype, kind, says):
