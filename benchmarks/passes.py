@@ -20,14 +20,11 @@ import argparse
 import gc
 import io
 import json
-import os
-import platform
 from collections.abc import Callable
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 
+from machine import machine
 from rich.console import Console
 from rich.table import Table
 from xdsl.context import Context
@@ -132,24 +129,6 @@ def measure_bare(operations: int, repeats: int) -> Times:
         timed(times, "verify", module.verify)
         timed(times, "print", lambda module=module: text_of(module))
     return times
-
-
-def machine() -> dict[str, object]:
-    """The machine and the versions a measurement belongs to."""
-    cpuinfo = Path("/proc/cpuinfo")
-    names = [
-        line.split(":", 1)[1].strip()
-        for line in (cpuinfo.read_text().splitlines() if cpuinfo.exists() else [])
-        if line.startswith("model name")
-    ]
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "processor": names[0] if names else platform.processor(),
-        "cores": os.cpu_count(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in ("tapestry", "xdsl", "numpy")},
-    }
 
 
 def run(sizes: tuple[int, ...], repeats: int, console: Console) -> dict[str, object]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -87,27 +88,28 @@ class RangeBatch:
     def sizes(self) -> Int64s:
         """Cells per range, (n,)."""
         shapes = self.shapes()
-        _require_fits(shapes.astype(np.float64).prod(axis=1))
+        if len(self) and prod(float(side.max()) for side in shapes.T) >= _LIMIT:
+            _require_fits(shapes.astype(np.float64).prod(axis=1))
         return shapes.prod(axis=1)
 
     def is_empty(self) -> Bools:
         """Which ranges have no cell, (n,)."""
-        return np.any((self.start >= self.end), axis=1)
+        return ~_everywhere(self.start < self.end)
 
     def contains(self, points: Int64s) -> Bools:
         """Whether range k holds point k of `points` (n, rank), or the one point (rank,)."""
         self._require_rank(points.shape[-1])
-        return np.all(((self.start <= points) & (points < self.end)), axis=1)
+        return _everywhere((self.start <= points) & (points < self.end))
 
     def contains_range(self, other: Range | RangeBatch) -> Bools:
         """Whether range k contains range k of `other`, or the one range."""
         start, end = self._corners(other)
-        return np.all(((self.start <= start) & (end <= self.end)), axis=1)
+        return _everywhere((self.start <= start) & (end <= self.end))
 
     def overlaps(self, other: Range | RangeBatch) -> Bools:
         """Whether range k shares a cell with range k of `other`, or with the one range."""
         start, end = self._corners(other)
-        return np.all((np.maximum(self.start, start) < np.minimum(self.end, end)), axis=1)
+        return _everywhere(np.maximum(self.start, start) < np.minimum(self.end, end))
 
     def intersect(self, other: Range | RangeBatch) -> tuple[RangeBatch, Bools]:
         """The common ranges, and which exist (n,): False stands for the single form's None.
@@ -116,7 +118,7 @@ class RangeBatch:
         """
         start, end = self._corners(other)
         low, high = np.maximum(self.start, start), np.minimum(self.end, end)
-        return RangeBatch(low, np.maximum(low, high)), np.all(low <= high, axis=1)
+        return RangeBatch(low, np.maximum(low, high)), _everywhere(low <= high)
 
     def translate(self, offset: Sequence[int]) -> RangeBatch:
         """Every range moved by `offset`."""
@@ -203,18 +205,47 @@ class ProjectionBatch:
         empty = ranges.is_empty()[:, None]
         first = ranges.start
         last = np.where(empty, first, ranges.end - 1)
-        reach = np.maximum(abs(first.astype(np.float64)), abs(last.astype(np.float64)))
-        steps = (abs(self.matrix.astype(np.float64)) @ reach[:, :, None])[:, :, 0]
-        _require_fits(steps + abs(self.offset.astype(np.float64)) + self.shape)
+        _require_images_fit(self, first, last)
         up, down = np.maximum(self.matrix, 0), np.minimum(self.matrix, 0)
         low = _apply(up, first) + _apply(down, last) + self.offset
         high = _apply(up, last) + _apply(down, first) + self.offset
         return RangeBatch(low, np.where(empty, low, high + self.shape))
 
 
+def _everywhere(holds: Bools) -> Bools:
+    """Which rows of (n, rank) hold in every dimension: `all(axis=1)`, but a column at a time."""
+    result = np.ones(len(holds), dtype=np.bool_)
+    for column in holds.T:
+        result &= column
+    return result
+
+
 def _apply(matrix: Int64s, points: Int64s) -> Int64s:
     """Matrix k times point k: (n, outputs, inputs) and (n, inputs) to (n, outputs)."""
+    if len(matrix) == 1:
+        return points @ matrix[0].T  # one product of all points is several times faster
     return (matrix @ points[:, :, None])[:, :, 0]
+
+
+def _require_images_fit(many: ProjectionBatch, first: Int64s, last: Int64s) -> None:
+    """Raise unless every corner of what the projections select fits, in steps and in sum."""
+    if not len(many) or not len(first):
+        return
+    # The largest of everything together nearly always fits, which needs no pass over pairs.
+    reach = np.array(
+        [
+            max(abs(float(bound)) for x in pair for bound in (x.min(), x.max()))
+            for pair in zip(first.T, last.T, strict=True)
+        ]
+    )
+    steps, offset, shape = (
+        abs(x.astype(np.float64)).max(axis=0) for x in (many.matrix, many.offset, many.shape)
+    )
+    if (steps @ reach + offset + shape < _LIMIT).all():
+        return
+    reach = np.maximum(abs(first.astype(np.float64)), abs(last.astype(np.float64)))
+    steps = (abs(many.matrix.astype(np.float64)) @ reach[:, :, None])[:, :, 0]
+    _require_fits(steps + abs(many.offset.astype(np.float64)) + many.shape)
 
 
 def _require_fits(magnitudes: NDArray[np.float64]) -> None:
