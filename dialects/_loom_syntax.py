@@ -20,7 +20,13 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
-from tapestry.dialects._loom_types import IteratorsAttr, parse_iterators, projections_attr
+from tapestry.dialects._loom_types import (
+    IteratorsAttr,
+    TensorType,
+    parse_iterators,
+    projections_attr,
+    tensor_type,
+)
 from tapestry.dialects.zspace import (
     PartitionAttr,
     RangeAttr,
@@ -28,7 +34,7 @@ from tapestry.dialects.zspace import (
     parse_projection,
     parse_range,
 )
-from tapestry.zspace import Projection, Range
+from tapestry.zspace import AffineMap, Projection, Range
 
 if TYPE_CHECKING:
     from tapestry.dialects import loom
@@ -225,6 +231,57 @@ def _print_projected(
         printer.print_operand(value)
         printer.print_string(f" : {projection}")
     printer.print_string(")")
+
+
+def parse_assemble(cls: type[loom.AssembleOp], parser: Parser) -> loom.AssembleOp:
+    """`%a, %b at (d0) -> (2 * d0) : T, T -> T`."""
+    parts = parser.parse_comma_separated_list(
+        parser.Delimiter.NONE, lambda: (parser.parse_unresolved_operand(), _parse_at(parser))
+    )
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":", " before the types")
+    position = parser.pos
+    types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    parser.parse_punctuation("->", " before the result type")
+    start = parser.pos
+    result = parser.parse_type()
+    if not isinstance(result, TensorType):
+        parser.raise_error(f"an assembly is a tensor, not {result}", start, parser.pos)
+    if len(types) != len(parts):
+        message = f"there are {len(parts)} operands, but {len(types)} operand types"
+        parser.raise_error(message, position, parser.pos)
+    values = parser.resolve_operands([part for part, _ in parts], types, position)
+    identity = AffineMap.identity(result.box.rank)
+    made = cls(values, result, [identity if at is None else at.map for _, at in parts])
+    made.attributes |= attributes
+    return made
+
+
+def _parse_at(parser: Parser) -> Projection | None:
+    if parser.parse_optional_keyword("at") is None:
+        return None
+    start = parser.pos
+    placement = parse_projection(parser)
+    if not placement.is_unit:
+        parser.raise_error("a part is placed cell by cell, without a box", start, parser.pos)
+    return placement
+
+
+def print_assemble(op: loom.AssembleOp, printer: Printer) -> None:
+    """The inverse of `parse_assemble`."""
+    identity = AffineMap.identity(tensor_type(op.result).box.rank)
+    for position, (value, placement) in enumerate(zip(op.parts, op.placed, strict=True)):
+        printer.print_string(", " if position else " ")
+        printer.print_operand(value)
+        if placement != identity:
+            printer.print_string(f" at {placement}")
+    if op.attributes:
+        printer.print_string(" ")
+        printer.print_attr_dict(op.attributes)
+    printer.print_string(" : ")
+    printer.print_list([value.type for value in op.parts], printer.print_attribute)
+    printer.print_string(" -> ")
+    printer.print_attribute(op.result.type)
 
 
 def parse_monoid(cls: type[loom.MonoidOp], parser: Parser) -> loom.MonoidOp:

@@ -21,7 +21,7 @@ from tapestry.dialects._loom_geometry import accesses, geometry, shard_tiling
 from tapestry.dialects._loom_types import TensorType, tensor_type
 from tapestry.dialects.zspace import ProjectionAttr
 from tapestry.issues import Problem
-from tapestry.zspace import Partition, Projection, ZSpaceError
+from tapestry.zspace import Partition, Projection, ZSpaceError, check_placed
 
 if TYPE_CHECKING:
     from tapestry.dialects import loom
@@ -115,7 +115,16 @@ def assemble_problems(op: loom.AssembleOp) -> list[Problem]:
         problems += _same_element(tensor_type(part), result)
     boxes = [tensor_type(part).box for part in op.parts]
     try:
-        Partition.explicit(boxes).check(result.box)
+        if op.placements is None:
+            Partition.explicit(boxes).check(result.box)
+        elif len(op.placements) != len(boxes):
+            message = f"it has {len(boxes)} parts, but {len(op.placements)} placements"
+            problems.append(Problem("part-placements", message))
+        elif any(not placement.data.is_unit for placement in op.placements):
+            message = "its parts are placed cell by cell; a placement has no box"
+            problems.append(Problem("part-placements", message))
+        else:
+            check_placed(list(zip(op.placed, boxes, strict=True)), result.box)
     except ZSpaceError as error:
         message = f"its parts do not tile <{result.box}>: {error}"
         problems.append(Problem("part-tiling", message, parts=boxes, result=result.box))

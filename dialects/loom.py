@@ -93,7 +93,7 @@ from tapestry.dialects._loom_types import (
 )
 from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
 from tapestry.issues import Problem
-from tapestry.zspace import Partition, Projection, Range
+from tapestry.zspace import AffineMap, Partition, Projection, Range
 
 __all__ = [
     "ApplicationOp",
@@ -410,24 +410,58 @@ class ReshapeOp(CheckedOperation):
 
 @irdl_op_definition
 class AssembleOp(CheckedOperation):
-    """One tensor from parts; their ranges must tile the result's range exactly.
+    """One tensor from parts, which tile the result's range exactly: concatenate, pad, interleave.
+
+    A part stands where its own range is, or `at` where a placement puts its cells: its cell at `p`
+    is the result's cell at `placement(p)`.
 
     Example:
 
         %y = loom.assemble %a, %b : !loom.tensor<[0] : [3], f32>, !loom.tensor<[3] : [8], f32>
                -> !loom.tensor<[0] : [8], f32>
+
+        %z = loom.assemble %even at (d0) -> (2 * d0), %odd at (d0) -> (2 * d0 + 1)
+               : !loom.tensor<[0] : [4], f32>, !loom.tensor<[0] : [4], f32>
+               -> !loom.tensor<[0] : [8], f32>
     """
 
     name = "loom.assemble"
 
+    placements = opt_prop_def(ArrayAttr[ProjectionAttr])
     parts = var_operand_def(TensorType)
     result = result_def(TensorType)
 
+    irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(Pure(), DefinedBeforeUse())
-    assembly_format = "$parts attr-dict `:` type($parts) `->` type($result)"
 
-    def __init__(self, parts: Sequence[SSAValue], result: TensorType) -> None:
-        super().__init__(operands=[parts], result_types=[result])
+    def __init__(
+        self,
+        parts: Sequence[SSAValue],
+        result: TensorType,
+        placements: Sequence[AffineMap] | None = None,
+    ) -> None:
+        """Without `placements`, every part stands where it is."""
+        rank = result.box.rank
+        plain = placements is None or all(p == AffineMap.identity(rank) for p in placements)
+        projections = None if plain else projections_attr(map(Projection.cells, placements or ()))
+        super().__init__(
+            operands=[parts], properties={"placements": projections}, result_types=[result]
+        )
+
+    @property
+    def placed(self) -> tuple[AffineMap, ...]:
+        """Per part, where in the result its cells are."""
+        if self.placements is None:
+            identity = AffineMap.identity(tensor_type(self.result).box.rank)
+            return (identity,) * len(self.parts)
+        return tuple(p.data.map for p in self.placements)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AssembleOp:
+        return syntax.parse_assemble(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        syntax.print_assemble(self, printer)
 
     @property
     def subject(self) -> str:

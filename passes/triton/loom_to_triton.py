@@ -199,9 +199,11 @@ class LowerAssemble(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.AssembleOp, rewriter: PatternRewriter) -> None:
-        identity = Projection.identity(tensor_type(op.result).box.rank)
-        whole = _tensor(op.result, identity)
-        parts = [(_tensor(part, identity), tensor_type(part), whole) for part in op.parts]
+        parts: list[tuple[Tensor, TensorType, Tensor]] = []
+        for part, placement in zip(op.parts, op.placed, strict=True):
+            source = _tensor(part, Projection.identity(placement.inputs))
+            target = _tensor(op.result, Projection.cells(placement))
+            parts.append((source, tensor_type(part), target))
         replace_by(rewriter, op, [_copied(self.launcher, rewriter, op, parts)])
 
 

@@ -32,7 +32,7 @@ from tapestry.runtime.mapfold import (
     zero_state,
 )
 from tapestry.runtime.program import arguments, main_function
-from tapestry.zspace import Range
+from tapestry.zspace import Projection, Range
 
 
 class ArrayExecutor(ABC):
@@ -96,8 +96,10 @@ class ArrayExecutor(ABC):
                 return [Tensor(box, operands[0].data.reshape(box.shape))]
             case loom.AssembleOp():
                 out = new_tensor(tensor_type(op.result))
-                for part in operands:
-                    out.data[part.box.slices(out.box)] = part.data
+                for part, placement in zip(operands, op.placed, strict=True):
+                    if not part.box.is_empty:
+                        at = Projection.cells(placement)
+                        cells(out.data, out.box, at, part.box)[...] = part.data
                 return [out]
             case loom.ApplicationOp():
                 outs = self._application(op, operands)

@@ -26,6 +26,7 @@ from tapestry.zspace.errors import (
     ZSpaceError,
 )
 from tapestry.zspace.partition import Partition
+from tapestry.zspace.placing import check_placed
 from tapestry.zspace.points import (
     Ordering,
     Point,
@@ -61,6 +62,7 @@ __all__ = [
     "RangeBatch",
     "ZSpaceError",
     "bounding",
+    "check_placed",
     "check_tiling",
     "compare",
     "format_point",

@@ -76,8 +76,27 @@ def solution_box(
     Two or more rows that each mix several variables may exhaust the search; then the box contains
     the tight one.
     """
-    if any(a > b for a, b in zip((*first, *low), (*last, *high), strict=True)):
+    rows = _rows(matrix, low, high)
+    if rows is None or any(a > b for a, b in zip(first, last, strict=True)):
         return None
+    box = _tight_box(rows, list(zip(first, last, strict=True)))
+    return None if box is None else (tuple(x for x, _ in box), tuple(x for _, x in box))
+
+
+def has_solution(
+    matrix: Matrix, low: Sequence[int], high: Sequence[int], first: Point, last: Point
+) -> bool:
+    """Whether some `x` has `first <= x <= last` and `low <= A x <= high`; exact."""
+    rows = _rows(matrix, low, high)
+    if rows is None or any(a > b for a, b in zip(first, last, strict=True)):
+        return False
+    bounds = list(zip(first, last, strict=True))
+    open_rows = _propagate(rows, bounds)
+    return open_rows is not None and _has_solution(open_rows, bounds, limit=None)
+
+
+def _rows(matrix: Matrix, low: Sequence[int], high: Sequence[int]) -> list[_Row] | None:
+    """The rows of `low <= A x <= high` divided by what divides them; None if one cannot hold."""
     rows: list[_Row] = []
     for row, least, greatest in zip(matrix, low, high, strict=True):
         divisor = gcd(*row)
@@ -90,8 +109,7 @@ def solution_box(
         if bounds[0] > bounds[1]:
             return None
         rows.append(_Row(terms, bounds))
-    box = _tight_box(rows, list(zip(first, last, strict=True)))
-    return None if box is None else (tuple(x for x, _ in box), tuple(x for _, x in box))
+    return rows
 
 
 def _tight_box(rows: list[_Row], bounds: list[Bounds]) -> list[Bounds] | None:
@@ -137,13 +155,15 @@ def _has_solution_with(
     return open_rows is not None and _has_solution(open_rows, narrowed)
 
 
-def _has_solution(rows: Sequence[_Row], bounds: Sequence[Bounds]) -> bool:
-    """Whether rows that propagation left open can hold together; True when undecided."""
+def _has_solution(
+    rows: Sequence[_Row], bounds: Sequence[Bounds], *, limit: int | None = _CANDIDATES
+) -> bool:
+    """Whether rows that propagation left open can hold together; True when undecided at `limit`."""
     dims = sorted({dim for row in rows for _, dim in row.terms})
     coefficients = [{dim: c for c, dim in row.terms} for row in rows]
     matrix = tuple(tuple(row.get(dim, 0) for dim in dims) for row in coefficients)
     return not rows or has_point(
-        matrix, [bounds[dim] for dim in dims], [row.bounds for row in rows], limit=_CANDIDATES
+        matrix, [bounds[dim] for dim in dims], [row.bounds for row in rows], limit=limit
     )
 
 
