@@ -90,18 +90,25 @@ def signature_bodies(
     state = yielded(wrap)
     result, last = state, "wrap"
     name = op.monoid_name
+    if op.fold_dims and op.scan_dim is not None:
+        message = "it folds and scans; make one of them an operation of its own"
+        problems.append(Problem("iterators", message, iterators=op.kinds))
+    if op.kinds.count("scan") > 1:
+        message = "it scans along several dimensions; a scan of a scan is two operations"
+        problems.append(Problem("iterators", message, iterators=op.kinds))
     if name is None:
-        if op.fold_dims:
-            message = "it folds, but names no monoid; add `by @add`, for example"
-            problems.append(Problem("monoid-missing", message))
+        for kind, verb in (("fold", "folds"), ("scan", "scans")):
+            if kind in op.kinds:
+                message = f"it {verb}, but names no monoid; add `by @add`, for example"
+                problems.append(Problem("monoid-missing", message))
         if unwrap is not None:
             problems.append(Problem("unwrap-unused", "it has an unwrap body, but folds nothing"))
         if extras:
             message = "it has extra inputs, but folds nothing; make them inputs"
             problems.append(Problem("extra-unused", message))
     else:
-        if not op.fold_dims:
-            message = f"it names the monoid @{name}, but no dimension is folded"
+        if not op.fold_dims and op.scan_dim is None:
+            message = f"it names the monoid @{name}, but no dimension is folded or scanned"
             problems.append(Problem("monoid-unused", message, monoid=name))
         if find_monoid(op, name, tuple(state)) is None:
             message = (
@@ -121,3 +128,14 @@ def signature_bodies(
         message = f"{last} yields {types_text(result)}, but the outputs hold {types_text(outs)}"
         problems.append(Problem("body-yield", message, yielded=result, outputs=outs))
     return problems
+
+
+def is_ordered(op: loom.BlockSignature) -> bool:
+    """Whether an operation or kernel merges states by a monoid that does not commute."""
+    from tapestry.algebra.monoids import find_monoid
+
+    name, wrap = op.monoid_name, op.wrap.first_block
+    if name is None or wrap is None:
+        return False
+    monoid = find_monoid(op, name, tuple(yielded(wrap)))
+    return monoid is not None and not monoid.commutative

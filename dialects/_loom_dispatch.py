@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
-from tapestry.dialects._loom_bodies import signature_bodies, yielded
-from tapestry.dialects._loom_geometry import accesses, tilings
+from tapestry.dialects._loom_bodies import is_ordered, signature_bodies, yielded
+from tapestry.dialects._loom_geometry import accesses, in_order, tilings
 from tapestry.dialects._loom_types import TensorType, tensor_type
 from tapestry.issues import Problem
 from tapestry.zspace import Partition, Range, ZSpaceError, bounding
@@ -123,7 +123,7 @@ def application_problems(op: loom.ApplicationOp) -> list[Problem]:
 
 
 def merge_problems(op: loom.MergeOp) -> list[Problem]:
-    """States lie inside the merged range, of shards that tile; results sit where they must."""
+    """States lie inside the merged range, of parts that tile; results sit where they must."""
     kernel = _kernel_of(op)
     if isinstance(kernel, Problem):
         return [kernel]
@@ -143,39 +143,76 @@ def merge_problems(op: loom.MergeOp) -> list[Problem]:
         if state.element_type != kernel.state_types[position % parts]:
             message = f"state {position} holds {state.element_type}"
             problems.append(Problem("state-type", message, state=state))
-    writes = [p.apply_range(op.index) for p in kernel.out_maps]
-    elements = yielded(kernel.unwrap_block or kernel.wrap_block)
     outs = [tensor_type(value) for value in op.outs]
-    written = _positioned("result", outs, writes, elements)
-    problems += written or tilings(kernel.out_projections.data, outs, op.index)
-    problems += _shards_folded(op, kernel)
-    problems += accesses(
-        "extra input",
-        kernel.extra_projections.data,
-        [tensor_type(v) for v in op.extras],
-        op.index,
-    )
-    return problems
+    if op.is_partial:
+        problems += _positioned("result", outs, [op.index] * parts, kernel.state_types)
+        if op.extras:
+            message = "it is partial, and only unwrap reads extra inputs; remove them"
+            problems.append(Problem("extra-unused", message))
+    else:
+        writes = [p.apply_range(op.index) for p in kernel.out_maps]
+        elements = yielded(kernel.unwrap_block or kernel.wrap_block)
+        written = _positioned("result", outs, writes, elements)
+        problems += written or tilings(kernel.out_projections.data, outs, op.index)
+        problems += accesses(
+            "extra input",
+            kernel.extra_projections.data,
+            [tensor_type(v) for v in op.extras],
+            op.index,
+        )
+    return problems or _states_tile(op, kernel)
 
 
-def _shards_folded(op: loom.MergeOp, kernel: loom.KernelOp) -> list[Problem]:
-    """The shards whose states meet leave no gap and do not overlap, where they can be seen."""
+def _states_tile(op: loom.MergeOp, kernel: loom.KernelOp) -> list[Problem]:
+    """What the states stand for leaves no gap, does not overlap, and comes in an order that may be.
+
+    The states of a scan say by themselves which part they are of; what was folded is seen through
+    the partial applications and merges that made the states, where they can be seen.
+    """
+    firsts = list(op.states)[:: len(kernel.state_types)]
+    if kernel.scan_dim is not None:
+        covered = [tensor_type(value).box for value in firsts]
+        whole, ordered = op.index, (kernel.scan_dim,)
+    else:
+        found = [_covered(value, kernel) for value in firsts]
+        covered = [box for box in found if box is not None]
+        if len(covered) != len(found):
+            return []
+        whole = _index_box(kernel, op.index, covered)
+        ordered = kernel.fold_dims if is_ordered(kernel) else ()
+    parts = Partition.explicit(covered)
+    try:
+        parts.check(whole)
+    except ZSpaceError as error:
+        message = f"the merged states do not tile: {error}"
+        return [Problem("merge-tiling", message, states=covered)]
+    if ordered and not in_order(parts, whole, ordered):
+        why = "a scan goes on" if kernel.scan_dim is not None else "the monoid does not commute"
+        message = f"the merged states do not follow one another from first to last; {why}"
+        return [Problem("merge-order", message, states=covered)]
+    return []
+
+
+def _covered(state: SSAValue, kernel: loom.KernelOp) -> Range | None:
+    """The part of the index space that a state folds; None where that cannot be seen."""
     from tapestry.dialects import loom
 
-    shards: list[Range] = []
-    for value in list(op.states)[:: len(kernel.state_types)]:
-        shard = value.owner
-        if not isinstance(shard, loom.ApplicationOp) or shard.kernel != op.kernel:
-            return []
-        shards.append(shard.index)
-    folded = bounding([kernel.fold_range(shard) for shard in shards])
+    made = state.owner
+    if not isinstance(made, loom.Dispatch) or made.kernel_name != kernel.sym_name.data:
+        return None
+    if isinstance(made, loom.ApplicationOp):
+        return made.index
+    assert isinstance(made, loom.MergeOp)
+    parts = [_covered(value, kernel) for value in list(made.states)[:: len(kernel.state_types)]]
+    seen = [part for part in parts if part is not None]
+    return _index_box(kernel, made.index, seen) if len(seen) == len(parts) else None
+
+
+def _index_box(kernel: loom.KernelOp, kept: Range, folded: Sequence[Range]) -> Range:
+    """The box of the index space over `kept` that what was folded makes up."""
     start, end = [0] * len(kernel.kinds), [0] * len(kernel.kinds)
-    for dims, part in ((kernel.kept_dims, op.index), (kernel.fold_dims, folded)):
+    fold = bounding([kernel.fold_range(part) for part in folded])
+    for dims, part in ((kernel.kept_dims, kept), (kernel.fold_dims, fold)):
         for dim, low, high in zip(dims, part.start, part.end, strict=True):
             start[dim], end[dim] = low, high
-    try:
-        Partition.explicit(shards).check(Range(tuple(start), tuple(end)))
-    except ZSpaceError as error:
-        message = f"the merged shards do not tile: {error}"
-        return [Problem("merge-tiling", message, shards=shards)]
-    return []
+    return Range(tuple(start), tuple(end))

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from xdsl.dialects.builtin import ArrayAttr
 
-from tapestry.dialects._loom_types import IteratorsAttr, TensorType
+from tapestry.dialects._loom_types import Iterator, IteratorsAttr, TensorType
 from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
 from tapestry.issues import Problem
 from tapestry.zspace import Partition, Projection, Range, ZSpaceError
@@ -90,22 +90,31 @@ def tilings(
 def shard_tiling(
     partition: Partition,
     box: Range,
-    kept_dims: Sequence[int],
+    kinds: Sequence[Iterator],
     outs: Sequence[ProjectionAttr],
     *,
     ordered: bool,
 ) -> list[Problem]:
-    """The shards tile the index space, and those that differ in a map dimension write apart.
+    """The shards tile the index space, and those that differ in a kept dimension write apart.
 
     With `ordered` (the monoid is not commutative) the shards of a fold must also follow one another
-    in row-major order, because that is the order their states merge in.
+    in row-major order, because that is the order their states merge in. The shards of a scan always
+    must: each carries on from the state that the one before it left.
     """
     try:
         partition.check(box)
     except ZSpaceError as error:
         message = f"the shards do not tile the index space <{box}>: {error}"
         return [Problem("shard-tiling", message, index=box, shards=partition)]
-    if ordered and not _fold_in_order(partition, box, kept_dims):
+    kept_dims = [d for d, kind in enumerate(kinds) if kind != "fold"]
+    if "scan" in kinds and not in_order(partition, box, [kinds.index("scan")]):
+        message = (
+            "the shards along the scan do not follow one another: for each box of the other "
+            "dimensions, list them from the first coordinate to the last"
+        )
+        return [Problem("shard-order", message, index=box, shards=partition)]
+    fold_dims = [d for d in range(box.rank) if d not in kept_dims]
+    if ordered and fold_dims and not in_order(partition, box, fold_dims):
         message = (
             "the shards of the fold are not in row-major order, and its monoid does not commute"
         )
@@ -128,13 +137,13 @@ def shard_tiling(
     return problems
 
 
-def _fold_in_order(partition: Partition, box: Range, kept_dims: Sequence[int]) -> bool:
-    """Whether the shards of each box of the map dimensions read its fold from start to end."""
-    fold_dims = [d for d in range(box.rank) if d not in kept_dims]
-    whole = subrange(box, fold_dims)
+def in_order(partition: Partition, box: Range, dims: Sequence[int]) -> bool:
+    """Whether the shards of each box of the other dimensions run through `dims` from the start."""
+    others = [d for d in range(box.rank) if d not in dims]
+    whole = subrange(box, dims)
     reached: dict[Range, int] = {}
     for shard in partition.ranges():
-        part, kept_box = subrange(shard, fold_dims), subrange(shard, kept_dims)
+        part, other_box = subrange(shard, dims), subrange(shard, others)
         # A run of the row-major order: single coordinates, one cut, then whole dimensions.
         cut = [d for d in range(whole.rank) if part.shape[d] != whole.shape[d]]
         if cut and any(part.shape[d] != 1 for d in range(cut[-1])):
@@ -142,9 +151,9 @@ def _fold_in_order(partition: Partition, box: Range, kept_dims: Sequence[int]) -
         position = 0
         for d in range(whole.rank):
             position = position * whole.shape[d] + part.start[d] - whole.start[d]
-        if position != reached.get(kept_box, 0):
+        if position != reached.get(other_box, 0):
             return False
-        reached[kept_box] = position + part.size
+        reached[other_box] = position + part.size
     return all(end == whole.size for end in reached.values())
 
 
@@ -181,5 +190,5 @@ def geometry(
         written = tilings(outs.data, out_tensors, kept_range)
     problems += written
     if shards is not None and not problems:
-        problems += shard_tiling(shards.data, box, kept_dims, outs.data, ordered=ordered)
+        problems += shard_tiling(shards.data, box, kinds, outs.data, ordered=ordered)
     return tuple(problems)

@@ -370,27 +370,29 @@ def print_application(op: loom.ApplicationOp, printer: Printer) -> None:
 
 
 def parse_merge(cls: type[loom.MergeOp], parser: Parser) -> loom.MergeOp:
-    """`@kernel over <range> states(...) extra(...) : types`."""
+    """`@kernel over <range> [partial] states(...) extra(...) : types`."""
     kernel = parser.parse_symbol_name()
     parser.parse_keyword("over")
     index = angle_range(parser)
+    partial = parser.parse_optional_keyword("partial") is not None
     states = _keyword_list(parser, "states", parser.parse_unresolved_operand)
     extras = _keyword_list(parser, "extra", parser.parse_unresolved_operand)
     values, results = parse_types(parser, [*states, *extras])
-    return cls.create(
-        operands=values,
-        result_types=results,
-        properties={
-            "kernel": SymbolRefAttr(kernel),
-            "index_range": RangeAttr(index),
-            _SEGMENTS: _segments(len(states), len(extras)),
-        },
-    )
+    properties: dict[str, Attribute] = {
+        "kernel": SymbolRefAttr(kernel),
+        "index_range": RangeAttr(index),
+        _SEGMENTS: _segments(len(states), len(extras)),
+    }
+    if partial:
+        properties["partial"] = IntegerAttr.from_bool(True)
+    return cls.create(operands=values, result_types=results, properties=properties)
 
 
 def print_merge(op: loom.MergeOp, printer: Printer) -> None:
     """The inverse of `parse_merge`."""
     _print_dispatch(printer, op)
+    if op.is_partial:
+        printer.print_string(" partial")
     for keyword, values in (("states", op.states), ("extra", op.extras)):
         if values:
             printer.print_string(f" {keyword}(")

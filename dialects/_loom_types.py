@@ -20,7 +20,7 @@ from tapestry.algebra.dtypes import ELEMENT_TYPES, byte_size, is_element_type
 from tapestry.dialects.zspace import ProjectionAttr, RangeAttr, parse_range
 from tapestry.zspace import Projection, Range
 
-Iterator = Literal["map", "fold"]
+Iterator = Literal["map", "fold", "scan"]
 
 
 def parse_iterators(parser: AttrParser) -> tuple[Iterator, ...]:
@@ -32,13 +32,10 @@ def parse_iterators(parser: AttrParser) -> tuple[Iterator, ...]:
 
 def _iterator(parser: AttrParser) -> Iterator:
     start = parser.pos
-    word = parser.parse_identifier(" for an iterator: map or fold")
-    if word == "map" or word == "fold":
+    word = parser.parse_identifier(" for an iterator: map, fold or scan")
+    if word == "map" or word == "fold" or word == "scan":
         return word
-    if word == "scan":
-        message = "scan iterators are not supported yet; use map or fold"
-    else:
-        message = f"unknown iterator {word!r}; an index dimension is map or fold"
+    message = f"unknown iterator {word!r}; an index dimension is map, fold or scan"
     parser.raise_error(message, start, parser.pos)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute
 
-from tapestry.dialects._loom_bodies import body, signature_bodies, types_text, yielded
+from tapestry.dialects._loom_bodies import body, is_ordered, signature_bodies, types_text, yielded
 from tapestry.dialects._loom_geometry import accesses, geometry, shard_tiling
 from tapestry.dialects._loom_types import TensorType, tensor_type
 from tapestry.dialects.zspace import ProjectionAttr
@@ -43,7 +43,7 @@ def operation_problems(op: loom.OperationOp) -> list[Problem]:
             op.out_projections,
             outs,
             op.shards,
-            op.shards is not None and _is_ordered(op),
+            op.shards is not None and is_ordered(op),
         )
     )
     problems += signature_bodies(
@@ -55,17 +55,6 @@ def operation_problems(op: loom.OperationOp) -> list[Problem]:
     return problems
 
 
-def _is_ordered(op: loom.OperationOp) -> bool:
-    """Whether an operation folds by a monoid that does not commute."""
-    from tapestry.algebra.monoids import find_monoid
-
-    name, wrap = op.monoid_name, op.wrap.first_block
-    if name is None or wrap is None:
-        return False
-    monoid = find_monoid(op, name, tuple(yielded(wrap)))
-    return monoid is not None and not monoid.commutative
-
-
 def sharding_problems(
     op: loom.OperationOp, partition: Partition, outs: Sequence[Projection] | None = None
 ) -> list[Problem]:
@@ -75,11 +64,11 @@ def sharding_problems(
     """
     written = op.out_projections.data if outs is None else [ProjectionAttr(p) for p in outs]
     if partition.rank != op.index.rank:
-        return [
-            f"the partition has rank {partition.rank}, but the index space has rank "
-            + str(op.index.rank)
-        ]
-    return shard_tiling(partition, op.index, op.kept_dims, written, ordered=_is_ordered(op))
+        message = f"the partition has rank {partition.rank}, but the index space has rank " + str(
+            op.index.rank
+        )
+        return [Problem("shard-rank", message, index=op.index, shards=partition)]
+    return shard_tiling(partition, op.index, op.kinds, written, ordered=is_ordered(op))
 
 
 def view_problems(op: loom.ViewOp) -> list[Problem]:

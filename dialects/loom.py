@@ -5,9 +5,9 @@ map-fold over an index space:
 
     out[P_out(i)] = unwrap(FOLD over k of wrap(in_1[P_1(i, k)], ...), extra_1[Q_1(i)], ...)
 
-The index space is one range over all dimensions; each dimension is a `map` or a `fold`. Input
-projections are over the whole index space; extra and output projections are over its map
-dimensions, in order. Example, `Y = relu(X W + b)`:
+The index space is one range over all dimensions; each dimension is a `map`, a `fold` or a `scan`.
+Input projections are over the whole index space; extra and output projections are over the *kept*
+dimensions (all but the folds), in order. Example, `Y = relu(X W + b)`:
 
     %y = loom.operation @linear_relu over <[0, 0, 0] : [64, 32, 784]> [map, map, fold] by @add
            ins(%x : (d0, d1, d2) -> (d0, d2), %w : (d0, d1, d2) -> (d2, d1))
@@ -25,6 +25,13 @@ dimensions, in order. Example, `Y = relu(X W + b)`:
            }
            : (!loom.tensor<[0, 0] : [64, 784], f32>, !loom.tensor<[0, 0] : [784, 32], f32>,
               !loom.tensor<[0] : [32], f32>) -> !loom.tensor<[0, 0] : [64, 32], f32>
+
+A scan keeps every state of the fold along one dimension, in increasing coordinate, the point itself
+included: unwrap sees the running state. An operation folds or scans, never both. Running sums:
+
+    %y = loom.operation @cumsum over <[0, 0] : [4, 9]> [map, scan] by @add
+           ins(%x : (d0, d1) -> (d0, d1)) outs((d0, d1) -> (d0, d1))
+           wrap (%a: f32) { loom.yield %a : f32 } : (!x) -> !x
 
 Views (`loom.view`, `loom.reshape`, `loom.assemble`) move no data. Sharding is an attribute first
 (`shards <grid [[0, 32, 64], [0, 32], [0, 784]]>` before `wrap`); `loom.kernel`,
@@ -184,7 +191,7 @@ class BlockSignature(CheckedOperation):
 
     @property
     def kinds(self) -> tuple[Iterator, ...]:
-        """Per index dimension, `map` or `fold`."""
+        """Per index dimension, `map`, `fold` or `scan`."""
         return self.iterators.data
 
     @property
@@ -203,8 +210,13 @@ class BlockSignature(CheckedOperation):
         return tuple(d for d, kind in enumerate(self.kinds) if kind == "fold")
 
     @property
+    def scan_dim(self) -> int | None:
+        """The index dimension along which states are kept as they run, None without one."""
+        return self.kinds.index("scan") if "scan" in self.kinds else None
+
+    @property
     def monoid_name(self) -> str | None:
-        """The monoid that folds, None when there is nothing to fold."""
+        """The monoid that folds or scans, None when there is neither."""
         return None if self.monoid is None else self.monoid.root_reference.data
 
     @property
@@ -599,7 +611,8 @@ class ApplicationOp(Dispatch):
 
     The recorded selection of each operand is what its projection makes of the range. Results hold
     exactly the cells the shard writes. A `partial` application stops before unwrap and yields the
-    parts of the folded state over its map dimensions; `loom.merge` finishes it.
+    parts of the state over its kept dimensions; `loom.merge` finishes it. An application to a part
+    of a scan starts it anew: its states are those of that part alone.
 
     Example:
 
@@ -655,10 +668,12 @@ class ApplicationOp(Dispatch):
 
 @irdl_op_definition
 class MergeOp(Dispatch):
-    """The folded states of partial applications merged, in order, and unwrapped.
+    """The states of partial applications merged, in order, and unwrapped.
 
     `states` lists the parts of each partial application after another; `over` is the range of the
-    map dimensions that is finished.
+    kept dimensions that is finished. Folded states that meet in a cell are merged there. The states
+    of a scan lie side by side along it: each goes on from the last state before it. A `partial`
+    merge stops before unwrap and yields the merged state, which another merge takes: trees.
 
     Example:
 
@@ -669,6 +684,7 @@ class MergeOp(Dispatch):
 
     name = "loom.merge"
 
+    partial = opt_prop_def(IntegerAttr)
     states = var_operand_def(TensorType)
     extras = var_operand_def(TensorType)
     outs = var_result_def(TensorType)
@@ -683,12 +699,23 @@ class MergeOp(Dispatch):
         states: Sequence[SSAValue],
         extras: Sequence[SSAValue],
         outs: Sequence[TensorType],
+        *,
+        partial: bool = False,
     ) -> None:
         super().__init__(
             operands=[states, extras],
             result_types=[outs],
-            properties={"kernel": SymbolRefAttr(kernel), "index_range": RangeAttr(index)},
+            properties={
+                "kernel": SymbolRefAttr(kernel),
+                "index_range": RangeAttr(index),
+                "partial": IntegerAttr.from_bool(True) if partial else None,
+            },
         )
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the result is the merged state, before unwrap."""
+        return self.partial is not None
 
     @classmethod
     def parse(cls, parser: Parser) -> MergeOp:

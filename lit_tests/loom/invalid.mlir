@@ -13,20 +13,9 @@ func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32
 
 // -----
 
-// CHECK{LITERAL}: unknown iterator 'each'; an index dimension is map or fold
+// CHECK{LITERAL}: unknown iterator 'each'; an index dimension is map, fold or scan
 func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32> {
   %y = loom.operation @bad over <[0] : [4]> [each]
-         ins(%x : (d0) -> (d0))  outs((d0) -> (d0))
-         wrap (%c: f32) { loom.yield %c : f32 }
-         : (!loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32>
-  func.return %y : !loom.tensor<[0] : [4], f32>
-}
-
-// -----
-
-// CHECK{LITERAL}: scan iterators are not supported yet
-func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32> {
-  %y = loom.operation @bad over <[0] : [4]> [scan]
          ins(%x : (d0) -> (d0))  outs((d0) -> (d0))
          wrap (%c: f32) { loom.yield %c : f32 }
          : (!loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32>
@@ -438,7 +427,7 @@ func.func @main(%x: !loom.tensor<[0] : [2], f32>) -> !loom.tensor<[0] : [3], f32
 
 // -----
 
-// CHECK{LITERAL}: @total: the merged shards do not tile: the ranges do not cover
+// CHECK{LITERAL}: @total: the merged states do not tile: the ranges do not cover
 loom.kernel @total [fold] by @add ins((d0) -> (d0)) outs(() -> ())
   wrap (%c: f32) { loom.yield %c : f32 }
 func.func @main(%x: !loom.tensor<[0] : [8], f32>) -> !loom.tensor<[] : [], f32> {

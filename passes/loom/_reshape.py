@@ -100,7 +100,11 @@ def fold_reshape(op: loom.OperationOp, rewriter: PatternRewriter) -> None:
                 rebuild(op, rewriter, ins=ins, extras=extras)
                 return
             if isinstance(found, Refinement) and op.partition is None:
-                refine(op, Refinement(dims[found.dim], found.extents), rewriter)
+                split = Refinement(dims[found.dim], found.extents)
+                if split.dim == op.scan_dim:
+                    # A scan runs along one dimension: its states would have no order along two.
+                    continue
+                refine(op, split, rewriter)
                 return
 
 

@@ -8,8 +8,10 @@ becomes
     %1 = loom.application @double over <[4] : [8]> (%x <[4] : [8]>) : ...
     %y = loom.assemble %0, %1 : ...
 
-with the body kept once, as `loom.kernel @double`. Where fold dimensions are split, applications are
-`partial` and a `loom.merge` per box of the map dimensions finishes them.
+with the body kept once, as `loom.kernel @double`. Where a fold or a scan is split, applications are
+`partial` and a `loom.merge` per box of the other dimensions finishes them: it merges what shards
+folded, and lets each part of a scan go on from the one before it. With `arity=4` no merge takes
+more than four states where runs of them make boxes: partial merges form a tree.
 
 Input: any verified loom program. Output: the same values; operations without a partition stay.
 """
@@ -31,10 +33,12 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import InsertPoint
 
+from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import kind
+from tapestry.passes.loom._merge_trees import State, merge_runs, splits_states
 from tapestry.zspace import Partition, Range, ZSpaceError
 
 
@@ -44,10 +48,12 @@ class ExpandShards(RewritePattern):
 
     Legal because the verifier has checked that the shards tile the index space and write boxes that
     tile each output, and because the monoid is associative: states of shards merge in the order of
-    the partition, which is checked to be row-major along the fold unless the monoid commutes.
+    the partition, which is checked to be row-major along the fold unless the monoid commutes, and
+    from first to last along a scan. A tree merges runs of that order, so it keeps the order too.
     """
 
     module: ModuleOp
+    arity: int | None = None
     kernels: dict[Hashable, str] = field(default_factory=dict[Hashable, str])
     names: set[str] = field(default_factory=set[str])
 
@@ -56,11 +62,10 @@ class ExpandShards(RewritePattern):
         if op.partition is None:
             return
         kernel = self._kernel(op, rewriter)
-        whole_fold = op.fold_range(op.index)
         shards = op.partition.ranges()
         new: list[Operation] = []
         parts: list[list[SSAValue]] = [[] for _ in op.outs]
-        if all(op.fold_range(shard) == whole_fold for shard in shards):
+        if not splits_states(op, shards):
             for shard in shards:
                 applied = _application(op, kernel, shard)
                 new.append(applied)
@@ -68,14 +73,19 @@ class ExpandShards(RewritePattern):
         else:
             for kept_box, group in _merge_groups(op, shards):
                 states = [_partial(op, kernel, shard) for shard in group]
+                new += states
+                runs = [State(shard, tuple(s.outs)) for shard, s in zip(group, states, strict=True)]
+                if self.arity is not None:
+                    inner, runs = merge_runs(op, kernel, runs, self.arity)
+                    new += inner
                 merged = loom.MergeOp(
                     kernel,
                     kept_box,
-                    [part for state in states for part in state.outs],
+                    [part for run in runs for part in run.parts],
                     op.extras,
                     _written(op, kept_box),
                 )
-                new += [*states, merged]
+                new.append(merged)
                 _append(parts, merged.outs)
         results: list[SSAValue] = []
         for out, values in zip(op.outs, parts, strict=True):
@@ -136,13 +146,17 @@ def _partial(op: loom.OperationOp, kernel: str, shard: Range) -> loom.Applicatio
 def _merge_groups(
     op: loom.OperationOp, shards: Sequence[Range]
 ) -> list[tuple[Range, Sequence[Range]]]:
-    """Shards whose states meet, with the box of the map dimensions where they do.
+    """Shards whose states meet, with the box of the kept dimensions where they do.
 
-    Shards with one map box are a group, if such boxes tile the map dimensions; else all are one.
+    Shards with one kept box (the scan apart, which is whole there) are a group, if such boxes tile
+    the kept dimensions; else all are one.
     """
     groups: dict[Range, list[Range]] = {}
     for shard in shards:
-        groups.setdefault(op.kept_range(shard), []).append(shard)
+        box = op.kept_range(shard)
+        if op.scan_dim is not None:
+            box = _with_dim(box, op.scan_dim, op.index)
+        groups.setdefault(box, []).append(shard)
     whole = op.kept_range(op.index)
     try:
         Partition.explicit(groups).check(whole)
@@ -151,14 +165,28 @@ def _merge_groups(
     return list(groups.items())
 
 
+def _with_dim(box: Range, dim: int, index: Range) -> Range:
+    """`box` with one dimension whole, as `index` has it."""
+    start, end = list(box.start), list(box.end)
+    start[dim], end[dim] = index.start[dim], index.end[dim]
+    return Range(tuple(start), tuple(end))
+
+
 @dataclass(frozen=True)
 class LoomExpandShards(ModulePass):
     """Spell partitions out, one application per shard."""
 
     name = "loom-expand-shards"
 
+    arity: int | None = None
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        pattern = ExpandShards(op)
+        if self.arity is not None and self.arity < 2:
+            raise UsageError(
+                f"loom-expand-shards: arity must be at least 2, not {self.arity}",
+                hint="leave it out to merge all states of a box at once",
+            )
+        pattern = ExpandShards(op, self.arity)
         for existing in op.body.block.ops:
             name = existing.properties.get("sym_name")
             if isinstance(name, StringAttr):

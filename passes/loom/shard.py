@@ -12,7 +12,8 @@ Options: `op` names the operations by label (all without it), and one of
   `partition="grid [[0, 3, 8], [0, 4]]"`  exact cuts per dimension;
   `partition="ranges [[0] : [3], ...]"`   any ranges that tile the index space;
   `shards=4`                              about that many parts, balanced: map dimensions first,
-                                          fold dimensions (whose states merge) when those run out.
+                                          fold dimensions (whose states merge) or the scan (whose
+                                          states go on) when those run out.
 
 Input and output: any verified loom program; only the attribute changes, so values do not.
 """
@@ -56,7 +57,8 @@ class ShardOperation(RewritePattern):
 
     Legal when the ranges tile the index space exactly and shards that differ in a map dimension
     write disjoint boxes of every output. Shards that differ in fold dimensions only are merged by
-    the operation's monoid; one that does not commute needs them in row-major order.
+    the operation's monoid; one that does not commute needs them in row-major order. Shards along a
+    scan go on from one another, so they must be listed from first to last.
     """
 
     chosen: Mapping[loom.OperationOp, Partition]
@@ -98,13 +100,14 @@ def grid_partition(op: loom.OperationOp, counts: tuple[int, ...]) -> Partition:
 def balanced_partition(op: loom.OperationOp, shards: int) -> Partition:
     """About `shards` parts: each prime factor, largest first, splits the longest dimension left.
 
-    Map dimensions come before fold dimensions. A dimension that no split of suits (one that a row
-    of an output mixes with a slower one) is left whole; when nothing can be split further, the
+    Map dimensions come before a fold's or a scan's. A dimension that no split of suits (one that a
+    row of an output mixes with a slower one) is left whole; when nothing can be split further, the
     remaining factors are dropped, so there are never more than `shards` parts.
     """
     counts = [1] * op.index.rank
+    joined = op.fold_dims if op.scan_dim is None else (op.scan_dim,)
     for prime in _prime_factors(shards):
-        for dims in (op.map_dims, op.fold_dims):
+        for dims in (op.map_dims, joined):
             room = [d for d in dims if op.index.shape[d] >= counts[d] * prime]
             room.sort(key=lambda d: -(op.index.shape[d] // counts[d]))
             chosen = next((d for d in room if _splits(op, counts, d, prime)), None)

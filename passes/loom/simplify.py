@@ -113,8 +113,8 @@ class FoldReshapeIntoReader(RewritePattern):
     Legal when source and result have a common factorization (every product of trailing extents of
     one divides or is divided by those of the other) and each result dimension that merges source
     dimensions is read, whole, by one index dimension alone, which can then be split into theirs.
-    A partition of that index dimension would have to be split as well: such readers are left
-    alone.
+    A partition of that index dimension would have to be split as well, and a scan runs along one
+    dimension: such readers are left alone.
     """
 
     @op_type_rewrite_pattern

@@ -53,6 +53,8 @@ def find_contraction(fold: MapFold) -> Contraction | None:
     if monoid is None or len(values) != 1:
         return None
     element = values[0].type
+    if not fold.fold_dims:
+        return None
     summed = monoid.primitive is arith.AddfOp and monoid.zero == (0.0,)
     product = values[0].owner
     if not summed or not isinstance(product, arith.MulfOp):

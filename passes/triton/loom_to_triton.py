@@ -291,3 +291,10 @@ def _check(function: func.FuncOp) -> None:
                 location=location_of(op),
                 hint="run weft-apply first" if op.name.startswith("weft.") else None,
             )
+        signature = _kernel_of(op) if isinstance(op, loom.Dispatch) else op
+        if isinstance(signature, loom.BlockSignature) and signature.scan_dim is not None:
+            raise InvalidProgramError(
+                "a scan cannot be lowered to Triton yet",
+                location=location_of(op),
+                hint="run it on numpy",
+            )

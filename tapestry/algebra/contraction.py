@@ -39,7 +39,7 @@ def find_contraction(op: loom.BlockSignature, monoid: Monoid | None) -> Contract
     It is one when its monoid is a single addition, its body yields one product, every fold
     dimension is in both factors, and the factors' map dimensions differ on both sides or on one.
     """
-    if monoid is None or monoid.primitive not in (arith.AddfOp, arith.AddiOp):
+    if monoid is None or monoid.primitive not in (arith.AddfOp, arith.AddiOp) or not op.fold_dims:
         return None
     terminator = op.wrap_block.last_op
     if terminator is None or len(terminator.operands) != 1:

@@ -1,8 +1,8 @@
 """The numpy executor: shard by shard, contractions through BLAS, memory bounded.
 
 Each shard of an operation's partition is computed for itself; shards of a fold merge their states
-through the monoid, in the order of the partition. Work inside a shard goes in blocks whose wrapped
-values stay in cache, whatever the sizes of the tensors.
+through the monoid, in the order of the partition; shards of a scan carry theirs on. Work inside a
+shard goes in blocks whose wrapped values stay in cache, whatever the sizes of the tensors.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from tapestry.runtime.mapfold import (
     zero_state,
 )
 from tapestry.runtime.scalar import evaluate, reduction
+from tapestry.runtime.scans import no_state, scanned
 from tapestry.runtime.walk import ArrayExecutor
 from tapestry.zspace import Range
 
@@ -60,6 +61,9 @@ class NumpyExecutor(ArrayExecutor):
     ) -> list[Tensor]:
         outs = [new_tensor(tensor_type(result)) for result in op.outs]
         shards = (op.index,) if op.partition is None else op.partition.ranges()
+        if op.scan_dim is not None:
+            self._scan(op, shards, ins, extras, outs, watch)
+            return outs
         whole_fold = op.fold_range(op.index)
         if all(op.fold_range(shard) == whole_fold for shard in shards):
             for shard in shards:
@@ -79,6 +83,28 @@ class NumpyExecutor(ArrayExecutor):
         write(op, kept_box, finished(op, kept_box, total, extras), outs)
         return outs
 
+    def _scan(
+        self,
+        op: loom.OperationOp,
+        shards: Sequence[Range],
+        ins: Sequence[Tensor],
+        extras: Sequence[Tensor],
+        outs: Sequence[Tensor],
+        watch: Watch,
+    ) -> None:
+        """Shards in order, each going on from the states that those before it left."""
+        monoid, axis = monoid_of(op), op.scan_dim
+        assert monoid is not None
+        assert axis is not None
+        carried = no_state(monoid, op.index, axis)
+        for shard in shards:
+            where = list(shard.slices(op.index))
+            where[axis] = slice(None)
+            own = [state[tuple(where)] for state in carried]
+            for part, states in scanned(op, monoid, shard, ins, own, _CELLS):
+                write(op, part, finished(op, part, states, extras), outs)
+            watch.step(op.label.data)
+
     def _shard(
         self,
         op: loom.OperationOp,
@@ -97,6 +123,13 @@ class NumpyExecutor(ArrayExecutor):
         kept_box, fold_box = op.kept_range(box), op.fold_range(box)
         if monoid is not None and box.is_empty:
             return zero_state(monoid, kept_box.shape)
+        if monoid is not None and op.scan_dim is not None:
+            whole = zero_state(monoid, box.shape)
+            carried = no_state(monoid, box, op.scan_dim)
+            for part, states in scanned(op, monoid, box, ins, carried, _CELLS):
+                for state, value in zip(whole, states, strict=True):
+                    state[part.slices(box)] = value
+            return whole
         contraction = find_contraction(op, monoid)
         if contraction is not None:
             return [_contract(op, contraction, box, ins)]

@@ -2,7 +2,8 @@
 
 It is the naive schedule that every other one must agree with: shards are ignored, and each fold
 starts at the monoid's zero and merges one point of the fold space after another, in row-major
-order. Cells of the map space are computed side by side; they do not influence each other.
+order; a scan keeps each state on its way. Cells of the map space are computed side by side; they
+do not influence each other.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import Operation
 
-from tapestry.algebra.monoids import monoid_of
+from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.executor import Array, Watch
@@ -57,6 +58,8 @@ class ReferenceExecutor(ArrayExecutor):
         monoid = monoid_of(op)
         if monoid is None:
             return [np.broadcast_to(value, box.shape) for value in wrapped(op, box, ins)]
+        if op.scan_dim is not None:
+            return _scan(op, monoid, box, op.scan_dim, ins)
         kept_box, fold_box = op.kept_range(box), op.fold_range(box)
         state = zero_state(monoid, kept_box.shape)
         if fold_box.is_empty or kept_box.is_empty:
@@ -71,3 +74,26 @@ class ReferenceExecutor(ArrayExecutor):
             for point in np.ndindex(part.shape):
                 state = merged(monoid, state, [value[point] for value in values])
         return state
+
+
+def _scan(
+    op: loom.BlockSignature, monoid: Monoid, box: Range, axis: int, ins: Sequence[Tensor]
+) -> list[Array]:
+    """Every state of a fold along one dimension of a box, point after point."""
+    states = zero_state(monoid, box.shape)
+    if box.is_empty:
+        return states
+    ahead = [np.moveaxis(state, axis, 0) for state in states]
+    state = zero_state(monoid, ahead[0].shape[1:])
+    place = 0
+    for part in box.split(axis, max(1, _CELLS // max(1, ahead[0][0].size))):
+        values = [
+            np.moveaxis(np.broadcast_to(value, part.shape), axis, 0)
+            for value in wrapped(op, part, ins)
+        ]
+        for point in range(part.shape[axis]):
+            state = merged(monoid, state, [value[point] for value in values])
+            for whole, value in zip(ahead, state, strict=True):
+                whole[place] = value
+            place += 1
+    return states

@@ -32,6 +32,7 @@ from tapestry.runtime.mapfold import (
     zero_state,
 )
 from tapestry.runtime.program import arguments, main_function
+from tapestry.runtime.scans import before
 from tapestry.zspace import Projection, Range
 
 
@@ -134,12 +135,16 @@ class ArrayExecutor(ABC):
         total = zero_state(monoid, op.index.shape)
         states = operands[: len(op.states)]
         for first in range(0, len(states), parts):
-            where = states[first].box.slices(op.index)
+            box = states[first].box
+            where = box.slices(op.index)
             new = [state.data for state in states[first : first + parts]]
-            for part, value in zip(
-                total, merged(monoid, [p[where] for p in total], new), strict=True
-            ):
+            met = [part[where] for part in total]
+            if kernel.scan_dim is not None:
+                met = before(monoid, total, op.index, box, kernel.scan_dim)
+            for part, value in zip(total, merged(monoid, met, new), strict=True):
                 part[where] = value
+        if op.is_partial:
+            return [Tensor(op.index, part) for part in total]
         outs = [new_tensor(tensor_type(result)) for result in op.outs]
         write(kernel, op.index, finished(kernel, op.index, total, operands[len(states) :]), outs)
         return outs

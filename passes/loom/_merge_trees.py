@@ -1,0 +1,80 @@
+"""Trees of merges: runs of states merged into partial states, until few enough are left.
+
+    p0 p1 p2 p3 p4     with arity 2:     (p0 p1) (p2 p3) p4  ->  ((p0 p1) (p2 p3)) p4
+
+Runs are of states that follow one another, so any associative merge gives the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from tapestry.dialects import loom
+from tapestry.dialects.loom import TensorType
+from tapestry.zspace import Range, bounding
+
+
+@dataclass(frozen=True)
+class State:
+    """The parts of a state, and the box of the index space that they stand for."""
+
+    box: Range
+    parts: tuple[SSAValue, ...]
+
+
+def splits_states(op: loom.BlockSignature, shards: Sequence[Range]) -> bool:
+    """Whether different shards hold different parts of one fold or scan."""
+    dims = op.fold_dims if op.scan_dim is None else (op.scan_dim,)
+    return any(len({(s.start[d], s.end[d]) for s in shards}) > 1 for d in dims)
+
+
+def merge_runs(
+    op: loom.OperationOp, kernel: str, states: Sequence[State], arity: int
+) -> tuple[list[loom.MergeOp], list[State]]:
+    """Partial merges of at most `arity` states each, and the states left: at most `arity` too.
+
+    More are left only where runs of states do not make boxes, which a partial state must stand for.
+    """
+    merges: list[loom.MergeOp] = []
+    level = list(states)
+    while len(level) > arity:
+        runs = _runs(level, arity)
+        if len(runs) == len(level):
+            break
+        level.clear()
+        for run in runs:
+            if len(run) == 1:
+                level.append(run[0])
+                continue
+            box = bounding([state.box for state in run])
+            kept = op.kept_range(box)
+            merge = loom.MergeOp(
+                kernel,
+                kept,
+                [part for state in run for part in state.parts],
+                (),
+                [TensorType.of(kept, element) for element in op.state_types],
+                partial=True,
+            )
+            merges.append(merge)
+            level.append(State(box, tuple(merge.outs)))
+    return merges, level
+
+
+def _runs(states: Sequence[State], arity: int) -> list[Sequence[State]]:
+    """The states cut into the longest runs, from the left, that make boxes."""
+    runs: list[Sequence[State]] = []
+    place = 0
+    while place < len(states):
+        length = next(n for n in range(arity, 0, -1) if _makes_a_box(states[place : place + n]))
+        runs.append(states[place : place + length])
+        place += length
+    return runs
+
+
+def _makes_a_box(run: Sequence[State]) -> bool:
+    """Whether disjoint boxes fill their bounding box."""
+    return sum(s.box.size for s in run) == bounding([s.box for s in run]).size

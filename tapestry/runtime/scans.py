@@ -1,0 +1,116 @@
+"""Running states on arrays: what a scan keeps along its dimension, block by block.
+
+An operation that scans folds nothing, so its states are over its whole index space: axis d of an
+array is index dimension d. A *carried* state has extent 1 along the scan; a block of values goes on
+from it:
+
+    carried 10   values 1 2 3   ->   states 11 13 16   (by add)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tapestry.algebra.monoids import Monoid
+from tapestry.dialects import loom
+from tapestry.runtime.executor import Array
+from tapestry.runtime.mapfold import Tensor, boxes_within, merged, wrapped, zero_state
+from tapestry.runtime.scalar import reduction
+from tapestry.zspace import Range
+
+
+def across(box: Range, axis: int) -> Range:
+    """A box with one point along the scan: where a carried state is."""
+    end = list(box.end)
+    end[axis] = box.start[axis] + 1
+    return Range(box.start, tuple(end))
+
+
+def no_state(monoid: Monoid, box: Range, axis: int) -> list[Array]:
+    """What a scan over `box` starts from: the zero."""
+    return zero_state(monoid, across(box, axis).shape)
+
+
+def running(
+    monoid: Monoid, carried: Sequence[Array], values: Sequence[Array], axis: int
+) -> list[Array]:
+    """The states that go on from `carried` over some values.
+
+    One NumPy accumulation, in order, where there is one; else log2(n) merges of whole blocks, each
+    state with the one `step` before it, which keeps the order of what is merged.
+    """
+    states = [np.concatenate(pair, axis=axis) for pair in zip(carried, values, strict=True)]
+    ufunc = reduction(monoid.primitive)
+    if ufunc is not None:
+        (state,) = states
+        states = [ufunc.accumulate(state, axis=axis, dtype=state.dtype)]
+    else:
+        step, count = 1, states[0].shape[axis]
+        while step < count:
+            earlier = [_cut(state, axis, 0, count - step) for state in states]
+            later = [_cut(state, axis, step, count) for state in states]
+            ahead = [_cut(state, axis, 0, step) for state in states]
+            pairs = zip(ahead, merged(monoid, earlier, later), strict=True)
+            states = [np.concatenate(pair, axis=axis) for pair in pairs]
+            step *= 2
+    return [_cut(state, axis, 1, state.shape[axis]) for state in states]
+
+
+def scanned(
+    op: loom.BlockSignature,
+    monoid: Monoid,
+    box: Range,
+    ins: Sequence[Tensor],
+    carried: Sequence[Array],
+    cells: int,
+) -> Iterator[tuple[Range, list[Array]]]:
+    """The states over a box of the index space, part by part of at most about `cells` cells.
+
+    `carried` is over `across(box)`; it goes on in place, and ends as the last state.
+    """
+    axis = op.scan_dim
+    assert axis is not None
+    if box.is_empty:
+        return
+    front = across(box, axis)
+    length = min(box.shape[axis], cells)
+    for lane in boxes_within(front, max(1, cells // length)):
+        where = lane.slices(front)
+        for part in _along(lane, box, axis).split(axis, max(1, cells // lane.size)):
+            values = [np.broadcast_to(value, part.shape) for value in wrapped(op, part, ins)]
+            states = running(monoid, [state[where] for state in carried], values, axis)
+            for whole, state in zip(carried, states, strict=True):
+                whole[where] = last(state, axis)
+            yield part, states
+
+
+def last(state: Array, axis: int) -> Array:
+    """The last state along the scan, with extent 1 there."""
+    return _cut(state, axis, state.shape[axis] - 1, state.shape[axis])
+
+
+def before(
+    monoid: Monoid, states: Sequence[Array], index: Range, box: Range, axis: int
+) -> list[Array]:
+    """The states just before `box`, from those over `index`; the zero at the scan's start."""
+    if box.start[axis] == index.start[axis]:
+        return no_state(monoid, box, axis)
+    where = list(box.slices(index))
+    at = box.start[axis] - index.start[axis]
+    where[axis] = slice(at - 1, at)
+    return [state[tuple(where)] for state in states]
+
+
+def _along(lane: Range, box: Range, axis: int) -> Range:
+    """`lane` with the extent of `box` along the scan."""
+    start, end = list(lane.start), list(lane.end)
+    start[axis], end[axis] = box.start[axis], box.end[axis]
+    return Range(tuple(start), tuple(end))
+
+
+def _cut(state: Array, axis: int, start: int, end: int) -> Array:
+    where = [slice(None)] * state.ndim
+    where[axis] = slice(start, end)
+    return state[tuple(where)]
