@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tapestry.algebra.dtypes import ELEMENT_TYPES, is_element_type
 from tapestry.issues import Problem
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def types_text(values: Iterable[Attribute]) -> str:
 def body(
     name: str, block: Block, arguments: Sequence[Attribute], dims: Sequence[int]
 ) -> list[Problem]:
-    """Argument types, allowed operations and coordinates of a body."""
+    """Arguments, operations, types, coordinates and definition order of a body."""
     problems: list[Problem] = []
     have = [argument.type for argument in block.args]
     if have != list(arguments):
@@ -38,32 +39,44 @@ def body(
         problems.append(Problem("body-arguments", message, arguments=have, cells=arguments))
     last = block.last_op
     if last is None or last.name != "loom.yield":
-        problems.append(Problem("body-end", f"{name} does not end with loom.yield"))
+        problems.append(Problem("body-end", f"{name} does not end with loom.yield", at=last))
     defined: set[SSAValue] = set(block.args)
     for op in block.ops:
-        dialect = op.name.partition(".")[0]
-        if op.name == "loom.index":
-            dim = op.properties["dim"]
-            if isinstance(dim, IntegerAttr) and dim.value.data not in dims:
-                message = (
-                    f"{name} asks for the coordinate of dimension {dim.value.data}; it has "
-                    f"{list(dims)}"
-                )
-                problems.append(
-                    Problem("body-index", message, dimension=dim.value.data, dimensions=dims)
-                )
-        elif dialect not in _BODY_DIALECTS and op.name not in _BODY_OPERATIONS and op is not last:
-            message = f"{name} holds {op.name}; only scalar arith and math operations may"
-            problems.append(Problem("body-operation", message, operation=op.name))
-        problems += [
-            Problem(
-                "dominance", f"{name} uses a value from outside itself, or before it is defined"
-            )
-            for operand in op.operands
-            if operand not in defined
-        ]
+        if op is not last:
+            problems += _body_operation(name, op, dims)
+        for operand in op.operands:
+            if operand not in defined:
+                message = f"{name} uses a value from outside itself, or before it is defined"
+                problems.append(Problem("dominance", message, at=op))
         defined.update(op.results)
+    unknown = {value.type for value in defined if not is_element_type(value.type)}
+    for kind in sorted(unknown, key=str):
+        message = f"{name} holds values of type {kind}; cells are {types_text(ELEMENT_TYPES)}"
+        problems.append(Problem("body-type", message, type=kind))
     return problems
+
+
+def _body_operation(name: str, op: Operation, dims: Sequence[int]) -> list[Problem]:
+    """A body holds scalar operations, and coordinates of dimensions it has."""
+    if op.name.partition(".")[0] in _BODY_DIALECTS or op.name in _BODY_OPERATIONS:
+        return []
+    if op.name != "loom.index":
+        message = f"{name} holds {op.name}; only scalar arith and math operations may"
+        return [Problem("body-operation", message, at=op, operation=op.name)]
+    dim = op.properties.get("dim")
+    if not isinstance(dim, IntegerAttr) or dim.value.data in dims:
+        return []
+    number = dim.value.data
+    message = f"{name} asks for the coordinate of dimension {number}; it has {list(dims)}"
+    return [Problem("body-index", message, at=op, dimension=number, dimensions=dims)]
+
+
+def single_block(name: str, region: Region) -> list[Problem]:
+    """A body has one block at most."""
+    if len(region.blocks) <= 1:
+        return []
+    message = f"{name} has {len(region.blocks)} blocks; a body is a single one, without branches"
+    return [Problem("body-blocks", message, blocks=len(region.blocks))]
 
 
 def yielded(block: Block) -> list[Attribute]:
@@ -86,7 +99,10 @@ def signature_bodies(
         return [Problem("body-missing", "the wrap body is missing")]
     if ins is None:
         ins = [argument.type for argument in wrap.args]
-    problems = body("wrap", wrap, ins, range(len(op.kinds)))
+    problems = [*single_block("wrap", op.wrap), *single_block("unwrap", op.unwrap)]
+    if problems:
+        return problems
+    problems += body("wrap", wrap, ins, range(len(op.kinds)))
     state = yielded(wrap)
     result, last = state, "wrap"
     name = op.monoid_name

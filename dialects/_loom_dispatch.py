@@ -52,114 +52,154 @@ def kernel_problems(op: loom.KernelOp) -> list[Problem]:
     return problems
 
 
-def _kernel_of(op: loom.Dispatch) -> loom.KernelOp | Problem:
-    """The kernel that runs, or that there is none."""
+def _kernel_of(op: loom.Dispatch) -> tuple[loom.KernelOp | None, list[Problem]]:
+    """The kernel that runs, or why it cannot: no rule is checked against a kernel that is wrong."""
     from tapestry.dialects import loom
 
-    found = loom.find_kernel(op, op.kernel_name)
-    if found is None:
+    kernel = loom.find_kernel(op, op.kernel_name)
+    if kernel is None:
         message = f"there is no loom.kernel @{op.kernel_name}"
-        return Problem("kernel-unknown", message, kernel=op.kernel_name)
-    return found
+        return None, [Problem("kernel-unknown", message, kernel=op.kernel_name)]
+    if not kernel.is_formed:
+        return None, []
+    rank = len(kernel.kept_dims if op.over_kept else kernel.kinds)
+    if op.index.rank != rank:
+        message = f"<{op.index}> has rank {op.index.rank}, but the kernel runs over rank {rank}"
+        return None, [Problem("kernel-rank", message, over=op.index, iterators=kernel.kinds)]
+    if op.needs_fold and kernel.monoid is None:
+        message = "the kernel folds nothing, so it has no states; apply it, not `partial`"
+        return None, [Problem("kernel-fold", message, kernel=op.kernel_name)]
+    return kernel, []
 
 
-def _positioned(
-    what: str, tensors: Sequence[TensorType], ranges: Sequence[Range], elements: Sequence[Attribute]
+def _extra_cells(kernel: loom.KernelOp) -> list[Attribute]:
+    unwrap = kernel.unwrap_block
+    return [] if unwrap is None else [a.type for a in unwrap.args[len(kernel.state_types) :]]
+
+
+def _written_elements(kernel: loom.KernelOp) -> list[Attribute]:
+    return yielded(kernel.unwrap_block or kernel.wrap_block)
+
+
+def _written(
+    tensors: Sequence[TensorType], ranges: Sequence[Range], elements: Sequence[Attribute]
 ) -> list[Problem]:
-    """Tensors sit exactly on the ranges they must and hold the right elements."""
+    """Results sit exactly on the ranges that are written and hold the right elements."""
     if len(tensors) != len(ranges):
-        message = f"there are {len(tensors)} {what}s where the kernel has {len(ranges)}"
+        message = f"it has {len(tensors)} results where the kernel writes {len(ranges)}"
         return [Problem("result-count", message, tensors=tensors, ranges=ranges)]
     problems: list[Problem] = []
-    rows = zip(tensors, ranges, elements, strict=True)
-    for position, (tensor, box, element) in enumerate(rows):
+    for position, (tensor, box, element) in enumerate(zip(tensors, ranges, elements, strict=False)):
         if tensor.box != box or tensor.element_type != element:
-            message = f"{what} {position} is {tensor}, but must be <{box}> of {element}"
-            problems.append(Problem("result", message, tensor=tensor, written=box, element=element))
+            message = f"result {position} is {tensor}, but must be <{box}> of {element}"
+            problems.append(
+                Problem("result-type", message, tensor=tensor, written=box, element=element)
+            )
     return problems
 
 
 def application_problems(op: loom.ApplicationOp) -> list[Problem]:
     """Recorded selections and results are what the kernel's projections make of the range."""
-    kernel = _kernel_of(op)
-    if isinstance(kernel, Problem):
-        return [kernel]
-    if op.index.rank != len(kernel.kinds):
-        message = f"<{op.index}> has the wrong rank for the kernel"
-        return [Problem("kernel-rank", message, over=op.index, iterators=kernel.kinds)]
+    kernel, problems = _kernel_of(op)
+    if kernel is None:
+        return problems
     kept_range = kernel.kept_range(op.index)
     reads = [p.apply_range(op.index) for p in kernel.in_maps]
-    writes = [p.apply_range(kept_range) for p in kernel.out_maps]
-    end = kernel.unwrap_block or kernel.wrap_block
-    elements = yielded(end)
+    cells = [argument.type for argument in kernel.wrap_block.args]
+    outs = [tensor_type(value) for value in op.outs]
     if op.is_partial:
         writes = [kept_range] * len(kernel.state_types)
-        elements = list(kernel.state_types)
+        problems += _written(outs, writes, kernel.state_types)
     else:
         reads += [p.apply_range(kept_range) for p in kernel.extra_maps]
+        cells += _extra_cells(kernel)
+        writes = [p.apply_range(kept_range) for p in kernel.out_maps]
+        written = _written(outs, writes, _written_elements(kernel))
+        problems += written or tilings(kernel.out_projections.data, outs, kept_range)
+    return _operands(op, reads, cells) + problems
+
+
+def _operands(
+    op: loom.ApplicationOp, reads: Sequence[Range], cells: Sequence[Attribute]
+) -> list[Problem]:
+    """Every operand holds the kernel's cells and records what the kernel's projection selects."""
+    counts = (len(op.args), len(op.selections), len(reads))
+    if len(set(counts)) != 1:
+        message = f"it has {counts[0]} operands and {counts[1]} selections; the kernel reads "
+        return [Problem("operand-count", message + str(counts[2]), selections=reads)]
     problems: list[Problem] = []
-    if len(reads) != len(op.args):
-        message = f"it has {len(op.args)} operands where the kernel reads {len(reads)}"
-        problems.append(Problem("operand-count", message, selections=reads))
-    for position, (value, recorded) in enumerate(zip(op.args, op.selections, strict=False)):
-        if position < len(reads) and recorded.data != reads[position]:
+    rows = zip(op.args, op.selections, reads, cells, strict=False)
+    for position, (value, selection, read, cell) in enumerate(rows):
+        tensor, recorded = tensor_type(value), selection.data
+        if tensor.element_type != cell:
+            message = f"operand {position} holds {tensor.element_type}, but the kernel takes {cell}"
+            problems.append(Problem("operand-type", message, tensor=tensor, cell=cell))
+        if tensor.box.rank != read.rank:
             message = (
-                f"operand {position} records <{recorded.data}>, but its projection selects "
-                f"<{reads[position]}>"
+                f"operand {position} has rank {tensor.box.rank}, but its projection makes rank "
+                f"{read.rank}"
             )
-            problems.append(
-                Problem("selection", message, recorded=recorded.data, selected=reads[position])
+            problems.append(Problem("projection-rank", message, tensor=tensor, selected=read))
+        elif recorded != read:
+            message = (
+                f"operand {position} records <{recorded}>, but its projection selects <{read}>"
             )
-        if not tensor_type(value).box.contains_range(recorded.data):
-            message = f"operand {position} selects <{recorded.data}>, outside its tensor"
-            problems.append(
-                Problem("out-of-bounds", message, selected=recorded.data, tensor=value.type)
-            )
-    outs = [tensor_type(value) for value in op.outs]
-    written = _positioned("result", outs, writes, elements)
-    if not written and not op.is_partial:
-        written = tilings(kernel.out_projections.data, outs, kept_range)
-    return [*problems, *written]
+            problems.append(Problem("selection", message, recorded=recorded, selected=read))
+        elif not tensor.box.contains_range(recorded):
+            message = f"operand {position} selects <{recorded}>, outside its tensor <{tensor.box}>"
+            problems.append(Problem("out-of-bounds", message, selected=recorded, tensor=tensor.box))
+    return problems
 
 
 def merge_problems(op: loom.MergeOp) -> list[Problem]:
-    """States lie inside the merged range, of parts that tile; results sit where they must."""
-    kernel = _kernel_of(op)
-    if isinstance(kernel, Problem):
-        return [kernel]
-    if op.index.rank != len(kernel.kept_dims):
-        message = f"<{op.index}> has the wrong rank for the kernel's map"
-        return [Problem("kernel-rank", message, over=op.index, iterators=kernel.kinds)]
-    parts = len(kernel.state_types)
-    problems: list[Problem] = []
-    if len(op.states) == 0 or len(op.states) % parts:
-        message = f"{len(op.states)} states do not make states of {parts} parts"
-        problems.append(Problem("state-count", message, states=len(op.states), parts=parts))
-    for position, value in enumerate(op.states):
-        state = tensor_type(value)
-        if not op.index.contains_range(state.box):
-            message = f"state {position} is on <{state.box}>, outside <{op.index}>"
-            problems.append(Problem("out-of-bounds", message, state=state.box, over=op.index))
-        if state.element_type != kernel.state_types[position % parts]:
-            message = f"state {position} holds {state.element_type}"
-            problems.append(Problem("state-type", message, state=state))
+    """States tile the merged range and fit the kernel; results sit where they must."""
+    kernel, problems = _kernel_of(op)
+    if kernel is None:
+        return problems
+    problems += _states(op, kernel)
     outs = [tensor_type(value) for value in op.outs]
     if op.is_partial:
-        problems += _positioned("result", outs, [op.index] * parts, kernel.state_types)
+        problems += _written(outs, [op.index] * len(kernel.state_types), kernel.state_types)
         if op.extras:
             message = "it is partial, and only unwrap reads extra inputs; remove them"
             problems.append(Problem("extra-unused", message))
-    else:
-        writes = [p.apply_range(op.index) for p in kernel.out_maps]
-        elements = yielded(kernel.unwrap_block or kernel.wrap_block)
-        written = _positioned("result", outs, writes, elements)
-        problems += written or tilings(kernel.out_projections.data, outs, op.index)
-        problems += accesses(
-            "extra input",
-            kernel.extra_projections.data,
-            [tensor_type(v) for v in op.extras],
-            op.index,
-        )
+        return problems
+    writes = [p.apply_range(op.index) for p in kernel.out_maps]
+    written = _written(outs, writes, _written_elements(kernel))
+    problems += written or tilings(kernel.out_projections.data, outs, op.index)
+    extras = [tensor_type(value) for value in op.extras]
+    problems += accesses("extra input", kernel.extra_projections.data, extras, op.index)
+    for position, (extra, cell) in enumerate(zip(extras, _extra_cells(kernel), strict=False)):
+        if extra.element_type != cell:
+            message = (
+                f"extra input {position} holds {extra.element_type}, but the kernel takes {cell}"
+            )
+            problems.append(Problem("operand-type", message, tensor=extra, cell=cell))
+    return problems
+
+
+def _states(op: loom.MergeOp, kernel: loom.KernelOp) -> list[Problem]:
+    """Whole states of the kernel, each on one range, that cover what is merged."""
+    parts = len(kernel.state_types)
+    if not op.states or parts == 0 or len(op.states) % parts:
+        message = f"{len(op.states)} states do not make states of {parts} parts"
+        return [Problem("state-count", message, states=len(op.states), parts=parts)]
+    problems: list[Problem] = []
+    tensors = [tensor_type(value) for value in op.states]
+    for position, state in enumerate(tensors):
+        element, first = kernel.state_types[position % parts], position - position % parts
+        if state.element_type != element:
+            message = f"state {position} holds {state.element_type}, but must hold {element}"
+            problems.append(Problem("state-type", message, state=state, element=element))
+        if state.box.rank != op.index.rank or not op.index.contains_range(state.box):
+            message = f"state {position} is on <{state.box}>, outside <{op.index}>"
+            problems.append(Problem("out-of-bounds", message, state=state.box, over=op.index))
+        elif state.box != tensors[first].box:
+            message = (
+                f"state {position} is on <{state.box}>, but state {first}, a part of the same "
+                f"application's result, is on <{tensors[first].box}>"
+            )
+            problems.append(Problem("state-range", message, state=state.box, over=op.index))
     return problems or _states_tile(op, kernel)
 
 
@@ -167,7 +207,8 @@ def _states_tile(op: loom.MergeOp, kernel: loom.KernelOp) -> list[Problem]:
     """What the states stand for leaves no gap, does not overlap, and comes in an order that may be.
 
     The states of a scan say by themselves which part they are of; what was folded is seen through
-    the partial applications and merges that made the states, where they can be seen.
+    the partial applications and merges that made the states. Where those cannot be seen, the ranges
+    of the states themselves must tile what is merged.
     """
     firsts = list(op.states)[:: len(kernel.state_types)]
     if kernel.scan_dim is not None:
@@ -176,15 +217,17 @@ def _states_tile(op: loom.MergeOp, kernel: loom.KernelOp) -> list[Problem]:
     else:
         found = [_covered(value, kernel) for value in firsts]
         covered = [box for box in found if box is not None]
-        if len(covered) != len(found):
-            return []
-        whole = _index_box(kernel, op.index, covered)
-        ordered = kernel.fold_dims if is_ordered(kernel) else ()
+        if len(covered) == len(found):
+            whole = _index_box(kernel, op.index, covered)
+            ordered = kernel.fold_dims if is_ordered(kernel) else ()
+        else:
+            covered = list(dict.fromkeys(tensor_type(value).box for value in firsts))
+            whole, ordered = op.index, ()
     parts = Partition.explicit(covered)
     try:
         parts.check(whole)
     except ZSpaceError as error:
-        message = f"the merged states do not tile: {error}"
+        message = f"the merged states do not tile <{whole}>: {error}"
         return [Problem("merge-tiling", message, states=covered)]
     if ordered and not in_order(parts, whole, ordered):
         why = "a scan goes on" if kernel.scan_dim is not None else "the monoid does not commute"
@@ -199,6 +242,8 @@ def _covered(state: SSAValue, kernel: loom.KernelOp) -> Range | None:
 
     made = state.owner
     if not isinstance(made, loom.Dispatch) or made.kernel_name != kernel.sym_name.data:
+        return None
+    if made.index.rank != len(kernel.kept_dims if made.over_kept else kernel.kinds):
         return None
     if isinstance(made, loom.ApplicationOp):
         return made.index

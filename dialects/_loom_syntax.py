@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
-    IntegerAttr,
     SymbolRefAttr,
+    UnitAttr,
     i32,
 )
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -58,9 +58,12 @@ def parse_projected(parser: Parser) -> tuple[UnresolvedOperand, Projection]:
 
 
 def parse_types(
-    parser: Parser, operands: Sequence[UnresolvedOperand]
+    parser: Parser, operands: Sequence[UnresolvedOperand], *, results: int | None = None
 ) -> tuple[Sequence[SSAValue], Sequence[Attribute]]:
-    """`: (T, T) -> T`, or `: T -> T` with one operand; resolves the operands against it."""
+    """`: (T, T) -> T`, or `: T -> T` with one operand; resolves the operands against it.
+
+    With `results`, there must be that many result types.
+    """
     parser.parse_punctuation(":", " before the types")
     position = parser.pos
     inputs = _type_list(parser)
@@ -68,6 +71,9 @@ def parse_types(
     outputs = _type_list(parser)
     if len(inputs) != len(operands):
         message = f"there are {len(operands)} operands, but {len(inputs)} operand types"
+        parser.raise_error(message, position, parser.pos)
+    if results is not None and len(outputs) != results:
+        message = f"there are {len(outputs)} result types, but {results} results"
         parser.raise_error(message, position, parser.pos)
     return parser.resolve_operands(operands, inputs, position), outputs
 
@@ -81,6 +87,13 @@ def print_types(printer: Printer, op: Operation) -> None:
     """` : (T, T) -> T`."""
     printer.print_string(" : ")
     printer.print_function_type([value.type for value in op.operands], op.result_types)
+
+
+def print_attributes(printer: Printer, op: Operation, before: str = " ") -> None:
+    """` {name = value}`: what nobody declared, which every operation keeps."""
+    if op.attributes:
+        printer.print_string(before)
+        printer.print_attr_dict(op.attributes)
 
 
 def _keyword_list(parser: Parser, keyword: str, element: Callable[[], _T]) -> list[_T]:
@@ -213,9 +226,7 @@ def print_operation(op: loom.OperationOp, printer: Printer) -> None:
         if op.partition is not None:
             printer.print_string(f"\nshards <{op.partition}>")
         _print_bodies(printer, op)
-        if op.attributes:
-            printer.print_string("\n")
-            printer.print_attr_dict(op.attributes)
+        print_attributes(printer, op, "\n")
         printer.print_string("\n: ")
         printer.print_function_type([value.type for value in op.operands], op.result_types)
 
@@ -291,7 +302,9 @@ def parse_monoid(cls: type[loom.MonoidOp], parser: Parser) -> loom.MonoidOp:
     parser.parse_keyword("zero")
     zero = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_attribute)
     parser.parse_keyword("merge")
-    return cls(name.data, zero, _parse_body(parser), commutative=commutative)
+    op = cls(name.data, zero, _parse_body(parser), commutative=commutative)
+    op.attributes.update(parser.parse_optional_attr_dict())
+    return op
 
 
 def print_monoid(op: loom.MonoidOp, printer: Printer) -> None:
@@ -304,6 +317,7 @@ def print_monoid(op: loom.MonoidOp, printer: Printer) -> None:
     printer.print_list(op.zero.data, printer.print_attribute)
     printer.print_string("] ")
     _print_body(printer, "merge", op.merge)
+    print_attributes(printer, op)
 
 
 def parse_kernel(cls: type[loom.KernelOp], parser: Parser) -> loom.KernelOp:
@@ -316,7 +330,11 @@ def parse_kernel(cls: type[loom.KernelOp], parser: Parser) -> loom.KernelOp:
     outs = _keyword_list(parser, "outs", lambda: parse_projection(parser))
     regions = _parse_bodies(parser)
     properties = _signature(kinds, monoid, ins, extras, outs)
-    return cls.create(properties={"sym_name": name, **properties}, regions=regions)
+    return cls.create(
+        properties={"sym_name": name, **properties},
+        attributes=parser.parse_optional_attr_dict(),
+        regions=regions,
+    )
 
 
 def print_kernel(op: loom.KernelOp, printer: Printer) -> None:
@@ -329,10 +347,11 @@ def print_kernel(op: loom.KernelOp, printer: Printer) -> None:
             if maps:
                 printer.print_string(f"\n{keyword}({', '.join(map(str, maps))})")
         _print_bodies(printer, op)
+        print_attributes(printer, op, "\n")
 
 
 def parse_application(cls: type[loom.ApplicationOp], parser: Parser) -> loom.ApplicationOp:
-    """`@kernel over <range> [partial] (%x <selection>, ...) : types`."""
+    """`@kernel over <range> [partial] (%x <selection>, ...) {attributes} : types`."""
     kernel = parser.parse_symbol_name()
     parser.parse_keyword("over")
     index = angle_range(parser)
@@ -340,6 +359,7 @@ def parse_application(cls: type[loom.ApplicationOp], parser: Parser) -> loom.App
     args = parser.parse_comma_separated_list(
         parser.Delimiter.PAREN, lambda: (parser.parse_unresolved_operand(), angle_range(parser))
     )
+    attributes = parser.parse_optional_attr_dict()
     values, results = parse_types(parser, [operand for operand, _ in args])
     properties: dict[str, Attribute] = {
         "kernel": SymbolRefAttr(kernel),
@@ -347,8 +367,10 @@ def parse_application(cls: type[loom.ApplicationOp], parser: Parser) -> loom.App
         "selections": ArrayAttr([RangeAttr(selection) for _, selection in args]),
     }
     if partial:
-        properties["partial"] = IntegerAttr.from_bool(True)
-    return cls.create(operands=values, result_types=results, properties=properties)
+        properties["partial"] = UnitAttr()
+    return cls.create(
+        operands=values, result_types=results, properties=properties, attributes=attributes
+    )
 
 
 def _print_dispatch(printer: Printer, op: loom.Dispatch) -> None:
@@ -366,6 +388,7 @@ def print_application(op: loom.ApplicationOp, printer: Printer) -> None:
         printer.print_operand(value)
         printer.print_string(f" <{selection.data}>")
     printer.print_string(")")
+    print_attributes(printer, op)
     print_types(printer, op)
 
 
@@ -377,6 +400,7 @@ def parse_merge(cls: type[loom.MergeOp], parser: Parser) -> loom.MergeOp:
     partial = parser.parse_optional_keyword("partial") is not None
     states = _keyword_list(parser, "states", parser.parse_unresolved_operand)
     extras = _keyword_list(parser, "extra", parser.parse_unresolved_operand)
+    attributes = parser.parse_optional_attr_dict()
     values, results = parse_types(parser, [*states, *extras])
     properties: dict[str, Attribute] = {
         "kernel": SymbolRefAttr(kernel),
@@ -384,8 +408,10 @@ def parse_merge(cls: type[loom.MergeOp], parser: Parser) -> loom.MergeOp:
         _SEGMENTS: _segments(len(states), len(extras)),
     }
     if partial:
-        properties["partial"] = IntegerAttr.from_bool(True)
-    return cls.create(operands=values, result_types=results, properties=properties)
+        properties["partial"] = UnitAttr()
+    return cls.create(
+        operands=values, result_types=results, properties=properties, attributes=attributes
+    )
 
 
 def print_merge(op: loom.MergeOp, printer: Printer) -> None:
@@ -398,4 +424,5 @@ def print_merge(op: loom.MergeOp, printer: Printer) -> None:
             printer.print_string(f" {keyword}(")
             printer.print_list(values, printer.print_operand)
             printer.print_string(")")
+    print_attributes(printer, op)
     print_types(printer, op)

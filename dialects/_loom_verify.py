@@ -11,7 +11,7 @@ The rules themselves are in `_loom_geometry` (ranges, projections, shards) and `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute
@@ -64,8 +64,8 @@ def sharding_problems(
     """
     written = op.out_projections.data if outs is None else [ProjectionAttr(p) for p in outs]
     if partition.rank != op.index.rank:
-        message = f"the partition has rank {partition.rank}, but the index space has rank " + str(
-            op.index.rank
+        message = (
+            f"the partition has rank {partition.rank}, but the index space has rank {op.index.rank}"
         )
         return [Problem("shard-rank", message, index=op.index, shards=partition)]
     return shard_tiling(partition, op.index, op.kinds, written, ordered=is_ordered(op))
@@ -134,8 +134,8 @@ def monoid_problems(op: loom.MonoidOp) -> list[Problem]:
         if isinstance(value, IntegerAttr | FloatAttr) and isinstance(kind, Attribute):
             state.append(kind)
         else:
-            message = f"the zero {value} is not a number with a type"
-            problems.append(Problem("monoid-zero", message, zero=str(value)))
+            message = f"the zero {cast(Attribute, value)} is not a number with a type"
+            problems.append(Problem("monoid-zero", message, zero=op.zero))
     block = op.merge.block
     problems += body("merge", block, [*state, *state], ())
     if yielded(block) != state:

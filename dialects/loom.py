@@ -46,12 +46,14 @@ from typing import cast
 from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import (
+    I64,
     ArrayAttr,
     IntegerAttr,
     ModuleOp,
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import (
@@ -153,7 +155,7 @@ class IndexOp(IRDLOperation):
 
     name = "loom.index"
 
-    dim = prop_def(IntegerAttr)
+    dim = prop_def(IntegerAttr[I64])
     result = result_def(i64)
 
     traits = traits_def(Pure())
@@ -164,12 +166,19 @@ class IndexOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> IndexOp:
         dim = parser.parse_integer(allow_boolean=False, allow_negative=False)
-        parser.parse_punctuation(":")
-        parser.parse_type()
-        return cls(dim)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":", " before the type of a coordinate")
+        start = parser.pos
+        if parser.parse_type() != i64:
+            parser.raise_error("a coordinate is i64", start, parser.pos)
+        op = cls(dim)
+        op.attributes.update(attributes)
+        return op
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.dimension} : i64")
+        printer.print_string(f" {self.dimension}")
+        syntax.print_attributes(printer, self)
+        printer.print_string(" : i64")
 
     @property
     def dimension(self) -> int:
@@ -249,6 +258,28 @@ class BlockSignature(CheckedOperation):
         """The types that `wrap` yields: the parts of the folded state."""
         terminator = self.wrap_block.last_op
         return () if terminator is None else tuple(v.type for v in terminator.operands)
+
+    @property
+    def is_formed(self) -> bool:
+        """Whether others may look at it: typed properties, bodies, and projections that compose.
+
+        What uses a kernel is verified before or after it; the kernel itself says what is wrong.
+        """
+        iterators = self.properties.get("iterators")
+        if not isinstance(iterators, IteratorsAttr) or len(self.wrap.blocks) != 1:
+            return False
+        if len(self.unwrap.blocks) > 1:
+            return False
+        kept = sum(kind != "fold" for kind in iterators.data)
+        inputs = {"in": len(iterators.data), "extra": kept, "out": kept}
+        for role, count in inputs.items():
+            maps = self.properties.get(f"{role}_projections")
+            if not isinstance(maps, ArrayAttr):
+                return False
+            for projection in cast(ArrayAttr[Attribute], maps):
+                if not isinstance(projection, ProjectionAttr) or projection.data.inputs != count:
+                    return False
+        return True
 
     def kept_range(self, box: Range) -> Range:
         """The kept dimensions of a range of the index space."""
@@ -375,13 +406,17 @@ class ViewOp(CheckedOperation):
     @classmethod
     def parse(cls, parser: Parser) -> ViewOp:
         source, projection = syntax.parse_projected(parser)
-        (value,), (result,) = syntax.parse_types(parser, [source])
-        return cls(value, projection, cast(TensorType, result))
+        attributes = parser.parse_optional_attr_dict()
+        (value,), (result,) = syntax.parse_types(parser, [source], results=1)
+        op = cls(value, projection, cast(TensorType, result))
+        op.attributes.update(attributes)
+        return op
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_operand(self.source)
         printer.print_string(f" : {self.projection.data}")
+        syntax.print_attributes(printer, self)
         syntax.print_types(printer, self)
 
     @property
@@ -501,7 +536,7 @@ class MonoidOp(CheckedOperation):
     name = "loom.monoid"
 
     sym_name = prop_def(SymbolNameConstraint())
-    commutative = prop_def(IntegerAttr)
+    commutative = opt_prop_def(UnitAttr)
     zero = prop_def(ArrayAttr)
     merge = region_def("single_block")
 
@@ -513,7 +548,7 @@ class MonoidOp(CheckedOperation):
         super().__init__(
             properties={
                 "sym_name": StringAttr(name),
-                "commutative": IntegerAttr.from_bool(commutative),
+                "commutative": UnitAttr() if commutative else None,
                 "zero": ArrayAttr(zero),
             },
             regions=[merge],
@@ -522,7 +557,7 @@ class MonoidOp(CheckedOperation):
     @property
     def is_commutative(self) -> bool:
         """Whether states may be merged in any order."""
-        return bool(self.commutative.value.data)
+        return self.commutative is not None
 
     @property
     def state_types(self) -> tuple[Attribute, ...]:
@@ -591,6 +626,16 @@ class Dispatch(CheckedOperation):
     index_range = prop_def(RangeAttr)
 
     @property
+    def over_kept(self) -> bool:
+        """Whether the range is over the kernel's kept dimensions alone."""
+        return False
+
+    @property
+    def needs_fold(self) -> bool:
+        """Whether it makes or takes states, which only a kernel that folds has."""
+        return False
+
+    @property
     def kernel_name(self) -> str:
         """The symbol of the kernel that runs."""
         return self.kernel.root_reference.data
@@ -623,7 +668,7 @@ class ApplicationOp(Dispatch):
     name = "loom.application"
 
     selections = prop_def(ArrayAttr[RangeAttr])
-    partial = opt_prop_def(IntegerAttr)
+    partial = opt_prop_def(UnitAttr)
     args = var_operand_def(TensorType)
     outs = var_result_def(TensorType)
 
@@ -646,7 +691,7 @@ class ApplicationOp(Dispatch):
                 "kernel": SymbolRefAttr(kernel),
                 "index_range": RangeAttr(index),
                 "selections": ArrayAttr([RangeAttr(selection) for _, selection in args]),
-                "partial": IntegerAttr.from_bool(True) if partial else None,
+                "partial": UnitAttr() if partial else None,
             },
         )
 
@@ -654,6 +699,10 @@ class ApplicationOp(Dispatch):
     def is_partial(self) -> bool:
         """Whether the result is the folded state, before unwrap."""
         return self.partial is not None
+
+    @property
+    def needs_fold(self) -> bool:
+        return self.is_partial
 
     @classmethod
     def parse(cls, parser: Parser) -> ApplicationOp:
@@ -684,13 +733,21 @@ class MergeOp(Dispatch):
 
     name = "loom.merge"
 
-    partial = opt_prop_def(IntegerAttr)
+    partial = opt_prop_def(UnitAttr)
     states = var_operand_def(TensorType)
     extras = var_operand_def(TensorType)
     outs = var_result_def(TensorType)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
     traits = traits_def(Pure(), DefinedBeforeUse())
+
+    @property
+    def over_kept(self) -> bool:
+        return True
+
+    @property
+    def needs_fold(self) -> bool:
+        return True
 
     def __init__(
         self,
@@ -708,7 +765,7 @@ class MergeOp(Dispatch):
             properties={
                 "kernel": SymbolRefAttr(kernel),
                 "index_range": RangeAttr(index),
-                "partial": IntegerAttr.from_bool(True) if partial else None,
+                "partial": UnitAttr() if partial else None,
             },
         )
 
@@ -737,7 +794,12 @@ def find_kernel(op: Operation, name: str) -> KernelOp | None:
         return None
     known = _kernels.get(module)
     if known is None or name not in known or known[name].parent is not module.body.block:
-        known = {k.sym_name.data: k for k in module.body.block.ops if isinstance(k, KernelOp)}
+        known = {
+            symbol.data: kernel
+            for kernel in module.body.block.ops
+            if isinstance(kernel, KernelOp)
+            and isinstance(symbol := kernel.properties.get("sym_name"), StringAttr)
+        }
         _kernels[module] = known
     return known.get(name)
 

@@ -15,17 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 
 class Problem:
-    """One broken rule: its kind, a message, and the data that it looked at."""
+    """One broken rule: its kind, a message, and the data that it looked at.
 
-    __slots__ = ("contexts", "kind", "message")
+    `at` is the operation at fault when it is one inside the body of the operation verified.
+    """
 
-    def __init__(self, kind: str, message: str, /, **contexts: object) -> None:
+    __slots__ = ("at", "contexts", "kind", "message")
+
+    def __init__(
+        self, kind: str, message: str, /, *, at: Operation | None = None, **contexts: object
+    ) -> None:
         self.kind = kind
         self.message = message
+        self.at = at
         self.contexts = contexts
 
 

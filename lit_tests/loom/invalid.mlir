@@ -427,7 +427,7 @@ func.func @main(%x: !loom.tensor<[0] : [2], f32>) -> !loom.tensor<[0] : [3], f32
 
 // -----
 
-// CHECK{LITERAL}: @total: the merged states do not tile: the ranges do not cover
+// CHECK{LITERAL}: @total: the merged states do not tile <[0] : [8]>: the ranges do not cover
 loom.kernel @total [fold] by @add ins((d0) -> (d0)) outs(() -> ())
   wrap (%c: f32) { loom.yield %c : f32 }
 func.func @main(%x: !loom.tensor<[0] : [8], f32>) -> !loom.tensor<[] : [], f32> {
