@@ -27,11 +27,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tapestry.algebra.scalars import compute, has_meaning
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import element_of
 from tapestry.locations import location_of
-from tapestry.passes.triton.tiles import TileBuilder
+from tapestry.passes.triton.tiles import TileBuilder, constant_value
 
 _Write = Callable[..., SSAValue]
 
@@ -44,6 +45,11 @@ def is_half(element: Attribute) -> bool:
 def write_scalar(tiles: TileBuilder, op: Operation, operands: list[SSAValue]) -> SSAValue:
     """Write one scalar operation on tiles; InvalidProgramError when Triton has no way to say it."""
     kind, result = type(op), op.results[0].type
+    known = [constant_value(operand) for operand in operands]
+    if operands and has_meaning(op):
+        numbers = [number for number in known if number is not None]
+        if len(numbers) == len(operands):
+            return tiles.constant(compute(op, numbers).item(), result)
     match op:
         case arith.ConstantOp():
             assert isinstance(op.value, IntegerAttr | FloatAttr)

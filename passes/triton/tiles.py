@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.scalars import Array, constant, exact_value
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
 
@@ -36,10 +36,19 @@ def joint_shape(*shapes: Shape) -> Shape:
 
 
 def number(value: float, element: Attribute) -> FloatAttr | IntegerAttr:
-    """A constant of an element type."""
+    """A constant of an element type: the nearest number that it has."""
     if isa(element, AnyFloat):
-        return FloatAttr(float(value), element)
+        return FloatAttr(float(exact_value(value, element)), element)
     return IntegerAttr(int(value), cast(IntegerType, element), truncate_bits=True)
+
+
+def constant_value(value: SSAValue) -> Array | None:
+    """The number that a scalar is known to be, or None."""
+    owner = value.owner
+    if not isinstance(owner, arith.ConstantOp):
+        return None
+    assert isinstance(owner.value, IntegerAttr | FloatAttr)
+    return constant(owner.value.value.data, value.type)
 
 
 class TileBuilder:
@@ -121,8 +130,8 @@ class TileBuilder:
         if isinstance(owner, arith.ConstantOp):
             assert isinstance(owner.value, IntegerAttr | FloatAttr)
             # A constant of a narrow type is the nearest that the type has.
-            exact = numpy_dtype(owner.result.type).type(owner.value.value.data)
-            return self.constant(exact.item(), element)
+            exact = exact_value(owner.value.value.data, owner.result.type)
+            return self.constant(exact, element)
         return self.value(triton.CastOp(value, element), value.name_hint)
 
     def broadcast(self, value: SSAValue, shape: Shape) -> SSAValue:

@@ -56,6 +56,9 @@ class Shown:
         return self.text if self.binding >= binding else f"({self.text})"
 
 
+_MINUS_ONE = Shown("-1.0", UNARY, (), literal=True)
+
+
 def joint_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """What Triton broadcasts operands of some shapes to."""
     ranked = [shape for shape in shapes if shape]
@@ -66,8 +69,6 @@ def joint_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 def binary(sign: str, a: Shown, b: Shown) -> Shown:
     """`a sign b`; parentheses only where they change the meaning (or the order of floats)."""
-    if sign == "+" and b.literal and b.text.startswith("-"):
-        return binary("-", a, Shown(b.text[1:], ATOM, (), literal=True))
     binding = _BINDING.get(sign, _COMPARISON)
     if binding == _COMPARISON:
         text = f"{a.within(3)} {sign} {b.within(3)}"
@@ -77,8 +78,8 @@ def binary(sign: str, a: Shown, b: Shown) -> Shown:
 
 
 def negation(a: Shown) -> Shown:
-    """`-a`."""
-    return Shown(f"-{a.within(UNARY + 1)}", UNARY, a.shape)
+    """A float with its sign flipped: in Triton `-a` is `0 - a`, which has no -0.0."""
+    return binary("*", a, _MINUS_ONE)
 
 
 def call(function: str, *operands: Shown, more: str = "") -> Shown:
@@ -120,14 +121,23 @@ def number(value: FloatAttr | IntegerAttr) -> str:
 def literal(value: FloatAttr | IntegerAttr) -> Shown:
     """A constant as a bare number."""
     text = number(value)
+    if isinstance(value, FloatAttr) and text == "-0.0":
+        # Triton makes zeros without a sign; products have one.
+        product = binary("*", Shown("tl.full([], 0.0, tl.float32)", ATOM, ()), _MINUS_ONE)
+        return product if value.type == f32 else method(product, "to", dtype(value.type))
     return Shown(text, UNARY if text.startswith("-") else ATOM, (), literal=True)
 
 
 def typed(shown: Shown, element: Attribute) -> Shown:
-    """A value that has its own type even where no other operand gives it one.
+    """A value that has its own type where Triton would guess it.
 
     Triton takes a bare float for a float32 and a bare integer for an int32.
     """
-    if not shown.literal or element in (f32, i32, i1):
+    return shown if element in (f32, i32, i1) else tensor(shown, element)
+
+
+def tensor(shown: Shown, element: Attribute) -> Shown:
+    """A value that is Triton's: on bare numbers alone, Python would compute."""
+    if not shown.literal:
         return shown
     return Shown(f"tl.full([], {shown.text}, {dtype(element)})", ATOM, ())

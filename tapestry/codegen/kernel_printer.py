@@ -24,6 +24,7 @@ from tapestry.codegen.expressions import (
     method,
     negation,
     number,
+    tensor,
     typed,
 )
 from tapestry.codegen.helpers import HELPERS
@@ -209,11 +210,11 @@ class BodyPrinter:
             function, more = CALLS[kind]
             if function in HELPERS:
                 self._shared.helpers.add(function)
-            typed_operands = [
-                typed(shown, element_of(value))
-                for shown, value in zip(operands, op.operands, strict=True)
-            ]
-            return call(function, *typed_operands, more=more)
+            if function in HELPERS or all(operand.literal for operand in operands):
+                return call(function, *self._tensors(op, operands), more=more)
+            pairs = zip(operands, op.operands, strict=True)
+            known = [typed(shown, element_of(value)) for shown, value in pairs]
+            return call(function, *known, more=more)
         match op:
             case triton.PhiloxOp():
                 self._shared.helpers.add("philox_word")
@@ -224,7 +225,7 @@ class BodyPrinter:
                 assert isinstance(op.value, FloatAttr | IntegerAttr)
                 return literal(op.value)
             case arith.NegfOp():
-                return negation(typed(operands[0], element_of(op.operand)))
+                return negation(*self._tensors(op, operands))
             case triton.CompareOp():
                 a, b = self._weak(op, operands)
                 return binary(op.predicate.data, a, b)
@@ -233,7 +234,7 @@ class BodyPrinter:
                 a, b = self._weak_sides(sides, element_of(op.lhs))
                 return call("tl.where", condition, a, b)
             case triton.CastOp():
-                source = typed(operands[0], element_of(op.source))
+                (source,) = self._tensors(op, operands)
                 return method(source, "to", dtype(element_of(op.result)))
             case triton.BroadcastOp():
                 return operands[0]
@@ -269,13 +270,17 @@ class BodyPrinter:
                     f"{op.name} has no Python in a triton.kernel", location=location_of(op)
                 )
 
+    def _tensors(self, op: Operation, operands: Sequence[Shown]) -> list[Shown]:
+        pairs = zip(operands, op.operands, strict=True)
+        return [tensor(shown, element_of(value)) for shown, value in pairs]
+
     def _weak(self, op: Operation, operands: Sequence[Shown]) -> list[Shown]:
         return self._weak_sides(operands, element_of(op.operands[0]))
 
     def _weak_sides(self, sides: Sequence[Shown], element: Attribute) -> list[Shown]:
         """Operands that agree on a type: a number takes the other's, two numbers need one."""
         a, b = sides
-        return [typed(a, element), b] if a.literal and b.literal else [a, b]
+        return [tensor(a, element), b] if a.literal and b.literal else [a, b]
 
 
 def _uses(value: SSAValue) -> Iterator[Operation]:

@@ -16,6 +16,7 @@ from xdsl.ir import Operation
 from tapestry.algebra.contraction import Contraction, find_contraction
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import Monoid, monoid_of
+from tapestry.algebra.scalars import reduction
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.executor import Array, Watch
@@ -32,7 +33,7 @@ from tapestry.runtime.mapfold import (
     write,
     zero_state,
 )
-from tapestry.runtime.scalar import evaluate, reduction
+from tapestry.runtime.scalar import evaluate
 from tapestry.runtime.scans import no_state, scanned
 from tapestry.runtime.walk import ArrayExecutor
 from tapestry.zspace import Range
@@ -166,7 +167,7 @@ def _reduce(
     monoid: Monoid, values: Sequence[Array], fold_dims: Sequence[int], kept_dims: Sequence[int]
 ) -> list[Array]:
     """Fold axes away: one NumPy reduction where there is one, else merging neighbours pairwise."""
-    ufunc = reduction(monoid.primitive)
+    ufunc = reduction(monoid.primitive, monoid.state[0])
     if ufunc is not None:
         value = values[0]
         return [ufunc.reduce(value, axis=tuple(fold_dims), dtype=value.dtype)]

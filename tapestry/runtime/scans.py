@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tapestry.algebra.monoids import Monoid
+from tapestry.algebra.scalars import reduction
 from tapestry.dialects import loom
 from tapestry.runtime.executor import Array
 from tapestry.runtime.mapfold import Tensor, boxes_within, merged, wrapped, zero_state
-from tapestry.runtime.scalar import reduction
 from tapestry.zspace import Range
 
 
@@ -42,7 +42,7 @@ def running(
     state with the one `step` before it, which keeps the order of what is merged.
     """
     states = [np.concatenate(pair, axis=axis) for pair in zip(carried, values, strict=True)]
-    ufunc = reduction(monoid.primitive)
+    ufunc = reduction(monoid.primitive, monoid.state[0])
     if ufunc is not None:
         (state,) = states
         states = [ufunc.accumulate(state, axis=axis, dtype=state.dtype)]

@@ -5,6 +5,7 @@ As shipped in Triton 3.6 to 3.9:
 * bfloat16 is stored as 16-bit integers; converting to it cuts digits off, `tl.dot` multiplies the
   integers, 3.6 has no constants of it. Here conversions round to nearest even and dots multiply the
   numbers. (Kernels that Tapestry prints do no other arithmetic in bfloat16.)
+* A comparison of two scalars is taken for a number of their type when it is repeated to a tile.
 * `tl.reduce` with a combiner of the program's own walks cell by cell. Here it combines whole
   slices, neighbours first, which is the same for any associative combiner.
 * 3.6 lets NaN win in `tl.maximum` where a GPU drops it, and takes loop bounds that are arguments
@@ -30,6 +31,7 @@ def corrected() -> Generator[None]:
     corrections: list[tuple[Any, str, Callable[..., Any]]] = [
         (builder, "cast_impl", _cast(interpreter)),
         (builder, "create_dot", _dot(interpreter)),
+        (builder, "create_splat", _splat(interpreter)),
         (builder, "create_maxnumf", _elementwise(np.fmax)),
         (builder, "create_minnumf", _elementwise(np.fmin)),
         (builder, "get_bf16", _bfloat16_constant(interpreter)),
@@ -91,6 +93,18 @@ def _dot(interpreter: Any) -> Callable[..., Any]:
         return handle((product + acc.data).astype(acc.data.dtype), acc.dtype.scalar)
 
     return dot
+
+
+def _splat(interpreter: Any) -> Callable[..., Any]:
+    as_shipped, handle = interpreter.InterpreterBuilder.create_splat, interpreter.TensorHandle
+    truth = import_module("triton.language").int1
+
+    def splat(self: Any, kind: Any, source: Any) -> Any:
+        if source.data.dtype != np.bool_:
+            return as_shipped(self, kind, source)
+        return handle(np.full(kind.shape, source.data.item()), truth)
+
+    return splat
 
 
 def _elementwise(function: np.ufunc) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, bf16, f16, f32, f64, i1, i8, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, bf16, f16, f32, f64, i1, i8, i32, i64
 
 from tapestry.codegen.expressions import (
     ATOM,
@@ -18,6 +18,7 @@ from tapestry.codegen.expressions import (
     method,
     negation,
     number,
+    tensor,
     typed,
 )
 from tapestry.codegen.vocabulary import fresh, python_name, wrapped
@@ -29,11 +30,8 @@ def leaf(value):
 
 trees = st.recursive(
     st.integers(1, 9),
-    lambda inner: st.one_of(
-        st.tuples(
-            st.sampled_from(["+", "-", "*", "//", "%", "&", "|", "^", "<", "=="]), inner, inner
-        ),
-        st.tuples(st.just("neg"), inner),
+    lambda inner: st.tuples(
+        st.sampled_from(["+", "-", "*", "//", "%", "&", "|", "^", "<", "=="]), inner, inner
     ),
     max_leaves=12,
 )
@@ -43,8 +41,6 @@ def shown(tree):
     match tree:
         case int():
             return leaf(tree)
-        case ("neg", inner):
-            return negation(shown(inner))
         case (sign, a, b):
             return binary(sign, shown(a), shown(b))
 
@@ -54,8 +50,6 @@ def fully(tree):
     match tree:
         case int():
             return str(tree)
-        case ("neg", inner):
-            return f"(-{fully(inner)})"
         case (sign, a, b):
             return f"({fully(a)} {sign} {fully(b)})"
 
@@ -77,10 +71,20 @@ def test_a_comparison_is_never_chained():
     assert binary("==", once, leaf(1)).text == "(1 < 2) == 1"
 
 
-def test_adding_a_negative_number_subtracts():
-    minus = literal(IntegerAttr(-3, i64))
-    assert binary("+", Shown("p", ATOM, (8,)), minus).text == "p - 3"
-    assert binary("*", Shown("p", ATOM, (8,)), minus).text == "p * -3"
+def test_the_least_integer_is_never_negated():
+    assert binary("+", Shown("p", ATOM, (8,)), literal(IntegerAttr(-128, i8))).text == "p + -128"
+
+
+def test_zeros_keep_their_sign():
+    product = "tl.full([], 0.0, tl.float32) * -1.0"
+    assert literal(FloatAttr(-0.0, f32)).text == product
+    assert literal(FloatAttr(-0.0, f16)).text == f"({product}).to(tl.float16)"
+    assert negation(Shown("a + b", 7, ())).text == "(a + b) * -1.0"
+
+
+def test_bare_numbers_alone_become_tensors():
+    assert tensor(literal(IntegerAttr(-7, i32)), i32).text == "tl.full([], -7, tl.int32)"
+    assert tensor(Shown("x", ATOM, ()), f32).text == "x"
 
 
 def test_shapes_broadcast():

@@ -1,0 +1,171 @@
+"""Functions of arrays that NumPy lacks, or gives another meaning.
+
+>>> round_half_away(np.array([0.49999997, 2.5, -2.5, 8388609.0], np.float32)).tolist()
+[0.0, 3.0, -3.0, 8388609.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapestry.algebra._fused import multiply_add
+
+__all__ = [
+    "compare_floats",
+    "compare_integers",
+    "count_leading_zeros",
+    "count_trailing_zeros",
+    "divide_towards_zero",
+    "divide_up",
+    "erf",
+    "multiply_add",
+    "power",
+    "reciprocal_root",
+    "round_half_away",
+    "saturated",
+    "shift_right",
+]
+
+Array = NDArray[Any]
+
+
+def erf(x: Array) -> Array:
+    """The error function."""
+    from scipy.special import erf as scipy_erf  # pyright: ignore[reportMissingTypeStubs]
+
+    return scipy_erf(x)
+
+
+def round_half_away(x: Array) -> Array:
+    """The nearest whole number, halves away from zero."""
+    whole = np.trunc(x)
+    # x + 0.5 would round where it is not exact; what truncation leaves is exact.
+    away = np.abs(x - whole) >= x.dtype.type(0.5)
+    return np.copysign(np.abs(whole) + away.astype(x.dtype), x)
+
+
+def power(x: Array, y: Array) -> Array:
+    """x to the y as in C."""
+    result = np.power(x, y)
+    # NumPy takes the power 0.5 for a square root, which differs at -0.0 and -inf.
+    root = y == 0.5
+    if np.any(root):
+        result = np.where(root & (x == 0), x.dtype.type(0), result)
+        result = np.where(root & (x == -np.inf), x.dtype.type(np.inf), result)
+    return result
+
+
+def reciprocal_root(x: Array) -> Array:
+    """1 / sqrt(x)."""
+    return x.dtype.type(1) / np.sqrt(x)
+
+
+def divide_towards_zero(a: Array, b: Array) -> Array:
+    """The quotient of signed integers, its fraction cut off."""
+    quotient = np.floor_divide(a, b)
+    inexact = (a % b != 0) & ((a < 0) != (b < 0))
+    return quotient + inexact.astype(quotient.dtype)
+
+
+def divide_up(a: Array, b: Array) -> Array:
+    """The least integer that is not less than the quotient."""
+    quotient = np.floor_divide(a, b)
+    return quotient + (a % b != 0).astype(quotient.dtype)
+
+
+def shift_right(a: Array, by: Array) -> Array:
+    """Signed integers shifted right, the sign filled in; `by` is unsigned whatever its dtype."""
+    width = 8 * a.dtype.itemsize
+    amount = np.minimum(by.view(f"u{by.dtype.itemsize}"), width - 1)
+    return np.right_shift(a, amount.astype(a.dtype))
+
+
+def _width(x: Array) -> int:
+    return 1 if x.dtype == np.bool_ else 8 * x.dtype.itemsize
+
+
+def _bits(x: Array) -> Array:
+    return x.view(f"u{x.dtype.itemsize}")
+
+
+def count_leading_zeros(x: Array) -> Array:
+    """How many high bits are zero, up to the width of the type."""
+    bits = _bits(x)
+    shift = 1
+    while shift < _width(x):
+        bits = bits | (bits >> bits.dtype.type(shift))
+        shift *= 2
+    return (_width(x) - np.bitwise_count(bits)).astype(x.dtype)
+
+
+def count_trailing_zeros(x: Array) -> Array:
+    """How many low bits are zero, up to the width of the type."""
+    bits = _bits(x)
+    below = ~bits & (bits - bits.dtype.type(1))
+    return np.minimum(np.bitwise_count(below), _width(x)).astype(x.dtype)
+
+
+def saturated(x: Array, dtype: np.dtype[Any], *, signed: bool) -> Array:
+    """Floats truncated to integers: the nearest there is when out of range, 0 for NaN.
+
+    Unsigned results come as the bits of a signed dtype.
+    """
+    width = 1 if dtype == np.bool_ else 8 * dtype.itemsize
+    low = -(1 << (width - 1)) if signed else 0
+    high = (1 << (width - 1 if signed else width)) - 1
+    bits = np.dtype(f"{'i' if signed else 'u'}{dtype.itemsize}")
+    # Both bounds are exact in float64: powers of two.
+    whole = np.trunc(x.astype(np.float64))
+    over, under = whole >= float(high + 1), whole < float(low)
+    inside = np.where(over | under | np.isnan(whole), 0.0, whole).astype(bits)
+    found = np.where(over, bits.type(high), np.where(under, bits.type(low), inside))
+    return found.astype(np.bool_) if dtype == np.bool_ else found.view(dtype)
+
+
+def _ordered(a: Array, b: Array) -> Array:
+    return ~(np.isnan(a) | np.isnan(b))
+
+
+def _ordered_and_different(a: Array, b: Array) -> Array:
+    return (a != b) & _ordered(a, b)
+
+
+_ORDERED: dict[int, Callable[..., Any]] = {
+    1: np.equal,
+    2: np.greater,
+    3: np.greater_equal,
+    4: np.less,
+    5: np.less_equal,
+    6: _ordered_and_different,
+    7: _ordered,
+}
+"""cmpf predicates 1..7 are false on NaN; 8..14 are the same but true on NaN."""
+
+_INTEGER_ORDER: tuple[Callable[..., Any], ...] = (
+    np.equal,
+    np.not_equal,
+    np.less,
+    np.less_equal,
+    np.greater,
+    np.greater_equal,
+)
+
+
+def compare_floats(predicate: int, a: Array, b: Array) -> Array:
+    """`arith.cmpf` by the number of its predicate."""
+    if predicate in (0, 15):
+        return np.full(np.broadcast_shapes(a.shape, b.shape), predicate == 15)
+    if predicate <= 7:
+        return _ORDERED[predicate](a, b)
+    unordered = np.isnan(a) | np.isnan(b)
+    # ueq, ugt, uge, ult, ule, une, uno
+    return unordered if predicate == 14 else unordered | _ORDERED[predicate - 7](a, b)
+
+
+def compare_integers(predicate: int, a: Array, b: Array) -> Array:
+    """`arith.cmpi` by the number of its predicate, on operands of the signedness it asks for."""
+    return _INTEGER_ORDER[predicate - 4 if predicate >= 6 else predicate](a, b)

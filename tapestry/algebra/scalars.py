@@ -1,0 +1,233 @@
+"""What every scalar operation of a body means: one function on arrays per operation.
+
+    %p = arith.mulf %x, %w : f32        on arrays of shapes (4, 1) and (1, 5) gives one of (4, 5)
+
+Executors evaluate by it, and lowerings fold constants by it, so that both mean the same. Every
+operation keeps the dtype its IR type says, and every one is total:
+
+* 16-bit floats compute in float32, and each result is rounded;
+* integers wrap; division by zero gives 0 and remainder 0, shifting out every bit leaves 0 or the
+  sign; an i1 is an integer of one bit, so true is -1 where the operation is signed;
+* floats become integers by truncation, the nearest integer there is where that is out of range, and
+  0 for NaN; f64 and integers become 16-bit floats by way of float32, as in PyTorch.
+
+    >>> from xdsl.dialects.builtin import IntegerAttr, i8
+    >>> op = arith.ConstantOp(IntegerAttr(100, i8))
+    >>> compute(arith.AddiOp(op, op), [np.int8(100), np.int8(100)]).item()
+    -56
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Attribute, Operation
+
+from tapestry.algebra import _functions as functions
+from tapestry.algebra.dtypes import numpy_dtype
+
+Array = NDArray[Any]
+
+_Function = Callable[..., Any]
+
+_HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+
+_FLOAT: dict[type[Operation], _Function] = {
+    arith.AddfOp: np.add,
+    arith.SubfOp: np.subtract,
+    arith.MulfOp: np.multiply,
+    arith.DivfOp: np.divide,
+    arith.NegfOp: np.negative,
+    arith.MaximumfOp: np.maximum,
+    arith.MinimumfOp: np.minimum,
+    arith.MaxnumfOp: np.fmax,
+    arith.MinnumfOp: np.fmin,
+    math.AbsFOp: np.abs,
+    math.AcosOp: np.arccos,
+    math.AcoshOp: np.arccosh,
+    math.AsinOp: np.arcsin,
+    math.AsinhOp: np.arcsinh,
+    math.AtanOp: np.arctan,
+    math.Atan2Op: np.arctan2,
+    math.AtanhOp: np.arctanh,
+    math.CbrtOp: np.cbrt,
+    math.CeilOp: np.ceil,
+    math.CopySignOp: np.copysign,
+    math.CosOp: np.cos,
+    math.CoshOp: np.cosh,
+    math.ErfOp: functions.erf,
+    math.ExpOp: np.exp,
+    math.Exp2Op: np.exp2,
+    math.ExpM1Op: np.expm1,
+    math.FloorOp: np.floor,
+    math.FmaOp: functions.multiply_add,
+    math.LogOp: np.log,
+    math.Log10Op: np.log10,
+    math.Log1pOp: np.log1p,
+    math.Log2Op: np.log2,
+    math.PowFOp: functions.power,
+    math.RoundEvenOp: np.rint,
+    math.RoundOp: functions.round_half_away,
+    math.RsqrtOp: functions.reciprocal_root,
+    math.SinOp: np.sin,
+    math.SinhOp: np.sinh,
+    math.SqrtOp: np.sqrt,
+    math.TanOp: np.tan,
+    math.TanhOp: np.tanh,
+    math.TruncOp: np.trunc,
+}
+
+_SIGNED: dict[type[Operation], _Function] = {
+    arith.AddiOp: np.add,
+    arith.SubiOp: np.subtract,
+    arith.MuliOp: np.multiply,
+    arith.DivSIOp: functions.divide_towards_zero,
+    arith.FloorDivSIOp: np.floor_divide,
+    arith.CeilDivSIOp: functions.divide_up,
+    arith.RemSIOp: np.fmod,
+    arith.MaxSIOp: np.maximum,
+    arith.MinSIOp: np.minimum,
+    arith.ShRSIOp: functions.shift_right,
+    math.AbsIOp: np.abs,
+}
+_UNSIGNED: dict[type[Operation], _Function] = {
+    arith.DivUIOp: np.floor_divide,
+    arith.CeilDivUIOp: functions.divide_up,
+    arith.RemUIOp: np.fmod,
+    arith.MaxUIOp: np.maximum,
+    arith.MinUIOp: np.minimum,
+    arith.ShLIOp: np.left_shift,
+    arith.ShRUIOp: np.right_shift,
+    math.CtPopOp: np.bitwise_count,
+}
+_BITS: dict[type[Operation], _Function] = {
+    arith.AndIOp: np.bitwise_and,
+    arith.OrIOp: np.bitwise_or,
+    arith.XOrIOp: np.bitwise_xor,
+    math.CountLeadingZerosOp: functions.count_leading_zeros,
+    math.CountTrailingZerosOp: functions.count_trailing_zeros,
+}
+_SIGNED_CASTS = (arith.ExtSIOp, arith.TruncIOp, arith.SIToFPOp, arith.FPToSIOp)
+_UNSIGNED_CASTS = (arith.ExtUIOp, arith.UIToFPOp, arith.FPToUIOp)
+_FLOAT_CASTS = (arith.ExtFOp, arith.TruncFOp)
+
+_MEANT = frozenset(
+    {*_FLOAT, *_SIGNED, *_UNSIGNED, *_BITS, *_SIGNED_CASTS, *_UNSIGNED_CASTS, *_FLOAT_CASTS}
+    | {arith.ConstantOp, arith.SelectOp, arith.CmpfOp, arith.CmpiOp, arith.BitcastOp}
+)
+
+
+def has_meaning(op: Operation) -> bool:
+    """Whether `compute` knows an operation."""
+    return type(op) in _MEANT
+
+
+def compute(op: Operation, operands: Sequence[Array]) -> Array:
+    """What an operation that has a meaning makes of its operands, which broadcast."""
+    with np.errstate(all="ignore"):
+        computed = np.asarray(_compute(op, [np.asarray(operand) for operand in operands]))
+    dtype = numpy_dtype(op.results[0].type)
+    return computed if computed.dtype == dtype else computed.astype(dtype)
+
+
+def exact_value(value: float, element: Attribute) -> int | float | bool:
+    """The number of a type that is nearest to `value`, as Python's own."""
+    return constant(value, element).item()
+
+
+def constant(value: float, element: Attribute) -> Array:
+    """A constant of a type, as an array without dimensions; integers keep their low bits."""
+    dtype = numpy_dtype(element)
+    if dtype == np.bool_:
+        return np.asarray(bool(value))
+    if np.issubdtype(dtype, np.integer):
+        bits = int(value) & ((1 << 8 * dtype.itemsize) - 1)
+        return np.asarray(bits, f"u{dtype.itemsize}").view(dtype)
+    return _to_float(np.asarray(value, np.float64), dtype)
+
+
+def reduction(primitive: type[Operation] | None, element: Attribute) -> np.ufunc | None:
+    """The NumPy function whose `reduce` folds by a scalar operation on a type, or None."""
+    if primitive is None:
+        return None
+    tables = (_BITS,) if numpy_dtype(element) == np.bool_ else (_FLOAT, _SIGNED, _BITS)
+    found = [table[primitive] for table in tables if primitive in table]
+    return found[0] if found and isinstance(found[0], np.ufunc) else None
+
+
+def _compute(op: Operation, operands: list[Array]) -> Any:
+    kind = type(op)
+    if kind in _FLOAT:
+        return _FLOAT[kind](*map(_wide, operands))
+    if kind in _BITS:
+        return _BITS[kind](*operands)
+    if kind in _SIGNED:
+        return _one_bit(_SIGNED[kind](*map(_signed, operands)), op)
+    if kind in _UNSIGNED:
+        return _one_bit(_UNSIGNED[kind](*map(_unsigned, operands)), op)
+    result = op.results[0].type
+    match op:
+        case arith.ConstantOp():
+            assert isinstance(op.value, IntegerAttr | FloatAttr)
+            return constant(op.value.value.data, result)
+        case arith.SelectOp():
+            return np.where(*operands)
+        case arith.CmpfOp():
+            return functions.compare_floats(op.predicate.value.data, *operands)
+        case arith.CmpiOp():
+            predicate = op.predicate.value.data
+            view = _unsigned if predicate >= 6 else _signed
+            return functions.compare_integers(predicate, *map(view, operands))
+        case arith.BitcastOp():
+            return operands[0].view(numpy_dtype(result))
+        case _:
+            (source,) = operands
+            if kind in _SIGNED_CASTS:
+                source = _signed(source)
+            elif kind in _UNSIGNED_CASTS:
+                source = _unsigned(source)
+            return _cast(source, numpy_dtype(result), kind)
+
+
+def _wide(x: Array) -> Array:
+    return x.astype(np.float32) if x.dtype in _HALVES else x
+
+
+def _signed(x: Array) -> Array:
+    """Integers as signed ones; a true i1 is -1."""
+    return -x.astype(np.int8) if x.dtype == np.bool_ else x
+
+
+def _unsigned(x: Array) -> Array:
+    """Integers as unsigned ones of their bits; a true i1 is 1."""
+    if x.dtype == np.bool_:
+        return x.astype(np.uint8)
+    return x.view(f"u{x.dtype.itemsize}") if x.dtype.kind == "i" else x
+
+
+def _one_bit(x: Array, op: Operation) -> Array:
+    """An integer result; the lowest bit of it for an i1."""
+    return _lowest_bit(x) if numpy_dtype(op.results[0].type) == np.bool_ else x
+
+
+def _lowest_bit(x: Array) -> Array:
+    return (x & x.dtype.type(1)).astype(np.bool_)
+
+
+def _cast(x: Array, dtype: np.dtype[Any], kind: type[Operation]) -> Array:
+    if kind in (arith.FPToSIOp, arith.FPToUIOp):
+        return functions.saturated(x, dtype, signed=kind is arith.FPToSIOp)
+    if dtype == np.bool_:
+        return _lowest_bit(x)
+    return x.astype(dtype) if np.issubdtype(dtype, np.integer) else _to_float(x, dtype)
+
+
+def _to_float(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Numbers as floats; 16-bit ones by way of float32."""
+    return x.astype(np.float32).astype(dtype) if dtype in _HALVES else x.astype(dtype)
