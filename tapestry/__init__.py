@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from tapestry.frontend import parse_module as parse_module
     from tapestry.frontend import run_pipeline as run_pipeline
     from tapestry.frontend import verify_module as verify_module
+    from tapestry.graph import consumers as consumers
+    from tapestry.graph import flops as flops
+    from tapestry.graph import operations as operations
+    from tapestry.graph import peak_live_bytes as peak_live_bytes
+    from tapestry.graph import producers as producers
+    from tapestry.graph import scalar_operations as scalar_operations
+    from tapestry.graph import selections as selections
+    from tapestry.graph import shards as shards
+    from tapestry.graph import traffic as traffic
     from tapestry.metakernels import load_library as load_library
     from tapestry.runtime.executor import Record as Record
     from tapestry.runtime.executor import Result as Result
@@ -44,6 +53,15 @@ _HOMES = {
     "parse_module": "tapestry.frontend",
     "run_pipeline": "tapestry.frontend",
     "verify_module": "tapestry.frontend",
+    "consumers": "tapestry.graph",
+    "flops": "tapestry.graph",
+    "operations": "tapestry.graph",
+    "peak_live_bytes": "tapestry.graph",
+    "producers": "tapestry.graph",
+    "scalar_operations": "tapestry.graph",
+    "selections": "tapestry.graph",
+    "shards": "tapestry.graph",
+    "traffic": "tapestry.graph",
     "load_library": "tapestry.metakernels",
     "Record": "tapestry.runtime.executor",
     "Result": "tapestry.runtime.executor",

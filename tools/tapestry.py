@@ -141,6 +141,21 @@ def run(
         raise typer.Exit(1)
 
 
+@app.command()
+@exits
+def inspect(
+    file: Annotated[Path, typer.Argument(help="The program, in the weft or loom dialect.")],
+    pipeline: Annotated[
+        str,
+        typer.Option("--pipeline", "-p", help="The passes to run first, as for tapestry-opt."),
+    ] = "weft-apply",
+) -> None:
+    """Say what FILE computes, moves and stores, without running it."""
+    from tapestry.tools._inspect import inspect_file
+
+    inspect_file(file, pipeline)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its code."""
     app(args=list(sys.argv[1:] if arguments is None else arguments), prog_name="tapestry")

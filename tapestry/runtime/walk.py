@@ -20,6 +20,7 @@ from tapestry.algebra.monoids import monoid_of
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
+from tapestry.graph import Work, traffic
 from tapestry.locations import location_of
 from tapestry.runtime.access import cells
 from tapestry.runtime.executor import Array, Record, Result, Watch
@@ -158,36 +159,7 @@ def _kernel(op: loom.Dispatch) -> loom.KernelOp:
 
 def _record(op: Operation, shards: int, seconds: float) -> Record:
     """What an operation moved, from its projections: each shard reads what it selects."""
-    match op:
-        case loom.OperationOp():
-            name = op.label.data
-            read = operation_bytes(op)
-        case loom.ApplicationOp():
-            name = op.kernel_name
-            pairs = zip(op.args, op.selections, strict=True)
-            read = sum(selection.data.size * _cell_bytes(value) for value, selection in pairs)
-        case _:
-            assert isinstance(op, loom.MergeOp)
-            name = op.kernel_name
-            read = sum(tensor_type(value).byte_size for value in op.operands)
-    written = sum(tensor_type(result).byte_size for result in op.results)
-    return Record(name, shards, read, written, seconds)
-
-
-def _cell_bytes(value: SSAValue) -> int:
-    kind = tensor_type(value)
-    return kind.byte_size // max(kind.box.size, 1)
-
-
-def operation_bytes(op: loom.OperationOp) -> int:
-    """Bytes that the shards of an operation read, each shard for itself."""
-    total = 0
-    for box in (op.index,) if op.partition is None else op.partition.ranges():
-        if box.is_empty:
-            continue
-        for value, projection in zip(op.ins, op.in_maps, strict=True):
-            total += projection.apply_range(box).size * _cell_bytes(value)
-        kept_box = op.kept_range(box)
-        for value, projection in zip(op.extras, op.extra_maps, strict=True):
-            total += projection.apply_range(kept_box).size * _cell_bytes(value)
-    return total
+    assert isinstance(op, Work)
+    name = op.label.data if isinstance(op, loom.OperationOp) else op.kernel_name
+    moved = traffic(op)
+    return Record(name, shards, moved.read, moved.written, seconds)

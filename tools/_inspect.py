@@ -1,0 +1,85 @@
+"""`tapestry inspect`: what a program computes, moves and stores, without running it.
+
+$ tapestry inspect model.mlir
+@main
+operation  over               shards  reads  writes  flops
+linear     [0, 0] : [64, 32]  1       ...
+at most 217.1 kB of tensors are stored at once, while @linear runs
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.markup import escape
+from rich.table import Table
+from xdsl.dialects import func
+from xdsl.ir import Operation
+
+from tapestry.dialects import loom
+from tapestry.frontend import load_module, run_pipeline
+from tapestry.graph import (
+    flops,
+    live_bytes,
+    operations,
+    scalar_operations,
+    shard_count,
+    traffic,
+)
+
+
+def inspect_file(program: Path, pipeline: str) -> None:
+    """Print a table per function of the program that the pipeline makes."""
+    module = load_module(program)
+    run_pipeline(module, pipeline)
+    console = Console()
+    for function in module.walk():
+        if isinstance(function, func.FuncOp) and not function.is_declaration:
+            console.print(f"@{function.sym_name.data}", highlight=False, markup=False)
+            _show(function, console)
+
+
+def _show(function: func.FuncOp, console: Console) -> None:
+    works = operations(function)
+    moved = [traffic(op) for op in works]
+    floats = [flops(op) for op in works]
+    table = Table(show_footer=len(works) > 1)
+    table.add_column("operation", "total", overflow="fold")
+    table.add_column("over", overflow="fold")
+    footers = (
+        str(sum(map(shard_count, works))),
+        decimal(sum(traffic.read for traffic in moved)),
+        decimal(sum(traffic.written for traffic in moved)),
+        f"{sum(floats):,}",
+    )
+    titles = ("shards", "reads", "writes", "float operations")
+    for title, footer in zip(titles, footers, strict=True):
+        table.add_column(title, footer, justify="right")
+    for op, bytes_moved, computed in zip(works, moved, floats, strict=True):
+        table.add_row(
+            escape(_name(op)),
+            escape(str(op.index)),
+            str(shard_count(op)),
+            decimal(bytes_moved.read),
+            decimal(bytes_moved.written),
+            f"{computed:,}",
+        )
+    console.print(table)
+    counts = sum((scalar_operations(op) for op in works), Counter[str]())
+    kinds = ", ".join(f"{count:,} {name}" for name, count in counts.most_common())
+    stored = max(live_bytes(function), key=lambda at: at[1])
+    lines = (
+        f"scalar operations: {kinds or 'none'}",
+        f"at most {decimal(stored[1])} of tensors are stored at once, at {_name(stored[0])}",
+    )
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _name(op: Operation) -> str:
+    if isinstance(op, loom.OperationOp):
+        return f"@{op.label.data}"
+    return f"@{op.kernel_name}" if isinstance(op, loom.Dispatch) else op.name
