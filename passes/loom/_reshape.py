@@ -1,4 +1,4 @@
-"""A reshape folded into the operation that reads it, by the common factorization of both shapes.
+"""Reshapes folded into what reads or writes them, by the common factorization of both shapes.
 
 Reading `reshape : [6, 4] -> [24]` along an index dimension `d0` over [0, 24) splits it into
 (e0, e1) over [0, 6) x [0, 4), which reads the source at (e0, e1); whatever else used `d0` uses
@@ -17,9 +17,9 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.passes.loom._bodies import reindex
-from tapestry.passes.loom._rebuild import Read, reads_of, rebuild, writes_of
-from tapestry.zspace import AffineMap, Projection, Range
+from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
+from tapestry.passes.loom._refine import Split, may_split, refine, split_partition
+from tapestry.zspace import Projection, Range
 
 
 @dataclass(frozen=True)
@@ -54,80 +54,123 @@ def common_factors(first: Sequence[int], second: Sequence[int]) -> tuple[Factor,
 
 
 @dataclass(frozen=True)
-class Refinement:
-    """One index dimension split into several: `old = start + sum(stride * new)`."""
+class Fold:
+    """How to access a reshaped tensor's other side: split the index space, then project so."""
 
-    dim: int
-    extents: tuple[int, ...]
-
-    def map(self, index: Range) -> AffineMap:
-        """Old coordinates from new ones."""
-        rank = index.rank + len(self.extents) - 1
-        matrix: list[list[int]] = []
-        for d in range(index.rank):
-            row = [0] * rank
-            if d == self.dim:
-                for j in range(len(self.extents)):
-                    row[d + j] = prod(self.extents[j + 1 :])
-            else:
-                row[d if d < self.dim else d + len(self.extents) - 1] = 1
-            matrix.append(row)
-        offset = [index.start[d] if d == self.dim else 0 for d in range(index.rank)]
-        return AffineMap.of(matrix, offset, inputs=rank)
-
-    def range(self, index: Range) -> Range:
-        """The refined index space."""
-        d = self.dim
-        start = (*index.start[:d], *[0] * len(self.extents), *index.start[d + 1 :])
-        end = (*index.end[:d], *self.extents, *index.end[d + 1 :])
-        return Range(start, end)
+    splits: tuple[Split, ...]
+    projection: Projection
 
 
-def fold_reshape(op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-    """Fold the first reshape that `op` reads and that can be folded, splitting at most one dim."""
+def fold_into_reader(op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+    """Fold the first reshape that `op` reads and that can be folded."""
     ins, extras = reads_of(op)
-    for reads, dims in ((ins, tuple(range(op.index.rank))), (extras, op.kept_dims)):
+    every = tuple(range(op.index.rank))
+    for reads, dims in ((ins, every), (extras, op.kept_dims)):
         for place, (value, projection) in enumerate(reads):
             reshape = value.owner
             if not isinstance(reshape, loom.ReshapeOp):
                 continue
-            space = Range(
-                tuple(op.index.start[d] for d in dims), tuple(op.index.end[d] for d in dims)
-            )
-            found = _through(reshape, projection, space)
-            if isinstance(found, Projection):
-                reads[place] = (reshape.source, found)
-                rebuild(op, rewriter, ins=ins, extras=extras)
-                return
-            if isinstance(found, Refinement) and op.partition is None:
-                split = Refinement(dims[found.dim], found.extents)
-                if split.dim == op.scan_dim:
-                    # A scan runs along one dimension: its states would have no order along two.
-                    continue
-                refine(op, split, rewriter)
-                return
+            have, want = tensor_type(reshape.result).box, tensor_type(reshape.source).box
+            fold = _plan(op, have, want, _over_all(projection, dims, op.index.rank))
+            if fold is None:
+                continue
+            new = refine(op, fold.splits, rewriter) if fold.splits else op
+            new_ins, new_extras = reads_of(new)
+            if reads is ins:
+                new_ins[place] = (reshape.source, fold.projection)
+            else:
+                seen = fold.projection.select_inputs(new.kept_dims)
+                new_extras[place] = (reshape.source, seen)
+            rebuild(new, rewriter, ins=new_ins, extras=new_extras)
+            return
+
+
+def fold_into_writer(op: loom.ReshapeOp, rewriter: PatternRewriter) -> None:
+    """Let the operation that alone computes what `op` reshapes write the reshaped tensor."""
+    writer = op.source.owner
+    if not isinstance(writer, loom.OperationOp) or not op.source.has_one_use():
+        return
+    have, want = tensor_type(op.source).box, tensor_type(op.result).box
+    place = [out is op.source for out in writer.outs].index(True)
+    projection = _over_all(writer.out_maps[place], writer.kept_dims, writer.index.rank)
+    fold = _plan(writer, have, want, projection)
+    if fold is None or (writer.partition is not None and fold.splits):
+        return
+    if writer.partition is not None:
+        outs = list(writer.out_maps)
+        outs[place] = fold.projection.select_inputs(writer.kept_dims)
+        if writer.sharding_problems(writer.partition, outs):
+            return
+    new = refine(writer, fold.splits, rewriter) if fold.splits else writer
+    writes = writes_of(new)
+    writes[place] = (fold.projection.select_inputs(new.kept_dims), tensor_type(op.result))
+    written = rebuild(new, rewriter, outs=writes).outs[place]
+    written.name_hint = op.result.name_hint
+    rewriter.replace(op, [], [written])
+
+
+def fold_into_view(op: loom.ViewOp, rewriter: PatternRewriter) -> None:
+    """View a reshape's source, where that is affine."""
+    reshape = op.source.owner
+    if not isinstance(reshape, loom.ReshapeOp):
+        return
+    have, want = tensor_type(reshape.result).box, tensor_type(reshape.source).box
+    found = _through(have, want, op.projection.data, tensor_type(op.result).box)
+    if isinstance(found, Projection):
+        view = loom.ViewOp(reshape.source, found, tensor_type(op.result))
+        view.location = op.location
+        rewriter.replace(op, view)
+
+
+def _over_all(projection: Projection, dims: Sequence[int], rank: int) -> Projection:
+    """A projection from some dimensions of an index space as one from all of them."""
+    return projection.insert_inputs([d for d in range(rank) if d not in dims])
+
+
+def _plan(op: loom.OperationOp, have: Range, want: Range, projection: Projection) -> Fold | None:
+    """How `op`, which accesses `have` through a projection, accesses `want` instead, if it can."""
+    splits: list[Split] = []
+    space = op.index
+    dims = list(range(space.rank))
+    while True:
+        found = _through(have, want, projection, space)
+        if isinstance(found, Projection):
+            fits = op.partition is None or split_partition(op, splits) is not None
+            return Fold(tuple(splits), found) if fits else None
+        if found is None or not may_split(op, dims[found.dim]):
+            return None
+        splits.append(found)
+        projection = projection.compose(found.map(space))
+        space = found.range(space)
+        dims.insert(found.dim, dims[found.dim])
 
 
 def _through(
-    reshape: loom.ReshapeOp, projection: Projection, space: Range
-) -> Projection | Refinement | None:
-    """The projection onto the reshape's source, or the split that is needed first, or neither."""
-    source, result = tensor_type(reshape.source).box, tensor_type(reshape.result).box
-    factors = common_factors(source.shape, result.shape)
-    if factors is None or not projection.is_unit:
+    have: Range, want: Range, projection: Projection, space: Range
+) -> Projection | Split | None:
+    """The projection onto the other side of a reshape, or the split that is needed first, if any.
+
+    `projection` accesses `have`; cells of `want` are the same ones in row-major order.
+    """
+    if not projection.is_unit:
+        return None
+    if space.is_empty:
+        return Projection.of([[0] * space.rank] * want.rank, want.start, inputs=space.rank)
+    factors = common_factors(want.shape, have.shape)
+    if factors is None:
         return None
     matrix: list[list[int]] = []
     offset: list[int] = []
-    for dim, start in enumerate(source.start):
+    for dim, start in enumerate(want.start):
         row = [0] * space.rank
         constant = start
-        low = prod(source.shape[dim + 1 :])
-        for part in _digits(factors, low, low * source.shape[dim]):
-            read = _read_digit(part, result, projection, space)
-            if not isinstance(read, tuple):
-                return read
-            coefficients, shift = read
-            stride = part.weight // low
+        low = prod(want.shape[dim + 1 :])
+        for factor in _digits(factors, low, low * want.shape[dim]):
+            digit = _digit(factor, have, projection, space)
+            if not isinstance(digit, tuple):
+                return digit
+            coefficients, shift = digit
+            stride = factor.weight // low
             row = [r + stride * c for r, c in zip(row, coefficients, strict=True)]
             constant += stride * shift
         matrix.append(row)
@@ -140,27 +183,31 @@ def _digits(factors: Sequence[Factor], low: int, high: int) -> list[Factor]:
     return [f for f in factors if low <= f.weight and f.weight * f.extent <= high and f.extent > 1]
 
 
-def _read_digit(
-    factor: Factor, result: Range, projection: Projection, space: Range
-) -> tuple[tuple[int, ...], int] | Refinement | None:
-    """A digit of the position in the result, as an affine function of the index space."""
-    for dim, start in enumerate(result.start):
-        extent = result.shape[dim]
-        low = prod(result.shape[dim + 1 :])
+def _digit(
+    factor: Factor, have: Range, projection: Projection, space: Range
+) -> tuple[tuple[int, ...], int] | Split | None:
+    """A digit of the position in `have`, as an affine function of the index space."""
+    for dim, start in enumerate(have.start):
+        extent = have.shape[dim]
+        low = prod(have.shape[dim + 1 :])
         if not (low <= factor.weight and factor.weight * factor.extent <= low * extent):
             continue
         row, shift = projection.map.matrix[dim], projection.map.offset[dim] - start
         if factor.extent == extent:
             return row, shift
-        lower = factor.weight // low
-        digit = mixed_radix_digit(row, shift, space, lower, factor.extent)
-        if digit is not None:
-            return digit
-        moved = projection.map.unit_row(dim)
-        if moved is None or space.start[moved] + shift != 0 or space.shape[moved] != extent:
-            return None
-        upper = extent // (lower * factor.extent)
-        return Refinement(moved, tuple(n for n in (upper, factor.extent, lower) if n > 1))
+        weight = factor.weight // low
+        digit = mixed_radix_digit(row, shift, space, weight, factor.extent)
+        return digit or _split_at(row, space, (weight, weight * factor.extent))
+    return None
+
+
+def _split_at(row: Sequence[int], space: Range, bounds: Sequence[int]) -> Split | None:
+    """A split of an index dimension that steps across a multiple of some bound, if one helps."""
+    for bound in bounds:
+        for dim, (c, extent) in enumerate(zip(row, space.shape, strict=True)):
+            inner = 0 if c == 0 or bound % c else bound // abs(c)
+            if 1 < inner < extent and extent % inner == 0:
+                return Split(dim, inner)
     return None
 
 
@@ -169,57 +216,29 @@ def mixed_radix_digit(
 ) -> tuple[tuple[int, ...], int] | None:
     """`(row . point + shift) // weight % extent` as an affine function over a range, if it is one.
 
-    It is one when the row writes the value digit by digit: the terms below `weight` sum to less
-    than it, those from `weight` on to less than `weight * extent`, and the rest are multiples of
-    that.
+    It is one when the row writes the value digit by digit: split every coefficient, and the value
+    at the range's start, into a part below `weight`, a part from there to `weight * extent`, and
+    the rest; then the first parts must sum to less than `weight`, the second ones to less than
+    `extent`, and neither to less than 0.
 
     >>> mixed_radix_digit((12, 4, 1), 0, Range((0, 0, 0), (2, 3, 4)), 4, 3)
     ((0, 1, 0), 0)
+    >>> mixed_radix_digit((-4, 1), 8, Range((0, 0), (3, 4)), 4, 3)
+    ((-1, 0), 2)
     """
-    if shift + sum(c * low for c, low in zip(row, space.start, strict=True)) != 0:
+    first = shift + sum(c * low for c, low in zip(row, space.start, strict=True))
+    inside, below = divmod(first % (weight * extent), weight)
+    digit_range, below_range = [inside, inside], [below, below]
+    coefficients: list[int] = []
+    for c, n in zip(row, space.shape, strict=True):
+        sign = 1 if c > 0 else -1
+        of_digit, of_below = (sign * part for part in divmod(abs(c) % (weight * extent), weight))
+        coefficients.append(of_digit)
+        for reach, coefficient in ((digit_range, of_digit), (below_range, of_below)):
+            reach[int(coefficient > 0)] += coefficient * (n - 1)
+    if below_range[0] < 0 or below_range[1] >= weight:
         return None
-    coefficients = [0] * len(row)
-    below = inside = offset = 0
-    for d, (c, low, n) in enumerate(zip(row, space.start, space.shape, strict=True)):
-        if c < 0:
-            return None
-        if c % (weight * extent) == 0:
-            continue
-        if c % weight == 0:
-            coefficients[d] = c // weight
-            inside += c // weight * max(n - 1, 0)
-            offset -= c // weight * low
-        else:
-            below += c * max(n - 1, 0)
-    fits = below < weight and inside < extent
-    return (tuple(coefficients), offset) if fits else None
-
-
-def refine(op: loom.OperationOp, refinement: Refinement, rewriter: PatternRewriter) -> None:
-    """Split one index dimension of an operation; everything that used it uses its digits."""
-    ins, extras = reads_of(op)
-    d, count = refinement.dim, len(refinement.extents)
-    full = refinement.map(op.index)
-    repeated: list[loom.Iterator] = [op.kinds[d]] * count
-    kinds = (*op.kinds[:d], *repeated, *op.kinds[d + 1 :])
-    reindex(op.wrap_block, full, range(full.inputs), rewriter)
-    kept_part = full
-    if op.monoid_name is not None:
-        new_kept = tuple(new for new, kind in enumerate(kinds) if kind != "fold")
-        kept_part = full.select_outputs(op.kept_dims).select_inputs(new_kept)
-        if op.unwrap_block is not None:
-            reindex(op.unwrap_block, full.select_inputs(new_kept), new_kept, rewriter)
-    rebuild(
-        op,
-        rewriter,
-        index=refinement.range(op.index),
-        kinds=kinds,
-        ins=[_composed(read, full) for read in ins],
-        extras=[_composed(read, kept_part) for read in extras],
-        outs=[(p.compose(kept_part), kind) for p, kind in writes_of(op)],
-    )
-
-
-def _composed(read: Read, inner: AffineMap) -> Read:
-    value, projection = read
-    return value, projection.compose(inner)
+    if digit_range[0] < 0 or digit_range[1] >= extent:
+        return None
+    moved = sum(c * low for c, low in zip(coefficients, space.start, strict=True))
+    return tuple(coefficients), inside - moved

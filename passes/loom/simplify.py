@@ -35,7 +35,7 @@ from tapestry.dialects.loom import tensor_type
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import identity
 from tapestry.passes.loom._rebuild import Read, reads_of, rebuild
-from tapestry.passes.loom._reshape import fold_reshape
+from tapestry.passes.loom._reshape import fold_into_reader, fold_into_view, fold_into_writer
 from tapestry.zspace import Projection
 
 
@@ -111,15 +111,35 @@ class FoldReshapeIntoReader(RewritePattern):
     """Read a reshape's source directly, refining the index space where dimensions merge.
 
     Legal when source and result have a common factorization (every product of trailing extents of
-    one divides or is divided by those of the other) and each result dimension that merges source
-    dimensions is read, whole, by one index dimension alone, which can then be split into theirs.
-    A partition of that index dimension would have to be split as well, and a scan runs along one
-    dimension: such readers are left alone.
+    one divides or is divided by those of the other), and each piece of it that the read needs apart
+    is a digit of what the read's rows write, once index dimensions that step across it are split.
+    Map and fold dimensions split, into digits in the same order; a scan runs along one dimension
+    and does not. A partition must be able to follow: each part stays one box of the refined space.
     """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        fold_reshape(op, rewriter)
+        fold_into_reader(op, rewriter)
+
+
+class FoldReshapeIntoView(RewritePattern):
+    """View a reshape's source directly. Legal as for an operation; nothing is split for a view."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.ViewOp, rewriter: PatternRewriter) -> None:
+        fold_into_view(op, rewriter)
+
+
+class FoldReshapeIntoWriter(RewritePattern):
+    """The operation that computes what is reshaped writes the reshaped tensor.
+
+    Legal when nothing else reads it, as for a reader otherwise; and the operation's shards must
+    still write boxes: rows that mix dimensions then leave the inner ones whole.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.ReshapeOp, rewriter: PatternRewriter) -> None:
+        fold_into_writer(op, rewriter)
 
 
 class MergeEqualReads(RewritePattern):
@@ -177,9 +197,15 @@ class MergeEqualOperations(RewritePattern):
 
 @dataclass(frozen=True)
 class LoomSimplify(ModulePass):
-    """Fold views into readers; remove what is repeated or unused."""
+    """Fold views into readers; remove what is repeated or unused.
+
+    With `writers`, a reshape that is left folds into the operation that computes its source. Its
+    output's rows then mix dimensions, so fewer partitions suit it: best after sharding.
+    """
 
     name = "loom-simplify"
+
+    writers: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         patterns: list[RewritePattern] = [
@@ -187,9 +213,11 @@ class LoomSimplify(ModulePass):
             FoldViewOfView(),
             FoldReshapeOfReshape(),
             FoldViewIntoReader(),
+            FoldReshapeIntoView(),
             FoldReshapeIntoReader(),
             MergeEqualReads(),
         ]
+        late: list[RewritePattern] = [FoldReshapeIntoWriter()] if self.writers else []
         changed = True
         with collection_paused():
             while changed:
@@ -197,3 +225,8 @@ class LoomSimplify(ModulePass):
                 # One sweep in program order: operands are merged before what reads them.
                 merge = MergeEqualOperations()
                 changed = PatternRewriteWalker(merge, apply_recursively=False).rewrite_module(op)
+                # What no reader could take is left to writers.
+                if late and not changed:
+                    changed = PatternRewriteWalker(
+                        GreedyRewritePatternApplier(late)
+                    ).rewrite_module(op)
