@@ -109,6 +109,49 @@ class AllocateOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """A row-major buffer of cells known beforehand: little-endian bytes, or an array of an `.npz`.
+
+    `path` is relative to the folder that the host function is given.
+
+    Example:
+
+        %c = triton.constant bytes "0000803F00000040" : memref<2xf32>
+        %w = triton.constant file "weights.npz" entry "w1" : memref<64x10xf32>
+    """
+
+    name = "triton.constant"
+
+    data = opt_prop_def(StringAttr)
+    path = opt_prop_def(StringAttr)
+    entry = opt_prop_def(StringAttr)
+    result = result_def(MemRefType)
+
+    assembly_format = (
+        "(`bytes` $data^)? (`file` $path^)? (`entry` $entry^)? attr-dict `:` type($result)"
+    )
+
+    def __init__(
+        self,
+        kind: Attribute,
+        *,
+        data: str | None = None,
+        path: str | None = None,
+        entry: str | None = None,
+    ) -> None:
+        texts = {"data": data, "path": path, "entry": entry}
+        super().__init__(
+            properties={n: None if text is None else StringAttr(text) for n, text in texts.items()},
+            result_types=[kind],
+        )
+
+    def verify_(self) -> None:
+        inside, outside = self.data is not None, self.path is not None and self.entry is not None
+        if inside == outside or (self.path is None) != (self.entry is None):
+            raise VerifyException("a constant has either bytes, or a file and an entry of it")
+
+
+@irdl_op_definition
 class AliasOp(IRDLOperation):
     """The same buffer under another shape.
 

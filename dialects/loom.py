@@ -92,6 +92,7 @@ from tapestry.dialects import _loom_syntax as syntax
 from tapestry.dialects import _loom_verify as rules
 from tapestry.dialects._checked import CheckedOperation
 from tapestry.dialects._dominance import DefinedBeforeUse
+from tapestry.dialects._loom_constant import ConstantOp, DataAttr, SideFileAttr
 from tapestry.dialects._loom_random import RandomOp
 from tapestry.dialects._loom_types import (
     Iterator,
@@ -108,6 +109,8 @@ __all__ = [
     "ApplicationOp",
     "AssembleOp",
     "BlockSignature",
+    "ConstantOp",
+    "DataAttr",
     "Dispatch",
     "IndexOp",
     "Iterator",
@@ -119,6 +122,7 @@ __all__ = [
     "OperationOp",
     "RandomOp",
     "ReshapeOp",
+    "SideFileAttr",
     "TensorType",
     "ViewOp",
     "YieldOp",
@@ -814,6 +818,7 @@ Loom = Dialect(
         ViewOp,
         ReshapeOp,
         AssembleOp,
+        ConstantOp,
         MonoidOp,
         KernelOp,
         ApplicationOp,
@@ -822,5 +827,5 @@ Loom = Dialect(
         RandomOp,
         YieldOp,
     ],
-    [TensorType, IteratorsAttr],
+    [TensorType, IteratorsAttr, DataAttr, SideFileAttr],
 )

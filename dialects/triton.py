@@ -32,7 +32,14 @@ and `_triton_host.py` (buffers and launches).
 
 from xdsl.ir import Dialect
 
-from tapestry.dialects._triton_host import AliasOp, AllocateOp, GridAttr, GridAxis, LaunchOp
+from tapestry.dialects._triton_host import (
+    AliasOp,
+    AllocateOp,
+    ConstantOp,
+    GridAttr,
+    GridAxis,
+    LaunchOp,
+)
 from tapestry.dialects._triton_kernel import KernelOp
 from tapestry.dialects._triton_shapes import (
     ArangeOp,
@@ -72,6 +79,7 @@ __all__ = [
     "CastOp",
     "CdivOp",
     "CompareOp",
+    "ConstantOp",
     "CoverOp",
     "DotOp",
     "ExpandDimsOp",
@@ -117,6 +125,7 @@ Triton = Dialect(
         ReduceOp,
         YieldOp,
         AllocateOp,
+        ConstantOp,
         AliasOp,
         LaunchOp,
     ],

@@ -34,6 +34,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import identity
+from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
 from tapestry.passes.loom._rebuild import Read, reads_of, rebuild
 from tapestry.passes.loom._reshape import fold_into_reader, fold_into_view, fold_into_writer
 from tapestry.zspace import Projection
@@ -188,11 +189,17 @@ class MergeEqualOperations(RewritePattern):
     seen: dict[Hashable, Operation] = field(default_factory=dict[Hashable, Operation])
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, loom.OperationOp | loom.ViewOp | loom.ReshapeOp | loom.AssembleOp):
+        pure = loom.OperationOp | loom.ViewOp | loom.ReshapeOp | loom.AssembleOp | loom.ConstantOp
+        if not isinstance(op, pure) or _is_elsewhere(op):
             return
         first = self.seen.setdefault((op.parent, *identity(op)), op)
         if first is not op:
             rewriter.replace(op, [], first.results)
+
+
+def _is_elsewhere(op: Operation) -> bool:
+    """Whether the cells are in a side file, whose folder depends on where the program stands."""
+    return isinstance(op, loom.ConstantOp) and op.cells is None
 
 
 @dataclass(frozen=True)
@@ -216,6 +223,8 @@ class LoomSimplify(ModulePass):
             FoldReshapeIntoView(),
             FoldReshapeIntoReader(),
             MergeEqualReads(),
+            FoldViewOfEqualCells(),
+            WriteEqualCellsIntoBody(),
         ]
         late: list[RewritePattern] = [FoldReshapeIntoWriter()] if self.writers else []
         changed = True

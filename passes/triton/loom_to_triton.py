@@ -47,6 +47,7 @@ from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.locations import location_of
+from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
 from tapestry.passes.triton.buffers import allocate, as_buffer, buffer_of, replace_by
 from tapestry.passes.triton.kernels import Options
 from tapestry.passes.triton.launching import Launcher
@@ -58,6 +59,7 @@ from tapestry.passes.triton.mapfold import (
     merged_of,
 )
 from tapestry.passes.triton.schedule import MAX_CELLS, Schedule, power_of_two
+from tapestry.passes.triton.tiles import number
 from tapestry.zspace import Projection
 
 NUMERICS = {"strict": "ieee", "fast": "tf32"}
@@ -165,6 +167,27 @@ def _kernel_of(op: loom.Dispatch) -> loom.KernelOp:
     return kernel
 
 
+class LowerConstant(RewritePattern):
+    """A constant is a buffer of its cells, filled where they are all equal."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.ConstantOp, rewriter: PatternRewriter) -> None:
+        kind = tensor_type(op.result)
+        buffer, splat = buffer_of(kind), op.splat
+        made: triton.AllocateOp | triton.ConstantOp
+        if isinstance(op.value, loom.SideFileAttr):
+            path, entry = op.value.path.data, op.value.entry.data
+            made = triton.ConstantOp(buffer, path=path, entry=entry)
+        elif splat is not None and splat.dtype.kind != "c":
+            made = triton.AllocateOp(buffer, number(splat.item(), kind.element_type))
+        else:
+            cells = op.cells
+            assert cells is not None
+            made = triton.ConstantOp(buffer, data=loom.ConstantOp.of(cells, kind).hexadecimal)
+        rewriter.insert(made)
+        replace_by(rewriter, op, [made.result])
+
+
 class LowerReshape(RewritePattern):
     """A reshape is the same buffer under another shape."""
 
@@ -254,6 +277,10 @@ class LoomToTriton(ModulePass):
         functions = [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]
         for function in functions:
             _check(function)
+        # What a body can hold as a number needs no buffer, however large the constant is.
+        PatternRewriteWalker(
+            GreedyRewritePatternApplier([FoldViewOfEqualCells(), WriteEqualCellsIntoBody()])
+        ).rewrite_module(op)
         launcher = Launcher(Options(Schedule(self.tile), NUMERICS[self.numerics]), op)
         patterns: list[RewritePattern] = [
             LowerFunction(),
@@ -261,6 +288,7 @@ class LoomToTriton(ModulePass):
             LowerOperation(launcher),
             LowerApplication(launcher),
             LowerMerge(launcher),
+            LowerConstant(),
             LowerReshape(),
             LowerView(launcher),
             LowerAssemble(launcher),
@@ -282,6 +310,7 @@ def _check(function: func.FuncOp) -> None:
         loom.ViewOp,
         loom.ReshapeOp,
         loom.AssembleOp,
+        loom.ConstantOp,
         func.ReturnOp,
     )
     for op in function.body.block.ops:

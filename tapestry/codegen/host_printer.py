@@ -12,6 +12,7 @@ Block sizes and compile options are tables beside it, a kernel each, and so are 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from xdsl.dialects import func
@@ -86,6 +87,9 @@ class HostPrinter:
                 case triton.AllocateOp():
                     shown[op.result] = _named(op.result, "buffer", "out", names)
                     lines.append(f"{INDENT}{shown[op.result]} = {_allocation(op)}")
+                case triton.ConstantOp():
+                    shown[op.result] = _named(op.result, "constant", "in", names)
+                    lines += self._constant(op, shown[op.result])
                 case triton.AliasOp():
                     shown[op.result] = _named(op.result, "alias", "view", names)
                     shape = _shape(op.result)
@@ -99,11 +103,27 @@ class HostPrinter:
                     lines.append(f"{INDENT}return {returned or '()'}")
                 case _:
                     raise not_printable(op)
+        constants = [op for op in function.walk() if isinstance(op, triton.ConstantOp)]
+        uses_files = any(op.path is not None for op in constants)
         name = ENTRY if function.sym_name.data == "main" else function.sym_name.data
-        arguments = ", ".join([*(shown[a] for a in function.args), "*"])
-        head = f"def {name}({arguments}, allocate=torch_allocate):"
+        options = ["allocate=torch_allocate"]
+        options += ["upload=torch_upload"] if constants else []
+        options += ['folder="."'] if uses_files else []
+        head = f"def {name}({', '.join([*(shown[a] for a in function.args), '*', *options])}):"
         summary = [INDENT + line if line else "" for line in _summary(function, shown)]
         return "\n".join([head, *summary, *lines]) + "\n"
+
+    def _constant(self, op: triton.ConstantOp, name: str) -> list[str]:
+        """The lines that make a constant's buffer; its bytes are a table of the module."""
+        if op.data is not None:
+            cells = fresh(f"{name.upper()}_BYTES", self._names)
+            self._tables += _byte_table(cells, op.data.data)
+        else:
+            assert op.path is not None
+            assert op.entry is not None
+            cells = f"read_entry(folder, {json.dumps(op.path.data)}, {json.dumps(op.entry.data)})"
+        element = dtype_name(triton.buffer_type(op.result).element_type)
+        return wrapped(f"{name} = upload(", [cells, _shape(op.result), f'"{element}"'], ")", 1)
 
     def _launch(self, op: triton.LaunchOp, buffers: list[str]) -> list[str]:
         configuration = self._configurations[op.kernel_name]
@@ -171,6 +191,16 @@ def _allocation(op: triton.AllocateOp) -> str:
     fill = "" if op.fill is None else f", {number(op.fill)}"
     element = dtype_name(triton.buffer_type(op.result).element_type)
     return f'allocate({_shape(op.result)}, "{element}"{fill})'
+
+
+def _byte_table(name: str, digits: str) -> list[str]:
+    """A table of bytes, written as hexadecimal digits."""
+    width = LONGEST_LINE - len(INDENT) - 2
+    lines = [f'"{digits[at : at + width]}"' for at in range(0, max(len(digits), 1), width)]
+    head = f"{name} = bytes.fromhex("
+    if len(lines) == 1:
+        return wrapped(head, lines, ")")
+    return [head, *(f"{INDENT}{line}" for line in lines), ")"]
 
 
 def _summary(function: func.FuncOp, shown: dict[SSAValue, str]) -> list[str]:

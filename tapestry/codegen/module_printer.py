@@ -43,9 +43,29 @@ def torch_allocate(shape, dtype, fill=None):
     return made if fill is None else made.fill_(fill)
 '''
 
+_UPLOAD = '''\
+def torch_upload(data, shape, dtype):
+    """A tensor on the GPU with cells from bytes, little-endian and row-major."""
+    import torch
+
+    cells = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+    return cells.view(getattr(torch, dtype)).reshape(shape).cuda()
+'''
+
+_READ_ENTRY = '''\
+def read_entry(folder, path, entry):
+    """The bytes of an array of an .npz file."""
+    import os
+
+    import numpy
+
+    with numpy.load(os.path.join(folder, path), allow_pickle=False) as arrays:
+        return numpy.ascontiguousarray(arrays[entry]).tobytes()
+'''
+
 _RESERVED = frozenset(
     {ENTRY, "allocate", "dict", "float", "getattr", "grid", "range", "tl", "torch"}
-    | {"torch_allocate", "triton"}
+    | {"bytes", "folder", "read_entry", "torch_allocate", "torch_upload", "triton", "upload"}
     | set(HELPERS)
 )
 """Names that a printed module uses itself."""
@@ -85,6 +105,7 @@ def print_module(module: ModuleOp) -> PrintedModule:
                 hosts.append(host.function(op))
             case _:
                 raise not_printable(op)
+    constants = [op for op in module.walk() if isinstance(op, triton.ConstantOp)]
     combiners = [f"@triton.jit\ndef {name}{text}\n" for text, name in shared.combiners.items()]
     parts = [
         *sources(shared.helpers),
@@ -92,6 +113,8 @@ def print_module(module: ModuleOp) -> PrintedModule:
         *(kernel.text for kernel in printed),
         host.tables(),
         _ALLOCATE,
+        _UPLOAD if constants else "",
+        _READ_ENTRY if any(op.path is not None for op in constants) else "",
         *hosts,
     ]
     text = "\n\n".join([_HEADER.format(entry=ENTRY), *(part for part in parts if part)])

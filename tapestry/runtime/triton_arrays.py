@@ -85,3 +85,9 @@ def host_allocate(shape: Sequence[int], dtype: str, fill: float | None = None) -
     if fill is None:
         return HostTensor(np.empty(tuple(shape), kind))
     return HostTensor(np.full(tuple(shape), fill).astype(kind))
+
+
+def host_upload(data: bytes, shape: Sequence[int], dtype: str) -> HostTensor:
+    """A new tensor with cells from bytes, row-major."""
+    kind = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    return HostTensor(np.frombuffer(bytearray(data), kind).reshape(tuple(shape)))

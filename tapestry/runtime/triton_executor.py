@@ -28,10 +28,11 @@ from tapestry.codegen.host_printer import ENTRY
 from tapestry.codegen.module_printer import print_module
 from tapestry.dialects import triton
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.runtime.constants import as_arguments
 from tapestry.runtime.executor import Array, Record, Result, Watch
 from tapestry.runtime.program import ENTRY as MAIN
-from tapestry.runtime.program import arguments, outputs
-from tapestry.runtime.triton_arrays import HostTensor, host_allocate
+from tapestry.runtime.program import arguments, main_function, outputs
+from tapestry.runtime.triton_arrays import HostTensor, host_allocate, host_upload
 from tapestry.runtime.triton_interpreter import interpreted
 from tapestry.runtime.triton_module import load_kernels, write_module
 
@@ -53,7 +54,7 @@ class Device(Protocol):
 
     def get(self, tensor: Any) -> Array: ...
 
-    def allocate(self) -> dict[str, Any]: ...
+    def functions(self) -> dict[str, Any]: ...
 
     def wait(self) -> None: ...
 
@@ -75,9 +76,9 @@ class Cpu:
         """The array in a result of `launch`."""
         return tensor.array
 
-    def allocate(self) -> dict[str, Any]:
-        """What `launch` is to allocate with."""
-        return {"allocate": host_allocate}
+    def functions(self) -> dict[str, Any]:
+        """What `launch` is to make its buffers with."""
+        return {"allocate": host_allocate, "upload": host_upload}
 
     def wait(self) -> None:
         """Launches return when they are done."""
@@ -110,8 +111,8 @@ class Gpu:
             return tensor.view(torch.int16).cpu().numpy().view(ml_dtypes.bfloat16)
         return tensor.cpu().numpy()
 
-    def allocate(self) -> dict[str, Any]:
-        """Printed modules allocate on the device by themselves."""
+    def functions(self) -> dict[str, Any]:
+        """Printed modules make their buffers on the device by themselves."""
         return {}
 
     def wait(self) -> None:
@@ -197,6 +198,7 @@ class TritonExecutor:
         device = self.device or find_device()
         names = [argument.name for argument in arguments(module)]
         lowered = module.clone()
+        constants = as_arguments(main_function(lowered))
         LoomToTriton(tile=self.tile or device.tile).apply(Context(), lowered)
         printed = print_module(lowered)
         path = write_module(printed.source)
@@ -213,8 +215,10 @@ class TritonExecutor:
             kernels = load_kernels(path)
             observer = _Observer(launches, device, watch)
             launch = _observed(kernels, [kernel.name for kernel in printed.kernels], observer)
-            given = [device.put(inputs[name]) for name in names]
-            made = launch(*given, **device.allocate())
+            given = [device.put(array) for array in (*(inputs[name] for name in names), *constants)]
+            known = launch.__kwdefaults__ or {}
+            own = {k: v for k, v in device.functions().items() if k in known}
+            made = launch(*given, **own)
             results = [made] if len(outputs(module)) == 1 else list(made)
             arrays = tuple(device.get(result) for result in results)
         records = tuple(

@@ -23,6 +23,7 @@ from tapestry.dialects.loom import tensor_type
 from tapestry.graph import Work, traffic
 from tapestry.locations import location_of
 from tapestry.runtime.access import cells
+from tapestry.runtime.constants import constant_cells
 from tapestry.runtime.executor import Array, Record, Result, Watch
 from tapestry.runtime.mapfold import (
     Tensor,
@@ -70,7 +71,7 @@ class ArrayExecutor(ABC):
         records: list[Record] = []
         for op in block.ops:
             if isinstance(op, func.ReturnOp):
-                returned = [np.asarray(values[v].data, order="C") for v in op.operands]
+                returned = [np.require(values[v].data, None, "CW") for v in op.operands]
                 return Result(tuple(returned), tuple(records))
             started = perf_counter()
             outs = self._dispatch(op, [values[operand] for operand in op.operands], watch)
@@ -93,6 +94,8 @@ class ArrayExecutor(ABC):
                 source = operands[0]
                 view = cells(source.data, source.box, op.projection.data, kind.box)
                 return [Tensor(kind.box, np.broadcast_to(view, kind.box.shape))]
+            case loom.ConstantOp():
+                return [Tensor(tensor_type(op.result).box, constant_cells(op))]
             case loom.ReshapeOp():
                 box = tensor_type(op.result).box
                 return [Tensor(box, operands[0].data.reshape(box.shape))]
