@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
@@ -13,7 +11,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -21,13 +19,10 @@ from xdsl.irdl import (
     opt_operand_def,
     opt_prop_def,
     prop_def,
-    region_def,
     result_def,
     traits_def,
-    var_operand_def,
-    var_result_def,
 )
-from xdsl.traits import IsTerminator, Pure
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tapestry.dialects._triton_types import PointerType, element_of, shape_of, tile_type
@@ -292,71 +287,3 @@ class DotOp(IRDLOperation):
             raise VerifyException("both factors must have one element type")
         if min(m, n, k) < 16:
             raise VerifyException("every side of a dot must be at least 16")
-
-
-@irdl_op_definition
-class YieldOp(IRDLOperation):
-    """Ends a combiner: the combined state.
-
-    Example: `triton.yield %m : f32`
-    """
-
-    name = "triton.yield"
-
-    values = var_operand_def()
-
-    traits = traits_def(IsTerminator(), Pure())
-    assembly_format = "attr-dict ($values^ `:` type($values))?"
-
-    def __init__(self, *values: SSAValue) -> None:
-        super().__init__(operands=[values])
-
-
-@irdl_op_definition
-class ReduceOp(IRDLOperation):
-    """Tiles folded along an axis, all at once, by a combiner over scalars: `tl.reduce`.
-
-    `label` says what the combiner is, for its name in the printed module.
-
-    The combiner must be associative and commutative: a GPU combines lanes in its own order.
-
-    Example:
-
-        %m = triton.reduce "max" %x along 1 : i64 : (tensor<64x16xf32>) -> tensor<64xf32> {
-        ^bb0(%a: f32, %b: f32):
-          %c = arith.maximumf %a, %b : f32
-          triton.yield %c : f32
-        }
-    """
-
-    name = "triton.reduce"
-
-    label = prop_def(StringAttr)
-    tiles = var_operand_def(TensorType)
-    axis = prop_def(IntegerAttr)
-    combiner = region_def("single_block")
-    outs = var_result_def()
-
-    traits = traits_def(Pure())
-    assembly_format = (
-        "$label $tiles `along` $axis attr-dict `:` functional-type($tiles, $outs) $combiner"
-    )
-
-    def __init__(self, label: str, tiles: Sequence[SSAValue], axis: int, combiner: Region) -> None:
-        shape = list(shape_of(tiles[0]))
-        del shape[axis]
-        super().__init__(
-            operands=[tiles],
-            properties={"label": StringAttr(label), "axis": IntegerAttr(axis, i64)},
-            regions=[combiner],
-            result_types=[[tile_type(element_of(tile), shape) for tile in tiles]],
-        )
-
-    def verify_(self) -> None:
-        elements = [element_of(tile) for tile in self.tiles]
-        state = ", ".join(map(str, elements))
-        if [a.type for a in self.combiner.block.args] != elements * 2:
-            raise VerifyException(f"the combiner must take two states of ({state})")
-        last = self.combiner.block.last_op
-        if not isinstance(last, YieldOp) or [v.type for v in last.values] != elements:
-            raise VerifyException(f"the combiner must yield a state of ({state})")

@@ -228,6 +228,11 @@ class BlockSignature(CheckedOperation):
         return self.kinds.index("scan") if "scan" in self.kinds else None
 
     @property
+    def merged_dims(self) -> tuple[int, ...]:
+        """The index dimensions along which states merge: the folds, or the scan."""
+        return self.fold_dims if self.scan_dim is None else (self.scan_dim,)
+
+    @property
     def monoid_name(self) -> str | None:
         """The monoid that folds or scans, None when there is neither."""
         return None if self.monoid is None else self.monoid.root_reference.data

@@ -32,6 +32,7 @@ and `_triton_host.py` (buffers and launches).
 
 from xdsl.ir import Dialect
 
+from tapestry.dialects._triton_combiners import CombineOp, ReduceOp, ScanOp, YieldOp
 from tapestry.dialects._triton_host import (
     AliasOp,
     AllocateOp,
@@ -57,10 +58,8 @@ from tapestry.dialects._triton_tiles import (
     DotOp,
     LoadOp,
     PhiloxOp,
-    ReduceOp,
     StoreOp,
     WhereOp,
-    YieldOp,
 )
 from tapestry.dialects._triton_types import (
     PointerType,
@@ -78,6 +77,7 @@ __all__ = [
     "BroadcastOp",
     "CastOp",
     "CdivOp",
+    "CombineOp",
     "CompareOp",
     "ConstantOp",
     "CoverOp",
@@ -93,6 +93,7 @@ __all__ = [
     "PointerType",
     "ProgramIdOp",
     "ReduceOp",
+    "ScanOp",
     "StoreOp",
     "Triton",
     "WhereOp",
@@ -123,6 +124,7 @@ Triton = Dialect(
         StoreOp,
         DotOp,
         ReduceOp,
+        ScanOp,
         YieldOp,
         AllocateOp,
         ConstantOp,

@@ -27,8 +27,7 @@ class State:
 
 def splits_states(op: loom.BlockSignature, shards: Sequence[Range]) -> bool:
     """Whether different shards hold different parts of one fold or scan."""
-    dims = op.fold_dims if op.scan_dim is None else (op.scan_dim,)
-    return any(len({(s.start[d], s.end[d]) for s in shards}) > 1 for d in dims)
+    return any(len({(s.start[d], s.end[d]) for s in shards}) > 1 for d in op.merged_dims)
 
 
 def merge_runs(

@@ -105,9 +105,8 @@ def balanced_partition(op: loom.OperationOp, shards: int) -> Partition:
     remaining factors are dropped, so there are never more than `shards` parts.
     """
     counts = [1] * op.index.rank
-    joined = op.fold_dims if op.scan_dim is None else (op.scan_dim,)
     for prime in _prime_factors(shards):
-        for dims in (op.map_dims, joined):
+        for dims in (op.map_dims, op.merged_dims):
             room = [d for d in dims if op.index.shape[d] >= counts[d] * prime]
             room.sort(key=lambda d: -(op.index.shape[d] // counts[d]))
             chosen = next((d for d in room if _splits(op, counts, d, prime)), None)

@@ -1,4 +1,4 @@
-"""Monoids on tiles: the zero, merging two states, and folding a tile along its last axis.
+"""Monoids on tiles: the zero, merging two states, folding or scanning a tile along an axis.
 
 The parts of a state are tiles of one shape. A monoid of one scalar operation on 16-bit floats keeps
 its state in float32 until the fold is done: sums of half precision accumulate in single.
@@ -67,9 +67,10 @@ class FoldState:
             return tuple(values[value] for value in yielded(body))
         # A single operation, on wider parts: the same operation of the wider type.
         single = next(iter(body.ops))
+        both = tiles.join(*a, *b)
         wide = type(single).create(
-            operands=tiles.join(*a, *b),
-            result_types=[a[0].type],
+            operands=both,
+            result_types=[both[0].type],
             properties=single.properties.copy(),
         )
         return (tiles.value(wide),)
@@ -78,6 +79,22 @@ class FoldState:
         self, tiles: TileBuilder, parts: Sequence[SSAValue], axis: int, names: Sequence[str]
     ) -> State:
         """A state folded along one axis of its tiles; `names` are for the parts that are left."""
+        return self._combine(triton.ReduceOp, tiles, parts, axis, names)
+
+    def scan(
+        self, tiles: TileBuilder, parts: Sequence[SSAValue], axis: int, names: Sequence[str]
+    ) -> State:
+        """The running states along one axis of tiles; `names` are for their parts."""
+        return self._combine(triton.ScanOp, tiles, parts, axis, names)
+
+    def _combine(
+        self,
+        kind: type[triton.ReduceOp | triton.ScanOp],
+        tiles: TileBuilder,
+        parts: Sequence[SSAValue],
+        axis: int,
+        names: Sequence[str],
+    ) -> State:
         body = Block(arg_types=self.elements * 2)
         combiner = TileBuilder(body, {}, tiles.index)
         half = len(self.elements)
@@ -88,7 +105,7 @@ class FoldState:
         body.add_op(triton.YieldOp(*merged))
         shape = shape_of(parts[0])
         assert all(shape_of(part) == shape for part in parts)
-        op = triton.ReduceOp(self.monoid.name, parts, axis, Region(body))
+        op = kind(self.monoid.name, parts, axis, Region(body))
         tiles.append(op)
         for out, name in zip(op.outs, names, strict=True):
             out.name_hint = name

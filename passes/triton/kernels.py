@@ -1,9 +1,10 @@
 """One map-fold as Triton kernels.
 
-Three shapes cover every operation, by its projections and bodies alone:
+Four shapes cover every operation, by its projections and bodies alone:
 
 * no fold: one axis P over all map dimensions;
 * a fold: P by K, K looped over, the monoid's parts carried as a P x K tile and reduced at the end;
+* a scan: P by K, K looped over, the last state before a block carried (`scans.py`);
 * a contraction: M by N with `tl.dot` over K, batches one program each.
 
 A fold whose shards fold apart keeps its state in buffers: each launch merges what it folded into
@@ -14,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 from xdsl.dialects.builtin import f32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of
-from tapestry.passes.triton.bodies import Values, varying, yielded
+from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.contraction import (
     Contraction,
     expression,
@@ -31,26 +31,21 @@ from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.positions import Axis, Frame
 from tapestry.passes.triton.scalars import is_half
-from tapestry.passes.triton.schedule import Blocks, Schedule
+from tapestry.passes.triton.scans import carry_tensors, scan_kernel
+from tapestry.passes.triton.schedule import Blocks
 from tapestry.passes.triton.spaces import FOLD_AXIS, Space
+from tapestry.passes.triton.steps import Options, longest, part_names, unwrap, wrapped_block
 from tapestry.passes.triton.writer import Kernel, KernelWriter, Port, space_of
 from tapestry.zspace import Projection, Range
-
-
-@dataclass(frozen=True)
-class Options:
-    """How kernels are made: tile sizes, and what float32 factors of a dot may be rounded to."""
-
-    schedule: Schedule
-    precision: str
 
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
     """The kernels of a map-fold.
 
-    `main` runs once per shard. With `states` (the tensors that hold folded parts), it takes them in
-    place of the outputs, and `finish` runs once afterwards.
+    `main` runs once per shard. With `states` (the tensors that hold folded parts) and `finish`, it
+    takes them in place of the outputs, and `finish` runs once afterwards. The states of a scan go
+    from shard to shard; `main` takes them after the outputs.
     """
 
     main: Kernel
@@ -63,6 +58,8 @@ def lower(fold: MapFold, options: Options, origins: Sequence[str]) -> Lowered:
     if fold.monoid is None:
         return Lowered(_map_kernel(fold, options, origins))
     state = FoldState.of(fold.monoid)
+    if fold.scan_dim is not None:
+        return _scan(fold, state, options, origins)
     contraction = find_contraction(fold)
 
     def kernel(target: MapFold) -> Kernel:
@@ -77,6 +74,14 @@ def lower(fold: MapFold, options: Options, origins: Sequence[str]) -> Lowered:
     return Lowered(main, buffers, finish_kernel(fold, buffers, state, options))
 
 
+def _scan(fold: MapFold, state: FoldState, options: Options, origins: Sequence[str]) -> Lowered:
+    """The kernel of a scan, whose state goes from shard to shard where they cut the scan."""
+    if fold.scan_dim not in fold.cut:
+        return Lowered(scan_kernel(fold, state, (), options, origins))
+    carries = carry_tensors(fold, state)
+    return Lowered(scan_kernel(fold, state, carries, options, origins), carries)
+
+
 def state_tensors(fold: MapFold, state: FoldState) -> tuple[Tensor, ...]:
     """A tensor over the map dimensions for each part of a fold's state."""
     box = fold.kept_range(fold.index)
@@ -89,17 +94,6 @@ def state_tensors(fold: MapFold, state: FoldState) -> tuple[Tensor, ...]:
         )
         for n, element in enumerate(state.elements)
     )
-
-
-def _longest(space: Space, axis: str, shards: Sequence[Range]) -> int:
-    """The most points that a shard has along a tile axis."""
-    dims = space.on(axis)
-    constant = prod(dim.extent for dim in dims if not dim.cut)
-    cut = [dim for dim in dims if dim.cut]
-    if not cut:
-        return constant
-    lengths = (prod(end - start for start, end in (d.bounds(s) for d in cut)) for s in shards)
-    return constant * max(lengths)
 
 
 def _map_kernel(fold: MapFold, options: Options, origins: Sequence[str]) -> Kernel:
@@ -130,36 +124,21 @@ def finish_kernel(
     writer = _points_writer(points, space_of(points, ("P",) * len(end), ("P",)), options)
     frame = ("P",)
     parts = [writer.load(port, frame, port.name) for port in writer.extras[: len(buffers)]]
-    _unwrap(writer, frame, state, tuple(parts), writer.extras[len(buffers) :])
+    unwrap(writer, frame, state, tuple(parts), writer.extras[len(buffers) :], writer.outs)
     return writer.finish(f"{fold.name}_finish", [f"unwraps what {fold.name} folded"])
 
 
 def _points_writer(fold: MapFold, space: Space, options: Options) -> KernelWriter:
     """A writer whose programs are spread over the points of one axis."""
-    points = _longest(space, "P", fold.shards)
+    points = longest(space, "P", fold.shards)
     blocks = Blocks(options.schedule.map_blocks(points), num_warps=4, num_stages=1)
     return KernelWriter(fold, space, [Axis("P", space.on("P"), "BLOCK_P")], blocks, ("P",))
-
-
-def _unwrap(
-    writer: KernelWriter, frame: Frame, state: FoldState, parts: State, extras: Sequence[Port]
-) -> None:
-    """Write what unwrap makes of a folded state, or the state itself."""
-    values = state.leave(writer.tiles, parts)
-    body = writer.fold.unwrap
-    if body is not None:
-        known: Values = dict(zip(body.args, values, strict=False))
-        known |= writer.load_all(extras, body.args[len(values) :], frame)
-        writer.evaluate(body.ops, known, frame)
-        values = tuple(known[value] for value in yielded(body))
-    for port, value in zip(writer.outs, values, strict=True):
-        writer.store(port, frame, value)
 
 
 def _end(writer: KernelWriter, frame: Frame, state: FoldState, parts: State) -> None:
     """Unwrap and store a folded state, or merge it into the state buffers."""
     if not writer.fold.folds_apart:
-        _unwrap(writer, frame, state, parts, writer.extras)
+        unwrap(writer, frame, state, parts, writer.extras, writer.outs)
         return
     before = [writer.load(port, frame, f"{port.name}_before") for port in writer.outs]
     for port, value in zip(writer.outs, state.merge(writer.tiles, before, parts), strict=True):
@@ -172,8 +151,8 @@ def _fold_kernel(
     axes = tuple("P" if kind == "map" else "K" for kind in fold.kinds)
     space = space_of(fold, axes, ("P", "K"))
     sizes = options.schedule.fold_blocks(
-        _longest(space, "P", fold.shards),
-        _longest(space, "K", fold.shards),
+        longest(space, "P", fold.shards),
+        longest(space, "K", fold.shards),
         ordered=not state.monoid.commutative,
     )
     points = Axis("P", space.on("P"), "BLOCK_P")
@@ -181,53 +160,16 @@ def _fold_kernel(
     blocks = Blocks(sizes, num_warps=4, num_stages=2)
     writer = KernelWriter(fold, space, [points, depth], blocks, ("P",))
     frame = ("P", "K")
-    block = _wrapped_block(writer, state, frame)
+    block = wrapped_block(writer, state, frame)
 
     def step(carried: Sequence[SSAValue] | None) -> State:
         folded = block()
         return folded if carried is None else state.merge(writer.tiles, carried, folded)
 
-    names = _part_names(fold, len(state.elements))
+    names = part_names(fold, len(state.elements))
     folded = writer.walk(depth, lambda: state.zero(writer.tiles, writer.blocks(frame), names), step)
     _end(writer, ("P",), state, state.reduce(writer.tiles, folded, 1, names))
     return writer.finish(fold.name, origins)
-
-
-def _part_names(fold: MapFold, parts: int) -> list[str]:
-    """What unwrap calls the parts of a folded state, where it does."""
-    names = ["acc"] if parts == 1 else [f"acc{n}" for n in range(parts)]
-    if fold.unwrap is None:
-        return names
-    return [a.name_hint or name for a, name in zip(fold.unwrap.args, names, strict=False)]
-
-
-def _wrapped_block(writer: KernelWriter, state: FoldState, frame: Frame) -> Callable[[], State]:
-    """What writes the wrapped values of one block of K, zero where there are no points.
-
-    What does not move along K is loaded and computed here, once, before any loop.
-    """
-    fold, tiles = writer.fold, writer.tiles
-    ports: dict[SSAValue, Port] = dict(zip(fold.wrap.args, writer.ins, strict=True))
-    moving = [a for a, port in ports.items() if FOLD_AXIS in writer.space.along(port.access)]
-    later = varying(fold.wrap, moving, fold.fold_dims)
-    fixed_arguments = [argument for argument in ports if argument not in later]
-    fixed = writer.load_all([ports[a] for a in fixed_arguments], fixed_arguments, frame)
-    inside: list[Operation] = []
-    outside: list[Operation] = []
-    for op in fold.wrap.ops:
-        (inside if any(result in later for result in op.results) else outside).append(op)
-    writer.evaluate(outside, fixed, frame)
-    for argument in moving:
-        writer.positions.prepare(ports[argument].access, frame)
-
-    def block() -> State:
-        values = fixed | writer.load_all([ports[a] for a in moving], moving, frame)
-        writer.evaluate(inside, values, frame)
-        parts = state.enter(tiles, [values[value] for value in yielded(fold.wrap)])
-        parts = state.masked(tiles, parts, writer.positions.frame_mask(frame, (FOLD_AXIS,)))
-        return tuple(tiles.spread(part, writer.blocks(frame)) for part in parts)
-
-    return block
 
 
 def _contraction_kernel(
@@ -240,7 +182,7 @@ def _contraction_kernel(
     space = space_of(fold, contraction.axes, ("M", "N", "K"))
     a, b = contraction.factors()
     blocks = options.schedule.contraction_blocks(
-        *(_longest(space, axis, fold.shards) for axis in ("M", "N", "K")), half=is_half(a.type)
+        *(longest(space, axis, fold.shards) for axis in ("M", "N", "K")), half=is_half(a.type)
     )
     axes = [Axis(axis, space.on(axis), f"BLOCK_{axis}") for axis in ("M", "N", "K")]
     batch = Axis("B", space.on("B"), None)

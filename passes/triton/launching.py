@@ -51,15 +51,19 @@ class Launcher:
         lowered = lower(fold, self._options, [f"{fold.name}, {places}" if places else fold.name])
         maps = [fold.kept_range(shard) for shard in shards]
         reads, writes = _moved(fold.ins, shards), _moved(fold.outs, maps)
-        if lowered.finish is None:
-            buffers = [*ins, *extras, *outs]
-            reads += _moved(fold.extras, maps)
-            return [self._run(lowered.main, buffers, shards, reads, writes, fold, location)]
-        assert fold.monoid is not None
-        states = _new_states(lowered.states, fold.monoid, fold.outs[0].name, location)
+        states: list[triton.AllocateOp] = []
+        if lowered.states:
+            assert fold.monoid is not None
+            states = _new_states(lowered.states, fold.monoid, fold.outs[0].name, location)
         buffers = [state.result for state in states]
         # Each launch reads the state that the ones before it left, and writes it back.
         touched = _moved(lowered.states, maps)
+        if lowered.finish is None:
+            reads += _moved(fold.extras, maps) + touched
+            operands = [*ins, *extras, *outs, *buffers]
+            writes += touched
+            main = self._run(lowered.main, operands, shards, reads, writes, fold, location)
+            return [*states, main]
         main = self._run(
             lowered.main, [*ins, *buffers], shards, reads + touched, touched, fold, location
         )
@@ -72,28 +76,37 @@ class Launcher:
         fold: MapFold,
         location: LocationAttr,
         partials: Sequence[tuple[Range, Sequence[SSAValue]]],
-        extras: Sequence[SSAValue],
-        outs: Sequence[SSAValue],
-    ) -> list[Operation]:
-        """The host operations that merge partial states, each over its range, and unwrap them.
+    ) -> tuple[list[Operation], list[SSAValue]]:
+        """The host operations that merge partial states, each over its range; the merged state.
 
-        `fold` says by what to merge and how to unwrap; its index space has one point along each
-        fold dimension.
+        `fold` says by what to merge; its index space has one point along each fold dimension.
         """
-        if fold.kept_range(fold.index).is_empty:
-            return []
         assert fold.monoid is not None
-        state = FoldState(fold.monoid, fold.monoid.state)
-        tensors = state_tensors(fold, state)
+        tensors = _states_of(fold)
         states = _new_states(tensors, fold.monoid, fold.outs[0].name, location)
-        buffers = [allocation.result for allocation in states]
+        buffers: list[SSAValue] = [allocation.result for allocation in states]
         made: list[Operation] = [*states]
         for box, parts in partials:
             step = merging_of(fold, tensors, box)
             made += self.launch(step, location, [*buffers, *parts], [], buffers)
+        return made, buffers
+
+    def unwrap(
+        self,
+        fold: MapFold,
+        location: LocationAttr,
+        states: Sequence[SSAValue],
+        extras: Sequence[SSAValue],
+        outs: Sequence[SSAValue],
+    ) -> list[Operation]:
+        """The host operations that make the outputs of a merged state."""
+        if fold.kept_range(fold.index).is_empty:
+            return []
+        assert fold.monoid is not None
+        tensors = _states_of(fold)
+        state = FoldState(fold.monoid, fold.monoid.state)
         finish = finish_kernel(fold, tensors, state, self._options)
-        made.append(self._finish(finish, fold, tensors, [*buffers, *extras, *outs], location))
-        return made
+        return [self._finish(finish, fold, tensors, [*states, *extras, *outs], location)]
 
     def _finish(
         self,
@@ -157,6 +170,12 @@ class Launcher:
             unique = f"{label}_{count}"
         self._names.add(unique)
         return unique
+
+
+def _states_of(fold: MapFold) -> tuple[Tensor, ...]:
+    """The tensors that a merged state is kept in, each part in its own type."""
+    assert fold.monoid is not None
+    return state_tensors(fold, FoldState(fold.monoid, fold.monoid.state))
 
 
 def _new_states(

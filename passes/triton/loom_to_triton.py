@@ -138,7 +138,7 @@ class LowerApplication(RewritePattern):
 
 @dataclass(frozen=True)
 class LowerMerge(RewritePattern):
-    """A merge is a launch per partial state, and one that unwraps."""
+    """A merge is a launch per partial state, and one that unwraps unless it is partial."""
 
     launcher: Launcher
 
@@ -146,17 +146,18 @@ class LowerMerge(RewritePattern):
     def match_and_rewrite(self, op: loom.MergeOp, rewriter: PatternRewriter) -> None:
         kernel = _kernel_of(op)
         operands = [as_buffer(rewriter, value) for value in op.operands]
-        made = allocate(rewriter, op.results)
         parts, split = len(kernel.state_types), len(op.states)
         partials = [
             (tensor_type(op.states[first]).box, operands[first : first + parts])
             for first in range(0, split, parts)
         ]
-        rewriter.insert(
-            self.launcher.merge(
-                merged_of(op, kernel), op.location, partials, operands[split:], made
-            )
-        )
+        fold = merged_of(op, kernel)
+        merges, made = self.launcher.merge(fold, op.location, partials)
+        rewriter.insert(merges)
+        if not op.is_partial:
+            states, made = made, allocate(rewriter, op.results)
+            extras = operands[split:]
+            rewriter.insert(self.launcher.unwrap(fold, op.location, states, extras, made))
         replace_by(rewriter, op, made)
 
 
@@ -319,11 +320,4 @@ def _check(function: func.FuncOp) -> None:
                 f"{op.name} cannot be lowered to Triton",
                 location=location_of(op),
                 hint="run weft-apply first" if op.name.startswith("weft.") else None,
-            )
-        signature = _kernel_of(op) if isinstance(op, loom.Dispatch) else op
-        if isinstance(signature, loom.BlockSignature) and signature.scan_dim is not None:
-            raise InvalidProgramError(
-                "a scan cannot be lowered to Triton yet",
-                location=location_of(op),
-                hint="run it on numpy",
             )

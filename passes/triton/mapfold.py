@@ -60,6 +60,16 @@ class MapFold:
         return tuple(d for d, kind in enumerate(self.kinds) if kind == "fold")
 
     @cached_property
+    def scan_dim(self) -> int | None:
+        """The index dimension that is scanned, None without one."""
+        return self.kinds.index("scan") if "scan" in self.kinds else None
+
+    @cached_property
+    def merged_dims(self) -> tuple[int, ...]:
+        """The index dimensions along which states merge: the folds, or the scan."""
+        return self.fold_dims if self.scan_dim is None else (self.scan_dim,)
+
+    @cached_property
     def shards(self) -> tuple[Range, ...]:
         """The parts of the index space, each one launch; parts without points are left out.
 
@@ -163,34 +173,55 @@ def applied_of(op: loom.ApplicationOp, kernel: loom.KernelOp) -> MapFold:
 
 
 def merged_of(op: loom.MergeOp, kernel: loom.KernelOp) -> MapFold:
-    """The map-fold that a merge finishes, with one point along each fold dimension."""
+    """The map-fold that a merge finishes, with one point along each fold dimension.
+
+    A partial one leaves the parts of its state, over the kept dimensions.
+    """
     start = [0] * len(kernel.kinds)
     end = [1] * len(kernel.kinds)
     for dim, low, high in zip(kernel.kept_dims, op.index.start, op.index.end, strict=True):
         start[dim], end[dim] = low, high
+    out_maps = kernel.out_maps
+    if op.is_partial:
+        out_maps = (Projection.identity(len(kernel.kept_dims)),) * len(kernel.state_types)
     return MapFold(
         name=op.kernel_name,
         index=Range(tuple(start), tuple(end)),
         kinds=kernel.kinds,
         ins=(),
-        extras=_tensors("extra", op.extras, kernel.extra_maps),
-        outs=_tensors("out", op.outs, kernel.out_maps),
+        extras=() if op.is_partial else _tensors("extra", op.extras, kernel.extra_maps),
+        outs=_tensors("out", op.outs, out_maps),
         wrap=kernel.wrap_block,
-        unwrap=kernel.unwrap_block,
+        unwrap=None if op.is_partial else kernel.unwrap_block,
         monoid=monoid_of(kernel),
         partition=None,
     )
 
 
+def _held(rank: int, dim: int, at: int) -> Projection:
+    """Each point's own cell, but for one coordinate, which is always `at`."""
+    rows = [[int(d == row and d != dim) for d in range(rank)] for row in range(rank)]
+    offset = [at if row == dim else 0 for row in range(rank)]
+    return Projection.of(rows, offset, inputs=rank)
+
+
 def merging_of(fold: MapFold, states: Sequence[Tensor], box: Range) -> MapFold:
-    """The map that merges a partial state over `box` into the state that `states` holds."""
+    """The map that merges a partial state over `box` into the state that `states` holds.
+
+    It merges with what is in the same cell (zero at first), or where a scan goes on, with the state
+    just before `box`.
+    """
     assert fold.monoid is not None
+    before, dim = states, fold.scan_dim
+    if dim is not None and box.start[dim] != fold.index.start[dim]:
+        just_before = _held(box.rank, dim, box.start[dim] - 1)
+        before = tuple(replace(state, projection=just_before) for state in states)
     parts = tuple(replace(state, name=f"{state.name}_partial", box=box) for state in states)
     return MapFold(
         name=f"{fold.name}_merge",
         index=box,
         kinds=("map",) * box.rank,
-        ins=(*states, *parts),
+        ins=(*before, *parts),
         extras=(),
         outs=tuple(states),
         wrap=fold.monoid.merge,

@@ -55,7 +55,7 @@ class BodyPrinter:
     """
 
     def __init__(
-        self, shared: Shared, names: set[str], combiners: Mapping[triton.ReduceOp, str]
+        self, shared: Shared, names: set[str], combiners: Mapping[triton.CombineOp, str]
     ) -> None:
         self._shared = shared
         self._names = names
@@ -103,8 +103,8 @@ class BodyPrinter:
                 self._store(op)
             case scf.ForOp():
                 self._loop(op)
-            case triton.ReduceOp():
-                self._reduce(op)
+            case triton.ReduceOp() | triton.ScanOp():
+                self._combine(op)
             case triton.CoverOp():
                 length = op.length.value.data
                 self._line(f"tl.static_assert({op.block.data} >= {length})")
@@ -176,7 +176,7 @@ class BodyPrinter:
         self._line(f"{', '.join(names)} = {steps}")
         self._depth -= 1
 
-    def _reduce(self, op: triton.ReduceOp) -> None:
+    def _combine(self, op: triton.ReduceOp | triton.ScanOp) -> None:
         names = [self._fresh(out, "folded") for out in op.outs]
         for name, out in zip(names, op.outs, strict=True):
             self._shown[out] = Shown(name, ATOM, shape_of(out))
@@ -184,11 +184,12 @@ class BodyPrinter:
         tiles = [self._named(tile) if long else self.exact(tile) for tile in op.tiles]
         axis = op.axis.value.data
         ready = ready_reduction(op)
+        function = "tl.reduce" if isinstance(op, triton.ReduceOp) else "tl.associative_scan"
         if ready is not None:
             self._line(f"{names[0]} = {ready}({tiles[0]}, axis={axis})")
             return
         whole = tiles[0] if len(tiles) == 1 else f"({', '.join(tiles)})"
-        self._line(f"{', '.join(names)} = tl.reduce({whole}, {axis}, {self._combiners[op]})")
+        self._line(f"{', '.join(names)} = {function}({whole}, {axis}, {self._combiners[op]})")
 
     def _named(self, value: SSAValue) -> str:
         """The exact Python of a value, by way of a variable when it is an expression."""
@@ -322,7 +323,7 @@ class PrintedKernel:
 def print_kernel(kernel: triton.KernelOp, name: str, shared: Shared) -> PrintedKernel:
     """The `@triton.jit` function of a kernel, under a comment that says what it computes."""
     blocks = kernel.block_sizes
-    reductions = [op for op in kernel.body.walk() if isinstance(op, triton.ReduceOp)]
+    reductions = [op for op in kernel.body.walk() if isinstance(op, triton.CombineOp)]
     # Combiners come first, so that no variable takes the name of one.
     combiners = {op: _combiner(op, shared) for op in reductions if ready_reduction(op) is None}
     printer = BodyPrinter(shared, {*shared.names, *blocks}, combiners)
@@ -335,7 +336,7 @@ def print_kernel(kernel: triton.KernelOp, name: str, shared: Shared) -> PrintedK
     return PrintedKernel(name, tuple(arguments), "\n".join(lines) + "\n")
 
 
-def _combiner(op: triton.ReduceOp, shared: Shared) -> str:
+def _combiner(op: triton.CombineOp, shared: Shared) -> str:
     """The name of the function that combines two states."""
     block = op.combiner.block
     printer = BodyPrinter(shared, set(shared.names), {})

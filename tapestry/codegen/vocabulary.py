@@ -125,10 +125,10 @@ def wrapped(head: str, items: Sequence[str], tail: str, depth: int = 0) -> list[
     return [f"{start}{head}", *(f"{start}{INDENT}{item}," for item in items), f"{start}{tail}"]
 
 
-def ready_reduction(op: triton.ReduceOp) -> str | None:
+def ready_reduction(op: triton.CombineOp) -> str | None:
     """Triton's own reduction that does what the combiner does."""
     body = list(op.combiner.block.ops)
-    if len(op.tiles) != 1 or len(body) != 2:
+    if not isinstance(op, triton.ReduceOp) or len(op.tiles) != 1 or len(body) != 2:
         return None
     single, end = body
     same = tuple(single.operands) == tuple(op.combiner.block.args)

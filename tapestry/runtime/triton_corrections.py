@@ -6,15 +6,15 @@ As shipped in Triton 3.6 to 3.9:
   integers, 3.6 has no constants of it. Here conversions round to nearest even and dots multiply the
   numbers. (Kernels that Tapestry prints do no other arithmetic in bfloat16.)
 * A comparison of two scalars is taken for a number of their type when it is repeated to a tile.
-* `tl.reduce` with a combiner of the program's own walks cell by cell. Here it combines whole
-  slices, neighbours first, which is the same for any associative combiner.
+* `tl.reduce` and `tl.associative_scan` with a combiner of the program's own walk cell by cell. Here
+  they combine whole slices, neighbours first, which is the same for any associative combiner.
 * 3.6 lets NaN win in `tl.maximum` where a GPU drops it, and takes loop bounds that are arguments
   for arrays, which NumPy 2.4 no longer does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any
@@ -36,6 +36,7 @@ def corrected() -> Generator[None]:
         (builder, "create_minnumf", _elementwise(np.fmin)),
         (builder, "get_bf16", _bfloat16_constant(interpreter)),
         (interpreter.ReduceOps, "generic_reduce", _reduce),
+        (interpreter.ScanOps, "generic_scan", _scan),
         (interpreter, "_patch_lang_tensor", _bounds(interpreter)),
     ]
     with ExitStack() as stack:
@@ -145,13 +146,35 @@ def _reduce(self: Any, given: Any) -> list[Any]:
     while len(parts[0]) > 1:
         halves = [part[side::2] for side in (0, 1) for part in parts]
         states = zip(halves, kinds * 2, strict=True)
-        made = self.combine_fn.fn(*(self.to_tensor(half, kind) for half, kind in states))
-        merged = list(made) if len(parts) > 1 else [made]
-        parts = [
-            np.broadcast_to(part.handle.data, halves[0].shape).astype(half.dtype)
-            for part, half in zip(merged, halves, strict=False)
-        ]
+        parts = _combined(self, states)
     folded = [part[0] for part in parts]
     if self.keep_dims:
         folded = [np.expand_dims(part, axis) for part in folded]
     return [self.to_tensor(part, kind) for part, kind in zip(folded, kinds, strict=True)]
+
+
+def _scan(self: Any, tiles: Any) -> list[Any]:
+    """A scan by a combiner of the program's own: log2(n) times, every state with an earlier one."""
+    kinds = [tile.dtype for tile in tiles]
+    parts = [np.moveaxis(tile.handle.data, self.axis, 0) for tile in tiles]
+    step = 1
+    while step < len(parts[0]):
+        # Whole tiles: the interpreter only takes powers of two. What wraps around is unused.
+        states = [*(np.roll(part, step, 0) for part in parts), *parts]
+        later = _combined(self, zip(states, kinds * 2, strict=True))
+        pairs = zip(parts, later, strict=True)
+        parts = [np.concatenate([part[:step], new[step:]]) for part, new in pairs]
+        step *= 2
+    scanned = [np.ascontiguousarray(np.moveaxis(part, 0, self.axis)) for part in parts]
+    return [self.to_tensor(part, kind) for part, kind in zip(scanned, kinds, strict=True)]
+
+
+def _combined(self: Any, states: Iterable[tuple[Any, Any]]) -> list[Any]:
+    """Two states combined; each is arrays with their element types, one after the other."""
+    given = list(states)
+    made = self.combine_fn.fn(*(self.to_tensor(array, kind) for array, kind in given))
+    merged = list(made) if len(given) > 2 else [made]
+    return [
+        np.broadcast_to(part.handle.data, array.shape).astype(array.dtype)
+        for part, (array, _) in zip(merged, given, strict=False)
+    ]

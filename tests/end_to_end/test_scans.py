@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, f32
 
+from tapestry.algebra.dtypes import numpy_dtype, type_named
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import EXECUTORS, Array, NoWatch, find_executor
-
-_ARRAYS = [name for name in EXECUTORS if name != "triton"]
+from tapestry.runtime.triton_executor import TritonExecutor
 
 _ONE_PART = "wrap (%c: {element}) {{ loom.yield %c : {element} }}"
 
@@ -30,7 +30,13 @@ _LOGCUMSUMEXP = """wrap (%c: f32) {
            loom.yield %r : f32
          }"""
 
-# x -> a x + b composed: it does not commute, and 2 and 3 do not either.
+_TRIPLED = """wrap (%c: i32) {
+           %three = arith.constant 3 : i32
+           loom.yield %three, %c : i32, i32
+         }
+         unwrap (%a: i32, %b: i32) { loom.yield %b : i32 }"""
+
+# x -> a x + b, composed: it does not commute.
 _RECURRENCE = """loom.monoid @affine zero [1 : i32, 0 : i32]
     merge (%a: i32, %b: i32, %c: i32, %d: i32) {
   %ac = arith.muli %a, %c : i32
@@ -91,7 +97,7 @@ _PIPELINES = [
 ]
 
 
-@pytest.mark.parametrize("on", _ARRAYS)
+@pytest.mark.parametrize("on", EXECUTORS)
 @pytest.mark.parametrize("pipeline", _PIPELINES)
 @pytest.mark.parametrize(
     ("monoid", "accumulate"),
@@ -111,7 +117,7 @@ def test_one_part(on: str, pipeline: str, monoid: str, accumulate: object) -> No
     np.testing.assert_allclose(got, accumulate(x, axis=1), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("on", _ARRAYS)
+@pytest.mark.parametrize("on", EXECUTORS)
 @pytest.mark.parametrize("pipeline", _PIPELINES)
 def test_cummax_with_positions(on: str, pipeline: str) -> None:
     # Few values, so that there are ties; a NaN wins from where it stands.
@@ -125,7 +131,7 @@ def test_cummax_with_positions(on: str, pipeline: str) -> None:
     np.testing.assert_array_equal(positions, first)
 
 
-@pytest.mark.parametrize("on", _ARRAYS)
+@pytest.mark.parametrize("on", EXECUTORS)
 @pytest.mark.parametrize("pipeline", _PIPELINES)
 def test_logcumsumexp(on: str, pipeline: str) -> None:
     x = _floats() * 40
@@ -136,21 +142,16 @@ def test_logcumsumexp(on: str, pipeline: str) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("on", _ARRAYS)
+@pytest.mark.parametrize("on", EXECUTORS)
 @pytest.mark.parametrize("pipeline", _PIPELINES)
 def test_monoid_that_does_not_commute(on: str, pipeline: str) -> None:
-    body = """wrap (%c: i32) {
-           %three = arith.constant 3 : i32
-           loom.yield %three, %c : i32, i32
-         }
-         unwrap (%a: i32, %b: i32) { loom.yield %b : i32 }"""
-    module = parse_text(_program("affine", body, element="i32", before=_RECURRENCE))
+    module = parse_text(_program("affine", _TRIPLED, element="i32", before=_RECURRENCE))
     run_pipeline(module, pipeline)
     x = _integers()
     np.testing.assert_array_equal(_run(on, module, x)[0], _recurrence(x))
 
 
-@pytest.mark.parametrize("on", _ARRAYS)
+@pytest.mark.parametrize("on", EXECUTORS)
 def test_neighbouring_maps_join_a_scan(on: str) -> None:
     text = """
 !x = !loom.tensor<[0, 0] : [9, 4], f32>
@@ -198,7 +199,7 @@ def test_any_shards_equal_the_whole(
     np.testing.assert_array_equal(_run(on, module, x)[0], np.cumsum(x, axis=1))
 
 
-@pytest.mark.parametrize("on", _ARRAYS)
+@pytest.mark.parametrize("on", EXECUTORS)
 @pytest.mark.parametrize("rows", [0, 1, 3])
 @pytest.mark.parametrize("columns", [0, 1, 2])
 def test_few_points(on: str, rows: int, columns: int) -> None:
@@ -211,3 +212,24 @@ def test_few_points(on: str, rows: int, columns: int) -> None:
     }}""")
     value = np.arange(rows * columns, dtype="f4").reshape(rows, columns)
     np.testing.assert_array_equal(_run(on, module, value)[0], np.cumsum(value, axis=1))
+
+
+@pytest.mark.parametrize("element", ["f32", "f16", "bf16", "i8", "i1"])
+@pytest.mark.parametrize("pipeline", ["", "loom-shard{grid=2,3}"])
+def test_kernels_carry_from_block_to_block(element: str, pipeline: str) -> None:
+    # Tiles of 16 cells: two blocks along the scan.
+    module = parse_text(_program("add", _ONE_PART, element=element))
+    x = _integers().astype(numpy_dtype(type_named(element) or f32)) // 2
+    (want,) = _run("reference", module, x)
+    run_pipeline(module, pipeline)
+    (got,) = TritonExecutor(tile=16).run(module, {"x": x}, NoWatch()).outputs
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("pipeline", ["", "loom-shard{grid=1,2}"])
+def test_kernels_keep_the_order_of_blocks(pipeline: str) -> None:
+    module = parse_text(_program("affine", _TRIPLED, element="i32", before=_RECURRENCE))
+    run_pipeline(module, pipeline)
+    x = _integers()
+    (got,) = TritonExecutor(tile=16).run(module, {"x": x}, NoWatch()).outputs
+    np.testing.assert_array_equal(got, _recurrence(x))

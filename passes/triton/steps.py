@@ -1,0 +1,97 @@
+"""What kernels that fold or scan do on the way: wrap a block of values, unwrap and store a state.
+
+Values are wrapped over a frame of points by one block of the axis along which states merge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+
+from tapestry.passes.triton.bodies import Values, varying, yielded
+from tapestry.passes.triton.folds import FoldState, State
+from tapestry.passes.triton.mapfold import MapFold
+from tapestry.passes.triton.positions import Frame
+from tapestry.passes.triton.schedule import Schedule
+from tapestry.passes.triton.spaces import FOLD_AXIS, Space
+from tapestry.passes.triton.writer import KernelWriter, Port
+from tapestry.zspace import Range
+
+
+@dataclass(frozen=True)
+class Options:
+    """How kernels are made: tile sizes, and what float32 factors of a dot may be rounded to."""
+
+    schedule: Schedule
+    precision: str
+
+
+def longest(space: Space, axis: str, shards: Sequence[Range]) -> int:
+    """The most points that a shard has along a tile axis."""
+    dims = space.on(axis)
+    constant = prod(dim.extent for dim in dims if not dim.cut)
+    cut = [dim for dim in dims if dim.cut]
+    if not cut:
+        return constant
+    lengths = (prod(end - start for start, end in (d.bounds(s) for d in cut)) for s in shards)
+    return constant * max(lengths)
+
+
+def part_names(fold: MapFold, parts: int) -> list[str]:
+    """What unwrap calls the parts of a state, where it does."""
+    names = ["acc"] if parts == 1 else [f"acc{n}" for n in range(parts)]
+    if fold.unwrap is None:
+        return names
+    return [a.name_hint or name for a, name in zip(fold.unwrap.args, names, strict=False)]
+
+
+def wrapped_block(writer: KernelWriter, state: FoldState, frame: Frame) -> Callable[[], State]:
+    """What writes the wrapped values of one block of K, zero where there are no points.
+
+    What does not move along K is loaded and computed here, once, before any loop.
+    """
+    fold, tiles = writer.fold, writer.tiles
+    ports: dict[SSAValue, Port] = dict(zip(fold.wrap.args, writer.ins, strict=True))
+    moving = [a for a, port in ports.items() if FOLD_AXIS in writer.space.along(port.access)]
+    later = varying(fold.wrap, moving, fold.merged_dims)
+    fixed_arguments = [argument for argument in ports if argument not in later]
+    fixed = writer.load_all([ports[a] for a in fixed_arguments], fixed_arguments, frame)
+    inside: list[Operation] = []
+    outside: list[Operation] = []
+    for op in fold.wrap.ops:
+        (inside if any(result in later for result in op.results) else outside).append(op)
+    writer.evaluate(outside, fixed, frame)
+    for argument in moving:
+        writer.positions.prepare(ports[argument].access, frame)
+
+    def block() -> State:
+        values = fixed | writer.load_all([ports[a] for a in moving], moving, frame)
+        writer.evaluate(inside, values, frame)
+        parts = state.enter(tiles, [values[value] for value in yielded(fold.wrap)])
+        parts = state.masked(tiles, parts, writer.positions.frame_mask(frame, (FOLD_AXIS,)))
+        return tuple(tiles.spread(part, writer.blocks(frame)) for part in parts)
+
+    return block
+
+
+def unwrap(
+    writer: KernelWriter,
+    frame: Frame,
+    state: FoldState,
+    parts: State,
+    extras: Sequence[Port],
+    outs: Sequence[Port],
+) -> None:
+    """Write what unwrap makes of a state to `outs`, or the state itself."""
+    values = state.leave(writer.tiles, parts)
+    body = writer.fold.unwrap
+    if body is not None:
+        known: Values = dict(zip(body.args, values, strict=False))
+        known |= writer.load_all(extras, body.args[len(values) :], frame)
+        writer.evaluate(body.ops, known, frame)
+        values = tuple(known[value] for value in yielded(body))
+    for port, value in zip(outs, values, strict=True):
+        writer.store(port, frame, value)
