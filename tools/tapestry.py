@@ -1,6 +1,7 @@
 """The `tapestry` command.
 
     tapestry run model.mlir --inputs in.npz --output out.npz --on triton --shards 4
+    tapestry equal before.mlir after.mlir
 
 Exit codes: 0 done; 1 the program or its data is wrong, or `--compare` found a difference; 2 the
 command is; 130 it was interrupted. Errors are one message on stderr. An output file appears whole
@@ -154,6 +155,44 @@ def inspect(
     from tapestry.tools._inspect import inspect_file
 
     inspect_file(file, pipeline)
+
+
+class Casts(StrEnum):
+    """What a cast between floats means when programs are compared."""
+
+    identity = "identity"
+    round = "round"
+
+
+@app.command()
+@exits
+def equal(
+    first: Annotated[Path, typer.Argument(help="A program, in the weft or loom dialect.")],
+    second: Annotated[Path, typer.Argument(help="Another program.")],
+    seed: Annotated[
+        int, typer.Option(min=0, help="The first seed that inputs are drawn with.")
+    ] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds per class of inputs.")] = 3,
+    casts: Annotated[
+        Casts, typer.Option(help="Whether casts between floats keep the number, or really round.")
+    ] = Casts.identity,
+    counterexample: Annotated[
+        Path | None,
+        typer.Option(help="The .npz file to write inputs to on which the programs differ."),
+    ] = None,
+) -> None:
+    """Compare two programs as functions over the reals.
+
+    Exits with 0 where they are equal as far as could be checked, 1 where they differ, 2 where a
+    program is not well formed, 3 where nothing could be decided.
+    """
+    from tapestry.proving.equality import Options
+    from tapestry.tools._equal import Request, compare_files
+
+    options = Options(seed, seeds, round_casts=casts is Casts.round)
+    code = compare_files(Request(first, second, options, counterexample))
+    if code:
+        raise typer.Exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -130,10 +130,15 @@ def has_meaning(op: Operation) -> bool:
 
 def compute(op: Operation, operands: Sequence[Array]) -> Array:
     """What an operation that has a meaning makes of its operands, which broadcast."""
-    with np.errstate(all="ignore"):
-        computed = np.asarray(_compute(op, [np.asarray(operand) for operand in operands]))
+    computed = apply(op, operands)
     dtype = numpy_dtype(op.results[0].type)
     return computed if computed.dtype == dtype else computed.astype(dtype)
+
+
+def apply(op: Operation, operands: Sequence[Array]) -> Array:
+    """What an operation's function makes of its operands: floats stay in the operands' dtype."""
+    with np.errstate(all="ignore"):
+        return np.asarray(_compute(op, [np.asarray(operand) for operand in operands]))
 
 
 def exact_value(value: float, element: Attribute) -> int | float | bool:

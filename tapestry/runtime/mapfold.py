@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType
 from tapestry.runtime.access import cells
+from tapestry.runtime.arithmetic import cell_constant, cell_dtype
 from tapestry.runtime.executor import Array
 from tapestry.runtime.scalar import Coordinate, evaluate
 from tapestry.zspace import Range
@@ -31,7 +31,7 @@ class Tensor:
 
 def new_tensor(kind: TensorType) -> Tensor:
     """A tensor of a type, its cells not set yet."""
-    return Tensor(kind.box, np.empty(kind.box.shape, numpy_dtype(kind.element_type)))
+    return Tensor(kind.box, np.empty(kind.box.shape, cell_dtype(kind.element_type)))
 
 
 def coordinates(box: Range) -> Coordinate:
@@ -59,7 +59,9 @@ def wrapped(op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[
 def zero_state(monoid: Monoid, shape: Sequence[int]) -> list[Array]:
     """The state of an empty fold, of a shape."""
     parts = zip(monoid.zero, monoid.state, strict=True)
-    return [np.full(tuple(shape), zero).astype(numpy_dtype(kind)) for zero, kind in parts]
+    return [
+        np.full(tuple(shape), cell_constant(zero, kind), cell_dtype(kind)) for zero, kind in parts
+    ]
 
 
 def merged(monoid: Monoid, first: Sequence[Array], second: Sequence[Array]) -> list[Array]:

@@ -71,8 +71,20 @@ class ReferenceExecutor(ArrayExecutor):
                 np.broadcast_to(value, within.shape).transpose(order)
                 for value in wrapped(op, within, ins)
             ]
-            for point in np.ndindex(part.shape):
-                state = merged(monoid, state, [value[point] for value in values])
+            state = self.fold_values(monoid, state, values, part.shape)
+        return state
+
+    def fold_values(
+        self,
+        monoid: Monoid,
+        state: Sequence[Array],
+        values: Sequence[Array],
+        points: tuple[int, ...],
+    ) -> list[Array]:
+        """A state and the values that come after it, whose first axes are the points to fold."""
+        state = list(state)
+        for point in np.ndindex(points):
+            state = merged(monoid, state, [value[point] for value in values])
         return state
 
 

@@ -18,6 +18,7 @@ from tapestry.algebra.scalars import compute, has_meaning
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.locations import location_of
+from tapestry.runtime.arithmetic import current_arithmetic
 from tapestry.runtime.executor import Array
 
 Coordinate = Callable[[int], Array]
@@ -31,7 +32,8 @@ def _compute(op: Operation, operands: Sequence[Array], coordinate: Coordinate) -
         case loom.RandomOp():
             return philox_word(operands[0], operands[1], op.position)
         case _ if has_meaning(op):
-            return compute(op, operands)
+            arithmetic = current_arithmetic()
+            return (compute if arithmetic is None else arithmetic.compute)(op, operands)
         case _:
             raise InvalidProgramError(
                 f"{op.name} has no meaning on arrays", location=location_of(op)

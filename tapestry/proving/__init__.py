@@ -1,0 +1,1 @@
+"""Comparing programs as functions over the reals, and what that rests on."""

@@ -1,0 +1,95 @@
+"""Whether two programs' outputs agree, each computed in float64 and in a wider type.
+
+What float64 gets wrong says how much the wider type may: a share of that is the tolerance of each
+tensor. Where the tolerance would be large against the numbers themselves, nothing can be said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tapestry.proving.floats import NARROW, WIDE
+from tapestry.runtime.executor import Array
+
+MARGIN = 64
+"""How much worse a wide result may be than float64's error, scaled to its precision, suggests."""
+
+LEAST = 2.0**-50
+"""The least relative tolerance."""
+
+WORST = 1e-6
+"""The largest relative tolerance at which agreement still says something."""
+
+TINY = 1e-6
+"""The least size that a tolerance is judged against: what is smaller may be noise on zero."""
+
+_SCALE = MARGIN * 2.0 ** (np.finfo(NARROW).nmant - np.finfo(WIDE).nmant)
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """The outputs of one program on one input, in both float types."""
+
+    wide: Sequence[Array]
+    narrow: Sequence[Array]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first cell where two outputs part: its output, its place, both values, the tolerance."""
+
+    output: int
+    cell: tuple[int, ...]
+    first: Any
+    second: Any
+    tolerance: float
+    count: int
+    size: int
+
+
+class IllConditionedError(Exception):
+    """The numbers are too uncertain to compare."""
+
+
+def first_difference(a: Outputs, b: Outputs) -> Difference | None:
+    """Where two programs' outputs part; IllConditionedError where nothing can be said."""
+    for place in range(len(a.wide)):
+        x, y = a.wide[place], b.wide[place]
+        if x.dtype != WIDE:
+            tolerance = 0.0
+            parts = x != y
+        else:
+            tolerance = max(_tolerance(a, place), _tolerance(b, place))
+            parts = _parts(x, y, tolerance)
+        if parts.any():
+            cell = tuple(int(n) for n in np.argwhere(parts)[0])
+            count = int(np.count_nonzero(parts))
+            return Difference(place, cell, x[cell], y[cell], tolerance, count, x.size)
+    return None
+
+
+def _parts(x: Array, y: Array, tolerance: float) -> Array:
+    finite = np.isfinite(x) & np.isfinite(y)
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(np.where(finite, x - y, 0)) > tolerance
+    same = (x == y) | (np.isnan(x) & np.isnan(y))
+    return apart | (~finite & ~same)
+
+
+def _tolerance(outputs: Outputs, place: int) -> float:
+    wide, narrow = outputs.wide[place], outputs.narrow[place]
+    finite = np.isfinite(wide)
+    values = np.where(finite, wide, 0)
+    size = float(np.max(np.abs(values), initial=0))
+    with np.errstate(invalid="ignore"):
+        error = np.max(np.abs(np.where(finite, narrow.astype(WIDE) - values, 0)), initial=0)
+    tolerance = max(_SCALE * float(error), LEAST * size)
+    if not tolerance <= WORST * max(size, TINY):
+        raise IllConditionedError(
+            f"output {place} is known to {tolerance:.1e} only, and is {size:.1e} at most"
+        )
+    return tolerance

@@ -1,0 +1,103 @@
+"""A program evaluated on another kind of numbers: `loom`, operation by operation.
+
+It is the reference executor's schedule, with two differences. A fold that is split into shards is
+folded shard by shard and merged, so that what sharding asks of a monoid is put to the test. And a
+fold by one scalar operation of NumPy's is one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation
+
+from tapestry.algebra.monoids import Monoid, monoid_of
+from tapestry.dialects import loom
+from tapestry.dialects.loom import tensor_type
+from tapestry.runtime.arithmetic import Arithmetic, cell_constant, cell_dtype, using
+from tapestry.runtime.executor import Array, NoWatch, Watch
+from tapestry.runtime.mapfold import Tensor, finished, merged, new_tensor, write, zero_state
+from tapestry.runtime.program import arguments
+from tapestry.runtime.reference import ReferenceExecutor
+
+_WHOLE: dict[type[Operation], np.ufunc] = {
+    arith.AddfOp: np.add,
+    arith.MulfOp: np.multiply,
+    arith.MaximumfOp: np.maximum,
+    arith.MinimumfOp: np.minimum,
+    arith.AddiOp: np.add,
+    arith.MuliOp: np.multiply,
+    arith.MaxSIOp: np.maximum,
+    arith.MinSIOp: np.minimum,
+}
+"""Operations that are associative and commutative over the reals, and on wrapping integers."""
+
+
+class Evaluator(ReferenceExecutor):
+    """The reference executor under an arithmetic; every tensor is remembered by its value."""
+
+    @property
+    def name(self) -> str:
+        return "equality"
+
+    def operation(
+        self, op: loom.OperationOp, ins: Sequence[Tensor], extras: Sequence[Tensor], watch: Watch
+    ) -> list[Tensor]:
+        monoid = monoid_of(op)
+        shards = () if op.partition is None else op.partition.ranges()
+        whole_fold = op.fold_range(op.index)
+        if monoid is None or all(op.fold_range(shard) == whole_fold for shard in shards):
+            return super().operation(op, ins, extras, watch)
+        outs = [new_tensor(tensor_type(result)) for result in op.outs]
+        kept_box = op.kept_range(op.index)
+        total = zero_state(monoid, kept_box.shape)
+        for shard in shards:
+            where = op.kept_range(shard).slices(kept_box)
+            state = merged(monoid, [part[where] for part in total], self.fold(op, shard, ins))
+            for part, value in zip(total, state, strict=True):
+                part[where] = value
+        write(op, kept_box, finished(op, kept_box, total, extras), outs)
+        return outs
+
+    def fold_values(
+        self,
+        monoid: Monoid,
+        state: Sequence[Array],
+        values: Sequence[Array],
+        points: tuple[int, ...],
+    ) -> list[Array]:
+        ufunc = None if monoid.primitive is None else _WHOLE.get(monoid.primitive)
+        if ufunc is None or values[0].dtype.kind not in "fi":
+            return super().fold_values(monoid, state, values, points)
+        (value,) = values
+        with np.errstate(all="ignore"):
+            folded = ufunc.reduce(value, axis=tuple(range(len(points))), dtype=value.dtype)
+        return merged(monoid, state, [np.asarray(folded)])
+
+    def _dispatch(self, op: Operation, operands: list[Tensor], watch: Watch) -> list[Tensor]:
+        outs = super()._dispatch(op, operands, watch)
+        kinds = [tensor_type(result).element_type for result in op.results]
+        return [
+            out if out.data.dtype == cell_dtype(kind) else Tensor(out.box, _admit(out.data, kind))
+            for out, kind in zip(outs, kinds, strict=True)
+        ]
+
+
+def _admit(data: Array, kind: Attribute) -> Array:
+    """Numbers that a program names in bulk, as the arithmetic's."""
+    found, places = np.unique(data, return_inverse=True)
+    admitted = np.stack([cell_constant(value.item(), kind) for value in found])
+    return admitted[places].reshape(data.shape)
+
+
+def evaluate_program(
+    module: ModuleOp, inputs: Sequence[Array], arithmetic: Arithmetic
+) -> tuple[Array, ...]:
+    """The outputs of @main, on inputs by position that the arithmetic already stores."""
+    names = [argument.name for argument in arguments(module)]
+    by_name: Mapping[str, Array] = dict(zip(names, inputs, strict=True))
+    with using(arithmetic):
+        return Evaluator().run(module, by_name, NoWatch()).outputs

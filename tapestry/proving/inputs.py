@@ -1,0 +1,133 @@
+"""The inputs that programs are compared on: dyadic rationals, exact in wide floats and beyond.
+
+    >>> draw_inputs(CLASSES["small"], [(np.dtype(np.float32), (2, 2))], seed=0)[0].as_floats(
+    ...     np.dtype(np.float64)).shape
+    (2, 2)
+
+A class says how numbers are drawn; a draw is settled by class and seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapestry.runtime.executor import Array
+
+BITS = 60
+"""Bits of a drawn number: its grid has 2^60 steps on either side of zero."""
+
+
+@dataclass(frozen=True)
+class InputClass:
+    """How floats are drawn: uniformly within `size`, on a grid of 2^-60 of it or of integers."""
+
+    name: str
+    size: int
+    integers: bool = False
+
+
+CLASSES = {
+    kind.name: kind
+    for kind in (
+        InputClass("generic", 2),
+        InputClass("wide", 32),
+        InputClass("huge", 256),
+        InputClass("small", 2, integers=True),
+        InputClass("zero", 0),
+    )
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """One input. A float input is `numbers * 2^-exponent`; an integer input is `numbers`."""
+
+    dtype: np.dtype[Any]
+    numbers: Array
+    exponent: int = 0
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the program takes floats here."""
+        return self.dtype.kind not in "ib"
+
+    def as_floats(self, real: np.dtype[Any]) -> Array:
+        """A float input in a float type."""
+        return np.ldexp(self.numbers.astype(real), -self.exponent)
+
+    def as_argument(self) -> Array:
+        """The array that `tapestry run` takes; a float is rounded to its type."""
+        return (
+            self.as_floats(np.dtype(np.float64)).astype(self.dtype)
+            if self.is_float
+            else self.numbers
+        )
+
+    def rounded(self) -> Draw:
+        """The draw that the argument's own type holds exactly."""
+        if not self.is_float:
+            return self
+        narrow = self.as_argument().astype(np.longdouble)
+        return Draw(self.dtype, np.ldexp(narrow, self.exponent).astype(np.int64), self.exponent)
+
+    def zeroed(self, where: NDArray[np.bool_]) -> Draw:
+        """The draw with some cells set to zero."""
+        kept = np.where(where, np.zeros((), self.numbers.dtype), self.numbers)
+        return Draw(self.dtype, kept, self.exponent)
+
+
+def draw_inputs(
+    kind: InputClass,
+    arguments: Sequence[tuple[np.dtype[Any], tuple[int, ...]]],
+    seed: int,
+    bounds: tuple[int, int] = (-4, 20),
+) -> list[Draw]:
+    """An input per argument, given by dtype and shape.
+
+    Integers lie in the half-open range `bounds` and within the class's size; those of the huge
+    class take all their bits where `bounds` begins below zero.
+    """
+    order = list(CLASSES).index(kind.name)
+    return [
+        _draw(kind, dtype, shape, np.random.default_rng((seed, order, place)), bounds)
+        for place, (dtype, shape) in enumerate(arguments)
+    ]
+
+
+def _draw(
+    kind: InputClass,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+    bounds: tuple[int, int],
+) -> Draw:
+    if dtype == np.bool_:
+        return Draw(dtype, rng.integers(0, 2 if kind.size else 1, shape).astype(np.bool_))
+    if dtype.kind == "i":
+        return Draw(dtype, _integers(kind, dtype, shape, rng, bounds))
+    if kind.integers or not kind.size:
+        return Draw(dtype, rng.integers(-kind.size, kind.size + 1, shape))
+    exponent = BITS - (kind.size.bit_length() - 1)
+    return Draw(dtype, rng.integers(-(1 << BITS), (1 << BITS) + 1, shape), exponent)
+
+
+def _integers(
+    kind: InputClass,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+    bounds: tuple[int, int],
+) -> Array:
+    limits = np.iinfo(dtype)
+    low, high = max(bounds[0], limits.min), min(bounds[1], limits.max + 1)
+    if kind.name == "huge" and low < 0:
+        low, high = int(limits.min), int(limits.max) + 1
+    elif kind.name != "generic":
+        low = max(low, -kind.size)
+        high = max(low + 1, min(high, kind.size + 1))
+    return rng.integers(low, high, shape, dtype=dtype)

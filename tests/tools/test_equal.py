@@ -1,0 +1,88 @@
+"""`tapestry equal` as a user meets it: answers, exit codes, counterexamples that replay."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+DOUBLE = """\
+!x = !loom.tensor<[0, 0] : [3, 4], f32>
+func.func @main(%x: !x, %b: !x) -> !x {
+  %y = loom.operation @y over <[0, 0] : [3, 4]> [map, map]
+         ins(%x : (d0, d1) -> (d0, d1), %b : (d0, d1) -> (d0, d1)) outs((d0, d1) -> (d0, d1))
+         wrap (%c: f32, %e: f32) {
+           %s = arith.addf %c, %c : f32
+           %r = arith.addf %s, %e : f32
+           loom.yield %r : f32
+         } : (!x, !x) -> !x
+  func.return %y : !x
+}
+"""
+TIMES_TWO = DOUBLE.replace(
+    "%s = arith.addf %c, %c : f32",
+    "%two = arith.constant 2.0 : f32  %s = arith.mulf %two, %c : f32",
+)
+SWAPPED = DOUBLE.replace("%c, %c", "%c, %e")
+
+
+def tapestry(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tapestry.tools.tapestry", *map(str, arguments)]
+    environment = {**os.environ, "COLUMNS": "200", "TERM": "dumb"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    texts = {
+        "double": DOUBLE,
+        "two": TIMES_TWO,
+        "swapped": SWAPPED,
+        "shape": DOUBLE.replace("4]", "5]"),
+        "broken": DOUBLE.replace("over <[0, 0] : [3, 4]>", "over <[0, 0] : [3, 3]>"),
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.mlir").write_text(text)
+    return {name: tmp_path / f"{name}.mlir" for name in texts}
+
+
+def test_equal_programs(files: dict[str, Path]):
+    result = tapestry("equal", files["double"], files["two"])
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("equal (")
+
+
+def test_a_difference_is_shown_and_replays(files: dict[str, Path], tmp_path: Path):
+    inputs = tmp_path / "in.npz"
+    result = tapestry("equal", files["double"], files["swapped"], "--counterexample", inputs)
+    assert result.returncode == 1
+    assert result.stdout.startswith("differ: ")
+    assert "class generic, seed 0, sizes x [3, 4], b [3, 4]" in result.stdout
+    outputs = []
+    commands = [line.strip() for line in result.stdout.splitlines() if "tapestry run" in line]
+    assert len(commands) == 2
+    for place, command in enumerate(commands):
+        output = tmp_path / f"{place}.npz"
+        assert tapestry(*command.split()[1:], "--output", output).returncode == 0
+        outputs.append(np.load(output)["out0"])
+    assert np.count_nonzero(outputs[0] != outputs[1]) == 1, "the counterexample is shrunk"
+
+
+def test_signatures_must_agree(files: dict[str, Path]):
+    result = tapestry("equal", files["double"], files["shape"])
+    assert result.returncode == 1
+    assert "signatures differ: argument 0 is !loom.tensor<[0, 0] : [3, 4], f32> (%x)" in (
+        result.stdout
+    )
+
+
+def test_programs_must_be_well_formed(files: dict[str, Path], tmp_path: Path):
+    result = tapestry("equal", files["double"], files["broken"])
+    assert result.returncode == 2
+    assert "broken.mlir:3:" in result.stderr
+    missing = tapestry("equal", files["double"], tmp_path / "none.mlir")
+    assert missing.returncode == 2
+    assert "cannot read" in missing.stderr
+    assert "Traceback" not in result.stderr + missing.stderr
