@@ -8,9 +8,9 @@ becomes
     %y = loom.operation @f over <[0, 0] : [3, 2]> [map, map] ins(%x : (d0, d1) -> (d1, d0)) ...
 
 Input: any verified loom program. Output: the same values, with every view and reshape that is
-affine for its reader folded away, equal reads and equal operations merged, and operations that
-nothing reads removed. Each rewrite removes an operation, a read, or a view from above a reader, so
-it terminates.
+affine for its reader folded away, parts of assemblies read where they are, equal reads and equal
+operations merged, and operations that nothing reads removed. Each rewrite removes an operation, a
+read, or a view from above a reader, so it terminates.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from xdsl.pattern_rewriter import (
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.passes._collection import collection_paused
+from tapestry.passes.loom._assembly import ASSEMBLY_PATTERNS, bijection_of
 from tapestry.passes.loom._bodies import identity
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
-from tapestry.passes.loom._rebuild import Read, reads_of, rebuild
+from tapestry.passes.loom._rebuild import Read, reads_of, rebuild, writes_of
 from tapestry.passes.loom._reshape import fold_into_reader, fold_into_view, fold_into_writer
 from tapestry.zspace import Projection
 
@@ -76,6 +77,36 @@ class FoldViewOfView(RewritePattern):
             view = loom.ViewOp(*found, tensor_type(op.result))
             view.location = op.location
             rewriter.replace(op, view)
+
+
+class FoldViewIntoWriter(RewritePattern):
+    """The operation that computes what is viewed writes the view.
+
+    Legal when nothing else reads the tensor and the view has each of its cells once, at an affine
+    function of the cell; and the operation's shards must still write boxes. Not done for operations
+    that read the view: they read through it.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.ViewOp, rewriter: PatternRewriter) -> None:
+        writer, inverse = op.source.owner, bijection_of(op.result)
+        if inverse is None or not isinstance(writer, loom.OperationOp):
+            return
+        read = any(isinstance(use.operation, loom.OperationOp) for use in op.result.uses)
+        if read or not op.source.has_one_use():
+            return
+        place = [out is op.source for out in writer.outs].index(True)
+        writes = writes_of(writer)
+        writes[place] = (
+            Projection.cells(inverse.compose(writes[place][0].map)),
+            tensor_type(op.result),
+        )
+        outs = [projection for projection, _ in writes]
+        if writer.partition and writer.sharding_problems(writer.partition, outs):
+            return
+        result = rebuild(writer, rewriter, outs=writes).outs[place]
+        result.name_hint = op.result.name_hint
+        rewriter.replace(op, [], [result])
 
 
 class RemoveIdentityView(RewritePattern):
@@ -222,6 +253,8 @@ class LoomSimplify(ModulePass):
             FoldViewIntoReader(),
             FoldReshapeIntoView(),
             FoldReshapeIntoReader(),
+            *ASSEMBLY_PATTERNS,
+            FoldViewIntoWriter(),
             MergeEqualReads(),
             FoldViewOfEqualCells(),
             WriteEqualCellsIntoBody(),
