@@ -18,7 +18,7 @@ from tapestry.runtime.executor import Array
 Shape = tuple[int, ...]
 
 _DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
-_MAX_CELLS = 400
+_EXTENTS = (1, 2, 3, 4, 5, 6, 8)
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Program:
     lines: list[str] = field(default_factory=list[str])
     inputs: dict[str, Array] = field(default_factory=dict[str, Array])
     outputs: list[Value] = field(default_factory=list[Value])
+    max_cells: int = 400
 
     def __repr__(self) -> str:
         return self.text
@@ -134,7 +135,7 @@ def _binary(draw: st.DrawFn, program: Program, x: Value) -> None:
     shape = _broadcast(x.shape, y.shape)
     assert shape is not None
     bound = x.bound + y.bound if kernel == "add" else x.bound * y.bound
-    if bound < 1e6 and prod(shape) <= _MAX_CELLS:
+    if bound < 1e6 and prod(shape) <= program.max_cells:
         _apply(draw, program, kernel, [x, y], shape, bound=bound, exact=True)
 
 
@@ -181,7 +182,7 @@ def _contract(draw: st.DrawFn, program: Program, x: Value) -> None:
     inner, columns = x.shape[-1], draw(st.integers(1, 5))
     bound = x.bound * 3 * max(inner, 1)
     shape = (*x.shape[:-1], columns)
-    if bound > 1e6 or prod(shape) > _MAX_CELLS:
+    if bound > 1e6 or prod(shape) > program.max_cells:
         return
     if draw(st.booleans()) and x.dtype != "i32":
         w = _argument(draw, program, (inner, columns), x.dtype)
@@ -227,13 +228,13 @@ _STEPS = (_elementwise, _binary, _fold, _contract, _move)
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> Program:
+def programs(draw: st.DrawFn, extents: tuple[int, ...] = _EXTENTS, max_cells: int = 400) -> Program:
     """A program of one to six applications; several of its values are returned."""
-    program = Program()
+    program = Program(max_cells=max_cells)
     dtype = draw(st.sampled_from(sorted(_DTYPES)))
     rank = draw(st.integers(1, 3))
-    extents = st.sampled_from([1, 2, 3, 4, 5, 6, 8])
-    _argument(draw, program, tuple(draw(extents) for _ in range(rank)), dtype)
+    extent = st.sampled_from(extents)
+    _argument(draw, program, tuple(draw(extent) for _ in range(rank)), dtype)
     for _ in range(draw(st.integers(1, 6))):
         candidates = [v for v in program.values if v.dtype == dtype]
         # Mostly the newest value, which makes chains; older ones make diamonds.

@@ -1,0 +1,1 @@
+"""Extents made smaller: the axes that the dimensions of programs lie on, and what ties them."""
