@@ -33,6 +33,7 @@ LATER: Final = {
     "when": "members of a family",
     "for": "families of operations",
     "domain": "domains (masked index spaces)",
+    "scan": "running states along a dimension",
     "match": "rewrite rules",
     "produce": "rewrite rules",
 }
