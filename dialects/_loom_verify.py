@@ -121,7 +121,8 @@ def assemble_problems(op: loom.AssembleOp) -> list[Problem]:
 
 
 def monoid_problems(op: loom.MonoidOp) -> list[Problem]:
-    """The merge takes two states and yields one, of the zero's types."""
+    """The merge takes two states and yields one, of the zero's types, and the laws hold."""
+    from tapestry.algebra.laws import broken_laws
     from tapestry.algebra.monoids import BUILTIN_MONOIDS
 
     problems: list[Problem] = []
@@ -142,4 +143,4 @@ def monoid_problems(op: loom.MonoidOp) -> list[Problem]:
         have = yielded(block)
         message = f"merge yields {types_text(have)}, but the state is {types_text(state)}"
         problems.append(Problem("monoid-merge", message, yielded=have, state=state))
-    return problems
+    return problems or list(broken_laws(op))

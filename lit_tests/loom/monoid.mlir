@@ -1,11 +1,11 @@
 // RUN: tapestry-opt %s | tapestry-opt | filecheck %s
 // RUN: tapestry-opt %s --print-op-generic | tapestry-opt | filecheck %s
 
-// CHECK:      loom.monoid @last zero [0 : i32, 0 : i32] merge (%a: i32, %i: i32, %b: i32, %j: i32) {
+// CHECK:      loom.monoid @last zero [0 : i32, -2147483648 : i32] merge (%a: i32, %i: i32, %b: i32, %j: i32) {
 // CHECK-NEXT:   %later = arith.cmpi sle, %i, %j : i32
 // CHECK:        loom.yield %v, %k : i32, i32
 // CHECK-NEXT: }
-loom.monoid @last zero [0 : i32, 0 : i32] merge (%a: i32, %i: i32, %b: i32, %j: i32) {
+loom.monoid @last zero [0 : i32, -2147483648 : i32] merge (%a: i32, %i: i32, %b: i32, %j: i32) {
   %later = arith.cmpi sle, %i, %j : i32
   %v = arith.select %later, %b, %a : i32
   %k = arith.maxsi %i, %j : i32
