@@ -2,6 +2,7 @@
 
     tapestry-opt model.mlir -p weft-apply,loom-simplify,loom-fuse
     tapestry-opt model.mlir -p weft-apply,loom-to-triton -t triton
+    tapestry-opt model.mlir -p weft-apply,loom-fuse --equal-each
 
 Exit codes: 0 done; 1 the program is wrong; 2 the command is. Errors are one message on stderr.
 With `-o`, the file appears whole or not at all.
@@ -10,11 +11,13 @@ With `-o`, the file appears whole or not at all.
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
@@ -49,9 +52,19 @@ class TapestryOpt(xDSLOptMain):
         for name, factory in TAPESTRY_UNIVERSE.all_targets.items():
             self.available_targets.setdefault(name, factory)
 
+    def register_all_arguments(self, arg_parser: ArgumentParser) -> None:
+        super().register_all_arguments(arg_parser)
+        arg_parser.add_argument(
+            "--equal-each",
+            action="store_true",
+            help="Compare the functions before and after each pass; stop with 1 where they differ",
+        )
+
     def setup_pipeline(self) -> None:
         parse_passes(self.args.passes)
         super().setup_pipeline()
+        if self.args.equal_each:
+            self.pipeline = _comparing(self.pipeline)
 
     def parse_chunk(
         self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
@@ -84,6 +97,28 @@ class TapestryOpt(xDSLOptMain):
         with whole_file(Path(target)) as temporary:
             self.args.output_file = str(temporary)
             super().run()
+
+
+def _comparing(pipeline: PassPipeline) -> PassPipeline:
+    """The pipeline, with every function compared before and after each pass."""
+    from tapestry.proving.each import PassWatch
+    from tapestry.proving.equality import Options
+
+    watch = PassWatch(Options())
+    then = pipeline.callback
+
+    def compare(
+        previous: ModulePass | None, module: ModuleOp, following: ModulePass | None
+    ) -> None:
+        if then is not None:
+            then(previous, module, following)
+        if previous is None:
+            watch.start(module)
+            return
+        for line in watch.after(previous.name, module):
+            print(line, file=sys.stderr)  # noqa: T201
+
+    return PassPipeline(pipeline.passes, compare)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

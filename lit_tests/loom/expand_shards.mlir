@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p loom-expand-shards --split-input-file | filecheck %s
+// RUN: tapestry-opt %s -p loom-expand-shards --equal-each --split-input-file | filecheck %s
 
 !v = !loom.tensor<[0] : [8], f32>
 // CHECK:      loom.kernel @double [map]

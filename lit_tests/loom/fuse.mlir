@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p loom-fuse --split-input-file | filecheck %s
+// RUN: tapestry-opt %s -p loom-fuse --equal-each --split-input-file | filecheck %s
 
 // A map that follows a fold becomes its unwrap; its other input, an extra input.
 !x = !loom.tensor<[0, 0] : [4, 6], f32>

@@ -1,6 +1,6 @@
 // RUN: tapestry-opt %s | tapestry-opt | filecheck %s
 // RUN: tapestry-opt %s --print-op-generic | tapestry-opt | filecheck %s
-// RUN: tapestry-opt %s -p loom-fuse | filecheck %s --check-prefix=FUSED
+// RUN: tapestry-opt %s -p loom-fuse --equal-each | filecheck %s --check-prefix=FUSED
 // RUN: tapestry-opt %s -p loom-to-triton -t triton | filecheck %s --check-prefix=TRITON
 
 // A draw is a pure function of its seed and counter: fusing and reindexing keep the counter.

@@ -1,5 +1,5 @@
-// RUN: tapestry-opt %s -p loom-simplify --split-input-file | filecheck %s
-// RUN: tapestry-opt %s -p "loom-simplify{writers=true}" --split-input-file | filecheck %s --check-prefix=WRITE
+// RUN: tapestry-opt %s -p loom-simplify --equal-each --split-input-file | filecheck %s
+// RUN: tapestry-opt %s -p "loom-simplify{writers=true}" --equal-each --split-input-file | filecheck %s --check-prefix=WRITE
 
 // A fold dimension splits like a map dimension; its digits keep their order.
 !m = !loom.tensor<[0, 0] : [6, 4], f32>

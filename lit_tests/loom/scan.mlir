@@ -1,8 +1,8 @@
-// RUN: tapestry-opt %s -p 'loom-shard{grid=1,3}' | filecheck %s --check-prefix SHARD
-// RUN: tapestry-opt %s -p 'loom-shard{grid=1,3},loom-expand-shards' | filecheck %s --check-prefix FLAT
-// RUN: tapestry-opt %s -p 'loom-shard{grid=1,3},loom-expand-shards{arity=2}' | filecheck %s --check-prefix TREE
-// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1},loom-expand-shards' | filecheck %s --check-prefix MAPS
-// RUN: tapestry-opt %s -p 'loom-simplify,loom-fuse' | filecheck %s --check-prefix FUSE
+// RUN: tapestry-opt %s -p 'loom-shard{grid=1,3}' --equal-each | filecheck %s --check-prefix SHARD
+// RUN: tapestry-opt %s -p 'loom-shard{grid=1,3},loom-expand-shards' --equal-each | filecheck %s --check-prefix FLAT
+// RUN: tapestry-opt %s -p 'loom-shard{grid=1,3},loom-expand-shards{arity=2}' --equal-each | filecheck %s --check-prefix TREE
+// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1},loom-expand-shards' --equal-each | filecheck %s --check-prefix MAPS
+// RUN: tapestry-opt %s -p 'loom-simplify,loom-fuse' --equal-each | filecheck %s --check-prefix FUSE
 // RUN: tapestry-opt %s --print-op-generic | tapestry-opt | filecheck %s
 
 !x = !loom.tensor<[0, 0] : [4, 9], f32>

@@ -1,7 +1,7 @@
-// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1,2}' | filecheck %s --check-prefix GRID
-// RUN: tapestry-opt %s -p 'loom-shard{shards=4}' | filecheck %s --check-prefix FOUR
-// RUN: tapestry-opt %s -p 'loom-shard{shards=24 op=y}' | filecheck %s --check-prefix FOLD
-// RUN: tapestry-opt %s -p 'loom-shard{partition="ranges [[0, 0, 0] : [4, 2, 6], [0, 2, 0] : [4, 3, 6]]"}' | filecheck %s --check-prefix RANGES
+// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1,2}' --equal-each | filecheck %s --check-prefix GRID
+// RUN: tapestry-opt %s -p 'loom-shard{shards=4}' --equal-each | filecheck %s --check-prefix FOUR
+// RUN: tapestry-opt %s -p 'loom-shard{shards=24 op=y}' --equal-each | filecheck %s --check-prefix FOLD
+// RUN: tapestry-opt %s -p 'loom-shard{partition="ranges [[0, 0, 0] : [4, 2, 6], [0, 2, 0] : [4, 3, 6]]"}' --equal-each | filecheck %s --check-prefix RANGES
 // RUN: not tapestry-opt %s -p 'loom-shard{grid=2,2}' 2>&1 | filecheck %s --check-prefix RANK
 // RUN: not tapestry-opt %s -p 'loom-shard{grid=5,1,1}' 2>&1 | filecheck %s --check-prefix MANY
 // RUN: not tapestry-opt %s -p 'loom-shard{partition="grid [[0, 3], [0, 3], [0, 6]]"}' 2>&1 | filecheck %s --check-prefix GAP

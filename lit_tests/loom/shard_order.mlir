@@ -1,6 +1,6 @@
 // A monoid that does not commute folds in row-major order: shards must follow it.
 
-// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1}' | filecheck %s --check-prefix ROWS
+// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1}' --equal-each | filecheck %s --check-prefix ROWS
 // RUN: not tapestry-opt %s -p 'loom-shard{grid=1,2}' 2>&1 | filecheck %s --check-prefix COLUMNS
 // RUN: not tapestry-opt %s -p 'loom-shard{partition="ranges [[1, 0] : [2, 4], [0, 0] : [1, 4]]"}' 2>&1 | filecheck %s --check-prefix COLUMNS
 

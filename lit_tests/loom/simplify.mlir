@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p loom-simplify --split-input-file | filecheck %s
+// RUN: tapestry-opt %s -p loom-simplify --equal-each --split-input-file | filecheck %s
 
 // A view folds into its reader's projection, through another view as well.
 !m = !loom.tensor<[0, 0] : [2, 3], f32>

@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p loom-simplify --split-input-file | filecheck %s
+// RUN: tapestry-opt %s -p loom-simplify --equal-each --split-input-file | filecheck %s
 
 // A constant with equal cells, seen through a view, becomes a number of the body.
 
