@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tapestry.dialects._loom_bodies import is_ordered, signature_bodies, yielded
 from tapestry.dialects._loom_geometry import accesses, in_order, tilings
+from tapestry.dialects._loom_reads import Fill, fill_problems
 from tapestry.dialects._loom_types import TensorType, tensor_type
 from tapestry.issues import Problem
 from tapestry.zspace import Partition, Range, ZSpaceError, bounding
@@ -41,6 +42,7 @@ def kernel_problems(op: loom.KernelOp) -> list[Problem]:
             if projection.inputs != inputs
         ]
     problems += signature_bodies(op, None, None, None)
+    problems += _clips(op)
     wrap, unwrap = op.wrap.first_block, op.unwrap.first_block
     if wrap is not None and len(wrap.args) != len(op.in_maps):
         message = f"wrap takes {len(wrap.args)} cells, but there are {len(op.in_maps)} inputs"
@@ -50,6 +52,16 @@ def kernel_problems(op: loom.KernelOp) -> list[Problem]:
         message = f"unwrap takes {extra_cells} extra cells of {len(op.extra_maps)} extra inputs"
         problems.append(Problem("body-arguments", message, extras=op.extra_maps))
     return problems
+
+
+def _clips(op: loom.KernelOp) -> list[Problem]:
+    """Fills are of the types of the cells that the bodies take."""
+    wrap = op.wrap.first_block
+    ins = [] if wrap is None else [argument.type for argument in wrap.args]
+    return [
+        *fill_problems("input", op.in_clips, ins),
+        *fill_problems("extra input", op.extra_clips, _extra_cells(op)),
+    ]
 
 
 def _kernel_of(op: loom.Dispatch) -> tuple[loom.KernelOp | None, list[Problem]]:
@@ -105,6 +117,7 @@ def application_problems(op: loom.ApplicationOp) -> list[Problem]:
         return problems
     kept_range = kernel.kept_range(op.index)
     reads = [p.apply_range(op.index) for p in kernel.in_maps]
+    fills = [*kernel.in_fills]
     cells = [argument.type for argument in kernel.wrap_block.args]
     outs = [tensor_type(value) for value in op.outs]
     if op.is_partial:
@@ -112,15 +125,19 @@ def application_problems(op: loom.ApplicationOp) -> list[Problem]:
         problems += _written(outs, writes, kernel.state_types)
     else:
         reads += [p.apply_range(kept_range) for p in kernel.extra_maps]
+        fills += kernel.extra_fills
         cells += _extra_cells(kernel)
         writes = [p.apply_range(kept_range) for p in kernel.out_maps]
         written = _written(outs, writes, _written_elements(kernel))
         problems += written or tilings(kernel.out_projections.data, outs, kept_range)
-    return _operands(op, reads, cells) + problems
+    return _operands(op, reads, fills, cells) + problems
 
 
 def _operands(
-    op: loom.ApplicationOp, reads: Sequence[Range], cells: Sequence[Attribute]
+    op: loom.ApplicationOp,
+    reads: Sequence[Range],
+    fills: Sequence[Fill | None],
+    cells: Sequence[Attribute],
 ) -> list[Problem]:
     """Every operand holds the kernel's cells and records what the kernel's projection selects."""
     counts = (len(op.args), len(op.selections), len(reads))
@@ -128,19 +145,21 @@ def _operands(
         message = f"it has {counts[0]} operands and {counts[1]} selections; the kernel reads "
         return [Problem("operand-count", message + str(counts[2]), selections=reads)]
     problems: list[Problem] = []
-    rows = zip(op.args, op.selections, reads, cells, strict=False)
-    for position, (value, selection, read, cell) in enumerate(rows):
+    rows = zip(op.args, op.selections, reads, fills, cells, strict=False)
+    for position, (value, selection, box, fill, cell) in enumerate(rows):
         tensor, recorded = tensor_type(value), selection.data
         if tensor.element_type != cell:
             message = f"operand {position} holds {tensor.element_type}, but the kernel takes {cell}"
             problems.append(Problem("operand-type", message, tensor=tensor, cell=cell))
-        if tensor.box.rank != read.rank:
+        if tensor.box.rank != box.rank:
             message = (
                 f"operand {position} has rank {tensor.box.rank}, but its projection makes rank "
-                f"{read.rank}"
+                f"{box.rank}"
             )
-            problems.append(Problem("projection-rank", message, tensor=tensor, selected=read))
-        elif recorded != read:
+            problems.append(Problem("projection-rank", message, tensor=tensor, selected=box))
+            continue
+        read = box if fill is None else box.clip(tensor.box)
+        if recorded != read:
             message = (
                 f"operand {position} records <{recorded}>, but its projection selects <{read}>"
             )
@@ -168,7 +187,9 @@ def merge_problems(op: loom.MergeOp) -> list[Problem]:
     written = _written(outs, writes, _written_elements(kernel))
     problems += written or tilings(kernel.out_projections.data, outs, op.index)
     extras = [tensor_type(value) for value in op.extras]
-    problems += accesses("extra input", kernel.extra_projections.data, extras, op.index)
+    problems += accesses(
+        "extra input", kernel.extra_projections.data, extras, op.index, kernel.extra_clips
+    )
     for position, (extra, cell) in enumerate(zip(extras, _extra_cells(kernel), strict=False)):
         if extra.element_type != cell:
             message = (

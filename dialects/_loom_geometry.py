@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import Attribute
 
+from tapestry.dialects._loom_reads import fill_problems, fills_of
 from tapestry.dialects._loom_types import Iterator, IteratorsAttr, TensorType
 from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
 from tapestry.issues import Problem
@@ -26,13 +28,18 @@ def subrange(box: Range, dims: Sequence[int]) -> Range:
 
 
 def accesses(
-    what: str, projections: Sequence[ProjectionAttr], tensors: Sequence[TensorType], box: Range
+    what: str,
+    projections: Sequence[ProjectionAttr],
+    tensors: Sequence[TensorType],
+    box: Range,
+    clips: ArrayAttr[Attribute] | None = None,
 ) -> list[Problem]:
-    """Rank and bounds of what each projection selects of its tensor over `box`."""
-    problems: list[Problem] = []
+    """Rank, fills and bounds of what each projection selects of its tensor over `box`."""
     if len(projections) != len(tensors):
         message = f"{len(tensors)} {what} tensors, but {len(projections)} projections"
         return [Problem("operand-count", message, tensors=tensors, projections=projections)]
+    problems = fill_problems(what, clips, [tensor.element_type for tensor in tensors])
+    fills = (None,) * len(tensors) if problems else fills_of(clips, len(tensors))
     for position, (attribute, tensor) in enumerate(zip(projections, tensors, strict=True)):
         projection = attribute.data
         name = f"{what} {position}"
@@ -56,7 +63,7 @@ def accesses(
                 "supported yet, only single cells"
             )
             problems.append(Problem("block-input", message, projection=projection))
-        elif not box.is_empty:
+        elif not box.is_empty and fills[position] is None:
             selected = projection.apply_range(box)
             if not tensor.box.contains_range(selected):
                 verb = "writes" if what == "output" else "reads"
@@ -168,8 +175,10 @@ def geometry(
     index: RangeAttr,
     iterators: IteratorsAttr,
     ins: ArrayAttr[ProjectionAttr],
+    in_clips: ArrayAttr[Attribute] | None,
     in_tensors: tuple[TensorType, ...],
     extras: ArrayAttr[ProjectionAttr],
+    extra_clips: ArrayAttr[Attribute] | None,
     extra_tensors: tuple[TensorType, ...],
     outs: ArrayAttr[ProjectionAttr],
     out_tensors: tuple[TensorType, ...],
@@ -183,8 +192,8 @@ def geometry(
         return (Problem("iterator-count", message, iterators=kinds, index=box),)
     kept_dims = [d for d, kind in enumerate(kinds) if kind != "fold"]
     kept_range = subrange(box, kept_dims)
-    problems = accesses("input", ins.data, in_tensors, box)
-    problems += accesses("extra input", extras.data, extra_tensors, kept_range)
+    problems = accesses("input", ins.data, in_tensors, box, in_clips)
+    problems += accesses("extra input", extras.data, extra_tensors, kept_range, extra_clips)
     written = accesses("output", outs.data, out_tensors, kept_range)
     if not written:
         written = tilings(outs.data, out_tensors, kept_range)

@@ -19,7 +19,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
+from xdsl.utils.hints import isa
 
+from tapestry.dialects._loom_reads import Fill, Read, fills_attr
 from tapestry.dialects._loom_types import (
     IteratorsAttr,
     TensorType,
@@ -55,6 +57,32 @@ def parse_projected(parser: Parser) -> tuple[UnresolvedOperand, Projection]:
     operand = parser.parse_unresolved_operand()
     parser.parse_punctuation(":", " before the projection")
     return operand, parse_projection(parser)
+
+
+def _parse_clipped(parser: Parser) -> tuple[Projection, Fill | None]:
+    """`(d0, d1) -> (d1)` or `(d0, d1) -> (d1 - 1) clip 0.0 : f32`."""
+    projection = parse_projection(parser)
+    if parser.parse_optional_keyword("clip") is None:
+        return projection, None
+    position = parser.pos
+    fill = parser.parse_attribute()
+    if not isa(fill, Fill):
+        parser.raise_error("a clip is to a number, such as 0.0 : f32", position, parser.pos)
+    return projection, fill
+
+
+def _parse_read(parser: Parser) -> tuple[UnresolvedOperand, tuple[Projection, Fill | None]]:
+    """`%x : (d0, d1) -> (d1 - 1) clip 0.0 : f32`."""
+    operand = parser.parse_unresolved_operand()
+    parser.parse_punctuation(":", " before the projection")
+    return operand, _parse_clipped(parser)
+
+
+def _print_clipped(printer: Printer, projection: Projection, fill: Fill | None) -> None:
+    printer.print_string(str(projection))
+    if fill is not None:
+        printer.print_string(" clip ")
+        printer.print_attribute(fill)
 
 
 def parse_types(
@@ -159,23 +187,35 @@ def _print_fold(printer: Printer, op: loom.BlockSignature) -> None:
 
 def signature_properties(op: loom.BlockSignature) -> dict[str, Attribute]:
     """The properties that say an operation's map-fold, without its operands and range."""
-    names = ("iterators", "monoid", "in_projections", "extra_projections", "out_projections")
+    names = (
+        "iterators",
+        "monoid",
+        "in_projections",
+        "in_clips",
+        "extra_projections",
+        "extra_clips",
+        "out_projections",
+    )
     return {name: op.properties[name] for name in names if name in op.properties}
 
 
 def _signature(
     kinds: tuple[loom.Iterator, ...],
     monoid: SymbolRefAttr | None,
-    ins: Sequence[Projection],
-    extras: Sequence[Projection],
+    ins: Sequence[tuple[Projection, Fill | None]],
+    extras: Sequence[tuple[Projection, Fill | None]],
     outs: Sequence[Projection],
 ) -> dict[str, Attribute]:
     properties: dict[str, Attribute] = {
         "iterators": IteratorsAttr(kinds),
-        "in_projections": projections_attr(ins),
-        "extra_projections": projections_attr(extras),
+        "in_projections": projections_attr(p for p, _ in ins),
+        "extra_projections": projections_attr(p for p, _ in extras),
         "out_projections": projections_attr(outs),
     }
+    for name, reads in (("in_clips", ins), ("extra_clips", extras)):
+        clips = fills_attr([fill for _, fill in reads])
+        if clips is not None:
+            properties[name] = clips
     if monoid is not None:
         properties["monoid"] = monoid
     return properties
@@ -188,8 +228,8 @@ def parse_operation(cls: type[loom.OperationOp], parser: Parser) -> loom.Operati
     index = angle_range(parser)
     kinds = parse_iterators(parser)
     monoid = _parse_monoid(parser)
-    ins = _keyword_list(parser, "ins", lambda: parse_projected(parser))
-    extras = _keyword_list(parser, "extra", lambda: parse_projected(parser))
+    ins = _keyword_list(parser, "ins", lambda: _parse_read(parser))
+    extras = _keyword_list(parser, "extra", lambda: _parse_read(parser))
     outs = _keyword_list(parser, "outs", lambda: parse_projection(parser))
     shards = None
     if parser.parse_optional_keyword("shards") is not None:
@@ -198,7 +238,7 @@ def parse_operation(cls: type[loom.OperationOp], parser: Parser) -> loom.Operati
     regions = _parse_bodies(parser)
     attributes = parser.parse_optional_attr_dict()
     values, results = parse_types(parser, [operand for operand, _ in (*ins, *extras)])
-    properties = _signature(kinds, monoid, [p for _, p in ins], [p for _, p in extras], outs)
+    properties = _signature(kinds, monoid, [r for _, r in ins], [r for _, r in extras], outs)
     properties["label"] = label
     properties["index_range"] = RangeAttr(index)
     properties[_SEGMENTS] = _segments(len(ins), len(extras))
@@ -220,8 +260,8 @@ def print_operation(op: loom.OperationOp, printer: Printer) -> None:
     printer.print_string(f" over <{op.index}>")
     _print_fold(printer, op)
     with printer.indented(2):
-        _print_projected(printer, "ins", op.ins, op.in_maps)
-        _print_projected(printer, "extra", op.extras, op.extra_maps)
+        _print_reads(printer, "ins", op.in_reads)
+        _print_reads(printer, "extra", op.extra_reads)
         printer.print_string(f"\nouts({', '.join(map(str, op.out_maps))})")
         if op.partition is not None:
             printer.print_string(f"\nshards <{op.partition}>")
@@ -231,16 +271,15 @@ def print_operation(op: loom.OperationOp, printer: Printer) -> None:
         printer.print_function_type([value.type for value in op.operands], op.result_types)
 
 
-def _print_projected(
-    printer: Printer, keyword: str, values: Sequence[SSAValue], projections: Sequence[Projection]
-) -> None:
-    if not values:
+def _print_reads(printer: Printer, keyword: str, reads: Sequence[Read]) -> None:
+    if not reads:
         return
     printer.print_string(f"\n{keyword}(")
-    for position, (value, projection) in enumerate(zip(values, projections, strict=True)):
+    for position, (value, projection, fill) in enumerate(reads):
         printer.print_string(", " if position else "")
         printer.print_operand(value)
-        printer.print_string(f" : {projection}")
+        printer.print_string(" : ")
+        _print_clipped(printer, projection, fill)
     printer.print_string(")")
 
 
@@ -325,8 +364,8 @@ def parse_kernel(cls: type[loom.KernelOp], parser: Parser) -> loom.KernelOp:
     name = parser.parse_symbol_name()
     kinds = parse_iterators(parser)
     monoid = _parse_monoid(parser)
-    ins = _keyword_list(parser, "ins", lambda: parse_projection(parser))
-    extras = _keyword_list(parser, "extra", lambda: parse_projection(parser))
+    ins = _keyword_list(parser, "ins", lambda: _parse_clipped(parser))
+    extras = _keyword_list(parser, "extra", lambda: _parse_clipped(parser))
     outs = _keyword_list(parser, "outs", lambda: parse_projection(parser))
     regions = _parse_bodies(parser)
     properties = _signature(kinds, monoid, ins, extras, outs)
@@ -343,11 +382,24 @@ def print_kernel(op: loom.KernelOp, printer: Printer) -> None:
     printer.print_symbol_name(op.sym_name.data)
     _print_fold(printer, op)
     with printer.indented(2):
-        for keyword, maps in (("ins", op.in_maps), ("extra", op.extra_maps), ("outs", op.out_maps)):
-            if maps:
-                printer.print_string(f"\n{keyword}({', '.join(map(str, maps))})")
+        _print_clips(printer, "ins", op.in_maps, op.in_fills)
+        _print_clips(printer, "extra", op.extra_maps, op.extra_fills)
+        if op.out_maps:
+            printer.print_string(f"\nouts({', '.join(map(str, op.out_maps))})")
         _print_bodies(printer, op)
         print_attributes(printer, op, "\n")
+
+
+def _print_clips(
+    printer: Printer, keyword: str, maps: Sequence[Projection], fills: Sequence[Fill | None]
+) -> None:
+    if not maps:
+        return
+    printer.print_string(f"\n{keyword}(")
+    for position, (projection, fill) in enumerate(zip(maps, fills, strict=True)):
+        printer.print_string(", " if position else "")
+        _print_clipped(printer, projection, fill)
+    printer.print_string(")")
 
 
 def parse_application(cls: type[loom.ApplicationOp], parser: Parser) -> loom.ApplicationOp:

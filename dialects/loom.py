@@ -33,6 +33,10 @@ included: unwrap sees the running state. An operation folds or scans, never both
            ins(%x : (d0, d1) -> (d0, d1)) outs((d0, d1) -> (d0, d1))
            wrap (%a: f32) { loom.yield %a : f32 } : (!x) -> !x
 
+An input may leave its tensor when it says what is there, as padding is zero here:
+
+    ins(%x : (d0, d1) -> (d0 + d1 - 1) clip 0.0 : f32, %w : (d0, d1) -> (d1))
+
 Views (`loom.view`, `loom.reshape`, `loom.assemble`) move no data. Sharding is an attribute first
 (`shards <grid [[0, 32, 64], [0, 32], [0, 784]]>` before `wrap`); `loom.kernel`,
 `loom.application` and `loom.merge` say it shard by shard. Nothing is silent: every rule about
@@ -94,6 +98,7 @@ from tapestry.dialects._checked import CheckedOperation
 from tapestry.dialects._dominance import DefinedBeforeUse
 from tapestry.dialects._loom_constant import ConstantOp, DataAttr, SideFileAttr
 from tapestry.dialects._loom_random import RandomOp
+from tapestry.dialects._loom_reads import Fill, Read, fills_attr, fills_of, selected
 from tapestry.dialects._loom_types import (
     Iterator,
     IteratorsAttr,
@@ -112,6 +117,7 @@ __all__ = [
     "ConstantOp",
     "DataAttr",
     "Dispatch",
+    "Fill",
     "IndexOp",
     "Iterator",
     "IteratorsAttr",
@@ -121,6 +127,7 @@ __all__ = [
     "MonoidOp",
     "OperationOp",
     "RandomOp",
+    "Read",
     "ReshapeOp",
     "SideFileAttr",
     "TensorType",
@@ -128,6 +135,7 @@ __all__ = [
     "YieldOp",
     "find_kernel",
     "projections_attr",
+    "selected",
     "tensor_type",
 ]
 
@@ -196,7 +204,9 @@ class BlockSignature(CheckedOperation):
     iterators = prop_def(IteratorsAttr)
     monoid = opt_prop_def(SymbolRefAttr)
     in_projections = prop_def(ArrayAttr[ProjectionAttr])
+    in_clips = opt_prop_def(ArrayAttr)
     extra_projections = prop_def(ArrayAttr[ProjectionAttr])
+    extra_clips = opt_prop_def(ArrayAttr)
     out_projections = prop_def(ArrayAttr[ProjectionAttr])
 
     wrap = region_def()
@@ -253,6 +263,16 @@ class BlockSignature(CheckedOperation):
         return tuple(p.data for p in self.out_projections)
 
     @property
+    def in_fills(self) -> tuple[Fill | None, ...]:
+        """Per input, what it reads outside its tensor; None where it must read inside."""
+        return fills_of(self.in_clips, len(self.in_projections))
+
+    @property
+    def extra_fills(self) -> tuple[Fill | None, ...]:
+        """Per extra input, what it reads outside its tensor; None where it must read inside."""
+        return fills_of(self.extra_clips, len(self.extra_projections))
+
+    @property
     def wrap_block(self) -> Block:
         """The body that is folded (or, without a fold, the body itself)."""
         return self.wrap.block
@@ -300,6 +320,35 @@ class BlockSignature(CheckedOperation):
         dims = self.fold_dims
         return Range(tuple(box.start[d] for d in dims), tuple(box.end[d] for d in dims))
 
+    def selections(
+        self, box: Range, tensors: Sequence[Range], *, partial: bool = False
+    ) -> list[Range]:
+        """The cells that a range of the index space reads of the inputs, then of the extras.
+
+        `tensors` are the ranges that they hold. Extras are left out of a `partial` fold.
+        """
+        inputs = len(self.in_projections)
+        kept_box = self.kept_range(box)
+        extras = () if partial else zip(self.extra_maps, self.extra_fills, strict=True)
+        found = [
+            selected(projection, box, tensor, fill)
+            for projection, fill, tensor in zip(self.in_maps, self.in_fills, tensors, strict=False)
+        ]
+        return found + [
+            selected(projection, kept_box, tensor, fill)
+            for (projection, fill), tensor in zip(extras, tensors[inputs:], strict=False)
+        ]
+
+
+def _reads(
+    values: Sequence[SSAValue], maps: Sequence[Projection], fills: Sequence[Fill | None]
+) -> list[Read]:
+    return [Read(v, p, fill) for v, p, fill in zip(values, maps, fills, strict=True)]
+
+
+def _with_fills(reads: Sequence[Read | tuple[SSAValue, Projection]]) -> list[Read]:
+    return [read if isinstance(read, Read) else Read(*read) for read in reads]
+
 
 @irdl_op_definition
 class OperationOp(BlockSignature):
@@ -327,25 +376,28 @@ class OperationOp(BlockSignature):
         index: Range,
         kinds: Sequence[Iterator],
         monoid: str | None,
-        ins: Sequence[tuple[SSAValue, Projection]],
+        ins: Sequence[Read | tuple[SSAValue, Projection]],
         outs: Sequence[tuple[Projection, TensorType]],
         wrap: Region,
         *,
-        extras: Sequence[tuple[SSAValue, Projection]] = (),
+        extras: Sequence[Read | tuple[SSAValue, Projection]] = (),
         unwrap: Region | None = None,
         partition: Partition | None = None,
         attributes: Mapping[str, Attribute] | None = None,
     ) -> None:
+        in_reads, extra_reads = _with_fills(ins), _with_fills(extras)
         super().__init__(
-            operands=[[value for value, _ in ins], [value for value, _ in extras]],
+            operands=[[read.value for read in reads] for reads in (in_reads, extra_reads)],
             result_types=[[tensor for _, tensor in outs]],
             properties={
                 "label": StringAttr(label),
                 "index_range": RangeAttr(index),
                 "iterators": IteratorsAttr(tuple(kinds)),
                 "monoid": None if monoid is None else SymbolRefAttr(monoid),
-                "in_projections": projections_attr(p for _, p in ins),
-                "extra_projections": projections_attr(p for _, p in extras),
+                "in_projections": projections_attr(read.projection for read in in_reads),
+                "in_clips": fills_attr([read.fill for read in in_reads]),
+                "extra_projections": projections_attr(read.projection for read in extra_reads),
+                "extra_clips": fills_attr([read.fill for read in extra_reads]),
                 "out_projections": projections_attr(p for p, _ in outs),
                 "shards": None if partition is None else PartitionAttr(partition),
             },
@@ -357,6 +409,16 @@ class OperationOp(BlockSignature):
     def index(self) -> Range:
         """The index space."""
         return self.index_range.data
+
+    @property
+    def in_reads(self) -> list[Read]:
+        """What wrap reads."""
+        return _reads(self.ins, self.in_maps, self.in_fills)
+
+    @property
+    def extra_reads(self) -> list[Read]:
+        """What unwrap reads besides the folded state."""
+        return _reads(self.extras, self.extra_maps, self.extra_fills)
 
     @property
     def partition(self) -> Partition | None:

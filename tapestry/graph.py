@@ -43,7 +43,7 @@ from tapestry.algebra.dtypes import byte_size
 from tapestry.algebra.monoids import monoid_of
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
-from tapestry.dialects.loom import TensorType, tensor_type
+from tapestry.dialects.loom import Read, TensorType, selected, tensor_type
 from tapestry.zspace import Partition, Projection, Range
 from tapestry.zspace.counting import selected_cells
 
@@ -124,15 +124,20 @@ def selections(op: Work, shard: Range | None = None) -> tuple[Selection, ...]:
     box = op.index if shard is None else shard
     if isinstance(op, loom.MergeOp):
         states = tuple(Selection("state", value, tensor_type(value).box) for value in op.states)
-        maps = _signature(op).extra_maps
-        reads = zip(op.extras, maps, strict=True)
-        return (*states, *(Selection("extra", value, p.apply_range(box)) for value, p in reads))
+        kernel = _signature(op)
+        reads = map(Read, op.extras, kernel.extra_maps, kernel.extra_fills)
+        return (*states, *(_selection("extra", read, box) for read in reads))
     signature = _signature(op)
+    kept = signature.kept_range(box)
     return tuple(
-        Selection(role, value, projection.apply_range(box if role == "in" else kept))
-        for kept in (signature.kept_range(box),)
-        for role, value, projection in _reads(op, signature)
+        _selection(role, read, box if role == "in" else kept)
+        for role, read in _reads(op, signature)
     )
+
+
+def _selection(role: Role, read: Read, box: Range) -> Selection:
+    tensor = tensor_type(read.value).box
+    return Selection(role, read.value, selected(read.projection, box, tensor, read.fill))
 
 
 def traffic(op: Operation) -> Traffic:
@@ -147,10 +152,11 @@ def traffic(op: Operation) -> Traffic:
         partition = op.partition or Partition.explicit([op.index])
         folded = op.fold_dims
         read = 0
-        for role, value, projection in _reads(op, op):
+        for role, (value, projection, fill) in _reads(op, op):
             over_all = projection if role == "in" else projection.insert_inputs(folded)
-            cell = byte_size(tensor_type(value).element_type)
-            read += selected_cells(over_all, partition) * cell
+            tensor = tensor_type(value)
+            within = None if fill is None else tensor.box
+            read += selected_cells(over_all, partition, within) * byte_size(tensor.element_type)
         return Traffic(read, written)
     if isinstance(op, loom.ApplicationOp | loom.MergeOp):
         return Traffic(sum(selection.bytes for selection in selections(op)), written)
@@ -262,13 +268,14 @@ def _partition(op: Work) -> Partition | None:
 
 def _reads(
     op: loom.OperationOp | loom.ApplicationOp, signature: loom.BlockSignature
-) -> list[tuple[Role, SSAValue, Projection]]:
-    """Operands with their roles and projections; a partial application has no extra inputs."""
+) -> list[tuple[Role, Read]]:
+    """What is read, with roles; a partial application has no extra inputs."""
     split = len(signature.in_maps)
     maps = (*signature.in_maps, *signature.extra_maps)
+    fills = (*signature.in_fills, *signature.extra_fills)
     return [
-        ("in" if place < split else "extra", value, projection)
-        for place, (value, projection) in enumerate(zip(op.operands, maps, strict=False))
+        ("in" if place < split else "extra", Read(*row))
+        for place, row in enumerate(zip(op.operands, maps, fills, strict=False))
     ]
 
 

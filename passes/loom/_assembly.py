@@ -13,8 +13,8 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tapestry.dialects import loom
-from tapestry.dialects.loom import TensorType, tensor_type
-from tapestry.passes.loom._rebuild import Read, reads_of, rebuild
+from tapestry.dialects.loom import Read, TensorType, tensor_type
+from tapestry.passes.loom._rebuild import reads_of, rebuild
 from tapestry.zspace import AffineMap, Projection, Range
 
 
@@ -23,7 +23,7 @@ class ReadPartOfAssembly(RewritePattern):
 
     Legal when the selection lies where that part is placed, and the point of the part that is at
     each cell read is an affine function of the index point: the placement's strides divide the
-    read's.
+    read's. A clipped read leaves the assembly, so it stays.
     """
 
     @op_type_rewrite_pattern
@@ -40,9 +40,10 @@ class ViewPartOfAssembly(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.ViewOp, rewriter: PatternRewriter) -> None:
-        found = _of_part((op.source, op.projection.data), tensor_type(op.result).box)
-        if found[0] is not op.source:
-            _replace(op, loom.ViewOp(*found, tensor_type(op.result)), rewriter)
+        found = _of_part(Read(op.source, op.projection.data), tensor_type(op.result).box)
+        if found.value is not op.source:
+            view = loom.ViewOp(found.value, found.projection, tensor_type(op.result))
+            _replace(op, view, rewriter)
 
 
 class ApplyToPartOfAssembly(RewritePattern):
@@ -66,13 +67,12 @@ class ApplyToPartOfAssembly(RewritePattern):
 
 def _of_part(read: Read, index: Range) -> Read:
     """The same cells, read from the part of an assembly that holds them, if one does."""
-    value, projection = read
-    while isinstance(value.owner, loom.AssembleOp) and projection.is_unit and not index.is_empty:
-        found = _part_of(value.owner, projection.map, index)
+    while isinstance(read.value.owner, loom.AssembleOp) and read.is_plain and not index.is_empty:
+        found = _part_of(read.value.owner, read.projection.map, index)
         if found is None:
             break
-        value, projection = found
-    return value, projection
+        read = found
+    return read
 
 
 def _part_of(assembly: loom.AssembleOp, read: AffineMap, index: Range) -> Read | None:
@@ -80,7 +80,7 @@ def _part_of(assembly: loom.AssembleOp, read: AffineMap, index: Range) -> Read |
     for part, placement in zip(assembly.parts, assembly.placed, strict=True):
         points = _points(placement, tensor_type(part).box, read, index)
         if points is not None:
-            return part, Projection.cells(points)
+            return Read(part, Projection.cells(points))
     return None
 
 

@@ -25,8 +25,8 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
 from tapestry.dialects import loom
-from tapestry.dialects.loom import tensor_type
-from tapestry.passes.loom._rebuild import Read, reads_of, rebuild
+from tapestry.dialects.loom import Read, tensor_type
+from tapestry.passes.loom._rebuild import reads_of, rebuild
 from tapestry.zspace import Range
 
 
@@ -72,12 +72,13 @@ def _written(
 ) -> list[Read]:
     """The reads that remain; the block's argument `first + i` belongs to read `i`."""
     kept: list[Read] = []
-    for value, projection in reads:
+    for read in reads:
+        value, projection, _ = read
         argument = block.args[first + len(kept)]
         constant = _constant(value)
         inside = tensor_type(value).box.contains_range(projection.apply_range(index))
         if constant is None or constant.type != argument.type or not inside:
-            kept.append((value, projection))
+            kept.append(read)
             continue
         op = arith.ConstantOp(constant)
         op.result.name_hint = argument.name_hint

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from tapestry.dialects import loom
-from tapestry.dialects.loom import TensorType, tensor_type
+from tapestry.dialects.loom import Read, TensorType, tensor_type
 from tapestry.zspace import Partition, Projection, Range
-
-Read = tuple[SSAValue, Projection]
-"""A tensor and the projection it is read through."""
 
 Write = tuple[Projection, TensorType]
 """The projection a tensor is written through, and its type."""
@@ -20,8 +16,7 @@ Write = tuple[Projection, TensorType]
 
 def reads_of(op: loom.OperationOp) -> tuple[list[Read], list[Read]]:
     """What an operation's wrap and unwrap bodies read."""
-    ins = list(zip(op.ins, op.in_maps, strict=True))
-    return ins, list(zip(op.extras, op.extra_maps, strict=True))
+    return op.in_reads, op.extra_reads
 
 
 def writes_of(op: loom.OperationOp) -> list[Write]:

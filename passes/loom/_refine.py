@@ -13,7 +13,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from tapestry.dialects import loom
 from tapestry.passes.loom._bodies import reindex
-from tapestry.passes.loom._rebuild import Read, Write, reads_of, rebuild, writes_of
+from tapestry.passes.loom._rebuild import Write, reads_of, rebuild, writes_of
 from tapestry.zspace import AffineMap, Partition, Range
 
 _SPLIT = frozenset(("map", "fold"))
@@ -118,16 +118,11 @@ def refine(
         rewriter,
         index=index,
         kinds=kinds,
-        ins=[_composed(read, full) for read in ins],
-        extras=[_composed(read, kept_part) for read in extras],
+        ins=[read.compose(full) for read in ins],
+        extras=[read.compose(kept_part) for read in extras],
         outs=[_written(write, kept_part) for write in writes_of(op)],
         partition=partition,
     )
-
-
-def _composed(read: Read, inner: AffineMap) -> Read:
-    value, projection = read
-    return value, projection.compose(inner)
 
 
 def _written(write: Write, inner: AffineMap) -> Write:

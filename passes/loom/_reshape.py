@@ -16,7 +16,7 @@ from math import prod
 from xdsl.pattern_rewriter import PatternRewriter
 
 from tapestry.dialects import loom
-from tapestry.dialects.loom import tensor_type
+from tapestry.dialects.loom import Read, tensor_type
 from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
 from tapestry.passes.loom._refine import Split, may_split, refine, split_partition
 from tapestry.zspace import Projection, Range
@@ -66,9 +66,9 @@ def fold_into_reader(op: loom.OperationOp, rewriter: PatternRewriter) -> None:
     ins, extras = reads_of(op)
     every = tuple(range(op.index.rank))
     for reads, dims in ((ins, every), (extras, op.kept_dims)):
-        for place, (value, projection) in enumerate(reads):
+        for place, (value, projection, fill) in enumerate(reads):
             reshape = value.owner
-            if not isinstance(reshape, loom.ReshapeOp):
+            if not isinstance(reshape, loom.ReshapeOp) or fill is not None:
                 continue
             have, want = tensor_type(reshape.result).box, tensor_type(reshape.source).box
             fold = _plan(op, have, want, _over_all(projection, dims, op.index.rank))
@@ -77,10 +77,10 @@ def fold_into_reader(op: loom.OperationOp, rewriter: PatternRewriter) -> None:
             new = refine(op, fold.splits, rewriter) if fold.splits else op
             new_ins, new_extras = reads_of(new)
             if reads is ins:
-                new_ins[place] = (reshape.source, fold.projection)
+                new_ins[place] = Read(reshape.source, fold.projection)
             else:
                 seen = fold.projection.select_inputs(new.kept_dims)
-                new_extras[place] = (reshape.source, seen)
+                new_extras[place] = Read(reshape.source, seen)
             rebuild(new, rewriter, ins=new_ins, extras=new_extras)
             return
 

@@ -130,17 +130,16 @@ def _written(op: loom.OperationOp, kept_box: Range) -> list[TensorType]:
 
 
 def _application(op: loom.OperationOp, kernel: str, shard: Range) -> loom.ApplicationOp:
-    kept_box = op.kept_range(shard)
-    ins = [(v, p.apply_range(shard)) for v, p in zip(op.ins, op.in_maps, strict=True)]
-    extras = [(v, p.apply_range(kept_box)) for v, p in zip(op.extras, op.extra_maps, strict=True)]
-    return loom.ApplicationOp(kernel, shard, [*ins, *extras], _written(op, kept_box))
+    tensors = [tensor_type(value).box for value in op.operands]
+    args = zip(op.operands, op.selections(shard, tensors), strict=True)
+    return loom.ApplicationOp(kernel, shard, list(args), _written(op, op.kept_range(shard)))
 
 
 def _partial(op: loom.OperationOp, kernel: str, shard: Range) -> loom.ApplicationOp:
-    kept_box = op.kept_range(shard)
-    ins = [(v, p.apply_range(shard)) for v, p in zip(op.ins, op.in_maps, strict=True)]
-    states = [TensorType.of(kept_box, kind) for kind in op.state_types]
-    return loom.ApplicationOp(kernel, shard, ins, states, partial=True)
+    tensors = [tensor_type(value).box for value in op.ins]
+    args = zip(op.ins, op.selections(shard, tensors, partial=True), strict=True)
+    states = [TensorType.of(op.kept_range(shard), kind) for kind in op.state_types]
+    return loom.ApplicationOp(kernel, shard, list(args), states, partial=True)
 
 
 def _merge_groups(

@@ -48,7 +48,8 @@ class FuseEpilogue(RewritePattern):
     its projection onto the result, after the inverse of the projection that writes the result, is
     a bijection from the reader's index space to the fold's map dimensions. Then the two compute the
     same cells, and the reader's other inputs become extra inputs, re-projected by that bijection.
-    The fold's shards must also write the reader's outputs apart.
+    The fold's shards must also write the reader's outputs apart. A clipped read is left alone: some
+    of its points read no cell.
     """
 
     limit: int
@@ -61,13 +62,14 @@ class FuseEpilogue(RewritePattern):
             fold = _sole_producer(value, op)
             if fold is None or fold.monoid_name is None:
                 continue
-            bijection = _bijection(fold, op, position)
+            read = op.in_reads[position]
+            bijection = _bijection(fold, op, read.projection) if read.is_plain else None
             if bijection is None or body_size(fold) + body_size(op) > self.limit:
                 continue
             outs = [projection.compose(bijection) for projection in op.out_maps]
             if fold.partition is not None and fold.sharding_problems(fold.partition, outs):
                 continue
-            if _splits_alike(op, op.in_maps[position], fold, fold.out_maps[0]):
+            if _splits_alike(op, read.projection, fold, fold.out_maps[0]):
                 _join_epilogue(fold, op, position, bijection, rewriter)
                 return
 
@@ -79,22 +81,27 @@ class FusePrologue(RewritePattern):
     Legal when the result has no other reader and the projection that writes it is invertible over
     the integers: then the point that computes a cell is an affine function of the cell, the
     reader's projection composed with that inverse says which point each read needs, and the map's
-    own inputs are read through it. It holds for reads of wrap and of unwrap alike.
+    own inputs are read through it. It holds for reads of wrap and of unwrap alike. A clipped read
+    is left alone: outside the tensor it is the fill, not what the map computes.
     """
 
     limit: int
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        for position, (value, projection) in enumerate((*reads_of(op)[0], *reads_of(op)[1])):
+        for position, value in enumerate(op.operands):
             producer = _sole_producer(value, op)
             if producer is None or producer.monoid_name is not None:
+                continue
+            ins, extras = reads_of(op)
+            read = [*ins, *extras][position]
+            if not read.is_plain:
                 continue
             inverse = producer.out_maps[0].map.inverse_on(producer.index)
             if inverse is None or body_size(producer) + body_size(op) > self.limit:
                 continue
-            if _splits_alike(producer, producer.out_maps[0], op, projection):
-                points = inverse.compose(projection.map)
+            if _splits_alike(producer, producer.out_maps[0], op, read.projection):
+                points = inverse.compose(read.projection.map)
                 _join_prologue(producer, op, position, points, rewriter)
                 return
 
@@ -107,14 +114,16 @@ def _sole_producer(value: SSAValue, reader: loom.OperationOp) -> loom.OperationO
     return producer if value.has_one_use() and producer.parent is reader.parent else None
 
 
-def _bijection(fold: loom.OperationOp, reader: loom.OperationOp, position: int) -> AffineMap | None:
+def _bijection(
+    fold: loom.OperationOp, reader: loom.OperationOp, projection: Projection
+) -> AffineMap | None:
     """The reader's index point that needs each point of the fold's map dimensions; None without."""
     kept_range = fold.kept_range(fold.index)
     written = fold.out_maps[0].map.inverse_on(kept_range)
     if written is None or kept_range.size != reader.index.size:
         return None
     # Same size and invertible: with every read inside the tensor, all of it is read, once.
-    return written.compose(reader.in_maps[position].map).inverse_on(reader.index)
+    return written.compose(projection.map).inverse_on(reader.index)
 
 
 def _splits_alike(
@@ -149,7 +158,7 @@ def _join_epilogue(
 ) -> None:
     ins, extras = reads_of(fold)
     others = [read for place, read in enumerate(reads_of(reader)[0]) if place != position]
-    joined = [(value, projection.compose(bijection)) for value, projection in others]
+    joined = [read.compose(bijection) for read in others]
     outs = [(projection.compose(bijection), kind) for projection, kind in writes_of(reader)]
     if fold.unwrap_block is None:
         fold.unwrap.add_block(_identity(fold.state_types))
@@ -186,7 +195,7 @@ def _join_prologue(
     rewriter: PatternRewriter,
 ) -> None:
     ins, extras = reads_of(reader)
-    own = [(value, projection.compose(points)) for value, projection in reads_of(producer)[0]]
+    own = [read.compose(points) for read in reads_of(producer)[0]]
     outs = writes_of(reader)
     label = _joined_label(producer, reader)
     bodies = list(reader.regions)

@@ -31,40 +31,44 @@ from xdsl.pattern_rewriter import (
 )
 
 from tapestry.dialects import loom
-from tapestry.dialects.loom import tensor_type
+from tapestry.dialects.loom import Read, tensor_type
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._assembly import ASSEMBLY_PATTERNS, bijection_of
 from tapestry.passes.loom._bodies import identity
+from tapestry.passes.loom._clips import RemoveIdleClip, through_view
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
-from tapestry.passes.loom._rebuild import Read, reads_of, rebuild, writes_of
+from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
 from tapestry.passes.loom._reshape import fold_into_reader, fold_into_view, fold_into_writer
-from tapestry.zspace import Projection
+from tapestry.zspace import Projection, Range
 
 
 class FoldViewIntoReader(RewritePattern):
     """Read a view's source directly.
 
-    Always legal: both projections are affine, so the reader's composed with the view's is too, and
-    it selects the same cells.
+    Legal because both projections are affine, so the reader's composed with the view's is too, and
+    it selects the same cells; a clipped read also needs the cells that it leaves the view by to be
+    outside the source.
     """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        if not any(isinstance(value.owner, loom.ViewOp) for value in op.operands):
+            return
         ins, extras = reads_of(op)
-        new_ins = [_through_views(read) for read in ins]
-        new_extras = [_through_views(read) for read in extras]
+        new_ins = [_through_views(read, op.index) for read in ins]
+        new_extras = [_through_views(read, op.kept_range(op.index)) for read in extras]
         if new_ins != ins or new_extras != extras:
             rebuild(op, rewriter, ins=new_ins, extras=new_extras)
 
 
-def _through_views(read: Read) -> Read:
-    """The same cells, read from the first tensor that is not a view."""
-    value, projection = read
-    while isinstance(value.owner, loom.ViewOp):
-        view = value.owner
-        projection = view.projection.data.compose(projection.map)
-        value = view.source
-    return value, projection
+def _through_views(read: Read, index: Range) -> Read:
+    """The same cells over `index`, read from the first tensor that can be read instead."""
+    while isinstance(read.value.owner, loom.ViewOp):
+        direct = through_view(read, read.value.owner, index)
+        if direct is None:
+            break
+        read = direct
+    return read
 
 
 class FoldViewOfView(RewritePattern):
@@ -72,9 +76,10 @@ class FoldViewOfView(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.ViewOp, rewriter: PatternRewriter) -> None:
-        found = _through_views((op.source, op.projection.data))
-        if found[0] is not op.source:
-            view = loom.ViewOp(*found, tensor_type(op.result))
+        result = tensor_type(op.result)
+        found = _through_views(Read(op.source, op.projection.data), result.box)
+        if found.value is not op.source:
+            view = loom.ViewOp(found.value, found.projection, result)
             view.location = op.location
             rewriter.replace(op, view)
 
@@ -147,6 +152,7 @@ class FoldReshapeIntoReader(RewritePattern):
     is a digit of what the read's rows write, once index dimensions that step across it are split.
     Map and fold dimensions split, into digits in the same order; a scan runs along one dimension
     and does not. A partition must be able to follow: each part stays one box of the refined space.
+    Clipped reads are left alone: they would not find the same outside.
     """
 
     @op_type_rewrite_pattern
@@ -250,6 +256,7 @@ class LoomSimplify(ModulePass):
             RemoveIdentityView(),
             FoldViewOfView(),
             FoldReshapeOfReshape(),
+            RemoveIdleClip(),
             FoldViewIntoReader(),
             FoldReshapeIntoView(),
             FoldReshapeIntoReader(),

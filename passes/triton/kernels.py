@@ -35,6 +35,7 @@ from tapestry.passes.triton.scans import carry_tensors, scan_kernel
 from tapestry.passes.triton.schedule import Blocks
 from tapestry.passes.triton.spaces import FOLD_AXIS, Space
 from tapestry.passes.triton.steps import Options, longest, part_names, unwrap, wrapped_block
+from tapestry.passes.triton.tiles import number
 from tapestry.passes.triton.writer import Kernel, KernelWriter, Port, space_of
 from tapestry.zspace import Projection, Range
 
@@ -220,11 +221,17 @@ def _factor(writer: KernelWriter, factor: SSAValue, frame: Frame) -> Callable[[]
         values = writer.load_all(list(ports.values()), list(ports), frame)
         writer.evaluate(ops, values, frame)
         value = values[factor]
-        loaded = factor in ports and FOLD_AXIS in writer.space.along(ports[factor].access)
+        loaded = factor in ports and _is_masked_to_zero(writer, ports[factor])
         mask = writer.positions.frame_mask(frame, (FOLD_AXIS,))
         if mask is not None and not loaded:
-            # A load is zero where there are no points; anything else has to be made so.
+            # A load with fill 0 is zero where there are no points; the rest has to be made so.
             value = tiles.where(mask, value, tiles.constant(0, element_of(value)))
         return tiles.spread(value, writer.blocks(frame))
 
     return write
+
+
+def _is_masked_to_zero(writer: KernelWriter, port: Port) -> bool:
+    """Whether a load along K is zero where there are no points."""
+    zero = port.fill == number(0, port.element)
+    return zero and FOLD_AXIS in writer.space.along(port.access)

@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tapestry.algebra.dtypes import byte_size
 from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import triton
+from tapestry.dialects.loom import selected
 from tapestry.locations import fuse_locations, source_locations
 from tapestry.passes.triton.folds import FoldState
 from tapestry.passes.triton.kernels import Options, finish_kernel, lower, state_tensors
@@ -205,7 +206,7 @@ def _without_names(kernel: triton.KernelOp) -> str:
 def _moved(tensors: Iterable[Tensor], boxes: Sequence[Range]) -> int:
     """Bytes of what tensors' projections select over some boxes, each box for itself."""
     return sum(
-        tensor.projection.apply_range(box).size * byte_size(tensor.element)
+        selected(tensor.projection, box, tensor.box, tensor.fill).size * byte_size(tensor.element)
         for tensor in tensors
         for box in boxes
     )

@@ -7,7 +7,7 @@ which is how views that remain are materialized.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,19 +15,23 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.dialects import loom
-from tapestry.dialects.loom import tensor_type
+from tapestry.dialects.loom import Fill, Read, tensor_type
 from tapestry.passes.triton.spaces import cut_dimensions
 from tapestry.zspace import Partition, Projection, Range
 
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A tensor as a kernel reads or writes it: the cells it stores, and which a point selects."""
+    """A tensor as a kernel reads or writes it: the cells it stores, and which a point selects.
+
+    `fill` is what a point reads outside it, None when no point does.
+    """
 
     name: str
     box: Range
     element: Attribute
     projection: Projection
+    fill: Fill | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +112,9 @@ def map_fold_of(op: loom.OperationOp) -> MapFold:
         name=op.label.data,
         index=op.index,
         kinds=op.kinds,
-        ins=_tensors("in", op.ins, op.in_maps),
-        extras=_tensors("extra", op.extras, op.extra_maps),
-        outs=_tensors("out", op.outs, op.out_maps),
+        ins=_tensors("in", op.in_reads),
+        extras=_tensors("extra", op.extra_reads),
+        outs=_tensors("out", map(Read, op.outs, op.out_maps)),
         wrap=op.wrap_block,
         unwrap=op.unwrap_block,
         monoid=monoid_of(op),
@@ -118,15 +122,13 @@ def map_fold_of(op: loom.OperationOp) -> MapFold:
     )
 
 
-def _tensors(
-    role: str, values: Sequence[SSAValue], projections: Sequence[Projection]
-) -> tuple[Tensor, ...]:
+def _tensors(role: str, reads: Iterable[Read]) -> tuple[Tensor, ...]:
     """The tensors of one role, named like their values."""
     found: list[Tensor] = []
-    for number, (value, projection) in enumerate(zip(values, projections, strict=True)):
+    for number, (value, projection, fill) in enumerate(reads):
         kind = tensor_type(value)
         name = value.name_hint or f"{role}{number}"
-        found.append(Tensor(name, kind.box, kind.element_type, projection))
+        found.append(Tensor(name, kind.box, kind.element_type, projection, fill))
     return tuple(found)
 
 
@@ -162,14 +164,19 @@ def applied_of(op: loom.ApplicationOp, kernel: loom.KernelOp) -> MapFold:
         name=op.kernel_name,
         index=op.index,
         kinds=kernel.kinds,
-        ins=_tensors("in", op.args[:reads], kernel.in_maps),
-        extras=() if op.is_partial else _tensors("extra", op.args[reads:], kernel.extra_maps),
-        outs=_tensors("out", op.outs, out_maps),
+        ins=_tensors("in", map(Read, op.args[:reads], kernel.in_maps, kernel.in_fills)),
+        extras=() if op.is_partial else _extras(op.args[reads:], kernel),
+        outs=_tensors("out", map(Read, op.outs, out_maps)),
         wrap=kernel.wrap_block,
         unwrap=None if op.is_partial else kernel.unwrap_block,
         monoid=monoid_of(kernel),
         partition=None,
     )
+
+
+def _extras(values: Sequence[SSAValue], kernel: loom.KernelOp) -> tuple[Tensor, ...]:
+    """The extra inputs that a kernel is given."""
+    return _tensors("extra", map(Read, values, kernel.extra_maps, kernel.extra_fills))
 
 
 def merged_of(op: loom.MergeOp, kernel: loom.KernelOp) -> MapFold:
@@ -189,8 +196,8 @@ def merged_of(op: loom.MergeOp, kernel: loom.KernelOp) -> MapFold:
         index=Range(tuple(start), tuple(end)),
         kinds=kernel.kinds,
         ins=(),
-        extras=() if op.is_partial else _tensors("extra", op.extras, kernel.extra_maps),
-        outs=_tensors("out", op.outs, out_maps),
+        extras=() if op.is_partial else _extras(op.extras, kernel),
+        outs=_tensors("out", map(Read, op.outs, out_maps)),
         wrap=kernel.wrap_block,
         unwrap=None if op.is_partial else kernel.unwrap_block,
         monoid=monoid_of(kernel),

@@ -133,7 +133,8 @@ class Positions:
         """Write what offsets and masks need of the axes placed so far, for a loop to find."""
         for place, axis in enumerate(frame):
             if axis in self._masks:
-                self._axis_offset(access, axis, frame)
+                for form in access.forms:
+                    self._axis_offset(form, axis, frame)
                 mask = self._masks[axis]
                 if mask is not None:
                     self._tiles.expand(mask, place, len(frame))
@@ -159,6 +160,19 @@ class Positions:
         if access.constant:
             total = tiles.add(total, tiles.position(access.constant))
         return total
+
+    def inside(self, access: Access, frame: Frame) -> SSAValue | None:
+        """Where the guards of an access hold, over a frame; None when it has none."""
+        tiles = self._tiles
+        mask: SSAValue | None = None
+        for guard in access.guards:
+            at = self.offsets(guard.form, frame)
+            for sign, bound in ((">=", guard.lower), ("<", guard.upper)):
+                if bound is not None:
+                    mask = tiles.both(mask, tiles.compare(sign, at, tiles.position(bound)))
+        if mask is not None:
+            mask.name_hint = "inside"
+        return mask
 
     def _axis_offset(self, access: Access, axis: str, frame: Frame) -> SSAValue | None:
         """The part of an offset that comes from one axis, None when there is none."""

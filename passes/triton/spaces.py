@@ -13,7 +13,7 @@ A dimension that shards cut keeps its coordinates: its bounds are arguments of t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -54,10 +54,36 @@ class Dim:
 
 @dataclass(frozen=True)
 class Access:
-    """The offset `sum(coefficients * coordinates) + constant` into a buffer, a factor per `Dim`."""
+    """The offset `sum(coefficients * coordinates) + constant` into a buffer, a factor per `Dim`.
+
+    Where a guard does not hold there is no such cell.
+    """
 
     coefficients: tuple[int, ...]
     constant: int
+    guards: tuple[Guard, ...] = ()
+
+    @property
+    def forms(self) -> tuple[Access, ...]:
+        """The linear forms that it is made of: the offset's, then its guards'."""
+        return (self, *(guard.form for guard in self.guards))
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Where `lower <= form < upper`; None is a side that never fails."""
+
+    form: Access
+    lower: int | None
+    upper: int | None
+
+    @property
+    def fails(self) -> bool:
+        """Whether it holds nowhere, because its form is a constant outside."""
+        at = self.form.constant
+        below = self.lower is not None and at < self.lower
+        above = self.upper is not None and at >= self.upper
+        return not any(self.form.coefficients) and (below or above)
 
 
 @dataclass(frozen=True)
@@ -81,8 +107,12 @@ class Space:
 
     def along(self, access: Access) -> frozenset[str]:
         """The tile axes that an access moves along."""
-        pairs = zip(self.dims, access.coefficients, strict=True)
-        return frozenset(dim.axis for dim, coefficient in pairs if coefficient)
+        return frozenset(
+            dim.axis
+            for form in access.forms
+            for dim, coefficient in zip(self.dims, form.coefficients, strict=True)
+            if coefficient
+        )
 
     def dim_of(self, index_dim: int) -> Dim | None:
         """The dimension that walks an index dimension on its own; None when it disappeared."""
@@ -101,6 +131,22 @@ def linear_access(projection: Projection, box: Range, dims: Sequence[int], rank:
         for position, coefficient in enumerate(projection.map.matrix[row]):
             factors[dims[position]] += coefficient * step
     return Access(tuple(factors), constant)
+
+
+def clipped_access(projection: Projection, box: Range, dims: Sequence[int], index: Range) -> Access:
+    """`linear_access` of a projection that may leave `box` over an index range, guarded there."""
+    access = linear_access(projection, box, dims, index.rank)
+    reached = projection.apply_range(index.select(dims))
+    guards: list[Guard] = []
+    for row, (start, end) in enumerate(zip(box.start, box.end, strict=True)):
+        # An empty fold still loads what does not move along it.
+        lower = 0 if index.is_empty or reached.start[row] < start else None
+        upper = end - start if index.is_empty or reached.end[row] > end else None
+        if lower is not None or upper is not None:
+            line = Range((start,), (end,))
+            form = linear_access(projection.select_outputs([row]), line, dims, index.rank)
+            guards.append(Guard(form, lower, upper))
+    return replace(access, guards=tuple(guards))
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
@@ -133,8 +179,8 @@ def make_space(
     Accesses have a coefficient per index dimension. Dimensions in `named` are asked for by
     `loom.index` and are not merged. Each axis in `walked` gets at least one dimension.
     """
-    groups = (len(ins), len(extras), len(outs))
-    accesses = [*ins, *extras, *outs]
+    accesses = [form for access in (*ins, *extras, *outs) for form in access.forms]
+    written = sum(len(access.forms) for access in outs)
     dims: list[Dim] = []
     constants: dict[int, int] = {}
     columns: list[list[int]] = []
@@ -156,13 +202,23 @@ def make_space(
             # Nothing is left to walk: one point, which outputs are written along (not the fold's).
             dims.append(Dim((), axis, 0, 1, cut=False))
             along = 0 if axis == FOLD_AXIS else 1
-            columns.append([0] * (len(ins) + len(extras)) + [along] * len(outs))
+            columns.append([0] * (len(accesses) - written) + [along] * written)
     dims, columns = _merge_neighbours(dims, columns, named)
-    made = [Access(tuple(column[n] for column in columns), moved[n]) for n in range(len(accesses))]
-    first, second = groups[0], groups[0] + groups[1]
-    return Space(
-        tuple(dims), tuple(made[:first]), tuple(made[first:second]), tuple(made[second:]), constants
+    forms = iter(
+        Access(tuple(column[n] for column in columns), moved[n]) for n in range(len(accesses))
     )
+
+    def made(group: Sequence[Access]) -> tuple[Access, ...]:
+        return tuple(_with_forms(access, forms) for access in group)
+
+    return Space(tuple(dims), made(ins), made(extras), made(outs), constants)
+
+
+def _with_forms(access: Access, forms: Iterator[Access]) -> Access:
+    """An access made of the next forms."""
+    offset = next(forms)
+    guards = tuple(replace(guard, form=next(forms)) for guard in access.guards)
+    return replace(offset, guards=guards)
 
 
 def _merge_neighbours(
@@ -202,9 +258,9 @@ def needs_64_bits(space: Space, index: Range) -> bool:
     axes = {dim.axis for dim in space.dims}
     lengths = [prod(dim.extent for dim in space.on(axis)) for axis in axes]
     offsets = [
-        sum(abs(c) * r for c, r in zip(access.coefficients, reach, strict=True))
-        + abs(access.constant)
+        sum(abs(c) * r for c, r in zip(form.coefficients, reach, strict=True)) + abs(form.constant)
         for access in (*space.ins, *space.extras, *space.outs)
+        for form in access.forms
     ]
     # Positions are rounded up to whole blocks, which are far smaller than this margin.
     return max((*reach, *lengths, *offsets), default=0) >= INT32_LIMIT - (1 << 20)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tapestry.dialects import loom, triton
-from tapestry.dialects.triton import GridAxis, KernelOp, PointerType, shape_of
+from tapestry.dialects.triton import GridAxis, KernelOp, PointerType
 from tapestry.passes.triton.bodies import Values, write_body
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.positions import Axis, Frame, Positions
@@ -23,6 +23,7 @@ from tapestry.passes.triton.spaces import (
     Access,
     Dim,
     Space,
+    clipped_access,
     linear_access,
     make_space,
     needs_64_bits,
@@ -41,12 +42,16 @@ class Kernel:
 
 @dataclass(frozen=True, eq=False)
 class Port:
-    """A tensor of a kernel: its name, pointer and cells' type, and how it is accessed."""
+    """A tensor of a kernel: its name, pointer and cells' type, and how it is accessed.
+
+    `fill` is what a load finds where there is no cell.
+    """
 
     name: str
     pointer: SSAValue
     element: Attribute
     access: Access
+    fill: FloatAttr | IntegerAttr
 
 
 def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space:
@@ -58,7 +63,12 @@ def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space
     every = tuple(range(rank))
 
     def accesses(tensors: Sequence[Tensor], dims: Sequence[int]) -> list[Access]:
-        return [linear_access(t.projection, t.box, dims, rank) for t in tensors]
+        return [
+            linear_access(t.projection, t.box, dims, rank)
+            if t.fill is None
+            else clipped_access(t.projection, t.box, dims, fold.index)
+            for t in tensors
+        ]
 
     named = {
         op.dimension
@@ -95,7 +105,13 @@ class KernelWriter:
         tensors = (*fold.ins, *fold.extras, *fold.outs)
         accesses = (*space.ins, *space.extras, *space.outs)
         ports = [
-            Port(t.name, self._argument(PointerType(t.element), f"{t.name}_ptr"), t.element, access)
+            Port(
+                t.name,
+                self._argument(PointerType(t.element), f"{t.name}_ptr"),
+                t.element,
+                access,
+                number(0, t.element) if t.fill is None else t.fill,
+            )
             for t, access in zip(tensors, accesses, strict=True)
         ]
         first, second = len(fold.ins), len(fold.ins) + len(fold.extras)
@@ -140,11 +156,14 @@ class KernelWriter:
 
     def load(self, port: Port, frame: Frame, hint: str | None = None) -> SSAValue:
         """The cells of a tensor over a frame; of size 1 along axes it does not move along."""
+        if any(guard.fails for guard in port.access.guards):
+            return self.tiles.value(arith.ConstantOp(port.fill))
         offsets = self.positions.offsets(port.access, frame)
-        mask = self.positions.frame_mask(frame, self.space.along(port.access))
-        other = None if mask is None else number(0, port.element)
+        points = self.positions.frame_mask(frame, self.space.along(port.access))
+        mask = self.tiles.both(points, self.positions.inside(port.access, frame))
         if mask is not None:
-            mask = self.tiles.broadcast(mask, shape_of(offsets))
+            offsets, mask = self.tiles.pair(offsets, mask)
+        other = None if mask is None else port.fill
         loaded = self.tiles.append(triton.LoadOp(port.pointer, offsets, mask, other)).results[0]
         loaded.name_hint = hint
         return loaded

@@ -10,6 +10,8 @@ the view has one axis per index dimension, of extent 1 where the projection does
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
@@ -24,8 +26,7 @@ def cells(array: Array, box: Range, projection: Projection, index: Range) -> Arr
     and this would read foreign memory otherwise. An empty `index` gives an empty view.
     """
     matrix = projection.map.matrix
-    moving = [any(row[d] for row in matrix) for d in range(index.rank)]
-    shape = tuple(n if moves else min(n, 1) for n, moves in zip(index.shape, moving, strict=True))
+    shape = moving_shape(projection, index)
     if index.is_empty:
         return np.empty(shape, array.dtype)
     first = _first_cell(box, projection, index)
@@ -36,6 +37,23 @@ def cells(array: Array, box: Range, projection: Projection, index: Range) -> Arr
         for d in range(index.rank)
     )
     return as_strided(corner, shape, steps)
+
+
+def moving_shape(projection: Projection, index: Range) -> tuple[int, ...]:
+    """The extents of `index`, 1 along dimensions that the projection does not move along."""
+    moving = {dim for terms in projection.map.terms for _, dim in terms}
+    return tuple(n if d in moving else min(n, 1) for d, n in enumerate(index.shape))
+
+
+def coordinates(box: Range) -> Callable[[int], Array]:
+    """The coordinates of a box along each of its dimensions, shaped to broadcast over it."""
+
+    def along(dim: int) -> Array:
+        shape = [1] * box.rank
+        shape[dim] = box.shape[dim]
+        return np.arange(box.start[dim], box.end[dim], dtype=np.int64).reshape(shape)
+
+    return along
 
 
 def _first_cell(box: Range, projection: Projection, index: Range) -> tuple[int, ...]:

@@ -13,12 +13,13 @@ import numpy as np
 
 from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import loom
-from tapestry.dialects.loom import TensorType
-from tapestry.runtime.access import cells
+from tapestry.dialects.loom import Fill, TensorType
+from tapestry.runtime.access import cells, coordinates
 from tapestry.runtime.arithmetic import cell_constant, cell_dtype
 from tapestry.runtime.executor import Array
-from tapestry.runtime.scalar import Coordinate, evaluate
-from tapestry.zspace import Range
+from tapestry.runtime.gathering import clipped_cells
+from tapestry.runtime.scalar import evaluate
+from tapestry.zspace import Projection, Range
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,21 +35,26 @@ def new_tensor(kind: TensorType) -> Tensor:
     return Tensor(kind.box, np.empty(kind.box.shape, cell_dtype(kind.element_type)))
 
 
-def coordinates(box: Range) -> Coordinate:
-    """The coordinates of a box along each of its dimensions, shaped to broadcast over it."""
-
-    def along(dim: int) -> Array:
-        shape = [1] * box.rank
-        shape[dim] = box.shape[dim]
-        return np.arange(box.start[dim], box.end[dim], dtype=np.int64).reshape(shape)
-
-    return along
+def _read(
+    tensors: Sequence[Tensor],
+    projections: Sequence[Projection],
+    fills: Sequence[Fill | None],
+    box: Range,
+) -> list[Array]:
+    """What a body reads of some tensors over a box."""
+    found: list[Array] = []
+    for tensor, projection, fill in zip(tensors, projections, fills, strict=True):
+        if fill is None:
+            found.append(cells(tensor.data, tensor.box, projection, box))
+        else:
+            outside = cell_constant(fill.value.data, fill.type)
+            found.append(clipped_cells(tensor.data, tensor.box, projection, box, outside))
+    return found
 
 
 def input_cells(op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
     """The inputs' cells over a box of the index space."""
-    pairs = zip(ins, op.in_maps, strict=True)
-    return [cells(tensor.data, tensor.box, projection, box) for tensor, projection in pairs]
+    return _read(ins, op.in_maps, op.in_fills, box)
 
 
 def wrapped(op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
@@ -80,8 +86,7 @@ def finished(
     unwrap = op.unwrap_block
     if unwrap is None:
         return list(state)
-    pairs = zip(extras, op.extra_maps, strict=True)
-    read = [cells(tensor.data, tensor.box, projection, box) for tensor, projection in pairs]
+    read = _read(extras, op.extra_maps, op.extra_fills, box)
     along = coordinates(box)
     position = {dim: axis for axis, dim in enumerate(op.kept_dims)}
     return evaluate(unwrap, [*state, *read], lambda dim: along(position[dim]))

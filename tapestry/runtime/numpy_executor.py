@@ -19,11 +19,11 @@ from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.algebra.scalars import reduction
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
+from tapestry.runtime.access import coordinates
 from tapestry.runtime.executor import Array, Watch
 from tapestry.runtime.mapfold import (
     Tensor,
     boxes_within,
-    coordinates,
     finished,
     input_cells,
     join,

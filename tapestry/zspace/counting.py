@@ -12,41 +12,59 @@ dimension are independent, so their counts multiply, and a grid has few differen
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from functools import reduce
 from itertools import pairwise, product
 from math import prod
 
 from tapestry.zspace.partition import Partition
-from tapestry.zspace.points import Point
 from tapestry.zspace.projection import Projection
 from tapestry.zspace.ranges import Range
 
 
-def selected_cells(projection: Projection, partition: Partition) -> int:
+def selected_cells(
+    projection: Projection, partition: Partition, within: Range | None = None
+) -> int:
     """The sizes of the boxes that a projection selects of each part, added up.
 
-    A cell that several parts select counts for each. A part without points selects nothing.
+    A cell that several parts select counts for each. A part without points selects nothing. Cells
+    outside `within`, where it is given, do not count.
     """
     if partition.cuts is None:
-        shapes = Counter(part.shape for part in partition.ranges() if not part.is_empty)
-        return sum(count * _cells(projection, shape) for shape, count in shapes.items())
-    extents = [Counter(b - a for a, b in pairwise(cuts)) for cuts in partition.cuts]
-    if any(0 in counts for counts in extents):
+        boxes = Counter(_placed(part, within) for part in partition.ranges() if not part.is_empty)
+        return sum(count * _cells(projection, box, within) for box, count in boxes.items())
+    sides = [
+        Counter(_placed(Range((a,), (b,)), within) for a, b in pairwise(cuts))
+        for cuts in partition.cuts
+    ]
+    if any(side.is_empty for counts in sides for side in counts):
         return 0
     groups = _independent_rows(projection)
     read = {dim for _, dims in groups for dim in dims}
-    total = prod(counts.total() for dim, counts in enumerate(extents) if dim not in read)
+    total = prod(counts.total() for dim, counts in enumerate(sides) if dim not in read)
     for rows, dims in groups:
         part = projection.select_outputs(rows).select_inputs(dims)
+        inside = None if within is None else within.select(rows)
         total *= sum(
             prod(count for _, count in combination)
-            * _cells(part, tuple(extent for extent, _ in combination))
-            for combination in product(*(extents[dim].items() for dim in dims))
+            * _cells(part, _product(side for side, _ in combination), inside)
+            for combination in product(*(sides[dim].items() for dim in dims))
         )
     return total
 
 
-def _cells(projection: Projection, shape: Point) -> int:
-    return projection.apply_range(Range.of(shape)).size
+def _placed(part: Range, within: Range | None) -> Range:
+    """A part as far as its size depends on it: where it is matters only to what lies inside."""
+    return Range.of(part.shape) if within is None else part
+
+
+def _product(sides: Iterable[Range]) -> Range:
+    return reduce(Range.product, sides, Range((), ()))
+
+
+def _cells(projection: Projection, box: Range, within: Range | None) -> int:
+    selected = projection.apply_range(box)
+    return (selected if within is None else selected.clip(within)).size
 
 
 def _independent_rows(projection: Projection) -> list[tuple[list[int], list[int]]]:

@@ -112,6 +112,15 @@ class Range:
         end = tuple(map(min, self.end, other.end))
         return unchecked(start, end) if all(map(le, start, end)) else None
 
+    def clip(self, within: Range) -> Range:
+        """The part of this range inside `within`; an empty range on its border when none is."""
+        if len(within.start) != len(self.start):
+            raise self._mismatch(within)
+        low, high = within.start, within.end
+        start = tuple(min(max(a, b), c) for a, b, c in zip(self.start, low, high, strict=True))
+        end = tuple(min(max(a, b), c) for a, b, c in zip(self.end, low, high, strict=True))
+        return unchecked(start, end)
+
     def overlaps(self, other: Range) -> bool:
         """Whether the two ranges share a point."""
         common = self.intersection(other)

@@ -36,3 +36,16 @@ def test_sizes_and_parts_do_not_matter():
     assert selected_cells(matrix, grid) == 2**80 * 10**5
     halo = Projection.of([[0, 1, 0]], shape=[3])
     assert selected_cells(halo, grid) == (2**40 + 2 * 10**5) * 3 * 2**10
+
+
+@given(cases(), st.data())
+def test_only_cells_inside_a_tensor_count(case, data):
+    projection, grid = case
+    rank = projection.outputs
+    start = data.draw(st.lists(SMALL, min_size=rank, max_size=rank))
+    extents = data.draw(st.lists(st.integers(0, 6), min_size=rank, max_size=rank))
+    tensor = Range(tuple(start), tuple(a + n for a, n in zip(start, extents, strict=True)))
+    selections = [projection.apply_range(part) for part in grid if not part.is_empty]
+    expected = sum(sum(map(tensor.contains, box.coords())) for box in selections)
+    assert selected_cells(projection, grid, tensor) == expected
+    assert selected_cells(projection, Partition.explicit(grid.ranges()), tensor) == expected

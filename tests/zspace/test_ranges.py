@@ -156,3 +156,11 @@ def test_text():
 def test_mistakes_say_what_is_wrong(make, error, message):
     with pytest.raises(error, match=message):
         make(Range.of((2, 3)))
+
+
+@given(several)
+def test_clipping_keeps_what_is_inside(pair):
+    a, b = pair
+    clipped = a.clip(b)
+    assert cells(clipped) == cells(a) & cells(b)
+    assert b.contains_range(clipped)

@@ -1,0 +1,50 @@
+"""One program on every executor, whole and sharded: all must give what the reference gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tapestry.frontend import parse_text, run_pipeline, verify_module
+from tapestry.runtime.executor import Array
+from tapestry.runtime.running import run
+
+
+def agree(
+    text: str,
+    inputs: Mapping[str, Array],
+    want: Sequence[Array] | None = None,
+    *,
+    pipelines: Sequence[str] = (),
+    tolerance: float = 1e-5,
+) -> list[Array]:
+    """Check the program of `text` after each pipeline, spelled out or not, on every executor.
+
+    Outputs must be those of the reference on the program as written, and `want` when it is given.
+    """
+    module = parse_text(text)
+    verify_module(module)
+    reference = list(run(module, inputs, on="reference").outputs)
+    for got, known in zip(reference, want or (), strict=False):
+        _close(got, known, tolerance, "reference")
+    for pipeline in ("", *pipelines):
+        for spelled in ("", "loom-expand-shards"):
+            rewritten = parse_text(text)
+            run_pipeline(rewritten, ",".join(filter(None, (pipeline, spelled))))
+            for executor in ("reference", "numpy", "triton"):
+                if spelled and not pipeline:
+                    continue
+                outputs = run(rewritten, inputs, on=executor).outputs
+                for got, known in zip(outputs, reference, strict=True):
+                    _close(got, known, tolerance, f"{executor} after {pipeline} {spelled}")
+    return reference
+
+
+def _close(got: Array, want: Array, tolerance: float, what: str) -> None:
+    assert got.shape == want.shape, what
+    if got.dtype.kind in "ib" or tolerance == 0:
+        np.testing.assert_array_equal(got, want, err_msg=what)
+    else:
+        wide = (got.astype(np.float64), want.astype(np.float64))
+        np.testing.assert_allclose(*wide, rtol=tolerance, atol=tolerance, err_msg=what)
