@@ -75,11 +75,15 @@ def accesses(
 
 
 def tilings(
-    projections: Sequence[ProjectionAttr], tensors: Sequence[TensorType], kept_range: Range
+    projections: Sequence[ProjectionAttr],
+    tensors: Sequence[TensorType],
+    kept_range: Range,
+    first: int = 0,
 ) -> list[Problem]:
-    """Every output is written exactly once per cell."""
+    """Every output is written exactly once per cell; messages count the outputs from `first`."""
     problems: list[Problem] = []
-    for position, (attribute, tensor) in enumerate(zip(projections, tensors, strict=True)):
+    pairs = zip(projections, tensors, strict=True)
+    for position, (attribute, tensor) in enumerate(pairs, first):
         projection = attribute.data
         if kept_range.size != tensor.box.size:
             message = (

@@ -10,6 +10,7 @@ from typing import cast
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseIntOrFPElementsAttr,
+    DictionaryAttr,
     FloatAttr,
     IntegerAttr,
     IntegerType,
@@ -177,6 +178,81 @@ class AliasOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ExternalOp(IRDLOperation):
+    """A function that the host is given by name, called once per row of `boxes`.
+
+    A row holds, for each buffer and each of its dimensions, where the part that the call sees
+    starts and ends. The first `inputs` buffers are read, the others written.
+
+    Example:
+
+        triton.external "sort"(%x, %y : memref<64x128xf32>, memref<64x128xf32>) inputs 1
+          boxes dense<[[0, 64, 0, 128, 0, 64, 0, 128]]> : tensor<1x8xi64>
+    """
+
+    name = "triton.external"
+
+    function = prop_def(StringAttr)
+    buffers = var_operand_def(MemRefType)
+    inputs = prop_def(IntegerAttr)
+    boxes = prop_def(DenseIntOrFPElementsAttr)
+    parameters = opt_prop_def(DictionaryAttr)
+    bytes_read = prop_def(IntegerAttr)
+    bytes_written = prop_def(IntegerAttr)
+
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = (
+        "$function `(` ($buffers^ `:` type($buffers))? `)` `inputs` $inputs `boxes` $boxes "
+        "(`parameters` $parameters^)? attr-dict"
+    )
+
+    def __init__(
+        self,
+        function: str,
+        ins: Sequence[SSAValue],
+        outs: Sequence[SSAValue],
+        rows: Sequence[Sequence[int]],
+        parameters: DictionaryAttr | None,
+        *,
+        bytes_read: int,
+        bytes_written: int,
+    ) -> None:
+        super().__init__(
+            operands=[[*ins, *outs]],
+            properties={
+                "function": StringAttr(function),
+                "inputs": IntegerAttr(len(ins), i64),
+                "boxes": _table(rows),
+                "parameters": parameters,
+                "bytes_read": IntegerAttr(bytes_read, i64),
+                "bytes_written": IntegerAttr(bytes_written, i64),
+            },
+        )
+
+    @property
+    def rows(self) -> tuple[tuple[int, ...], ...]:
+        """Per call, the bounds of every dimension of every buffer."""
+        return _rows(self.boxes)
+
+    def verify_(self) -> None:
+        width = 2 * sum(len(buffer_type(buffer).get_shape()) for buffer in self.buffers)
+        if any(len(row) != width for row in self.rows):
+            raise VerifyException(f"a row of boxes has {width} numbers")
+
+
+def _table(rows: Sequence[Sequence[int]]) -> DenseIntOrFPElementsAttr:
+    """Rows of numbers of one length."""
+    kind = TensorType(i64, [len(rows), len(rows[0]) if rows else 0])
+    return DenseIntOrFPElementsAttr.from_list(kind, [n for row in rows for n in row])
+
+
+def _rows(table: DenseIntOrFPElementsAttr) -> tuple[tuple[int, ...], ...]:
+    count, width = table.get_shape()
+    numbers = cast(DenseIntOrFPElementsAttr[IntegerType], table).get_values()
+    return tuple(tuple(numbers[row * width : (row + 1) * width]) for row in range(count))
+
+
+@irdl_op_definition
 class LaunchOp(IRDLOperation):
     """Run a kernel once per row of `shards`, in order, on one stream.
 
@@ -218,8 +294,7 @@ class LaunchOp(IRDLOperation):
     ) -> None:
         table = None
         if bounds:
-            kind = TensorType(i64, [len(rows), 2 * len(bounds)])
-            table = DenseIntOrFPElementsAttr.from_list(kind, [n for row in rows for n in row])
+            table = _table(rows)
         super().__init__(
             operands=[list(buffers)],
             properties={
@@ -248,9 +323,7 @@ class LaunchOp(IRDLOperation):
         """The bounds of each launch."""
         if self.shards is None:
             return ((),)
-        width = 2 * len(self.bounds)
-        numbers = cast(DenseIntOrFPElementsAttr[IntegerType], self.shards).get_values()
-        return tuple(tuple(numbers[i : i + width]) for i in range(0, len(numbers), width))
+        return _rows(self.shards)
 
     def verify_(self) -> None:
         if (self.shards is None) != (len(self.bounds) == 0):

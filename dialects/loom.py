@@ -97,6 +97,7 @@ from tapestry.dialects import _loom_verify as rules
 from tapestry.dialects._checked import CheckedOperation
 from tapestry.dialects._dominance import DefinedBeforeUse
 from tapestry.dialects._loom_constant import ConstantOp, DataAttr, SideFileAttr
+from tapestry.dialects._loom_external import ExternalOp
 from tapestry.dialects._loom_random import RandomOp
 from tapestry.dialects._loom_reads import Fill, Read, fills_attr, fills_of, selected
 from tapestry.dialects._loom_types import (
@@ -117,6 +118,7 @@ __all__ = [
     "ConstantOp",
     "DataAttr",
     "Dispatch",
+    "ExternalOp",
     "Fill",
     "IndexOp",
     "Iterator",
@@ -886,6 +888,7 @@ Loom = Dialect(
         ReshapeOp,
         AssembleOp,
         ConstantOp,
+        ExternalOp,
         MonoidOp,
         KernelOp,
         ApplicationOp,

@@ -47,8 +47,10 @@ from tapestry.dialects.loom import Read, TensorType, selected, tensor_type
 from tapestry.zspace import Partition, Projection, Range
 from tapestry.zspace.counting import selected_cells
 
-Work: TypeAlias = loom.OperationOp | loom.ApplicationOp | loom.MergeOp
-"""What computes: a map-fold, a shard of one, or the merge of folded states."""
+Work: TypeAlias = loom.OperationOp | loom.ApplicationOp | loom.MergeOp | loom.ExternalOp
+"""What computes: a map-fold, a shard of one, the merge of folded states, or an external kernel."""
+
+_Folding: TypeAlias = loom.OperationOp | loom.ApplicationOp | loom.MergeOp
 
 Role: TypeAlias = Literal["in", "extra", "state"]
 
@@ -127,6 +129,9 @@ def selections(op: Work, shard: Range | None = None) -> tuple[Selection, ...]:
         kernel = _signature(op)
         reads = map(Read, op.extras, kernel.extra_maps, kernel.extra_fills)
         return (*states, *(_selection("extra", read, box) for read in reads))
+    if isinstance(op, loom.ExternalOp):
+        pairs = zip(op.ins, op.in_maps, strict=True)
+        return tuple(Selection("in", value, p.apply_range(box)) for value, p in pairs)
     signature = _signature(op)
     kept = signature.kept_range(box)
     return tuple(
@@ -158,6 +163,9 @@ def traffic(op: Operation) -> Traffic:
             within = None if fill is None else tensor.box
             read += selected_cells(over_all, partition, within) * byte_size(tensor.element_type)
         return Traffic(read, written)
+    if isinstance(op, loom.ExternalOp):
+        parts = (selections(op, shard) for shard in shards(op))
+        return Traffic(sum(s.bytes for selected in parts for s in selected), written)
     if isinstance(op, loom.ApplicationOp | loom.MergeOp):
         return Traffic(sum(selection.bytes for selection in selections(op)), written)
     return Traffic(sum(kind.byte_size for kind in _tensors(op.operands)), written)
@@ -168,9 +176,12 @@ def scalar_operations(op: Work) -> Counter[str]:
 
     Wrap runs at every point; merge too, because a fold starts at the zero of its monoid; unwrap
     once per point of the kept dimensions. Where shards split a fold, merge runs once more per shard
-    and kept point. Constants and coordinates are not counted.
+    and kept point. Constants and coordinates are not counted. What an external kernel computes is
+    not known: it counts nothing.
     """
     counts: Counter[str] = Counter()
+    if isinstance(op, loom.ExternalOp):
+        return counts
     signature = _signature(op)
     monoid = monoid_of(signature)
     if isinstance(op, loom.MergeOp):
@@ -191,6 +202,8 @@ def scalar_operations(op: Work) -> Counter[str]:
 def flops(op: Work) -> int:
     """How many of the `scalar_operations` compute a float: not choosing, converting, comparing."""
     counts: Counter[str] = scalar_operations(op)
+    if not counts or isinstance(op, loom.ExternalOp):
+        return 0
     signature = _signature(op)
     monoid = monoid_of(signature)
     bodies = (signature.wrap_block, signature.unwrap_block, monoid.merge if monoid else None)
@@ -254,7 +267,7 @@ def _tensors(values: Iterable[SSAValue]) -> list[TensorType]:
     return [value.type for value in values if isinstance(value.type, TensorType)]
 
 
-def _signature(op: Work) -> loom.BlockSignature:
+def _signature(op: _Folding) -> loom.BlockSignature:
     if isinstance(op, loom.OperationOp):
         return op
     kernel = loom.find_kernel(op, op.kernel_name)
@@ -263,7 +276,7 @@ def _signature(op: Work) -> loom.BlockSignature:
 
 
 def _partition(op: Work) -> Partition | None:
-    return op.partition if isinstance(op, loom.OperationOp) else None
+    return op.partition if isinstance(op, loom.OperationOp | loom.ExternalOp) else None
 
 
 def _reads(
@@ -279,7 +292,7 @@ def _reads(
     ]
 
 
-def _states_merged(op: Work) -> int:
+def _states_merged(op: _Folding) -> int:
     """How many kept points the shards of a fold merge a state of, where they split it."""
     partition = _partition(op)
     if partition is None:

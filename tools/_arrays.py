@@ -8,9 +8,7 @@ of bf16 are written as float32, which holds them exactly.
 
 from __future__ import annotations
 
-import struct
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,22 +19,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.diagnostics import TapestryError, UsageError
+from tapestry.runtime.archives import UNREADABLE, first_line
 from tapestry.runtime.executor import Array
 from tapestry.runtime.program import arguments, check_inputs
 from tapestry.tools._files import whole_file
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    EOFError,
-    RuntimeError,  # an encrypted member, or one compressed in a way that zipfile does not know
-    MemoryError,  # a damaged header that asks for more than there is
-    struct.error,
-    zlib.error,
-    zipfile.BadZipFile,
-)
 
 
 class ArrayFileError(TapestryError):
@@ -72,13 +60,9 @@ def read_arrays(path: Path) -> dict[str, Array]:
                         raise ValueError("it is not an array")
                     arrays[name] = member
                 return arrays
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             what = f"array {name!r} of {path}" if name else str(path)
-            raise ArrayFileError(f"{what} cannot be read: {_first_line(error)}") from None
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+            raise ArrayFileError(f"{what} cannot be read: {first_line(error)}") from None
 
 
 def fit_inputs(module: ModuleOp, given: Mapping[str, Array]) -> dict[str, Array]:

@@ -80,6 +80,6 @@ def _show(function: func.FuncOp, console: Console) -> None:
 
 
 def _name(op: Operation) -> str:
-    if isinstance(op, loom.OperationOp):
-        return f"@{op.label.data}"
+    if isinstance(op, loom.OperationOp | loom.ExternalOp):
+        return op.subject
     return f"@{op.kernel_name}" if isinstance(op, loom.Dispatch) else op.name

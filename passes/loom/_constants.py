@@ -13,6 +13,8 @@ becomes
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Block, SSAValue
@@ -24,6 +26,7 @@ from xdsl.pattern_rewriter import (
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
+from tapestry.algebra.dtypes import is_integer
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
 from tapestry.passes.loom._rebuild import reads_of, rebuild
@@ -82,7 +85,7 @@ def _written(
             continue
         op = arith.ConstantOp(constant)
         op.result.name_hint = argument.name_hint
-        rewriter.insert_op(op, InsertPoint.at_start(block))
+        rewriter.insert(op, InsertPoint.at_start(block))
         argument.replace_all_uses_with(op.result)
         block.erase_arg(argument)
     return kept
@@ -97,6 +100,6 @@ def _constant(value: SSAValue) -> FloatAttr | IntegerAttr | None:
     element = tensor_type(value).element_type
     if isa(element, AnyFloat):
         return FloatAttr(float(cell), element)
-    if isinstance(element, IntegerType):
-        return IntegerAttr(int(cell), element, truncate_bits=True)
+    if is_integer(element):
+        return IntegerAttr(int(cell), cast(IntegerType, element), truncate_bits=True)
     return None

@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
     PatternRewriter,
     PatternRewriteWalker,
     RewritePattern,
@@ -115,6 +116,43 @@ class ExpandShards(RewritePattern):
         return name
 
 
+class ExpandExternal(RewritePattern):
+    """Replace a split external kernel by one for each shard, and assemble what they write.
+
+    Legal because each point reads and writes its own boxes: those of a part of the index space are
+    what the projections select over it, and the verifier has checked that the parts write apart.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.ExternalOp, rewriter: PatternRewriter) -> None:
+        if op.partition is None:
+            return
+        parameters = None if op.parameters is None else op.parameters.data
+        ins = list(zip(op.ins, op.in_maps, strict=True))
+        parts = [
+            loom.ExternalOp(
+                op.callee.data,
+                shard,
+                ins,
+                [
+                    (p, TensorType.of(p.apply_range(shard), tensor_type(out).element_type))
+                    for p, out in zip(op.out_maps, op.outs, strict=True)
+                ],
+                parameters=parameters,
+            )
+            for shard in op.partition.ranges()
+        ]
+        assembled = [
+            loom.AssembleOp([part.outs[place] for part in parts], tensor_type(out))
+            for place, out in enumerate(op.outs)
+        ]
+        for created in (*parts, *assembled):
+            created.location = op.location
+        for out, whole in zip(op.outs, assembled, strict=True):
+            whole.result.name_hint = out.name_hint
+        rewriter.replace(op, [*parts, *assembled], [whole.result for whole in assembled])
+
+
 def _append(parts: Sequence[list[SSAValue]], values: Sequence[SSAValue]) -> None:
     for part, value in zip(parts, values, strict=True):
         part.append(value)
@@ -191,4 +229,5 @@ class LoomExpandShards(ModulePass):
             if isinstance(name, StringAttr):
                 pattern.names.add(name.data)
         with collection_paused():
-            PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)
+            patterns = GreedyRewritePatternApplier([pattern, ExpandExternal()], dce_enabled=False)
+            PatternRewriteWalker(patterns, apply_recursively=False).rewrite_module(op)

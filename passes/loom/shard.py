@@ -42,7 +42,10 @@ from tapestry.locations import location_of
 from tapestry.passes._collection import collection_paused
 from tapestry.zspace import Partition, ZSpaceError
 
-Choose = Callable[[loom.OperationOp], Partition]
+Shardable = loom.OperationOp | loom.ExternalOp
+"""What has an index space to split."""
+
+Choose = Callable[[Shardable], Partition]
 
 
 class IllegalShardingError(InvalidProgramError):
@@ -61,31 +64,31 @@ class ShardOperation(RewritePattern):
     scan go on from one another, so they must be listed from first to last.
     """
 
-    chosen: Mapping[loom.OperationOp, Partition]
+    chosen: Mapping[Shardable, Partition]
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: Shardable, rewriter: PatternRewriter) -> None:
         partition = self.chosen.get(op)
         if partition is not None and partition != op.partition:
             op.shards = PartitionAttr(partition)
             rewriter.notify_op_modified(op)
 
 
-def _checked(op: loom.OperationOp, partition: Partition) -> Partition:
+def _checked(op: Shardable, partition: Partition) -> Partition:
     problems = op.sharding_problems(partition)
     if problems:
         raise IllegalShardingError(
-            f"@{op.label.data} cannot be split so: {'; '.join(p.message for p in problems)}",
+            f"{op.subject} cannot be split so: {'; '.join(p.message for p in problems)}",
             location=location_of(op),
         )
     return partition
 
 
-def grid_partition(op: loom.OperationOp, counts: tuple[int, ...]) -> Partition:
+def grid_partition(op: Shardable, counts: tuple[int, ...]) -> Partition:
     """That many balanced parts per index dimension."""
     if len(counts) != op.index.rank:
         raise IllegalShardingError(
-            f"@{op.label.data} has {op.index.rank} index dimensions, but the grid has "
+            f"{op.subject} has {op.index.rank} index dimensions, but the grid has "
             f"{len(counts)} counts",
             location=location_of(op),
         )
@@ -93,11 +96,11 @@ def grid_partition(op: loom.OperationOp, counts: tuple[int, ...]) -> Partition:
         return Partition.balanced(op.index, counts)
     except ZSpaceError as error:
         raise IllegalShardingError(
-            f"@{op.label.data} cannot be split so: {error}", location=location_of(op)
+            f"{op.subject} cannot be split so: {error}", location=location_of(op)
         ) from None
 
 
-def balanced_partition(op: loom.OperationOp, shards: int) -> Partition:
+def balanced_partition(op: Shardable, shards: int) -> Partition:
     """About `shards` parts: each prime factor, largest first, splits the longest dimension left.
 
     Map dimensions come before a fold's or a scan's. A dimension that no split of suits (one that a
@@ -116,7 +119,7 @@ def balanced_partition(op: loom.OperationOp, shards: int) -> Partition:
     return Partition.balanced(op.index, counts)
 
 
-def _splits(op: loom.OperationOp, counts: Iterable[int], dim: int, factor: int) -> bool:
+def _splits(op: Shardable, counts: Iterable[int], dim: int, factor: int) -> bool:
     trial = list(counts)
     trial[dim] *= factor
     return not op.sharding_problems(Partition.balanced(op.index, trial))
@@ -170,11 +173,11 @@ class LoomShard(ModulePass):
             targets = [
                 target
                 for target in op.walk()
-                if isinstance(target, loom.OperationOp)
-                and (self.op is None or target.label.data == self.op)
+                if isinstance(target, Shardable)
+                and (self.op is None or target.subject == f"@{self.op}")
             ]
             if self.op is not None and not targets:
-                raise UsageError(f"loom-shard: there is no loom.operation @{self.op}")
+                raise UsageError(f"loom-shard: there is no operation @{self.op}")
             # All is checked before anything changes: a refused pass leaves the program alone.
             pattern = ShardOperation({t: _checked(t, choose(t)) for t in targets})
             PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)

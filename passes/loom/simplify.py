@@ -215,6 +215,16 @@ def _merge_arguments(block: Block, reads: list[Read], first: int) -> list[Read]:
     return kept
 
 
+_PURE = (
+    loom.OperationOp
+    | loom.ExternalOp
+    | loom.ViewOp
+    | loom.ReshapeOp
+    | loom.AssembleOp
+    | loom.ConstantOp
+)
+
+
 @dataclass
 class MergeEqualOperations(RewritePattern):
     """An operation that computes what an earlier one of its block does is that one.
@@ -226,8 +236,7 @@ class MergeEqualOperations(RewritePattern):
     seen: dict[Hashable, Operation] = field(default_factory=dict[Hashable, Operation])
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        pure = loom.OperationOp | loom.ViewOp | loom.ReshapeOp | loom.AssembleOp | loom.ConstantOp
-        if not isinstance(op, pure) or _is_elsewhere(op):
+        if not isinstance(op, _PURE) or _is_elsewhere(op):
             return
         first = self.seen.setdefault((op.parent, *identity(op)), op)
         if first is not op:

@@ -43,6 +43,7 @@ from xdsl.pattern_rewriter import (
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.reconcile_unrealized_casts import reconcile_unrealized_casts
 
+from tapestry.algebra.dtypes import byte_size
 from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.loom import TensorType, tensor_type
@@ -60,7 +61,7 @@ from tapestry.passes.triton.mapfold import (
 )
 from tapestry.passes.triton.schedule import MAX_CELLS, Schedule, power_of_two
 from tapestry.passes.triton.tiles import number
-from tapestry.zspace import Projection
+from tapestry.zspace import Projection, Range
 
 NUMERICS = {"strict": "ieee", "fast": "tf32"}
 """What float32 factors of a `tl.dot` may be rounded to."""
@@ -189,6 +190,44 @@ class LowerConstant(RewritePattern):
         replace_by(rewriter, op, [made.result])
 
 
+class LowerExternal(RewritePattern):
+    """An external kernel is a call of a function that the host is given, once per shard."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.ExternalOp, rewriter: PatternRewriter) -> None:
+        ins = [as_buffer(rewriter, value) for value in op.ins]
+        made = allocate(rewriter, op.outs)
+        maps = (*op.in_maps, *op.out_maps)
+        split = op.partition.ranges() if op.partition is not None else (op.index,)
+        kinds = [tensor_type(value) for value in (*op.ins, *op.outs)]
+        rows: list[list[int]] = []
+        moved = [0] * len(kinds)
+        for shard in split:
+            boxes = [p.apply_range(shard) for p in maps]
+            pairs = list(zip(boxes, kinds, strict=True))
+            rows.append([n for box, kind in pairs for n in _bounds(box, kind.box)])
+            for place, (box, kind) in enumerate(pairs):
+                moved[place] += box.size * byte_size(kind.element_type)
+        call = triton.ExternalOp(
+            op.callee.data,
+            ins,
+            made,
+            rows,
+            op.parameters,
+            bytes_read=sum(moved[: len(ins)]),
+            bytes_written=sum(moved[len(ins) :]),
+        )
+        call.location = op.location
+        rewriter.insert(call)
+        replace_by(rewriter, op, made)
+
+
+def _bounds(box: Range, tensor: Range) -> list[int]:
+    """Where a box starts and ends in the buffer of a tensor, dimension by dimension."""
+    corners = zip(box.start, box.end, tensor.start, strict=True)
+    return [at - first for low, high, first in corners for at in (low, high)]
+
+
 class LowerReshape(RewritePattern):
     """A reshape is the same buffer under another shape."""
 
@@ -290,6 +329,7 @@ class LoomToTriton(ModulePass):
             LowerApplication(launcher),
             LowerMerge(launcher),
             LowerConstant(),
+            LowerExternal(),
             LowerReshape(),
             LowerView(launcher),
             LowerAssemble(launcher),
@@ -312,6 +352,7 @@ def _check(function: func.FuncOp) -> None:
         loom.ReshapeOp,
         loom.AssembleOp,
         loom.ConstantOp,
+        loom.ExternalOp,
         func.ReturnOp,
     )
     for op in function.body.block.ops:

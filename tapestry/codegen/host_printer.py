@@ -13,10 +13,11 @@ Block sizes and compile options are tables beside it, a kernel each, and so are 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from xdsl.dialects import func
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tapestry.codegen.expressions import dtype_name, number
 from tapestry.codegen.vocabulary import (
@@ -90,6 +91,8 @@ class HostPrinter:
                 case triton.ConstantOp():
                     shown[op.result] = _named(op.result, "constant", "in", names)
                     lines += self._constant(op, shown[op.result])
+                case triton.ExternalOp():
+                    lines += self._external(op, [shown[buffer] for buffer in op.buffers])
                 case triton.AliasOp():
                     shown[op.result] = _named(op.result, "alias", "view", names)
                     shape = _shape(op.result)
@@ -107,6 +110,7 @@ class HostPrinter:
         uses_files = any(op.path is not None for op in constants)
         name = ENTRY if function.sym_name.data == "main" else function.sym_name.data
         options = ["allocate=torch_allocate"]
+        options += ["externals"] if any(function_calls(function)) else []
         options += ["upload=torch_upload"] if constants else []
         options += ['folder="."'] if uses_files else []
         head = f"def {name}({', '.join([*(shown[a] for a in function.args), '*', *options])}):"
@@ -124,6 +128,27 @@ class HostPrinter:
             cells = f"read_entry(folder, {json.dumps(op.path.data)}, {json.dumps(op.entry.data)})"
         element = dtype_name(triton.buffer_type(op.result).element_type)
         return wrapped(f"{name} = upload(", [cells, _shape(op.result), f'"{element}"'], ")", 1)
+
+    def _external(self, op: triton.ExternalOp, buffers: list[str]) -> list[str]:
+        """The calls of a function that the module is given, on parts of buffers."""
+        rows = [f"{INDENT}({', '.join(map(str, row))})," for row in op.rows]
+        boxes = fresh(f"{op.function.data.upper()}_BOXES", self._names)
+        self._tables += [f"{boxes} = (", *rows, ")"]
+        parts: list[str] = []
+        place = 0
+        for name, buffer in zip(buffers, op.buffers, strict=True):
+            rank = len(triton.buffer_type(buffer).get_shape())
+            ends = range(place, place + 2 * rank, 2)
+            place += 2 * rank
+            parts.append(f"{name}[{', '.join(f'box[{at}]:box[{at + 1}]' for at in ends) or '...'}]")
+        split = op.inputs.value.data
+        groups = [f"[{', '.join(group)}]" for group in (parts[:split], parts[split:])]
+        none: dict[str, Attribute] = {}
+        given = none if op.parameters is None else op.parameters.data
+        parameters = [f"{json.dumps(name)}: {python_value(value)}" for name, value in given.items()]
+        head = f"externals[{json.dumps(op.function.data)}]("
+        operands = [*groups, f"{{{', '.join(parameters)}}}"]
+        return [f"{INDENT}for box in {boxes}:", *wrapped(head, operands, ")", 2)]
 
     def _launch(self, op: triton.LaunchOp, buffers: list[str]) -> list[str]:
         configuration = self._configurations[op.kernel_name]
@@ -191,6 +216,24 @@ def _allocation(op: triton.AllocateOp) -> str:
     fill = "" if op.fill is None else f", {number(op.fill)}"
     element = dtype_name(triton.buffer_type(op.result).element_type)
     return f'allocate({_shape(op.result)}, "{element}"{fill})'
+
+
+def function_calls(function: func.FuncOp) -> Iterator[triton.ExternalOp]:
+    """The calls of functions that a host function is given."""
+    return (op for op in function.walk() if isinstance(op, triton.ExternalOp))
+
+
+def python_value(value: Attribute) -> str:
+    """A parameter as a Python expression."""
+    match value:
+        case IntegerAttr() | FloatAttr():
+            return number(value)
+        case StringAttr():
+            return json.dumps(value.data)
+        case ArrayAttr():
+            return f"[{', '.join(map(python_value, value.data))}]"
+        case _:
+            return json.dumps(str(value))
 
 
 def _byte_table(name: str, digits: str) -> list[str]:

@@ -65,7 +65,17 @@ def read_entry(folder, path, entry):
 
 _RESERVED = frozenset(
     {ENTRY, "allocate", "dict", "float", "getattr", "grid", "range", "tl", "torch"}
-    | {"bytes", "folder", "read_entry", "torch_allocate", "torch_upload", "triton", "upload"}
+    | {
+        "box",
+        "bytes",
+        "externals",
+        "folder",
+        "read_entry",
+        "torch_allocate",
+        "torch_upload",
+        "triton",
+        "upload",
+    }
     | set(HELPERS)
 )
 """Names that a printed module uses itself."""

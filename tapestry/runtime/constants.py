@@ -7,10 +7,8 @@ is unpickled.
 
 from __future__ import annotations
 
-import struct
-import zipfile
-import zlib
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from xdsl.dialects import func
@@ -22,18 +20,8 @@ from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.locations import location_of
+from tapestry.runtime.archives import UNREADABLE, first_line
 from tapestry.runtime.executor import Array
-
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    EOFError,
-    RuntimeError,  # an encrypted member, or one compressed in a way that zipfile does not know
-    MemoryError,  # a damaged header that asks for more than there is
-    struct.error,
-    zlib.error,
-    zipfile.BadZipFile,
-)
 
 
 def constant_cells(op: loom.ConstantOp) -> Array:
@@ -54,19 +42,20 @@ def _side_file_cells(op: loom.ConstantOp) -> Array:
     try:
         with np.load(path, allow_pickle=False) as archive:
             known = entry in archive.files
-            cells: object = archive[entry] if known else None
+            member: object = archive[entry] if known else None
             have = ", ".join(archive.files) or "nothing"
-    except _UNREADABLE as error:
-        message = f"the side file {path} cannot be read: {_first_line(error)}"
+    except UNREADABLE as error:
+        message = f"the side file {path} cannot be read: {first_line(error)}"
         raise InvalidProgramError(message, location=location_of(op)) from None
-    if not isinstance(cells, np.ndarray):
+    if not isinstance(member, np.ndarray):
         raise InvalidProgramError(
             f"the side file {path} has no array {entry!r}",
             location=location_of(op),
             hint=f"it has {have}",
         )
     dtype = numpy_dtype(kind.element_type)
-    cells = np.asarray(cells, cells.dtype.newbyteorder("="))
+    stored = cast(Array, member)
+    cells = np.asarray(stored, stored.dtype.newbyteorder("="))
     raw = cells.dtype.kind in "Vu" and cells.dtype.itemsize == dtype.itemsize
     if raw and dtype.kind not in "biufc":
         cells = cells.view(dtype)  # .npz stores the types of ml_dtypes as raw bytes
@@ -78,10 +67,6 @@ def _side_file_cells(op: loom.ConstantOp) -> Array:
         )
     cells.flags.writeable = False
     return cells
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def as_arguments(function: func.FuncOp) -> list[Array]:

@@ -19,6 +19,7 @@ from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.algebra.scalars import reduction
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
+from tapestry.graph import Work, shard_count
 from tapestry.runtime.access import coordinates
 from tapestry.runtime.executor import Array, Watch
 from tapestry.runtime.mapfold import (
@@ -53,9 +54,7 @@ class NumpyExecutor(ArrayExecutor):
         return "numpy"
 
     def steps(self, op: Operation) -> int:
-        if isinstance(op, loom.OperationOp):
-            return 1 if op.partition is None else op.partition.count
-        return int(isinstance(op, loom.ApplicationOp | loom.MergeOp))
+        return shard_count(op) if isinstance(op, Work) else 0
 
     def operation(
         self, op: loom.OperationOp, ins: Sequence[Tensor], extras: Sequence[Tensor], watch: Watch

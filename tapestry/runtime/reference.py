@@ -16,6 +16,7 @@ from xdsl.ir import Operation
 from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
+from tapestry.graph import Work
 from tapestry.runtime.executor import Array, Watch
 from tapestry.runtime.mapfold import (
     Tensor,
@@ -43,7 +44,7 @@ class ReferenceExecutor(ArrayExecutor):
         return "reference"
 
     def steps(self, op: Operation) -> int:
-        return int(isinstance(op, loom.OperationOp | loom.ApplicationOp | loom.MergeOp))
+        return int(isinstance(op, Work))
 
     def operation(
         self, op: loom.OperationOp, ins: Sequence[Tensor], extras: Sequence[Tensor], watch: Watch

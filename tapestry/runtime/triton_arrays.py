@@ -38,6 +38,10 @@ class HostTensor:
         """The same cells under another shape."""
         return HostTensor(self.array.reshape(tuple(shape)))
 
+    def __getitem__(self, box: Any) -> Array:
+        """The cells of a box, for functions that are not kernels."""
+        return self.array[box]
+
     def data_ptr(self) -> int:
         """The address of the first cell."""
         return self.array.ctypes.data

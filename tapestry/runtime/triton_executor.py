@@ -26,10 +26,18 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.codegen.host_printer import ENTRY
 from tapestry.codegen.module_printer import print_module
-from tapestry.dialects import triton
+from tapestry.dialects import loom, triton
+from tapestry.locations import location_of
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.constants import as_arguments
 from tapestry.runtime.executor import Array, Record, Result, Watch
+from tapestry.runtime.externals import (
+    Implementation,
+    Parameters,
+    Target,
+    call_external,
+    find_external,
+)
 from tapestry.runtime.program import ENTRY as MAIN
 from tapestry.runtime.program import arguments, main_function, outputs
 from tapestry.runtime.triton_arrays import HostTensor, host_allocate, host_upload
@@ -47,6 +55,7 @@ class Device(Protocol):
     """Where kernels run: how tensors get there and back, and when a launch is done."""
 
     tile: int
+    target: Target
 
     def session(self) -> AbstractContextManager[None]: ...
 
@@ -63,6 +72,7 @@ class Cpu:
     """Triton's interpreter on NumPy arrays."""
 
     tile = CPU_TILE
+    target: Target = "numpy"
 
     def session(self) -> AbstractContextManager[None]:
         """The state of the process in which kernels are interpreted."""
@@ -88,6 +98,7 @@ class Gpu:
     """A CUDA device through PyTorch."""
 
     tile = GPU_TILE
+    target: Target = "torch"
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -204,7 +215,7 @@ class TritonExecutor:
         path = write_module(printed.source)
         launches = [
             _Launch(
-                op.kernel_name,
+                op.kernel_name if isinstance(op, triton.LaunchOp) else op.function.data,
                 len(op.rows),
                 op.bytes_read.value.data,
                 op.bytes_written.value.data,
@@ -218,6 +229,8 @@ class TritonExecutor:
             given = [device.put(array) for array in (*(inputs[name] for name in names), *constants)]
             known = launch.__kwdefaults__ or {}
             own = {k: v for k, v in device.functions().items() if k in known}
+            called = _externals(module, device.target, observer)
+            own |= {"externals": called} if called else {}
             made = launch(*given, **own)
             results = [made] if len(outputs(module)) == 1 else list(made)
             arrays = tuple(device.get(result) for result in results)
@@ -227,13 +240,38 @@ class TritonExecutor:
         return Result(arrays, records)
 
 
-def _launches(lowered: ModuleOp) -> Iterator[triton.LaunchOp]:
-    """The launch operations of @main, in order."""
+def _launches(lowered: ModuleOp) -> Iterator[triton.LaunchOp | triton.ExternalOp]:
+    """The launches of kernels and calls of functions of @main, in order."""
     for function in lowered.body.block.ops:
         if isinstance(function, func.FuncOp) and function.sym_name.data == MAIN:
             for op in function.body.block.ops:
-                if isinstance(op, triton.LaunchOp):
+                if isinstance(op, triton.LaunchOp | triton.ExternalOp):
                     yield op
+
+
+@dataclass(frozen=True)
+class _External:
+    """An external kernel as a printed module calls it."""
+
+    op: loom.ExternalOp
+    implementation: Implementation
+    observer: _Observer
+
+    def __call__(self, ins: Sequence[Any], outs: Sequence[Any], parameters: Parameters) -> None:
+        name, location = self.op.callee.data, location_of(self.op)
+        self.observer(
+            lambda: call_external(name, self.implementation, ins, outs, parameters, location)
+        )
+
+
+def _externals(module: ModuleOp, target: Target, observer: _Observer) -> dict[str, _External]:
+    """What a printed module calls for each external kernel of @main."""
+    called: dict[str, _External] = {}
+    for op in main_function(module).body.block.ops:
+        if isinstance(op, loom.ExternalOp) and op.callee.data not in called:
+            name = op.callee.data
+            called[name] = _External(op, find_external(name, target, location_of(op)), observer)
+    return called
 
 
 def _observed(

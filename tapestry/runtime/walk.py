@@ -20,11 +20,12 @@ from tapestry.algebra.monoids import monoid_of
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.graph import Work, traffic
+from tapestry.graph import Work, shards, traffic
 from tapestry.locations import location_of
 from tapestry.runtime.access import cells
 from tapestry.runtime.constants import constant_cells
 from tapestry.runtime.executor import Array, Record, Result, Watch
+from tapestry.runtime.externals import call_external, find_external, parameters_of
 from tapestry.runtime.mapfold import (
     Tensor,
     finished,
@@ -71,15 +72,17 @@ class ArrayExecutor(ABC):
         records: list[Record] = []
         for op in block.ops:
             if isinstance(op, func.ReturnOp):
-                returned = [np.require(values[v].data, None, "CW") for v in op.operands]
+                returned = [
+                    np.require(values[v].data, requirements=["C", "W"]) for v in op.operands
+                ]
                 return Result(tuple(returned), tuple(records))
             started = perf_counter()
             outs = self._dispatch(op, [values[operand] for operand in op.operands], watch)
             seconds = perf_counter() - started
             values.update(zip(op.results, outs, strict=True))
-            shards = self.steps(op)
-            if shards:
-                records.append(_record(op, shards, seconds))
+            steps = self.steps(op)
+            if steps:
+                records.append(_record(op, steps, seconds))
             for operand in op.operands:
                 if last_use[operand] is op:
                     values.pop(operand, None)
@@ -106,6 +109,8 @@ class ArrayExecutor(ABC):
                         at = Projection.cells(placement)
                         cells(out.data, out.box, at, part.box)[...] = part.data
                 return [out]
+            case loom.ExternalOp():
+                return self._external(op, operands, watch)
             case loom.ApplicationOp():
                 outs = self._application(op, operands)
             case loom.MergeOp():
@@ -117,6 +122,17 @@ class ArrayExecutor(ABC):
                     hint="apply weft-apply first" if op.name.startswith("weft.") else None,
                 )
         watch.step(op.kernel_name)
+        return outs
+
+    def _external(self, op: loom.ExternalOp, operands: list[Tensor], watch: Watch) -> list[Tensor]:
+        name, location = op.callee.data, location_of(op)
+        implementation = find_external(name, "numpy", location)
+        outs = [new_tensor(tensor_type(result)) for result in op.outs]
+        for shard in shards(op) if self.steps(op) > 1 else (op.index,):
+            read = _selected(operands, op.in_maps, shard)
+            written = _selected(outs, op.out_maps, shard)
+            call_external(name, implementation, read, written, parameters_of(op), location)
+            watch.step(name)
         return outs
 
     def _application(self, op: loom.ApplicationOp, operands: list[Tensor]) -> list[Tensor]:
@@ -154,6 +170,14 @@ class ArrayExecutor(ABC):
         return outs
 
 
+def _selected(
+    tensors: Sequence[Tensor], projections: Sequence[Projection], index: Range
+) -> list[Array]:
+    """What projections select of tensors over a range of the index space, as views."""
+    pairs = zip(tensors, projections, strict=True)
+    return [tensor.data[p.apply_range(index).slices(tensor.box)] for tensor, p in pairs]
+
+
 def _kernel(op: loom.Dispatch) -> loom.KernelOp:
     kernel = loom.find_kernel(op, op.kernel_name)
     assert kernel is not None
@@ -163,6 +187,6 @@ def _kernel(op: loom.Dispatch) -> loom.KernelOp:
 def _record(op: Operation, shards: int, seconds: float) -> Record:
     """What an operation moved, from its projections: each shard reads what it selects."""
     assert isinstance(op, Work)
-    name = op.label.data if isinstance(op, loom.OperationOp) else op.kernel_name
+    name = op.subject.removeprefix("@")
     moved = traffic(op)
     return Record(name, shards, moved.read, moved.written, seconds)

@@ -1,0 +1,127 @@
+"""Implementations of `loom.external`, by name and target.
+
+    from tapestry.runtime.externals import register
+
+    @register("smooth", on="numpy")
+    def smooth(arrays, parameters):
+        (x,) = arrays
+        return ((x[..., :-1] + x[..., 1:]) * parameters.get("scale", 0.5),)
+
+An implementation gets what the operation's projections select of its inputs over a shard (read
+only), and its parameters; it returns an array for each output, of the shape and dtype that the
+shard writes. It must give the same cells however the index space is split. Targets are `numpy`,
+for arrays of this process, and `torch`, for tensors on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i1
+from xdsl.ir import Attribute
+
+from tapestry.diagnostics import InvalidProgramError, Location
+from tapestry.dialects import loom
+
+Target = Literal["numpy", "torch"]
+Parameters = Mapping[str, Any]
+Implementation: TypeAlias = Callable[[Sequence[Any], Parameters], Sequence[Any]]
+
+_registered: dict[tuple[str, Target], Implementation] = {}
+
+
+def register(name: str, *, on: Target = "numpy") -> Callable[[Implementation], Implementation]:
+    """Make a function the implementation of `loom.external @name` on a target."""
+
+    def decorate(function: Implementation) -> Implementation:
+        _registered[name, on] = function
+        return function
+
+    return decorate
+
+
+def find_external(name: str, on: Target, location: Location | None) -> Implementation:
+    """The implementation of an external kernel; an error says which there are."""
+    found = _registered.get((name, on))
+    if found is None:
+        known = sorted(kernel for kernel, target in _registered if target == on)
+        raise InvalidProgramError(
+            f"no implementation of @{name} is registered for {on}",
+            location=location,
+            hint=f"there is {', '.join('@' + kernel for kernel in known) or 'none'}; "
+            f'add one with tapestry.runtime.externals.register("{name}", on="{on}")',
+        )
+    return found
+
+
+def call_external(
+    name: str,
+    implementation: Implementation,
+    arrays: Sequence[Any],
+    outs: Sequence[Any],
+    parameters: Parameters,
+    location: Location | None,
+) -> None:
+    """Run an implementation into `outs`; an error says how what it returned is not that."""
+    results = tuple(implementation(arrays, parameters))
+    want = [(tuple(out.shape), out.dtype) for out in outs]
+    have = [(tuple(result.shape), result.dtype) for result in results]
+    if have != want:
+        raise InvalidProgramError(
+            f"@{name} returned {_shown(have)}, but its outputs are {_shown(want)}",
+            location=location,
+        )
+    for out, result in zip(outs, results, strict=True):
+        out[...] = result
+
+
+def _shown(kinds: Sequence[tuple[tuple[int, ...], Any]]) -> str:
+    return ", ".join(f"{dtype} of shape {shape}" for shape, dtype in kinds) or "nothing"
+
+
+def parameters_of(op: loom.ExternalOp) -> Parameters:
+    """The parameters of an operation as Python values."""
+    none: dict[str, Attribute] = {}
+    given = none if op.parameters is None else op.parameters.data
+    return {name: _plain(value) for name, value in given.items()}
+
+
+def _plain(parameter: Attribute) -> Any:
+    """Numbers, truth values, strings and lists of them; any other attribute is left as it is."""
+    match parameter:
+        case IntegerAttr():
+            value = parameter.value.data
+            return bool(value) if parameter.type == i1 else value
+        case FloatAttr():
+            return parameter.value.data
+        case StringAttr():
+            return parameter.data
+        case ArrayAttr():
+            return [_plain(item) for item in parameter.data]
+        case _:
+            return parameter
+
+
+def _order(cells: Any, parameters: Parameters) -> Any:
+    """Positions that sort along the last axis: stable, NaN last (first when descending)."""
+    if not parameters.get("descending", False):
+        return np.argsort(cells, axis=-1, kind="stable")
+    # Equal cells keep their order: sort the mirror image and mirror the positions back.
+    mirrored = np.argsort(cells[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    return cells.shape[-1] - 1 - mirrored
+
+
+@register("sort")
+def sort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
+    """Cells sorted along the last axis."""
+    (cells,) = arrays
+    return (np.take_along_axis(cells, _order(cells, parameters), -1),)
+
+
+@register("argsort")
+def argsort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
+    """The positions that sort the cells along the last axis."""
+    (cells,) = arrays
+    return (_order(cells, parameters).astype(np.int64),)

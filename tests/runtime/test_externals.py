@@ -1,0 +1,78 @@
+"""External kernels: the same cells whole and split on every executor; what may go wrong is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tapestry.diagnostics import InvalidProgramError
+from tapestry.frontend import parse_text, run_pipeline, verify_module
+from tapestry.runtime.executor import EXECUTORS, NoWatch, find_executor
+from tapestry.runtime.externals import register
+
+_PROGRAM = """
+!x = !loom.tensor<[3, 1] : [9, 8], f32>
+func.func @main(%x: !x) -> (!x, !loom.tensor<[0, 0] : [6, 7], i64>) {{
+  %s = loom.external @{name} over <[3] : [9]>
+         ins(%x : (d0) -> (d0, 1) :> [1, 7]) outs((d0) -> (d0, 1) :> [1, 7]) {more} : (!x) -> !x
+  %o = loom.external @argsort over <[0] : [3]>
+         ins(%s : (d0) -> (d0 * 2 + 3, 1) :> [2, 7]) outs((d0) -> (d0 * 2, 0) :> [2, 7])
+         : (!x) -> !loom.tensor<[0, 0] : [6, 7], i64>
+  func.return %s, %o : !x, !loom.tensor<[0, 0] : [6, 7], i64>
+}}
+"""
+X = np.random.default_rng(3).integers(-4, 4, (6, 7)).astype(np.float32)
+X[2, 3] = np.nan
+
+
+def run(on: str, pipeline: str = "", *, name: str = "sort", more: str = ""):
+    module = parse_text(_PROGRAM.format(name=name, more=more), "p.mlir")
+    verify_module(module)
+    run_pipeline(module, pipeline)
+    verify_module(module)
+    return find_executor(on).run(module, {"x": X}, NoWatch())
+
+
+@pytest.mark.parametrize("on", EXECUTORS)
+@pytest.mark.parametrize(
+    "pipeline", ["", "loom-shard{shards=3}", "loom-shard{shards=3},loom-expand-shards"]
+)
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorts(on: str, pipeline: str, descending: bool) -> None:
+    more = "parameters {descending = true}" if descending else ""
+    result = run(on, pipeline, more=more)
+    ordered, places = result.outputs
+    # NaN is greater than every number.
+    expected = np.sort(X, -1)[:, ::-1] if descending else np.sort(X, -1)
+    np.testing.assert_array_equal(ordered, expected)
+    np.testing.assert_array_equal(places, np.argsort(ordered, -1, kind="stable"))
+    assert {"sort", "argsort"} <= {record.name for record in result.records}
+
+
+def test_descending_keeps_the_order_of_equal_cells() -> None:
+    text = _PROGRAM.replace(": (!x) -> !loom", "parameters {{descending = true}} : (!x) -> !loom")
+    module = parse_text(text.format(name="sort", more=""))
+    _, places = find_executor("numpy").run(module, {"x": np.zeros_like(X)}, NoWatch()).outputs
+    np.testing.assert_array_equal(places, np.tile(np.arange(7), (6, 1)))
+
+
+@pytest.mark.parametrize("on", EXECUTORS)
+def test_one_that_is_not_registered_is_located(on: str) -> None:
+    with pytest.raises(
+        InvalidProgramError, match=r"p\.mlir:4:3: error: no implementation of @nix"
+    ) as e:
+        run(on, name="nix")
+    assert "@argsort" in str(e.value)
+
+
+@pytest.mark.parametrize("on", EXECUTORS)
+def test_results_that_do_not_fit_are_refused(on: str) -> None:
+    @register("narrow")
+    def narrow(arrays, parameters):
+        del parameters
+        return (arrays[0][:, 1:],)
+
+    with pytest.raises(
+        InvalidProgramError, match=r"p\.mlir:4:3: error: @narrow returned float32 of"
+    ):
+        run(on, name="narrow")
