@@ -164,7 +164,7 @@ def _operands(
                 f"operand {position} records <{recorded}>, but its projection selects <{read}>"
             )
             problems.append(Problem("selection", message, recorded=recorded, selected=read))
-        elif not tensor.box.contains_range(recorded):
+        elif not recorded.is_empty and not tensor.box.contains_range(recorded):
             message = f"operand {position} selects <{recorded}>, outside its tensor <{tensor.box}>"
             problems.append(Problem("out-of-bounds", message, selected=recorded, tensor=tensor.box))
     return problems

@@ -134,18 +134,30 @@ def shard_tiling(
     if not mixed:
         # Boxes of the map dimensions write boxes, apart because the output is injective.
         return []
+    whole = subrange(box, kept_dims)
     parts = list(dict.fromkeys(subrange(r, kept_dims) for r in partition.ranges()))
+    if not _tiles(parts, whole):
+        # Shards of a fold that overlap here merge over the whole before anything is written.
+        return []
     problems: list[Problem] = []
     for position, projection in mixed:
         boxes = [projection.apply_range(part) for part in parts]
         try:
-            Partition.explicit(boxes).check(projection.apply_range(subrange(box, kept_dims)))
+            Partition.explicit(boxes).check(projection.apply_range(whole))
         except ZSpaceError as error:
             message = f"the shards do not write output {position} as boxes: {error}"
             problems.append(
                 Problem("shard-writes", message, projection=projection, shards=partition)
             )
     return problems
+
+
+def _tiles(parts: Sequence[Range], whole: Range) -> bool:
+    try:
+        Partition.explicit(parts).check(whole)
+    except ZSpaceError:
+        return False
+    return True
 
 
 def in_order(partition: Partition, box: Range, dims: Sequence[int]) -> bool:

@@ -19,13 +19,14 @@ functions. What is malformed is an error at its place in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from xdsl.ir import Data, Dialect
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from tapestry.zspace import AffineMap, Partition, Point, Projection, Range, ZSpaceError
 
@@ -39,6 +40,13 @@ _PROJECTIONS: dict[str, Projection] = {}
 """Projections by text: a program repeats a few of them on thousands of operations."""
 
 _PROJECTIONS_KEPT = 4096
+
+
+def _require_i64(numbers: Iterable[int]) -> None:
+    """Coordinates are 64-bit integers: in IR, in kernels and in arrays."""
+    for number in numbers:
+        if not -(1 << 63) <= number < 1 << 63:
+            raise VerifyException(f"{number} does not fit a 64-bit coordinate")
 
 
 def parse_range(parser: AttrParser) -> Range:
@@ -111,6 +119,9 @@ class RangeAttr(Data[Range]):
 
     name = "zspace.range"
 
+    def verify(self) -> None:
+        _require_i64((*self.data.start, *self.data.end))
+
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Range:
         with parser.in_angle_brackets():
@@ -127,6 +138,11 @@ class ProjectionAttr(Data[Projection]):
 
     name = "zspace.projection"
 
+    def verify(self) -> None:
+        mapping = self.data.map
+        _require_i64((*self.data.shape, *mapping.offset))
+        _require_i64(factor for terms in mapping.terms for factor, _ in terms)
+
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Projection:
         with parser.in_angle_brackets():
@@ -142,6 +158,12 @@ class PartitionAttr(Data[Partition]):
     """A partition: `#zspace.partition<grid [[0, 5, 10], [0, 12]]>`, or `ranges [...]`."""
 
     name = "zspace.partition"
+
+    def verify(self) -> None:
+        for cuts in self.data.cuts or ():
+            _require_i64(cuts)
+        for box in self.data.boxes or ():
+            _require_i64((*box.start, *box.end))
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Partition:

@@ -66,6 +66,15 @@ class TapestryOpt(xDSLOptMain):
         if self.args.equal_each:
             self.pipeline = _comparing(self.pipeline)
 
+    def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
+        try:
+            return super().prepare_input()
+        except ValueError as error:
+            raise UsageError(
+                f"{self.get_input_name()}: {error}",
+                hint=f"one of {', '.join(sorted(self.available_frontends))}",
+            ) from None
+
     def parse_chunk(
         self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
     ) -> ModuleOp | None:
@@ -131,8 +140,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _stop(describe_error(error), 1)
     except OSError as error:
         _stop(f"error: cannot open {error.filename}: {error.strerror}", 2)
-    except ValueError as error:
-        _stop(f"error: {error}", 2)
     except KeyboardInterrupt:
         _stop("interrupted", 130)
 

@@ -15,6 +15,14 @@
 // RUN: not tapestry-opt %s -p 'loom-shard{shards=four}' 2>&1 | filecheck %s --check-prefix VALUE
 // VALUE: error: pass loom-shard: Incompatible types: given ('four',), expected int | None
 
+// RUN: echo 'builtin.module {}' | not tapestry-opt -p 'loom-shard{shards=1000000000000000003}' 2>&1 | filecheck %s --check-prefix MANY
+// MANY: error: loom-shard: shards must be from 1 to 16777216, not 1000000000000000003
+
+// RUN: cp %s %t.txt
+// RUN: not tapestry-opt %t.txt 2>&1 | filecheck %s --check-prefix EXTENSION
+// EXTENSION: error: {{.*}}.txt: Unrecognized file extension 'txt'
+// EXTENSION-NEXT: hint: one of mlir
+
 // RUN: not tapestry-opt %s -p 'loom-shard{shards=4' 2>&1 | filecheck %s --check-prefix PIPELINE
 // PIPELINE: error: the pipeline 'loom-shard{shards=4' is not well formed
 

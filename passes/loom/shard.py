@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -52,6 +53,10 @@ class IllegalShardingError(InvalidProgramError):
     """A partition that an operation cannot be split by."""
 
     kind = "illegal_sharding"
+
+
+_MOST_SHARDS = 1 << 24
+"""A grid of more parts than this along one dimension would be too long to hold."""
 
 
 @dataclass
@@ -105,10 +110,11 @@ def balanced_partition(op: Shardable, shards: int) -> Partition:
 
     Map dimensions come before a fold's or a scan's. A dimension that no split of suits (one that a
     row of an output mixes with a slower one) is left whole; when nothing can be split further, the
-    remaining factors are dropped, so there are never more than `shards` parts.
+    remaining factors are dropped, so there are never more than `shards` parts. An index space with
+    fewer points is split into as many parts as it has points.
     """
     counts = [1] * op.index.rank
-    for prime in _prime_factors(shards):
+    for prime in _prime_factors(min(shards, max(1, op.index.size))):
         for dims in (op.map_dims, op.merged_dims):
             room = [d for d in dims if op.index.shape[d] >= counts[d] * prime]
             room.sort(key=lambda d: -(op.index.shape[d] // counts[d]))
@@ -125,6 +131,7 @@ def _splits(op: Shardable, counts: Iterable[int], dim: int, factor: int) -> bool
     return not op.sharding_problems(Partition.balanced(op.index, trial))
 
 
+@lru_cache(maxsize=64)
 def _prime_factors(n: int) -> list[int]:
     """The prime factors of n, largest first.
 
@@ -188,8 +195,9 @@ class LoomShard(ModulePass):
             raise UsageError("loom-shard takes exactly one of shards, grid and partition")
         if self.shards is not None:
             shards = self.shards
-            if shards < 1:
-                raise UsageError(f"loom-shard: shards must be at least 1, not {shards}")
+            if not 1 <= shards <= _MOST_SHARDS:
+                message = f"loom-shard: shards must be from 1 to {_MOST_SHARDS}, not {shards}"
+                raise UsageError(message)
             return lambda op: balanced_partition(op, shards)
         if self.grid is not None:
             grid = self.grid

@@ -344,6 +344,25 @@ class LoomToTriton(ModulePass):
 
 def _check(function: func.FuncOp) -> None:
     """Raise InvalidProgramError for what cannot be lowered."""
+    name = function.sym_name.data
+    if function.is_declaration:
+        raise InvalidProgramError(
+            f"@{name} has no body, so there is nothing to lower to Triton",
+            location=location_of(function),
+            hint="remove the declaration, or give it a body",
+        )
+    for value in (*function.function_type.inputs, *function.function_type.outputs):
+        if not isinstance(value, TensorType):
+            raise InvalidProgramError(
+                f"@{name} takes or returns {value}; only tensors can be lowered to Triton",
+                location=location_of(function),
+            )
+    if len(function.body.blocks) != 1:
+        raise InvalidProgramError(
+            f"@{name} has {len(function.body.blocks)} blocks; only straight-line functions can be "
+            "lowered to Triton",
+            location=location_of(function),
+        )
     lowered = (
         loom.OperationOp,
         loom.ApplicationOp,

@@ -62,6 +62,11 @@ def write_scalar(tiles: TileBuilder, op: Operation, operands: list[SSAValue]) ->
             return _compare_floats(tiles, op.predicate.value.data, *operands)
         case arith.CmpiOp():
             return _compare_integers(tiles, op.predicate.value.data, *operands)
+        case _ if _CASTS.get(kind) is _zero_extended and element_of(operands[0]) == i64:
+            raise InvalidProgramError(
+                f"{op.name} of an unsigned 64-bit integer cannot be lowered to Triton",
+                location=location_of(op),
+            )
         case _ if kind in _CASTS:
             return _CASTS[kind](tiles, operands[0], result)
         case _ if isinstance(result, AnyFloat) and kind in _FLOAT:
@@ -251,8 +256,6 @@ def _zero_extended(tiles: TileBuilder, x: SSAValue, result: Attribute) -> SSAVal
     width = cast(IntegerType, source).width.data
     if width == 1:
         return _through_f32(tiles, x, result)
-    if width == 64:
-        raise InvalidProgramError("unsigned 64-bit integers cannot be lowered to Triton")
     low = tiles.constant((1 << width) - 1, i64)
     return _through_f32(tiles, _and(tiles, tiles.cast(x, i64), low), result)
 

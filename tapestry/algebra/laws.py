@@ -29,6 +29,7 @@ from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
+from xdsl.ir import SSAValue
 
 from tapestry.algebra.bodies import needed_operations
 from tapestry.algebra.dtypes import numpy_dtype
@@ -115,7 +116,7 @@ class _Trial:
         arguments = [*zeros, *zeros]
         for place, part in enumerate(self.parts):
             arguments[part], arguments[count + part] = a[place], b[place]
-        values = dict(zip(self.monoid.merge.args, arguments, strict=True))
+        values: dict[SSAValue, Array] = dict(zip(self.monoid.merge.args, arguments, strict=True))
         for op in self.needed:
             values[op.results[0]] = compute(op, [values[operand] for operand in op.operands])
         shape = np.broadcast_shapes(*(x.shape for x in (*a, *b)))

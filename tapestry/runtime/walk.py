@@ -77,7 +77,8 @@ class ArrayExecutor(ABC):
                 ]
                 return Result(tuple(returned), tuple(records))
             started = perf_counter()
-            outs = self._dispatch(op, [values[operand] for operand in op.operands], watch)
+            with np.errstate(all="ignore"):  # what IEEE 754 defines is no news
+                outs = self._dispatch(op, [values[operand] for operand in op.operands], watch)
             seconds = perf_counter() - started
             values.update(zip(op.results, outs, strict=True))
             steps = self.steps(op)
