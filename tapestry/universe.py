@@ -25,6 +25,7 @@ _DIALECTS = {
 _PASSES = {
     "weft-apply": ("tapestry.passes.weft.apply", "WeftApply"),
     "loom-simplify": ("tapestry.passes.loom.simplify", "LoomSimplify"),
+    "loom-materialize": ("tapestry.passes.loom.materialize", "LoomMaterialize"),
     "loom-shard": ("tapestry.passes.loom.shard", "LoomShard"),
     "loom-fuse": ("tapestry.passes.loom.fuse", "LoomFuse"),
     "loom-expand-shards": ("tapestry.passes.loom.expand_shards", "LoomExpandShards"),
