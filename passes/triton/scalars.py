@@ -55,7 +55,8 @@ def write_scalar(tiles: TileBuilder, op: Operation, operands: list[SSAValue]) ->
             assert isinstance(op.value, IntegerAttr | FloatAttr)
             return tiles.constant(op.value.value.data, result)
         case loom.RandomOp():
-            return tiles.value(triton.PhiloxOp(*tiles.join(*operands), op.position))
+            seed, counter = tiles.join(*operands)
+            return tiles.value(triton.PhiloxOp(seed, counter, op.position))
         case arith.SelectOp():
             return tiles.where(*operands)
         case arith.CmpfOp():
