@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Attribute, SSAValue
 
 from tapestry.dialects._loom_bodies import is_ordered, signature_bodies, yielded
-from tapestry.dialects._loom_geometry import accesses, in_order, tilings
+from tapestry.dialects._loom_geometry import accesses, domain_problems, in_order, tilings
 from tapestry.dialects._loom_reads import Fill, fill_problems
 from tapestry.dialects._loom_types import TensorType, tensor_type
 from tapestry.issues import Problem
@@ -41,6 +41,9 @@ def kernel_problems(op: loom.KernelOp) -> list[Problem]:
             for position, projection in enumerate(projections)
             if projection.inputs != inputs
         ]
+    if op.inside is not None and op.inside.rank != len(op.kinds):
+        message = f"the domain has {op.inside.rank} dimensions, but there are {len(op.kinds)} here"
+        problems.append(Problem("domain-rank", message, domain=op.inside))
     problems += signature_bodies(op, None, None, None)
     problems += _clips(op)
     wrap, unwrap = op.wrap.first_block, op.unwrap.first_block
@@ -115,6 +118,7 @@ def application_problems(op: loom.ApplicationOp) -> list[Problem]:
     kernel, problems = _kernel_of(op)
     if kernel is None:
         return problems
+    problems += domain_problems(kernel.inside, op.index, kernel.kinds)
     kept_range = kernel.kept_range(op.index)
     reads = [p.apply_range(op.index) for p in kernel.in_maps]
     fills = [*kernel.in_fills]

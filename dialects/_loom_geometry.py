@@ -19,7 +19,7 @@ from tapestry.dialects._loom_reads import fill_problems, fills_of
 from tapestry.dialects._loom_types import Iterator, IteratorsAttr, TensorType
 from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
 from tapestry.issues import Problem
-from tapestry.zspace import Partition, Projection, Range, ZSpaceError
+from tapestry.zspace import Domain, Partition, Projection, Range, ZSpaceError
 
 
 def subrange(box: Range, dims: Sequence[int]) -> Range:
@@ -96,6 +96,27 @@ def tilings(
                 Problem("competing-writes", message, projection=projection, written_by=kept_range)
             )
     return problems
+
+
+def domain_problems(domain: Domain | None, box: Range, kinds: Sequence[Iterator]) -> list[Problem]:
+    """A domain is over the index dimensions, and leaves no cell of an output unwritten.
+
+    Where something is folded or scanned, points outside contribute the zero, so every cell is still
+    written. Without, a point outside would leave its cell as it is.
+    """
+    if domain is None:
+        return []
+    if domain.rank != box.rank:
+        message = f"the domain has {domain.rank} dimensions, but the index space has {box.rank}"
+        return [Problem("domain-rank", message, domain=domain, index=box)]
+    if any(kind != "map" for kind in kinds) or domain.covers(box):
+        return []
+    message = (
+        f"the domain ({domain.within(box)}) leaves cells of the outputs unwritten: it folds "
+        f"nothing, so every point of <{box}> must be inside; compute where(condition, value, "
+        "other) in the body instead"
+    )
+    return [Problem("coverage", message, domain=domain, index=box)]
 
 
 def shard_tiling(

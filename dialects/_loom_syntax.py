@@ -30,8 +30,10 @@ from tapestry.dialects._loom_types import (
     tensor_type,
 )
 from tapestry.dialects.zspace import (
+    DomainAttr,
     PartitionAttr,
     RangeAttr,
+    parse_domain,
     parse_partition,
     parse_projection,
     parse_range,
@@ -185,6 +187,19 @@ def _print_fold(printer: Printer, op: loom.BlockSignature) -> None:
         printer.print_symbol_name(op.monoid_name)
 
 
+def _parse_domain(parser: Parser, rank: int) -> dict[str, Attribute]:
+    """`domain(d0 - d1 >= 0, ...)`, or nothing at all."""
+    if parser.parse_optional_keyword("domain") is None:
+        return {}
+    with parser.in_parens():
+        return {"domain": DomainAttr(parse_domain(parser, [f"d{dim}" for dim in range(rank)]))}
+
+
+def _print_domain(printer: Printer, op: loom.BlockSignature) -> None:
+    if op.inside is not None:
+        printer.print_string(f"\ndomain({op.inside})")
+
+
 def signature_properties(op: loom.BlockSignature) -> dict[str, Attribute]:
     """The properties that say an operation's map-fold, without its operands and range."""
     names = (
@@ -195,6 +210,7 @@ def signature_properties(op: loom.BlockSignature) -> dict[str, Attribute]:
         "extra_projections",
         "extra_clips",
         "out_projections",
+        "domain",
     )
     return {name: op.properties[name] for name in names if name in op.properties}
 
@@ -222,7 +238,7 @@ def _signature(
 
 
 def parse_operation(cls: type[loom.OperationOp], parser: Parser) -> loom.OperationOp:
-    """`@label over <range> [kinds] by @monoid ins(...) extra(...) outs(...) wrap ... : types`."""
+    """`@label over <range> [kinds] by @monoid ins() extra() outs() domain() wrap ... : types`."""
     label = parser.parse_symbol_name()
     parser.parse_keyword("over")
     index = angle_range(parser)
@@ -231,6 +247,7 @@ def parse_operation(cls: type[loom.OperationOp], parser: Parser) -> loom.Operati
     ins = _keyword_list(parser, "ins", lambda: _parse_read(parser))
     extras = _keyword_list(parser, "extra", lambda: _parse_read(parser))
     outs = _keyword_list(parser, "outs", lambda: parse_projection(parser))
+    domain = _parse_domain(parser, len(kinds))
     shards = None
     if parser.parse_optional_keyword("shards") is not None:
         with parser.in_angle_brackets():
@@ -239,6 +256,7 @@ def parse_operation(cls: type[loom.OperationOp], parser: Parser) -> loom.Operati
     attributes = parser.parse_optional_attr_dict()
     values, results = parse_types(parser, [operand for operand, _ in (*ins, *extras)])
     properties = _signature(kinds, monoid, [r for _, r in ins], [r for _, r in extras], outs)
+    properties |= domain
     properties["label"] = label
     properties["index_range"] = RangeAttr(index)
     properties[_SEGMENTS] = _segments(len(ins), len(extras))
@@ -263,6 +281,7 @@ def print_operation(op: loom.OperationOp, printer: Printer) -> None:
         _print_reads(printer, "ins", op.in_reads)
         _print_reads(printer, "extra", op.extra_reads)
         printer.print_string(f"\nouts({', '.join(map(str, op.out_maps))})")
+        _print_domain(printer, op)
         if op.partition is not None:
             printer.print_string(f"\nshards <{op.partition}>")
         _print_bodies(printer, op)
@@ -360,15 +379,16 @@ def print_monoid(op: loom.MonoidOp, printer: Printer) -> None:
 
 
 def parse_kernel(cls: type[loom.KernelOp], parser: Parser) -> loom.KernelOp:
-    """`@name [kinds] by @monoid ins(...) extra(...) outs(...) wrap ...`."""
+    """`@name [kinds] by @monoid ins(...) extra(...) outs(...) domain(...) wrap ...`."""
     name = parser.parse_symbol_name()
     kinds = parse_iterators(parser)
     monoid = _parse_monoid(parser)
     ins = _keyword_list(parser, "ins", lambda: _parse_clipped(parser))
     extras = _keyword_list(parser, "extra", lambda: _parse_clipped(parser))
     outs = _keyword_list(parser, "outs", lambda: parse_projection(parser))
+    domain = _parse_domain(parser, len(kinds))
     regions = _parse_bodies(parser)
-    properties = _signature(kinds, monoid, ins, extras, outs)
+    properties = _signature(kinds, monoid, ins, extras, outs) | domain
     return cls.create(
         properties={"sym_name": name, **properties},
         attributes=parser.parse_optional_attr_dict(),
@@ -386,6 +406,7 @@ def print_kernel(op: loom.KernelOp, printer: Printer) -> None:
         _print_clips(printer, "extra", op.extra_maps, op.extra_fills)
         if op.out_maps:
             printer.print_string(f"\nouts({', '.join(map(str, op.out_maps))})")
+        _print_domain(printer, op)
         _print_bodies(printer, op)
         print_attributes(printer, op, "\n")
 

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute
 
 from tapestry.dialects._loom_bodies import body, is_ordered, signature_bodies, types_text, yielded
-from tapestry.dialects._loom_geometry import accesses, geometry, shard_tiling
+from tapestry.dialects._loom_geometry import accesses, domain_problems, geometry, shard_tiling
 from tapestry.dialects._loom_types import TensorType, tensor_type
 from tapestry.dialects.zspace import ProjectionAttr
 from tapestry.issues import Problem
@@ -48,6 +48,8 @@ def operation_problems(op: loom.OperationOp) -> list[Problem]:
             op.shards is not None and is_ordered(op),
         )
     )
+    if op.index.rank == len(op.kinds):
+        problems += domain_problems(op.inside, op.index, op.kinds)
     problems += signature_bodies(
         op,
         [t.element_type for t in ins],

@@ -37,6 +37,9 @@ An input may leave its tensor when it says what is there, as padding is zero her
 
     ins(%x : (d0, d1) -> (d0 + d1 - 1) clip 0.0 : f32, %w : (d0, d1) -> (d1))
 
+A *domain*, `domain(d0 - d1 >= 0)` after `outs(...)`, says which points are folded: those where
+every row holds. The others contribute the monoid's zero, whatever their cells are.
+
 Views (`loom.view`, `loom.reshape`, `loom.assemble`) move no data. Sharding is an attribute first
 (`shards <grid [[0, 32, 64], [0, 32], [0, 784]]>` before `wrap`); `loom.kernel`,
 `loom.application` and `loom.merge` say it shard by shard. Nothing is silent: every rule about
@@ -107,9 +110,9 @@ from tapestry.dialects._loom_types import (
     projections_attr,
     tensor_type,
 )
-from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
+from tapestry.dialects.zspace import DomainAttr, PartitionAttr, ProjectionAttr, RangeAttr
 from tapestry.issues import Problem
-from tapestry.zspace import AffineMap, Partition, Projection, Range
+from tapestry.zspace import AffineMap, Domain, Partition, Projection, Range
 
 __all__ = [
     "ApplicationOp",
@@ -210,6 +213,7 @@ class BlockSignature(CheckedOperation):
     extra_projections = prop_def(ArrayAttr[ProjectionAttr])
     extra_clips = opt_prop_def(ArrayAttr)
     out_projections = prop_def(ArrayAttr[ProjectionAttr])
+    domain = opt_prop_def(DomainAttr)
 
     wrap = region_def()
     unwrap = region_def()
@@ -275,6 +279,11 @@ class BlockSignature(CheckedOperation):
         return fills_of(self.extra_clips, len(self.extra_projections))
 
     @property
+    def inside(self) -> Domain | None:
+        """The points that are folded, None when all are; the others contribute the zero."""
+        return None if self.domain is None else self.domain.data
+
+    @property
     def wrap_block(self) -> Block:
         """The body that is folded (or, without a fold, the body itself)."""
         return self.wrap.block
@@ -300,6 +309,9 @@ class BlockSignature(CheckedOperation):
         if not isinstance(iterators, IteratorsAttr) or len(self.wrap.blocks) != 1:
             return False
         if len(self.unwrap.blocks) > 1:
+            return False
+        domain = self.properties.get("domain")
+        if isinstance(domain, DomainAttr) and domain.data.rank != len(iterators.data):
             return False
         kept = sum(kind != "fold" for kind in iterators.data)
         inputs = {"in": len(iterators.data), "extra": kept, "out": kept}
@@ -385,6 +397,7 @@ class OperationOp(BlockSignature):
         extras: Sequence[Read | tuple[SSAValue, Projection]] = (),
         unwrap: Region | None = None,
         partition: Partition | None = None,
+        inside: Domain | None = None,
         attributes: Mapping[str, Attribute] | None = None,
     ) -> None:
         in_reads, extra_reads = _with_fills(ins), _with_fills(extras)
@@ -401,6 +414,7 @@ class OperationOp(BlockSignature):
                 "extra_projections": projections_attr(read.projection for read in extra_reads),
                 "extra_clips": fills_attr([read.fill for read in extra_reads]),
                 "out_projections": projections_attr(p for p, _ in outs),
+                "domain": None if inside is None else DomainAttr(inside),
                 "shards": None if partition is None else PartitionAttr(partition),
             },
             attributes=dict(attributes or {}),

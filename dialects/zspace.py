@@ -1,16 +1,17 @@
-"""ZSpace attributes: ranges, projections and partitions of `tapestry.zspace` in IR.
+"""ZSpace attributes: ranges, projections, partitions and domains of `tapestry.zspace` in IR.
 
     #zspace.range<[0, -1] : [10, 12]>
     #zspace.projection<(d0, d1) -> (2 * d0 - 1, d1) :> [3, 1]>
     #zspace.partition<grid [[0, 5, 10], [0, 12]]>
     #zspace.partition<ranges [[0, 0] : [5, 12], [5, 0] : [10, 12]]>
+    #zspace.domain<(d0, d1) : d0 - d1 >= 0, -d0 + d1 + 2 >= 0>
 
 An attribute holds the value itself, `RangeAttr(Range.of((10, 12))).data`, so comparing and hashing
 attributes is comparing and hashing the geometry.
 
 A projection's box, `:> [3, 1]`, is left out when it is one cell. Index dimensions print as `d0`,
 `d1` and so on; any distinct names are read. A row is a sum of constants and multiples in any
-order: `2 * d0 - d1 + 3` and `3 + d0 * 2 - d1` are one row.
+order: `2 * d0 - d1 + 3` and `3 + d0 * 2 - d1` are one row; `d0 >= d1` is `d0 - d1 >= 0`.
 
 Other dialects write the same text inside their own syntax with the `parse_*` and `print_*`
 functions. What is malformed is an error at its place in the text.
@@ -19,7 +20,7 @@ functions. What is malformed is an error at its place in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from xdsl.ir import Data, Dialect
@@ -28,7 +29,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tapestry.zspace import AffineMap, Partition, Point, Projection, Range, ZSpaceError
+from tapestry.zspace import AffineMap, Domain, Partition, Point, Projection, Range, ZSpaceError
 
 _T = TypeVar("_T")
 
@@ -96,6 +97,18 @@ def parse_partition(parser: AttrParser) -> Partition:
         return _located(parser, at, lambda: Partition.grid(cuts))
     ranges = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_range(parser))
     return _located(parser, at, lambda: Partition.explicit(ranges))
+
+
+def parse_domain(parser: AttrParser, names: Sequence[str]) -> Domain:
+    """Parse `row >= row, ...` over index dimensions with the given names."""
+    at = parser.pos
+    numbers = {name: number for number, name in enumerate(names)}
+    rows = parser.parse_comma_separated_list(
+        parser.Delimiter.NONE, lambda: _parse_inequality(parser, numbers)
+    )
+    return _located(
+        parser, at, lambda: Domain.of([row for row, _ in rows], [b for _, b in rows], len(numbers))
+    )
 
 
 def print_range(value: Range, printer: Printer) -> None:
@@ -175,7 +188,44 @@ class PartitionAttr(Data[Partition]):
             print_partition(self.data, printer)
 
 
-ZSpace = Dialect("zspace", [], [RangeAttr, ProjectionAttr, PartitionAttr])
+@irdl_attr_definition
+class DomainAttr(Data[Domain]):
+    """The points where rows are not negative: `#zspace.domain<(d0, d1) : d0 - d1 >= 0>`."""
+
+    name = "zspace.domain"
+
+    def verify(self) -> None:
+        _require_i64(self.data.rows.offset)
+        _require_i64(factor for terms in self.data.rows.terms for factor, _ in terms)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Domain:
+        with parser.in_angle_brackets():
+            names: dict[str, int] = {}
+            parser.parse_comma_separated_list(
+                parser.Delimiter.PAREN,
+                lambda: _parse_name(parser, names),
+                " to name the index dimensions of a domain, such as (d0, d1) : d0 - d1 >= 0",
+            )
+            parser.parse_punctuation(":", " before the rows of a domain")
+            return parse_domain(parser, list(names))
+
+    def print_parameter(self, printer: Printer) -> None:
+        names = ", ".join(f"d{dim}" for dim in range(self.data.rank))
+        with printer.in_angle_brackets():
+            printer.print_string(f"({names}) : {self.data}")
+
+
+ZSpace = Dialect("zspace", [], [RangeAttr, ProjectionAttr, PartitionAttr, DomainAttr])
+
+
+def _parse_inequality(parser: AttrParser, names: dict[str, int]) -> tuple[list[int], int]:
+    """`row >= row` as the row, and the constant, that must not be negative."""
+    left, low = _parse_row(parser, names)
+    parser.parse_punctuation(">", " in a row of a domain, such as d0 - d1 >= 0")
+    parser.parse_punctuation("=", " in a row of a domain, such as d0 - d1 >= 0")
+    right, high = _parse_row(parser, names)
+    return [a - b for a, b in zip(left, right, strict=True)], low - high
 
 
 def _parse_projection(parser: AttrParser, at: int) -> Projection:
@@ -251,7 +301,7 @@ def _parse_dim(parser: AttrParser, names: dict[str, int]) -> int:
     dim = names.get(name)
     if dim is None:
         parser.raise_error(
-            f"{name} is not an index dimension of this projection: it has ({', '.join(names)})",
+            f"{name} is not an index dimension here: they are ({', '.join(names)})",
             at,
             at + len(name),
         )

@@ -20,3 +20,9 @@
 "test.op"() {s = #zspace.partition<grid [[0, 5, 10], [0, 12]]>} : () -> ()
 // CHECK-NEXT{LITERAL}: "test.op"() {s = #zspace.partition<ranges [[0, 0] : [5, 12], [5, 0] : [10, 12]]>} : () -> ()
 "test.op"() {s = #zspace.partition<ranges [[0, 0] : [5, 12], [5, 0] : [10, 12]]>} : () -> ()
+
+// Both sides of an inequality go to the left.
+// CHECK-NEXT: "test.op"() {d = #zspace.domain<(d0, d1) : d0 - d1 >= 0, -d0 + d1 + 2 >= 0>} : () -> ()
+"test.op"() {d = #zspace.domain<(i, j) : i >= j, 2 + j >= i>} : () -> ()
+// CHECK-NEXT: "test.op"() {d = #zspace.domain<() : -1 >= 0>} : () -> ()
+"test.op"() {d = #zspace.domain<() : 0 >= 1>} : () -> ()

@@ -10,7 +10,7 @@
 
 // -----
 
-// CHECK: d7 is not an index dimension of this projection: it has (d0, d1)
+// CHECK: d7 is not an index dimension here: they are (d0, d1)
 "test.op"() {p = #zspace.projection<(d0, d1) -> (2 * d7)>} : () -> ()
 
 // -----
@@ -32,3 +32,18 @@
 
 // CHECK: a partition has at least one range
 "test.op"() {s = #zspace.partition<ranges []>} : () -> ()
+
+// -----
+
+// CHECK: i is not an index dimension here: they are (d0)
+"test.op"() {s = #zspace.domain<(d0) : i >= 0>} : () -> ()
+
+// -----
+
+// CHECK: in a row of a domain, such as d0 - d1 >= 0
+"test.op"() {s = #zspace.domain<(d0) : d0 > 0>} : () -> ()
+
+// -----
+
+// CHECK: or integer in a row
+"test.op"() {s = #zspace.domain<(d0) : >} : () -> ()

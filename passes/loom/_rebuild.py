@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import EllipsisType
 
 from xdsl.pattern_rewriter import PatternRewriter
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, tensor_type
-from tapestry.zspace import Partition, Projection, Range
+from tapestry.zspace import Domain, Partition, Projection, Range
 
 Write = tuple[Projection, TensorType]
 """The projection a tensor is written through, and its type."""
@@ -35,8 +36,12 @@ def rebuild(
     extras: Sequence[Read] | None = None,
     outs: Sequence[Write] | None = None,
     partition: Partition | None = None,
+    inside: Domain | EllipsisType | None = ...,
 ) -> loom.OperationOp:
-    """Replace `op` by itself with the given parts changed; `partition` None keeps its own."""
+    """Replace `op` by itself with the given parts changed.
+
+    `partition` None keeps its own; `inside` None drops its domain.
+    """
     old_ins, old_extras = reads_of(op)
     new_outs = writes_of(op) if outs is None else outs
     wrap, unwrap = [op.detach_region(region) for region in op.regions]
@@ -51,6 +56,7 @@ def rebuild(
         extras=old_extras if extras is None else extras,
         unwrap=unwrap,
         partition=op.partition if partition is None else partition,
+        inside=op.inside if isinstance(inside, EllipsisType) else inside,
         attributes=op.attributes,
     )
     new.location = op.location

@@ -122,6 +122,7 @@ def refine(
         extras=[read.compose(kept_part) for read in extras],
         outs=[_written(write, kept_part) for write in writes_of(op)],
         partition=partition,
+        inside=None if op.inside is None else op.inside.compose(full),
     )
 
 

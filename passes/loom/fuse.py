@@ -82,7 +82,8 @@ class FusePrologue(RewritePattern):
     the integers: then the point that computes a cell is an affine function of the cell, the
     reader's projection composed with that inverse says which point each read needs, and the map's
     own inputs are read through it. It holds for reads of wrap and of unwrap alike. A clipped read
-    is left alone: outside the tensor it is the fill, not what the map computes.
+    is left alone: outside the tensor it is the fill, not what the map computes. A domain of
+    the reader stays as it is; one of the map holds all over its index space.
     """
 
     limit: int
@@ -177,6 +178,7 @@ def _join_epilogue(
         extras=[*extras, *joined],
         unwrap=unwrap,
         partition=fold.partition,
+        inside=fold.inside,
     )
     _replace(fold, reader, new, rewriter)
 
@@ -224,6 +226,7 @@ def _join_prologue(
         extras=extras,
         unwrap=kept if in_wrap else grown,
         partition=reader.partition,
+        inside=reader.inside,
     )
     _replace(producer, reader, new, rewriter)
 

@@ -37,6 +37,7 @@ from tapestry.passes.loom._assembly import ASSEMBLY_PATTERNS, bijection_of
 from tapestry.passes.loom._bodies import identity
 from tapestry.passes.loom._clips import RemoveIdleClip, through_view
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
+from tapestry.passes.loom._domains import FoldInsideOnly
 from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
 from tapestry.passes.loom._reshape import fold_into_reader, fold_into_view, fold_into_writer
 from tapestry.zspace import Projection, Range
@@ -272,6 +273,7 @@ class LoomSimplify(ModulePass):
             *ASSEMBLY_PATTERNS,
             FoldViewIntoWriter(),
             MergeEqualReads(),
+            FoldInsideOnly(),
             FoldViewOfEqualCells(),
             WriteEqualCellsIntoBody(),
         ]

@@ -17,7 +17,7 @@ from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, Read, tensor_type
 from tapestry.passes.triton.spaces import cut_dimensions
-from tapestry.zspace import Partition, Projection, Range
+from tapestry.zspace import Domain, Partition, Projection, Range
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +52,7 @@ class MapFold:
     unwrap: Block | None
     monoid: Monoid | None
     partition: Partition | None
+    inside: Domain | None = None
 
     @cached_property
     def kept_dims(self) -> tuple[int, ...]:
@@ -119,6 +120,7 @@ def map_fold_of(op: loom.OperationOp) -> MapFold:
         unwrap=op.unwrap_block,
         monoid=monoid_of(op),
         partition=op.partition,
+        inside=None if op.inside is None else op.inside.within(op.index),
     )
 
 
@@ -171,6 +173,7 @@ def applied_of(op: loom.ApplicationOp, kernel: loom.KernelOp) -> MapFold:
         unwrap=None if op.is_partial else kernel.unwrap_block,
         monoid=monoid_of(kernel),
         partition=None,
+        inside=None if kernel.inside is None else kernel.inside.within(op.index),
     )
 
 

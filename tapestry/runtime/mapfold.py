@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tapestry.algebra.monoids import Monoid
+from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, TensorType
 from tapestry.runtime.access import cells, coordinates
 from tapestry.runtime.arithmetic import cell_constant, cell_dtype
+from tapestry.runtime.domains import zero_outside
 from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.scalar import evaluate
@@ -58,8 +59,15 @@ def input_cells(op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> l
 
 
 def wrapped(op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
-    """What wrap yields over a box of the index space; axes may have extent 1."""
-    return evaluate(op.wrap_block, input_cells(op, box, ins), coordinates(box))
+    """What wrap yields over a box of the index space; axes may have extent 1.
+
+    Points outside the operation's domain have the zero of its monoid.
+    """
+    values = evaluate(op.wrap_block, input_cells(op, box, ins), coordinates(box))
+    if op.inside is None:
+        return values
+    monoid = monoid_of(op)
+    return values if monoid is None else zero_outside(op.inside, box, monoid, values)
 
 
 def zero_state(monoid: Monoid, shape: Sequence[int]) -> list[Array]:

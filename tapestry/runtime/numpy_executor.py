@@ -8,25 +8,23 @@ shard goes in blocks whose wrapped values stay in cache, whatever the sizes of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 from xdsl.ir import Operation
 
-from tapestry.algebra.contraction import Contraction, find_contraction
+from tapestry.algebra.contraction import find_contraction
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.algebra.scalars import reduction
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.graph import Work, shard_count
-from tapestry.runtime.access import coordinates
+from tapestry.runtime.contracting import contract
 from tapestry.runtime.executor import Array, Watch
 from tapestry.runtime.mapfold import (
     Tensor,
     boxes_within,
     finished,
-    input_cells,
     join,
     merged,
     new_tensor,
@@ -34,7 +32,6 @@ from tapestry.runtime.mapfold import (
     write,
     zero_state,
 )
-from tapestry.runtime.scalar import evaluate
 from tapestry.runtime.scans import no_state, scanned
 from tapestry.runtime.walk import ArrayExecutor
 from tapestry.zspace import Range
@@ -130,9 +127,17 @@ class NumpyExecutor(ArrayExecutor):
                 for state, value in zip(whole, states, strict=True):
                     state[part.slices(box)] = value
             return whole
+        if monoid is not None and op.inside is not None:
+            bounds = op.inside.bounds(box)
+            if bounds is None:
+                return zero_state(monoid, kept_box.shape)
+            fold_box = op.fold_range(bounds)
+            box = join(op, kept_box, fold_box)
         contraction = find_contraction(op, monoid)
         if contraction is not None:
-            return [_contract(op, contraction, box, ins)]
+            product = contract(op, contraction, box, ins, _PRODUCT_CELLS)
+            if product is not None:
+                return [product]
         state = [np.empty(kept_box.shape, numpy_dtype(kind)) for kind in op.state_types]
         fold_cells = max(1, min(fold_box.size, _CELLS))
         for part in boxes_within(kept_box, max(1, _CELLS // fold_cells)):
@@ -156,6 +161,8 @@ class NumpyExecutor(ArrayExecutor):
         state: list[Array] | None = None
         for part in boxes_within(fold_box, max(1, _CELLS // max(1, kept_box.size))):
             within = join(op, kept_box, part)
+            if op.inside is not None and op.inside.misses(within):
+                continue
             values = [np.broadcast_to(v, within.shape) for v in wrapped(op, within, ins)]
             folded = _reduce(monoid, values, op.fold_dims, op.kept_dims)
             state = folded if state is None else merged(monoid, state, folded)
@@ -180,51 +187,3 @@ def _reduce(
         both = merged(monoid, first, second)
         state = [np.concatenate(parts) for parts in zip(both, odd, strict=True)]
     return [value[0] for value in state]
-
-
-def _contract(
-    op: loom.BlockSignature, contraction: Contraction, box: Range, ins: Sequence[Tensor]
-) -> Array:
-    """`FOLD(add) of left * right` over a box, as a batched matrix product."""
-    kept_box, fold_box = op.kept_range(box), op.fold_range(box)
-    order = [*contraction.batch, *contraction.rows, *contraction.columns]
-    kept = max(_cells(box, contraction.rows), _cells(box, contraction.columns))
-    total: Array | None = None
-    for part in boxes_within(fold_box, max(1, _PRODUCT_CELLS // kept)):
-        within = join(op, kept_box, part)
-        read = input_cells(op, within, ins)
-        factors = (contraction.left, contraction.right)
-        left, right = evaluate(op.wrap_block, read, coordinates(within), factors)
-        product = _product(contraction, within, left, right)
-        total = product if total is None else np.add(total, product)
-    assert total is not None
-    # A map dimension that neither factor moves along repeats the result.
-    missing = [d for d in op.kept_dims if d not in order]
-    axes = [*order, *missing]
-    apart = total.reshape([box.shape[d] for d in order] + [1] * len(missing))
-    return np.broadcast_to(apart.transpose([axes.index(d) for d in op.kept_dims]), kept_box.shape)
-
-
-def _cells(box: Range, dims: Sequence[int]) -> int:
-    """Cells of a box along some of its dimensions."""
-    return prod(box.shape[d] for d in dims)
-
-
-def _product(contraction: Contraction, box: Range, left: Array, right: Array) -> Array:
-    """The matrix product over a box; axes of the result are batch, rows, columns."""
-    batch, inner = contraction.batch, contraction.inner
-    a = _matrix(left, box, batch, contraction.rows, inner)
-    b = _matrix(right, box, batch, inner, contraction.columns)
-    return np.matmul(a, b)
-
-
-def _matrix(
-    factor: Array, box: Range, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
-) -> Array:
-    """A factor as an array of shape (batch, rows, columns), each several dimensions merged."""
-    order = [*batch, *rows, *columns]
-    dropped = [d for d in range(box.rank) if d not in order]
-    arranged = factor.transpose(*order, *dropped)
-
-    shape = [_cells(box, dims) for dims in (batch, rows, columns)]
-    return arranged.reshape(shape)

@@ -14,6 +14,7 @@ and what each part reads and writes follows by the arithmetic here.
 from tapestry.zspace import shape
 from tapestry.zspace.affine import AffineMap
 from tapestry.zspace.batch import ProjectionBatch, RangeBatch
+from tapestry.zspace.domain import Domain
 from tapestry.zspace.errors import (
     BroadcastMismatchError,
     DimMismatchError,
@@ -47,6 +48,7 @@ __all__ = [
     "AffineMap",
     "BroadcastMismatchError",
     "DimMismatchError",
+    "Domain",
     "DuplicateError",
     "EmptyRangeError",
     "IndexOutOfRangeError",

@@ -99,7 +99,7 @@ class AffineMap:
 
     def __str__(self) -> str:
         names = ", ".join(f"d{dim}" for dim in range(self.inputs))
-        rows = ", ".join(map(_format_row, self.terms, self.offset))
+        rows = ", ".join(map(format_row, self.terms, self.offset))
         return f"({names}) -> ({rows})"
 
     def apply(self, point: Sequence[int]) -> Point:
@@ -305,7 +305,7 @@ def _combine(terms: Terms, inner: AffineMap) -> Point:
     return row
 
 
-def _format_row(terms: Terms, constant: int) -> str:
+def format_row(terms: Terms, constant: int) -> str:
     text = ""
     for coefficient, dim in terms:
         sign = (

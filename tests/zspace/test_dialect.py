@@ -10,13 +10,14 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 
 from tapestry.dialects.zspace import (
+    DomainAttr,
     PartitionAttr,
     ProjectionAttr,
     RangeAttr,
     ZSpace,
     parse_projection,
 )
-from tapestry.zspace import AffineMap, Partition, Projection, Range
+from tapestry.zspace import AffineMap, Domain, Partition, Projection, Range
 
 
 def parser(text: str) -> Parser:
@@ -36,8 +37,8 @@ def parse(text: str) -> Attribute:
         ("#zspace.range<[0, -1] : [10, 12]>", RangeAttr(Range((0, -1), (10, 12)))),
         ("#zspace.range<[] : []>", RangeAttr(Range.of(()))),
         (
-            f"#zspace.range<[{-(2**70)}] : [{2**70}]>",
-            RangeAttr(Range((-(2**70),), (2**70,))),
+            f"#zspace.range<[{-(2**63)}] : [{2**63 - 1}]>",
+            RangeAttr(Range((-(2**63),), (2**63 - 1,))),
         ),
         ("#zspace.projection<() -> ()>", ProjectionAttr(Projection.identity(0))),
         ("#zspace.projection<(d0) -> ()>", ProjectionAttr(Projection.of([], inputs=1))),
@@ -52,6 +53,11 @@ def parse(text: str) -> Attribute:
             "#zspace.partition<grid [[0, 5, 10], [0, 12]]>",
             PartitionAttr(Partition.grid([(0, 5, 10), (0, 12)])),
         ),
+        (
+            "#zspace.domain<(d0, d1) : d0 - d1 >= 0, 2 * d1 - 3 >= 0>",
+            DomainAttr(Domain.of([[1, -1], [0, 2]], [0, -3])),
+        ),
+        ("#zspace.domain<() : -1 >= 0>", DomainAttr(Domain.of([[]], [-1]))),
         ("#zspace.partition<grid []>", PartitionAttr(Partition.grid([]))),
         (
             "#zspace.partition<ranges [[0, 0] : [5, 12], [5, 0] : [10, 12]]>",
