@@ -305,7 +305,7 @@ def _names(
     programs: Sequence[_Numbered], regions: Sequence[_Region]
 ) -> dict[int, tuple[str, Attribute]]:
     """A name and a type for each value that regions start from: arguments first, in order."""
-    cut = {number: value for region in regions for number, value in region.cut.items()}
+    cut = {number: value for region in reversed(regions) for number, value in region.cut.items()}
     given = programs[0].arguments
     found: dict[int, tuple[str, Attribute]] = {}
     taken: set[str] = set()

@@ -193,17 +193,28 @@ class _Planner:
         changes = self._body(plan, kernel, kernel.fold_range(index).size if whole else 1)
         properties: dict[str, Attribute] = {"index_range": RangeAttr(index)}
         if isinstance(op, loom.ApplicationOp):
-            reads = zip(
-                (*plan.ins, *plan.extras),
-                (*kernel.in_maps, *kernel.extra_maps),
-                op.args,
-                strict=False,
+            kept = kernel.kept_range(index)
+            reads = [
+                *zip(plan.ins, kernel.in_maps, kernel.in_fills, strict=True),
+                *(
+                    zip(plan.extras, kernel.extra_maps, kernel.extra_fills, strict=True)
+                    if plan.extras
+                    else ()
+                ),
+            ]
+            properties["selections"] = ArrayAttr(
+                RangeAttr(
+                    loom.selected(
+                        self.projection(rows, projection),
+                        index if place < len(plan.ins) else kept,
+                        self.box(self.structure.values[value]),
+                        fill,
+                    )
+                )
+                for place, ((rows, projection, fill), value) in enumerate(
+                    zip(reads, op.args, strict=True)
+                )
             )
-            selections: list[RangeAttr] = []
-            for place, (rows, projection, _) in enumerate(reads):
-                box = index if place < len(plan.ins) else kernel.kept_range(index)
-                selections.append(RangeAttr(self.projection(rows, projection).apply_range(box)))
-            properties["selections"] = ArrayAttr(selections)
         if signature or changes:
             properties["kernel"] = SymbolRefAttr(self._variant(kernel, signature, changes))
         self._set(op, properties)

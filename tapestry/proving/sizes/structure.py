@@ -49,6 +49,7 @@ _KNOWN: dict[type[Operation], set[str]] = {
     loom.ViewOp: {"projection"},
     loom.ReshapeOp: set(),
     loom.AssembleOp: {"placements"},
+    loom.ConstantOp: {"value"},
     loom.YieldOp: set(),
 }
 """Properties that are understood: an operation with another one keeps its extents."""
@@ -192,6 +193,8 @@ class Structure:
                     for part, placement in zip(op.parts, op.placed, strict=True)
                 ]
                 plan = Plan(op, ins=tuple(placed))
+            case loom.ConstantOp() if op.splat is not None:
+                plan = Plan(op)
             case loom.ReshapeOp():
                 self._reshape(self.values[op.source], self.values[op.result])
                 plan = Plan(op)
