@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.algebra.dtypes import ELEMENT_TYPES, is_element_type
+from tapestry.algebra.scalars import has_meaning
 from tapestry.issues import Problem
 
 if TYPE_CHECKING:
@@ -58,8 +59,11 @@ def body(
 
 def _body_operation(name: str, op: Operation, dims: Sequence[int]) -> list[Problem]:
     """A body holds scalar operations, and coordinates of dimensions it has."""
-    if op.name.partition(".")[0] in _BODY_DIALECTS or op.name in _BODY_OPERATIONS:
+    if op.name in _BODY_OPERATIONS or has_meaning(op):
         return []
+    if op.name.partition(".")[0] in _BODY_DIALECTS:
+        message = f"{name} holds {op.name}, which no executor computes"
+        return [Problem("body-operation", message, at=op, operation=op.name)]
     if op.name != "loom.index":
         message = f"{name} holds {op.name}; only scalar arith and math operations may"
         return [Problem("body-operation", message, at=op, operation=op.name)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
+    IntegerType,
     StringAttr,
     TensorType,
+    UnitAttr,
     i1,
     i32,
     i64,
@@ -25,6 +27,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects._triton_types import PointerType, element_of, shape_of, tile_type
 
 PREDICATES = ("<", "<=", ">", ">=", "==", "!=")
@@ -136,12 +139,48 @@ class CastOp(IRDLOperation):
     """Conversion to another element type: `x.to(dtype)`.
 
     Floats round to nearest even, floats to integers truncate, integers extend their sign, i1
-    extends with zero.
+    extends with zero. Between integers and floats, an `unsigned` cast takes integers for unsigned.
 
-    Example: `%h = triton.cast %x : tensor<64xf32> -> tensor<64xf16>`
+    Example:
+
+        %h = triton.cast %x : tensor<64xf32> -> tensor<64xf16>
+        %u = triton.cast %i unsigned : tensor<64xi32> -> tensor<64xf32>
     """
 
     name = "triton.cast"
+
+    source = operand_def()
+    unsigned = opt_prop_def(UnitAttr)
+    result = result_def()
+
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$source (`unsigned` $unsigned^)? attr-dict `:` type($source) `->` type($result)"
+    )
+
+    def __init__(self, source: SSAValue, element: Attribute, *, unsigned: bool = False) -> None:
+        super().__init__(
+            operands=[source],
+            properties={"unsigned": UnitAttr() if unsigned else None},
+            result_types=[tile_type(element, shape_of(source))],
+        )
+
+    def verify_(self) -> None:
+        if shape_of(self.source) != shape_of(self.result):
+            raise VerifyException(f"a cast does not make {self.result.type} of {self.source.type}")
+        sides = [isinstance(element_of(v), IntegerType) for v in (self.source, self.result)]
+        if self.unsigned is not None and sum(sides) != 1:
+            raise VerifyException("an unsigned cast is between an integer and a float")
+
+
+@irdl_op_definition
+class BitcastOp(IRDLOperation):
+    """The same bits as another element type of the same width: `x.to(dtype, bitcast=True)`.
+
+    Example: `%i = triton.bitcast %x : tensor<64xf32> -> tensor<64xi32>`
+    """
+
+    name = "triton.bitcast"
 
     source = operand_def()
     result = result_def()
@@ -153,8 +192,9 @@ class CastOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[tile_type(element, shape_of(source))])
 
     def verify_(self) -> None:
-        if shape_of(self.source) != shape_of(self.result):
-            raise VerifyException(f"a cast does not make {self.result.type} of {self.source.type}")
+        sizes = {byte_size(element_of(value)) for value in (self.source, self.result)}
+        if shape_of(self.source) != shape_of(self.result) or len(sizes) != 1:
+            raise VerifyException(f"{self.source.type} is not the bits of {self.result.type}")
 
 
 @irdl_op_definition

@@ -54,6 +54,7 @@ from tapestry.dialects._triton_shapes import (
     ProgramIdOp,
 )
 from tapestry.dialects._triton_tiles import (
+    BitcastOp,
     CastOp,
     CompareOp,
     DotOp,
@@ -74,6 +75,7 @@ __all__ = [
     "AliasOp",
     "AllocateOp",
     "ArangeOp",
+    "BitcastOp",
     "BlockSizeOp",
     "BroadcastOp",
     "CastOp",
@@ -121,6 +123,7 @@ Triton = Dialect(
         CompareOp,
         WhereOp,
         CastOp,
+        BitcastOp,
         PhiloxOp,
         LoadOp,
         StoreOp,

@@ -439,3 +439,14 @@ func.func @main(%x: !loom.tensor<[0] : [8], f32>) -> !loom.tensor<[] : [], f32> 
          : (!loom.tensor<[] : [], f32>, !loom.tensor<[] : [], f32>) -> !loom.tensor<[] : [], f32>
   func.return %y : !loom.tensor<[] : [], f32>
 }
+
+// -----
+
+// CHECK{LITERAL}: @powers: wrap holds math.ipowi, which no executor computes
+func.func @main(%x: !loom.tensor<[0] : [4], i32>) -> !loom.tensor<[0] : [4], i32> {
+  %y = loom.operation @powers over <[0] : [4]> [map]
+         ins(%x : (d0) -> (d0))  outs((d0) -> (d0))
+         wrap (%c: i32) { %p = math.ipowi %c, %c : i32 loom.yield %p : i32 }
+         : (!loom.tensor<[0] : [4], i32>) -> !loom.tensor<[0] : [4], i32>
+  func.return %y : !loom.tensor<[0] : [4], i32>
+}

@@ -51,6 +51,10 @@ triton.kernel @halves(%x_ptr: !triton.ptr<f32>, %y_ptr: !triton.ptr<f16>, %d0_st
   }
   // CHECK-NEXT: %h = triton.cast %m : tensor<16xf32> -> tensor<16xf16>
   %h = triton.cast %m : tensor<16xf32> -> tensor<16xf16>
+  // CHECK-NEXT: %bits = triton.bitcast %m : tensor<16xf32> -> tensor<16xi32>
+  %bits = triton.bitcast %m : tensor<16xf32> -> tensor<16xi32>
+  // CHECK-NEXT: %uf = triton.cast %bits unsigned : tensor<16xi32> -> tensor<16xf64>
+  %uf = triton.cast %bits unsigned : tensor<16xi32> -> tensor<16xf64>
   // CHECK-NEXT: triton.store %h to %y_ptr[%p] : tensor<16xf16>, !triton.ptr<f16>, tensor<16xi32>
   triton.store %h to %y_ptr[%p] : tensor<16xf16>, !triton.ptr<f16>, tensor<16xi32>
 }

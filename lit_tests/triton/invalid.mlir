@@ -132,3 +132,19 @@ func.func @f() {
   triton.launch @k() grid <[d0]> bounds ["d0"] shards dense<[[0, 4, 8]]> : tensor<1x3xi64> {bytes_read = 0 : i64, bytes_written = 0 : i64}
   func.return
 }
+
+// -----
+
+// CHECK{LITERAL}: tensor<16xf32> is not the bits of tensor<16xi64>
+func.func @bits(%a: tensor<16xf32>) {
+  %b = triton.bitcast %a : tensor<16xf32> -> tensor<16xi64>
+  func.return
+}
+
+// -----
+
+// CHECK{LITERAL}: an unsigned cast is between an integer and a float
+func.func @unsigned(%a: tensor<16xf32>) {
+  %b = triton.cast %a unsigned : tensor<16xf32> -> tensor<16xf16>
+  func.return
+}

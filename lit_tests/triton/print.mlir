@@ -112,6 +112,7 @@ func.func @main(%x: !x) -> !x {
   func.return %y : !x
 }
 
+// CHECK: def copy_sign(size, sign):
 // CHECK: @triton.jit
 // CHECK-NEXT: def expm1(x):
 // CHECK-NEXT:     """exp(x) - 1, exact near zero (W. Kahan)."""
@@ -337,3 +338,30 @@ func.func @main(%a: !a, %b: !b) -> !t {
 // CHECK-NEXT:     grid = (triton.cdiv(2400, COPY["BLOCK_P"]),)
 // CHECK-NEXT:     copy[grid](c, t, **COPY)
 // CHECK-NEXT:     return t
+
+// -----
+
+// Operations that GPUs leave undefined are total; operations on constants are done.
+
+!i = !loom.tensor<[0] : [1000], i32>
+func.func @main(%x: !i, %y: !i) -> !i {
+  %r = loom.operation @total over <[0] : [1000]> [map]
+         ins(%x : (d0) -> (d0), %y : (d0) -> (d0)) outs((d0) -> (d0))
+         wrap (%a: i32, %b: i32) {
+           %c = arith.constant -7 : i32
+           %two = arith.constant 2 : i32
+           %three = arith.divsi %c, %two : i32
+           %q = arith.divsi %a, %b : i32
+           %h = arith.divui %q, %two : i32
+           %v = arith.addi %h, %three : i32
+           loom.yield %v : i32
+         } : (!i, !i) -> !i
+  func.return %r : !i
+}
+
+// CHECK: def total(
+// CHECK:      mask = b == 0
+// CHECK-NEXT:     mask_2 = b == -1
+// CHECK-NEXT:     value = tl.where(mask_2, 0 - a, a // tl.where(mask | mask_2, 1, b))
+// CHECK-NEXT:     h = (tl.where(mask, 0, value).to(tl.uint32) // tl.full([], 2, tl.int32).to(tl.uint32)).to(tl.int32)
+// CHECK-NEXT:     tl.store(r_ptr + p, h + -3, mask=p_mask)

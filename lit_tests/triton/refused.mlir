@@ -15,7 +15,8 @@ func.func @count(%n: i64) { func.return }
 
 // -----
 
-// CHECK: error: arith.uitofp of an unsigned 64-bit integer cannot be lowered to Triton
+// An unsigned 64-bit integer has a conversion of its own.
+// CHECK: triton.cast %{{.*}} unsigned : tensor<{{.*}}xi64> -> tensor<{{.*}}xf32>
 !x = !loom.tensor<[0] : [4], i64>
 !y = !loom.tensor<[0] : [4], f32>
 func.func @main(%x: !x) -> !y {

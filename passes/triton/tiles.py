@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
@@ -204,3 +204,11 @@ class TileBuilder:
         if a is None or b is None:
             return b if a is None else a
         return self.value(arith.AndIOp(*self.pair(a, b)))
+
+    def either(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Where one of two masks holds."""
+        return self.value(arith.OrIOp(*self.pair(a, b)))
+
+    def negated(self, mask: SSAValue) -> SSAValue:
+        """Where a mask does not hold."""
+        return self.value(arith.XOrIOp(*self.pair(mask, self.constant(1, i1))))

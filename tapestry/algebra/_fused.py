@@ -26,8 +26,13 @@ _SAFE = (2.0**-400, 2.0**400)
 
 
 def multiply_add(a: Array, b: Array, c: Array) -> Array:
-    """`a * b + c` of float32 or float64 arrays, as if with unlimited precision, rounded once."""
+    """`a * b + c` of float32 or float64 arrays, as if with unlimited precision, rounded once.
+
+    Floats that are wider yet stand for real numbers, and are rounded twice.
+    """
     a, b, c = (np.asarray(x) for x in np.broadcast_arrays(a, b, c))
+    if a.dtype.itemsize > 8:
+        return a * b + c
     if a.dtype == np.float32:
         product = a.astype(np.float64) * b.astype(np.float64)
         return _odd_sum(product, c.astype(np.float64)).astype(np.float32)

@@ -15,6 +15,8 @@ import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import (
     AnyFloat,
+    BFloat16Type,
+    Float16Type,
     IntegerType,
     bf16,
     f16,
@@ -64,6 +66,11 @@ def type_named(name: str) -> Attribute | None:
 def is_float(element: Attribute) -> bool:
     """Whether `element` is a floating-point type."""
     return isinstance(element, AnyFloat)
+
+
+def is_half(element: Attribute) -> bool:
+    """Whether `element` is a 16-bit float."""
+    return isinstance(element, Float16Type | BFloat16Type)
 
 
 def is_integer(element: Attribute) -> bool:

@@ -29,7 +29,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from tapestry.algebra import _functions as functions
+from tapestry.algebra import functions
 from tapestry.algebra.dtypes import numpy_dtype
 
 Array = NDArray[Any]
@@ -44,10 +44,10 @@ _FLOAT: dict[type[Operation], _Function] = {
     arith.MulfOp: np.multiply,
     arith.DivfOp: np.divide,
     arith.NegfOp: np.negative,
-    arith.MaximumfOp: np.maximum,
-    arith.MinimumfOp: np.minimum,
-    arith.MaxnumfOp: np.fmax,
-    arith.MinnumfOp: np.fmin,
+    arith.MaximumfOp: functions.larger,
+    arith.MinimumfOp: functions.smaller,
+    arith.MaxnumfOp: functions.larger_number,
+    arith.MinnumfOp: functions.smaller_number,
     math.AbsFOp: np.abs,
     math.AcosOp: np.arccos,
     math.AcoshOp: np.arccosh,
@@ -132,7 +132,8 @@ def compute(op: Operation, operands: Sequence[Array]) -> Array:
     """What an operation that has a meaning makes of its operands, which broadcast."""
     computed = apply(op, operands)
     dtype = numpy_dtype(op.results[0].type)
-    return computed if computed.dtype == dtype else computed.astype(dtype)
+    with np.errstate(all="ignore"):
+        return computed if computed.dtype == dtype else computed.astype(dtype)
 
 
 def apply(op: Operation, operands: Sequence[Array]) -> Array:
@@ -155,15 +156,6 @@ def constant(value: float, element: Attribute) -> Array:
         bits = int(value) & ((1 << 8 * dtype.itemsize) - 1)
         return np.asarray(bits, f"u{dtype.itemsize}").view(dtype)
     return _to_float(np.asarray(value, np.float64), dtype)
-
-
-def reduction(primitive: type[Operation] | None, element: Attribute) -> np.ufunc | None:
-    """The NumPy function whose `reduce` folds by a scalar operation on a type, or None."""
-    if primitive is None:
-        return None
-    tables = (_BITS,) if numpy_dtype(element) == np.bool_ else (_FLOAT, _SIGNED, _BITS)
-    found = [table[primitive] for table in tables if primitive in table]
-    return found[0] if found and isinstance(found[0], np.ufunc) else None
 
 
 def _compute(op: Operation, operands: list[Array]) -> Any:

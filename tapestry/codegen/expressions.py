@@ -26,7 +26,19 @@ ATOM = 10
 
 UNARY = 9
 
-_BINDING = {"*": 8, "/": 8, "//": 8, "%": 8, "+": 7, "-": 7, "&": 5, "^": 4, "|": 3}
+_BINDING = {
+    "*": 8,
+    "/": 8,
+    "//": 8,
+    "%": 8,
+    "+": 7,
+    "-": 7,
+    "<<": 6,
+    ">>": 6,
+    "&": 5,
+    "^": 4,
+    "|": 3,
+}
 _COMPARISON = 2
 
 _DTYPES = {
@@ -96,6 +108,11 @@ def method(operand: Shown, name: str, arguments: str) -> Shown:
 def dtype(element: Attribute) -> str:
     """Triton's name of an element type: `tl.float32`."""
     return f"tl.{_DTYPES[str(element)]}"
+
+
+def unsigned_dtype(element: Attribute) -> str:
+    """Triton's name of the unsigned type with the bits of an integer type: `tl.uint32`."""
+    return f"tl.u{_DTYPES[str(element)]}"
 
 
 def dtype_name(element: Attribute) -> str:

@@ -6,6 +6,9 @@ units in the last place, near zero and at infinity too.
 
 from __future__ import annotations
 
+from tapestry.codegen._bit_helpers import COUNTS
+from tapestry.codegen._float_helpers import ANGLES, HYPERBOLICS
+
 _EXPM1 = '''\
 @triton.jit
 def expm1(x):
@@ -30,8 +33,7 @@ _TANH = '''\
 def tanh(x):
     """The hyperbolic tangent."""
     e = expm1(-2.0 * tl.abs(x))
-    size = -e / (e + 2.0)
-    return tl.where(x < 0.0, -size, size)
+    return copy_sign(-e / (e + 2.0), x)
 '''
 
 _POWER = '''\
@@ -47,18 +49,47 @@ def power(x, y):
     negative = (x < 0.0) | ((x == 0.0) & (1.0 / x < 0.0))
     signed = tl.where(negative & odd, -size, size)
     signed = tl.where((x < 0.0) & (base != float("inf")) & (whole ^ True), float("nan"), signed)
+    signed = tl.where(y == 1.0, x.to(tl.float64), signed)
     return tl.where((y == 0.0) | (x == 1.0), 1.0, signed).to(x.dtype)
+'''
+
+_COPY_SIGN = '''\
+@triton.jit
+def copy_sign(size, sign):
+    """The magnitude of one number with the sign of another, of zeros too."""
+    if size.dtype == tl.float64:
+        bits = (sign.to(tl.int64, bitcast=True) >> 63) << 63
+        signed = (tl.abs(size).to(tl.int64, bitcast=True) | bits).to(tl.float64, bitcast=True)
+    else:
+        bits = (sign.to(tl.int32, bitcast=True) >> 31) << 31
+        signed = (tl.abs(size).to(tl.int32, bitcast=True) | bits).to(tl.float32, bitcast=True)
+    return signed
+'''
+
+_TRUNCATE = '''\
+@triton.jit
+def truncate(x):
+    """x without its fraction."""
+    return copy_sign(tl.floor(tl.abs(x)), x)
+'''
+
+_ROUND_HALF_AWAY = '''\
+@triton.jit
+def round_half_away(x):
+    """x rounded to the nearest whole number, halves away from zero."""
+    low = tl.floor(tl.abs(x))
+    return copy_sign(tl.where(tl.abs(x) - low >= 0.5, low + 1.0, low), x)
 '''
 
 _ROUND_EVEN = '''\
 @triton.jit
 def round_even(x):
     """x rounded to the nearest whole number, halves to the even one."""
-    low = tl.floor(x)
-    rest = x - low
+    low = tl.floor(tl.abs(x))
+    rest = tl.abs(x) - low
     odd = tl.floor(low * 0.5) * 2.0 != low
     up = (rest > 0.5) | ((rest == 0.5) & odd)
-    return tl.where(up, low + 1.0, low)
+    return copy_sign(tl.where(up, low + 1.0, low), x)
 '''
 
 _PHILOX_WORD = '''\
@@ -73,19 +104,28 @@ def philox_word(seed, counter, word: tl.constexpr):
 '''
 
 HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "copy_sign": (_COPY_SIGN, ()),
     "expm1": (_EXPM1, ()),
     "log1p": (_LOG1P, ()),
-    "tanh": (_TANH, ("expm1",)),
+    "tanh": (_TANH, ("copy_sign", "expm1")),
     "power": (_POWER, ()),
-    "round_even": (_ROUND_EVEN, ()),
+    "truncate": (_TRUNCATE, ("copy_sign",)),
+    "round_half_away": (_ROUND_HALF_AWAY, ("copy_sign",)),
+    "round_even": (_ROUND_EVEN, ("copy_sign",)),
     "philox_word": (_PHILOX_WORD, ()),
+    **ANGLES,
+    **HYPERBOLICS,
+    **COUNTS,
 }
 """For each helper, its source and the helpers that it calls."""
 
 
 def sources(wanted: set[str]) -> list[str]:
     """The sources of some helpers and of what they call, callees first."""
-    needed = set(wanted)
-    for name in wanted:
-        needed.update(HELPERS[name][1])
+    needed: set[str] = set()
+    stack = list(wanted)
+    while stack:
+        name = stack.pop()
+        needed.add(name)
+        stack.extend(HELPERS[name][1])
     return [source for name, (source, _) in HELPERS.items() if name in needed]

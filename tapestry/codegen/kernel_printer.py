@@ -14,6 +14,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tapestry.algebra.dtypes import is_integer
 from tapestry.codegen.expressions import (
     ATOM,
     Shown,
@@ -26,6 +27,7 @@ from tapestry.codegen.expressions import (
     number,
     tensor,
     typed,
+    unsigned_dtype,
 )
 from tapestry.codegen.helpers import HELPERS
 from tapestry.codegen.vocabulary import (
@@ -33,6 +35,8 @@ from tapestry.codegen.vocabulary import (
     DEFAULT_NAMES,
     INDENT,
     SIGNS,
+    UNSIGNED_CALLS,
+    UNSIGNED_SIGNS,
     Shared,
     comment,
     fresh,
@@ -150,7 +154,8 @@ class BodyPrinter:
 
     def _store(self, op: triton.StoreOp) -> None:
         # Triton broadcasts a stored value and its mask to the shape of the address.
-        items = [self._address(op.pointer, op.offsets), self.text(op.value)]
+        value = typed(self._shown[op.value], element_of(op.value)).text
+        items = [self._address(op.pointer, op.offsets), value]
         if op.mask is not None:
             items.append(f"mask={self.text(op.mask)}")
         self.lines += wrapped("tl.store(", items, ")", self._depth)
@@ -216,6 +221,13 @@ class BodyPrinter:
             pairs = zip(operands, op.operands, strict=True)
             known = [typed(shown, element_of(value)) for shown, value in pairs]
             return call(function, *known, more=more)
+        if kind in UNSIGNED_SIGNS or kind in UNSIGNED_CALLS:
+            element = element_of(op.results[0])
+            name = unsigned_dtype(element)
+            a, b = (method(x, "to", name) for x in self._tensors(op, operands))
+            sign = UNSIGNED_SIGNS.get(kind)
+            made = call(UNSIGNED_CALLS[kind], a, b) if sign is None else binary(sign, a, b)
+            return method(made, "to", dtype(element))
         match op:
             case triton.PhiloxOp():
                 self._shared.helpers.add("philox_word")
@@ -236,7 +248,10 @@ class BodyPrinter:
                 return call("tl.where", condition, a, b)
             case triton.CastOp():
                 (source,) = self._tensors(op, operands)
-                return method(source, "to", dtype(element_of(op.result)))
+                return _cast(source, op)
+            case triton.BitcastOp():
+                (source,) = self._tensors(op, operands)
+                return method(source, "to", f"{dtype(element_of(op.result))}, bitcast=True")
             case triton.BroadcastOp():
                 return operands[0]
             case triton.ExpandDimsOp():
@@ -291,6 +306,14 @@ def _uses(value: SSAValue) -> Iterator[Operation]:
             yield from _uses(use.operation.results[0])
         else:
             yield use.operation
+
+
+def _cast(source: Shown, op: triton.CastOp) -> Shown:
+    target = dtype(element_of(op.result))
+    if op.unsigned is None:
+        return method(source, "to", target)
+    integer = next(k for k in map(element_of, (op.source, op.result)) if is_integer(k))
+    return method(method(source, "to", unsigned_dtype(integer)), "to", target)
 
 
 def _expanded(shown: Shown, axis: int) -> Shown:

@@ -31,6 +31,20 @@ SIGNS: dict[type[Operation], str] = {
     arith.AndIOp: "&",
     arith.OrIOp: "|",
     arith.XOrIOp: "^",
+    arith.ShLIOp: "<<",
+    arith.ShRSIOp: ">>",
+}
+
+UNSIGNED_SIGNS: dict[type[Operation], str] = {
+    arith.DivUIOp: "//",
+    arith.RemUIOp: "%",
+    arith.ShRUIOp: ">>",
+}
+"""Signs that mean this on Triton's unsigned types."""
+
+UNSIGNED_CALLS: dict[type[Operation], str] = {
+    arith.MaxUIOp: "tl.maximum",
+    arith.MinUIOp: "tl.minimum",
 }
 
 _PROPAGATE = "propagate_nan=tl.PropagateNan.ALL"
@@ -44,22 +58,39 @@ CALLS: dict[type[Operation], tuple[str, str]] = {
     arith.MinSIOp: ("tl.minimum", ""),
     math.AbsFOp: ("tl.abs", ""),
     math.AbsIOp: ("tl.abs", ""),
+    math.AcosOp: ("arc_cosine", ""),
+    math.AcoshOp: ("area_cosine", ""),
+    math.AsinOp: ("arc_sine", ""),
+    math.AsinhOp: ("area_sine", ""),
+    math.AtanOp: ("arc_tangent", ""),
+    math.Atan2Op: ("angle", ""),
+    math.AtanhOp: ("area_tangent", ""),
+    math.CbrtOp: ("cube_root", ""),
     math.CeilOp: ("tl.ceil", ""),
+    math.CopySignOp: ("copy_sign", ""),
     math.CosOp: ("tl.cos", ""),
+    math.CoshOp: ("hyperbolic_cosine", ""),
+    math.CountLeadingZerosOp: ("leading_zeros", ""),
+    math.CountTrailingZerosOp: ("trailing_zeros", ""),
+    math.CtPopOp: ("count_ones", ""),
     math.ErfOp: ("tl.erf", ""),
     math.ExpOp: ("tl.exp", ""),
     math.Exp2Op: ("tl.exp2", ""),
     math.ExpM1Op: ("expm1", ""),
     math.FloorOp: ("tl.floor", ""),
+    math.FmaOp: ("tl.fma", ""),
     math.LogOp: ("tl.log", ""),
     math.Log1pOp: ("log1p", ""),
     math.Log2Op: ("tl.log2", ""),
     math.PowFOp: ("power", ""),
     math.RoundEvenOp: ("round_even", ""),
+    math.RoundOp: ("round_half_away", ""),
     math.RsqrtOp: ("tl.rsqrt", ""),
     math.SinOp: ("tl.sin", ""),
+    math.SinhOp: ("hyperbolic_sine", ""),
     math.SqrtOp: ("tl.sqrt", ""),
     math.TanhOp: ("tanh", ""),
+    math.TruncOp: ("truncate", ""),
 }
 
 READY_REDUCTIONS: dict[tuple[type[Operation], Attribute], str] = {

@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from tapestry.algebra.contraction import find_contraction
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import Monoid, monoid_of
-from tapestry.algebra.scalars import reduction
+from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.graph import Work, shard_count
@@ -173,10 +173,9 @@ def _reduce(
     monoid: Monoid, values: Sequence[Array], fold_dims: Sequence[int], kept_dims: Sequence[int]
 ) -> list[Array]:
     """Fold axes away: one NumPy reduction where there is one, else merging neighbours pairwise."""
-    ufunc = reduction(monoid.primitive, monoid.state[0])
-    if ufunc is not None:
-        value = values[0]
-        return [ufunc.reduce(value, axis=tuple(fold_dims), dtype=value.dtype)]
+    reduction = find_reduction(monoid.primitive, monoid.state[0])
+    if reduction is not None:
+        return [reduction.fold(values[0], fold_dims)]
     state = [value.transpose(*fold_dims, *kept_dims) for value in values]
     state = [value.reshape(-1, *value.shape[len(fold_dims) :]) for value in state]
     while state[0].shape[0] > 1:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tapestry.algebra.monoids import Monoid
-from tapestry.algebra.scalars import reduction
+from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
 from tapestry.runtime.executor import Array
 from tapestry.runtime.mapfold import Tensor, boxes_within, merged, wrapped, zero_state
@@ -42,10 +42,9 @@ def running(
     state with the one `step` before it, which keeps the order of what is merged.
     """
     states = [np.concatenate(pair, axis=axis) for pair in zip(carried, values, strict=True)]
-    ufunc = reduction(monoid.primitive, monoid.state[0])
-    if ufunc is not None:
-        (state,) = states
-        states = [ufunc.accumulate(state, axis=axis, dtype=state.dtype)]
+    reduction = find_reduction(monoid.primitive, monoid.state[0])
+    if reduction is not None:
+        states = [reduction.running(states[0], axis)]
     else:
         step, count = 1, states[0].shape[axis]
         while step < count:

@@ -8,8 +8,9 @@ As shipped in Triton 3.6 to 3.9:
 * A comparison of two scalars is taken for a number of their type when it is repeated to a tile.
 * `tl.reduce` and `tl.associative_scan` with a combiner of the program's own walk cell by cell. Here
   they combine whole slices, neighbours first, which is the same for any associative combiner.
-* 3.6 lets NaN win in `tl.maximum` where a GPU drops it, and takes loop bounds that are arguments
-  for arrays, which NumPy 2.4 no longer does.
+* Maxima and minima take either zero; on a GPU 0.0 is larger than -0.0.
+* 3.6 rounds `tl.fma` twice, lets NaN win in `tl.maximum` where a GPU drops it, and takes loop
+  bounds that are arguments for arrays, which NumPy 2.4 no longer does.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tapestry.algebra import functions
+
 
 @contextmanager
 def corrected() -> Generator[None]:
@@ -32,8 +35,11 @@ def corrected() -> Generator[None]:
         (builder, "cast_impl", _cast(interpreter)),
         (builder, "create_dot", _dot(interpreter)),
         (builder, "create_splat", _splat(interpreter)),
-        (builder, "create_maxnumf", _elementwise(np.fmax)),
-        (builder, "create_minnumf", _elementwise(np.fmin)),
+        (builder, "create_fma", _multiply_add(interpreter)),
+        (builder, "create_maximumf", _elementwise(functions.larger)),
+        (builder, "create_minimumf", _elementwise(functions.smaller)),
+        (builder, "create_maxnumf", _elementwise(functions.larger_number)),
+        (builder, "create_minnumf", _elementwise(functions.smaller_number)),
         (builder, "get_bf16", _bfloat16_constant(interpreter)),
         (interpreter.ReduceOps, "generic_reduce", _reduce),
         (interpreter.ScanOps, "generic_scan", _scan),
@@ -108,7 +114,16 @@ def _splat(interpreter: Any) -> Callable[..., Any]:
     return splat
 
 
-def _elementwise(function: np.ufunc) -> Callable[..., Any]:
+def _multiply_add(interpreter: Any) -> Callable[..., Any]:
+    def multiply_add(_self: Any, a: Any, b: Any, c: Any) -> Any:
+        return interpreter.TensorHandle(
+            functions.multiply_add(a.data, b.data, c.data), c.dtype.scalar
+        )
+
+    return multiply_add
+
+
+def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     def apply(self: Any, a: Any, b: Any) -> Any:
         return self.binary_op(a, b, function)
 

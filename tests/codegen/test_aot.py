@@ -106,6 +106,15 @@ OPERATIONS = [
     "math.tan %a",
     "math.tanh %a",
     "math.trunc %a",
+    "math.acos %a",
+    "math.acosh %a",
+    "math.asinh %a",
+    "math.atanh %a",
+    "math.cbrt %a",
+    "math.cosh %a",
+    "math.sinh %a",
+    "math.atan2 %a, %b",
+    "math.fma %a, %b, %a",
     "arith.divf %a, %b",
     "arith.maximumf %a, %b",
     "arith.minimumf %a, %b",
@@ -122,7 +131,14 @@ INTEGER_OPERATIONS = [
     "arith.remsi",
     "arith.floordivsi",
     "arith.ceildivsi",
+    "arith.divui",
+    "arith.remui",
+    "arith.maxui",
+    "arith.shli",
+    "arith.shrsi",
+    "arith.shrui",
 ]
+COUNTS = ["math.ctlz", "math.cttz", "math.ctpop", "math.absi"]
 
 
 def elementwise(kind, lines, value):
@@ -165,7 +181,31 @@ def test_every_integer_operation(kind, tmp_path):
     for number, operation in enumerate(INTEGER_OPERATIONS):
         lines.append(f"%v{number} = {operation} {value}, %b : {kind}")
         value = f"%v{number}"
+    for operation in COUNTS:
+        name = operation.replace(".", "_")
+        lines.append(f"%{name} = {operation} {value} : {kind}")
+        value = f"%{name}"
     compiled(elementwise(kind, "\n".join(lines), value), "loom-to-triton", tmp_path)
+
+
+def test_conversions_and_constants(tmp_path):
+    lines = """
+      %least = arith.constant -128 : i8
+      %zero = arith.constant -0.0 : f32
+      %i = arith.fptosi %a : f32 to i8
+      %j = arith.addi %i, %least : i8
+      %u = arith.fptoui %a : f32 to i64
+      %x = arith.uitofp %u : i64 to f32
+      %y = arith.sitofp %j : i8 to bf16
+      %z = arith.extf %y : bf16 to f32
+      %c = arith.cmpf uno, %z, %zero : f32
+      %d = arith.sitofp %c : i1 to f32
+      %s = arith.addf %x, %d : f32
+      %p = math.powf %s, %zero : f32
+      %b0 = arith.bitcast %p : f32 to i32
+      %v = arith.bitcast %b0 : i32 to f32
+    """
+    compiled(elementwise("f32", lines, "%v"), "loom-to-triton", tmp_path, targets=(90,))
 
 
 def fold(kind, monoid, shards="", rows=100, depth=300):

@@ -22,15 +22,40 @@ __all__ = [
     "divide_towards_zero",
     "divide_up",
     "erf",
+    "larger",
+    "larger_number",
     "multiply_add",
     "power",
     "reciprocal_root",
     "round_half_away",
     "saturated",
     "shift_right",
+    "smaller",
+    "smaller_number",
 ]
 
 Array = NDArray[Any]
+
+
+def _zeros_ordered(function: np.ufunc, *, most: bool) -> Callable[[Array, Array], Array]:
+    """A maximum or minimum that takes 0.0 for larger than -0.0; NumPy takes either."""
+
+    def choose(a: Array, b: Array) -> Array:
+        chosen = np.asarray(function(a, b))
+        zero = chosen == 0
+        if np.any(zero):
+            negative = (np.logical_and if most else np.logical_or)(np.signbit(a), np.signbit(b))
+            signed = np.where(negative, -0.0, 0.0).astype(a.dtype)
+            chosen = np.where(zero, signed, chosen)
+        return chosen
+
+    return choose
+
+
+larger = _zeros_ordered(np.maximum, most=True)
+smaller = _zeros_ordered(np.minimum, most=False)
+larger_number = _zeros_ordered(np.fmax, most=True)
+smaller_number = _zeros_ordered(np.fmin, most=False)
 
 
 def erf(x: Array) -> Array:

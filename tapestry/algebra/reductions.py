@@ -1,0 +1,85 @@
+"""Folding arrays by a scalar operation at once, where NumPy can.
+
+>>> from xdsl.dialects.builtin import f32
+>>> add = find_reduction(arith.AddfOp, f32)
+>>> add.fold(np.array([[1, 2], [3, 4]], np.float32), (1,)).tolist()
+[3.0, 7.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Attribute, Operation
+
+Array = NDArray[Any]
+
+_UFUNCS: dict[type[Operation], np.ufunc] = {
+    arith.AddfOp: np.add,
+    arith.MulfOp: np.multiply,
+    arith.MaximumfOp: np.maximum,
+    arith.MinimumfOp: np.minimum,
+    arith.MaxnumfOp: np.fmax,
+    arith.MinnumfOp: np.fmin,
+    arith.AddiOp: np.add,
+    arith.MuliOp: np.multiply,
+    arith.MaxSIOp: np.maximum,
+    arith.MinSIOp: np.minimum,
+    arith.AndIOp: np.bitwise_and,
+    arith.OrIOp: np.bitwise_or,
+    arith.XOrIOp: np.bitwise_xor,
+}
+_TRUTH = (arith.AndIOp, arith.OrIOp, arith.XOrIOp)
+"""What NumPy's truth values do as one-bit integers do."""
+
+_ZEROS: dict[type[Operation], np.ufunc] = {
+    arith.MaximumfOp: np.logical_and,
+    arith.MaxnumfOp: np.logical_and,
+    arith.MinimumfOp: np.logical_or,
+    arith.MinnumfOp: np.logical_or,
+}
+"""How the signs of what was folded make that of a zero, where NumPy takes either zero."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A fold, or the running states of one, in the dtype of what is folded."""
+
+    ufunc: np.ufunc
+    signs: np.ufunc | None
+
+    def fold(self, values: Array, axes: Sequence[int]) -> Array:
+        """Some axes folded away."""
+        folded = np.asarray(self.ufunc.reduce(values, axis=tuple(axes), dtype=values.dtype))
+        return self._signed(folded, lambda signs, by: by.reduce(signs, axis=tuple(axes)), values)
+
+    def running(self, values: Array, axis: int) -> Array:
+        """What is folded so far at each place along an axis."""
+        states = np.asarray(self.ufunc.accumulate(values, axis=axis, dtype=values.dtype))
+        return self._signed(states, lambda signs, by: by.accumulate(signs, axis=axis), values)
+
+    def _signed(
+        self, result: Array, combined: Callable[[Array, np.ufunc], Array], values: Array
+    ) -> Array:
+        if self.signs is None:
+            return result
+        zero = result == 0
+        if not np.any(zero):
+            return result
+        negative = combined(np.signbit(values), self.signs)
+        signed = np.where(negative, -0.0, 0.0).astype(values.dtype)
+        return np.where(zero, signed, result)
+
+
+def find_reduction(primitive: type[Operation] | None, element: Attribute) -> Reduction | None:
+    """The reduction that folds by a scalar operation on a type, or None."""
+    if primitive is None or (element == i1 and primitive not in _TRUTH):
+        return None
+    ufunc = _UFUNCS.get(primitive)
+    return None if ufunc is None else Reduction(ufunc, _ZEROS.get(primitive))
