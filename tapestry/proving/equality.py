@@ -20,6 +20,7 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.frontend import run_pipeline
+from tapestry.proving.certifying import Certificate, certify
 from tapestry.proving.comparing import Difference, IllConditionedError, Outputs, first_difference
 from tapestry.proving.counterexample import Counterexample, shrink
 from tapestry.proving.evaluation import evaluate_program
@@ -33,6 +34,10 @@ Answer = Literal["differs", "certified", "numeric", "undecided"]
 
 LIMIT = 1 << 24
 """Points of index spaces that a program may have to be compared at its own sizes."""
+
+
+CERTIFYING_DRAWS = 2
+"""How many inputs exact arithmetic is run on."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,9 @@ def compare_programs(a: ModuleOp, b: ModuleOp, options: Options | None = None) -
     if not {"generic", "wide", "huge"} & set(compared):
         return Verdict("undecided", "no class of inputs could be compared", skipped=skipped)
     evidence = f"they agree on {', '.join(compared)} inputs, {options.seeds} seeds each"
+    certificate = pair.certificate()
+    if certificate is not None:
+        return Verdict("certified", f"{evidence}, and {certificate}", skipped=skipped)
     return Verdict("numeric", evidence, skipped=skipped)
 
 
@@ -118,6 +126,16 @@ class Pair:
         """The inputs of a class and seed."""
         drawn = draw_inputs(kind, self._taken, seed, self._bounds)
         return [draw.rounded() for draw in drawn] if self.options.round_casts else drawn
+
+    def certificate(self) -> Certificate | None:
+        """What exact arithmetic says; None where it says nothing."""
+        if self.options.round_casts:
+            return None
+        draws = [self.draw(CLASSES["generic"], seed) for seed in range(CERTIFYING_DRAWS)]
+        try:
+            return certify(self.a, self.b, draws)
+        except TapestryError:
+            return None
 
     def counterexample(
         self, kind: str, seed: int, inputs: Sequence[Draw], difference: Difference

@@ -8,6 +8,7 @@ fold by one scalar operation of NumPy's is one call.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from xdsl.dialects import arith
@@ -36,8 +37,20 @@ _WHOLE: dict[type[Operation], np.ufunc] = {
 """Operations that are associative and commutative over the reals, and on wrapping integers."""
 
 
+@runtime_checkable
+class Folding(Protocol):
+    """An arithmetic that knows how to fold its own cells."""
+
+    def fold(self, primitive: type[Operation], cells: Array, axes: tuple[int, ...]) -> Array | None:
+        """The fold of some axes in one step; None where it takes merging one by one."""
+        ...
+
+
 class Evaluator(ReferenceExecutor):
     """The reference executor under an arithmetic; every tensor is remembered by its value."""
+
+    def __init__(self, arithmetic: Arithmetic) -> None:
+        self._arithmetic = arithmetic
 
     @property
     def name(self) -> str:
@@ -69,13 +82,24 @@ class Evaluator(ReferenceExecutor):
         values: Sequence[Array],
         points: tuple[int, ...],
     ) -> list[Array]:
-        ufunc = None if monoid.primitive is None else _WHOLE.get(monoid.primitive)
-        if ufunc is None or values[0].dtype.kind not in "fi":
+        folded: Array | None = None
+        if monoid.primitive in _WHOLE:
+            axes = tuple(range(len(points)))
+            folded = self._fold(monoid.primitive, values[0], axes)
+        if folded is None:
             return super().fold_values(monoid, state, values, points)
-        (value,) = values
+        return merged(monoid, state, [folded])
+
+    def _fold(
+        self, primitive: type[Operation], value: Array, axes: tuple[int, ...]
+    ) -> Array | None:
+        """The fold of some axes in one step; None where it takes merging one by one."""
+        if isinstance(self._arithmetic, Folding):
+            return self._arithmetic.fold(primitive, value, axes)
+        if value.dtype == np.bool_:
+            return None
         with np.errstate(all="ignore"):
-            folded = ufunc.reduce(value, axis=tuple(range(len(points))), dtype=value.dtype)
-        return merged(monoid, state, [np.asarray(folded)])
+            return np.asarray(_WHOLE[primitive].reduce(value, axis=axes, dtype=value.dtype))
 
     def _dispatch(self, op: Operation, operands: list[Tensor], watch: Watch) -> list[Tensor]:
         outs = super()._dispatch(op, operands, watch)
@@ -100,4 +124,4 @@ def evaluate_program(
     names = [argument.name for argument in arguments(module)]
     by_name: Mapping[str, Array] = dict(zip(names, inputs, strict=True))
     with using(arithmetic):
-        return Evaluator().run(module, by_name, NoWatch()).outputs
+        return Evaluator(arithmetic).run(module, by_name, NoWatch()).outputs
