@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from tapestry.proving.comparing import Difference
 from tapestry.proving.inputs import Draw
 
-EVALUATIONS = 200
-"""How often the programs may run while a counterexample is made smaller."""
-
 Part = Callable[[Sequence[Draw]], Difference | None]
 """Where the programs part on some inputs; None where they agree, or nothing can be said."""
 
@@ -36,8 +33,8 @@ class Counterexample:
     where: str = ""
 
 
-def shrink(found: Counterexample, part: Part) -> Counterexample:
-    """The smallest counterexample that is found in `EVALUATIONS` runs, or `found` itself."""
+def shrink(found: Counterexample, part: Part, runs: int) -> Counterexample:
+    """The smallest counterexample that is found in about so many runs, or `found` itself."""
     inputs, difference = found.inputs, found.difference
     rounded = tuple(draw.rounded() for draw in inputs)
     parted = part(rounded)
@@ -45,7 +42,7 @@ def shrink(found: Counterexample, part: Part) -> Counterexample:
     if parted is not None:
         inputs, difference = rounded, parted
     best = list(inputs)
-    left = EVALUATIONS
+    left = runs
     for place in range(len(best)):
         cells = np.flatnonzero(best[place].numbers)
         size = len(cells)

@@ -42,11 +42,15 @@ CERTIFYING_DRAWS = 2
 
 @dataclass(frozen=True)
 class Options:
-    """How programs are compared: the first seed, seeds per class, and what casts mean."""
+    """How programs are compared: the first seed, seeds per class, and what casts mean.
+
+    `shrinking` is how often they run to make a counterexample smaller.
+    """
 
     seed: int = 0
     seeds: int = 3
     round_casts: bool = False
+    shrinking: int = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +152,7 @@ class Pair:
             outcome = self.compare(tried)
             return outcome if isinstance(outcome, Difference) else None
 
-        return shrink(found, part)
+        return shrink(found, part, self.options.shrinking)
 
     def compare(self, inputs: Sequence[Draw]) -> Difference | str | None:
         """Where the programs part, None where they agree, or why nothing can be said."""

@@ -153,7 +153,8 @@ def _pole(op: Operation, operands: Sequence[Array]) -> Any:
 def _close(a: Array, b: Array) -> int:
     """How many pairs differ, but hardly."""
     finite = np.isfinite(a) & np.isfinite(b)
-    gap = np.where(finite, np.abs(a - b), 1)
+    with np.errstate(invalid="ignore"):
+        gap = np.where(finite, np.abs(a - b), 1)
     size = np.where(finite, np.maximum(np.abs(a), np.abs(b)), 0)
     return int(np.count_nonzero((gap > 0) & (gap < CLOSE * np.maximum(size, 1e-6))))
 

@@ -253,7 +253,8 @@ class Residues:
         return Cells(residue, digits, degree, (DIGITS - 1) * x.bottom)
 
     def log(self, x: Cells) -> Cells:
-        logs, turns = np.frompyfunc(self.ring.log, 1, 2)(x.residue % self.ring.modulus)
+        found: Any = np.frompyfunc(self.ring.log, 1, 2)(x.residue % self.ring.modulus)
+        logs, turns = (np.asarray(part, object) for part in found)
         self._turned = True
         # The Teichmueller part is no rational function of the input of a degree that bounds much.
         self.exact = False
