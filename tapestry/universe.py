@@ -26,6 +26,7 @@ _PASSES = {
     "weft-apply": ("tapestry.passes.weft.apply", "WeftApply"),
     "loom-simplify": ("tapestry.passes.loom.simplify", "LoomSimplify"),
     "loom-materialize": ("tapestry.passes.loom.materialize", "LoomMaterialize"),
+    "loom-stride-classes": ("tapestry.passes.loom.stride_classes", "LoomStrideClasses"),
     "loom-shard": ("tapestry.passes.loom.shard", "LoomShard"),
     "loom-fuse": ("tapestry.passes.loom.fuse", "LoomFuse"),
     "loom-expand-shards": ("tapestry.passes.loom.expand_shards", "LoomExpandShards"),

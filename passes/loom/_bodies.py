@@ -47,6 +47,19 @@ def graft(
         producer.add_op(op)
 
 
+def inlined(block: Block, arguments: Sequence[SSAValue], into: Block) -> list[SSAValue]:
+    """What `block` yields for some arguments, its operations copied to the end of `into`."""
+    values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+    for op in block.ops:
+        if op is block.last_op:
+            break
+        copy = op.clone(values)
+        into.add_op(copy)
+    end = block.last_op
+    assert end is not None
+    return [values[value] for value in end.operands]
+
+
 def reindex(
     block: Block, coordinates: AffineMap, dims: Sequence[int], rewriter: PatternRewriter
 ) -> None:

@@ -194,7 +194,7 @@ def _same(got: tuple[np.ndarray, ...], want: tuple[np.ndarray, ...]) -> None:
 
 _SETTINGS = settings(
     deadline=None,
-    max_examples=100,
+    max_examples=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -215,7 +215,7 @@ def test_arrays_agree(text: str, rewrites: str, first: bool, data: st.DataObject
     _same(_run("numpy", module), want)
 
 
-@settings(_SETTINGS, max_examples=15)
+@settings(_SETTINGS, max_examples=6)
 @given(programs(), st.sampled_from(_REWRITES), st.data())
 def test_kernels_agree(text: str, rewrites: str, data: st.DataObject) -> None:
     want = _run("reference", parse_text(text))
