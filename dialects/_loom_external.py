@@ -31,6 +31,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
+from tapestry.attributes import plain_value
 from tapestry.dialects import _loom_syntax as syntax
 from tapestry.dialects._checked import CheckedOperation
 from tapestry.dialects._dominance import DefinedBeforeUse
@@ -148,7 +149,8 @@ class ExternalOp(CheckedOperation):
         return problems
 
     def problems(self) -> list[Problem]:
-        problems = _boxes("input", self.in_maps, self.ins, self.index)
+        problems = _parameters(self.parameters)
+        problems += _boxes("input", self.in_maps, self.ins, self.index)
         problems += _boxes("output", self.out_maps, self.outs, self.index)
         if not problems:
             for position, (projection, out) in enumerate(
@@ -218,6 +220,17 @@ class ExternalOp(CheckedOperation):
 def _print_projected(printer: Printer, value: SSAValue, projection: Projection) -> None:
     printer.print_operand(value)
     printer.print_string(f" : {projection}")
+
+
+def _parameters(given: DictionaryAttr | None) -> list[Problem]:
+    """Parameters are values that an implementation can be called with."""
+    problems: list[Problem] = []
+    for name, value in ({} if given is None else given.data).items():
+        try:
+            plain_value(value)
+        except ValueError as error:
+            problems.append(Problem("parameter", f"parameter {name}: {error}", parameter=name))
+    return problems
 
 
 def _boxes(

@@ -50,3 +50,13 @@ func.func @main(%x: !loom.tensor<[0] : [8], f32>) -> !loom.tensor<[0] : [8], f32
          : (!loom.tensor<[0] : [8], f32>) -> !loom.tensor<[0] : [8], f32>
   func.return %y : !loom.tensor<[0] : [8], f32>
 }
+
+// -----
+
+// CHECK{LITERAL}: @sort: parameter by: affine_map<(d0) -> (d0)> is no number, truth value, string, dtype or list
+func.func @main(%x: !loom.tensor<[0] : [8], f32>) -> !loom.tensor<[0] : [8], f32> {
+  %y = loom.external @sort over <[0] : [8]>
+         ins(%x : (d0) -> (d0)) outs((d0) -> (d0)) parameters {by = affine_map<(d0) -> (d0)>}
+         : (!loom.tensor<[0] : [8], f32>) -> !loom.tensor<[0] : [8], f32>
+  func.return %y : !loom.tensor<[0] : [8], f32>
+}

@@ -7,21 +7,10 @@ What a template expects of each is its own business (`tapestry.metakernels.param
 
 from __future__ import annotations
 
-from typing import cast
-
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    DictionaryAttr,
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
-    StringAttr,
-    i1,
-)
+from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Attribute
 
-from tapestry.algebra.dtypes import is_element_type
+from tapestry.attributes import plain_value
 from tapestry.metakernels.errors import ParameterError
 
 
@@ -31,23 +20,10 @@ def parameter_values(parameters: DictionaryAttr) -> dict[str, object]:
 
 
 def _value(name: str, attribute: Attribute) -> object:
-    match attribute:
-        case IntegerAttr():
-            value = attribute.value.data
-            return bool(value) if attribute.type == i1 else value
-        case FloatAttr():
-            return attribute.value.data
-        case StringAttr():
-            return attribute.data
-        case ArrayAttr():
-            items: tuple[Attribute, ...] = attribute.data
-            return [_value(name, item) for item in items]
-        case DenseArrayBase():
-            return list(cast("DenseArrayBase[IntegerType]", attribute).get_values())
-        case _ if is_element_type(attribute):
-            return str(attribute)
-        case _:
-            raise ParameterError(
-                f"parameter {name} is {attribute}",
-                hint="a parameter is a number, truth value, string, dtype or list of integers",
-            )
+    try:
+        return plain_value(attribute)
+    except ValueError:
+        raise ParameterError(
+            f"parameter {name} is {attribute}",
+            hint="a parameter is a number, truth value, string, dtype or list of integers",
+        ) from None

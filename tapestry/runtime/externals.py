@@ -19,9 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i1
-from xdsl.ir import Attribute
 
+from tapestry.attributes import plain_value
 from tapestry.diagnostics import InvalidProgramError, Location
 from tapestry.dialects import loom
 
@@ -83,25 +82,8 @@ def _shown(kinds: Sequence[tuple[tuple[int, ...], Any]]) -> str:
 
 def parameters_of(op: loom.ExternalOp) -> Parameters:
     """The parameters of an operation as Python values."""
-    none: dict[str, Attribute] = {}
-    given = none if op.parameters is None else op.parameters.data
-    return {name: _plain(value) for name, value in given.items()}
-
-
-def _plain(parameter: Attribute) -> Any:
-    """Numbers, truth values, strings and lists of them; any other attribute is left as it is."""
-    match parameter:
-        case IntegerAttr():
-            value = parameter.value.data
-            return bool(value) if parameter.type == i1 else value
-        case FloatAttr():
-            return parameter.value.data
-        case StringAttr():
-            return parameter.data
-        case ArrayAttr():
-            return [_plain(item) for item in parameter.data]
-        case _:
-            return parameter
+    given = op.parameters
+    return {} if given is None else {n: plain_value(value) for n, value in given.data.items()}
 
 
 def _order(cells: Any, parameters: Parameters) -> Any:
