@@ -15,13 +15,14 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.algebra.dtypes import ELEMENT_TYPES, is_element_type
 from tapestry.algebra.scalars import has_meaning
+from tapestry.dialects._loom_blocks import BlockType, element_of
 from tapestry.issues import Problem
 
 if TYPE_CHECKING:
     from tapestry.dialects import loom
 
 _BODY_DIALECTS = ("arith", "math")
-_BODY_OPERATIONS = ("loom.random",)
+_BODY_OPERATIONS = ("loom.random", "loom.read")
 
 
 def types_text(values: Iterable[Attribute]) -> str:
@@ -45,12 +46,15 @@ def body(
     for op in block.ops:
         if op is not last:
             problems += _body_operation(name, op, dims)
-        for operand in op.operands:
+        for place, operand in enumerate(op.operands):
+            if isinstance(operand.type, BlockType) and not (op.name == "loom.read" and place == 0):
+                message = f"{name} uses a block in {op.name}; only loom.read takes cells of it"
+                problems.append(Problem("block-use", message, at=op, block=operand.type))
             if operand not in defined:
                 message = f"{name} uses a value from outside itself, or before it is defined"
                 problems.append(Problem("dominance", message, at=op))
         defined.update(op.results)
-    unknown = {value.type for value in defined if not is_element_type(value.type)}
+    unknown = {value.type for value in defined if not is_element_type(element_of(value.type))}
     for kind in sorted(unknown, key=str):
         message = f"{name} holds values of type {kind}; cells are {types_text(ELEMENT_TYPES)}"
         problems.append(Problem("body-type", message, type=kind))

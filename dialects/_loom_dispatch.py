@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, SSAValue
 
+from tapestry.dialects._loom_blocks import argument_type, element_of
 from tapestry.dialects._loom_bodies import is_ordered, signature_bodies, yielded
 from tapestry.dialects._loom_geometry import accesses, domain_problems, in_order, tilings
 from tapestry.dialects._loom_reads import Fill, fill_problems
 from tapestry.dialects._loom_types import TensorType, tensor_type
 from tapestry.issues import Problem
-from tapestry.zspace import Partition, Range, ZSpaceError, bounding
+from tapestry.zspace import Partition, Projection, Range, ZSpaceError, bounding
 
 if TYPE_CHECKING:
     from tapestry.dialects import loom
@@ -45,7 +46,7 @@ def kernel_problems(op: loom.KernelOp) -> list[Problem]:
         message = f"the domain has {op.inside.rank} dimensions, but there are {len(op.kinds)} here"
         problems.append(Problem("domain-rank", message, domain=op.inside))
     problems += signature_bodies(op, None, None, None)
-    problems += _clips(op)
+    problems += _inputs(op)
     wrap, unwrap = op.wrap.first_block, op.unwrap.first_block
     if wrap is not None and len(wrap.args) != len(op.in_maps):
         message = f"wrap takes {len(wrap.args)} cells, but there are {len(op.in_maps)} inputs"
@@ -57,14 +58,30 @@ def kernel_problems(op: loom.KernelOp) -> list[Problem]:
     return problems
 
 
-def _clips(op: loom.KernelOp) -> list[Problem]:
-    """Fills are of the types of the cells that the bodies take."""
+def _inputs(op: loom.KernelOp) -> list[Problem]:
+    """Fills and blocks fit what the bodies take."""
     wrap = op.wrap.first_block
     ins = [] if wrap is None else [argument.type for argument in wrap.args]
+    extras = _extra_cells(op)
     return [
-        *fill_problems("input", op.in_clips, ins),
-        *fill_problems("extra input", op.extra_clips, _extra_cells(op)),
+        *fill_problems("input", op.in_clips, [element_of(cell) for cell in ins]),
+        *fill_problems("extra input", op.extra_clips, [element_of(cell) for cell in extras]),
+        *_arguments("wrap", op.in_maps, ins),
+        *_arguments("unwrap", op.extra_maps, extras),
     ]
+
+
+def _arguments(
+    name: str, projections: Sequence[Projection], cells: Sequence[Attribute]
+) -> list[Problem]:
+    """A body takes a block of each input that selects a box, of its shape."""
+    problems: list[Problem] = []
+    for projection, cell in zip(projections, cells, strict=False):
+        wanted = argument_type(projection, element_of(cell))
+        if cell != wanted:
+            message = f"{name} takes {cell}, but {projection} selects {wanted}"
+            problems.append(Problem("body-arguments", message, projection=projection, cell=cell))
+    return problems
 
 
 def _kernel_of(op: loom.Dispatch) -> tuple[loom.KernelOp | None, list[Problem]]:
@@ -152,7 +169,7 @@ def _operands(
     rows = zip(op.args, op.selections, reads, fills, cells, strict=False)
     for position, (value, selection, box, fill, cell) in enumerate(rows):
         tensor, recorded = tensor_type(value), selection.data
-        if tensor.element_type != cell:
+        if tensor.element_type != element_of(cell):
             message = f"operand {position} holds {tensor.element_type}, but the kernel takes {cell}"
             problems.append(Problem("operand-type", message, tensor=tensor, cell=cell))
         if tensor.box.rank != box.rank:
@@ -195,7 +212,7 @@ def merge_problems(op: loom.MergeOp) -> list[Problem]:
         "extra input", kernel.extra_projections.data, extras, op.index, kernel.extra_clips
     )
     for position, (extra, cell) in enumerate(zip(extras, _extra_cells(kernel), strict=False)):
-        if extra.element_type != cell:
+        if extra.element_type != element_of(cell):
             message = (
                 f"extra input {position} holds {extra.element_type}, but the kernel takes {cell}"
             )

@@ -21,6 +21,8 @@ from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
 from tapestry.issues import Problem
 from tapestry.zspace import Domain, Partition, Projection, Range, ZSpaceError
 
+_MAY_READ_BLOCKS = ("input", "extra input")
+
 
 def subrange(box: Range, dims: Sequence[int]) -> Range:
     """The given dimensions of a range."""
@@ -57,10 +59,10 @@ def accesses(
             problems.append(
                 Problem("projection-rank", message, projection=projection, tensor=tensor.box)
             )
-        elif not projection.is_unit:
+        elif not (projection.is_unit or what in _MAY_READ_BLOCKS):
             message = (
-                f"{name} reads boxes of shape {list(projection.shape)}; block inputs are not "
-                "supported yet, only single cells"
+                f"{name} is one box of shape {list(projection.shape)} per point; only inputs of "
+                "operations and kernels may select more than a cell"
             )
             problems.append(Problem("block-input", message, projection=projection))
         elif not box.is_empty and fills[position] is None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute
 
+from tapestry.dialects._loom_blocks import argument_type
 from tapestry.dialects._loom_bodies import body, is_ordered, signature_bodies, types_text, yielded
 from tapestry.dialects._loom_geometry import accesses, domain_problems, geometry, shard_tiling
 from tapestry.dialects._loom_types import TensorType, tensor_type
@@ -52,8 +53,8 @@ def operation_problems(op: loom.OperationOp) -> list[Problem]:
         problems += domain_problems(op.inside, op.index, op.kinds)
     problems += signature_bodies(
         op,
-        [t.element_type for t in ins],
-        [t.element_type for t in extras],
+        [argument_type(p, t.element_type) for p, t in zip(op.in_maps, ins, strict=False)],
+        [argument_type(p, t.element_type) for p, t in zip(op.extra_maps, extras, strict=False)],
         [t.element_type for t in outs],
     )
     return problems

@@ -82,6 +82,11 @@ class KernelOp(IRDLOperation):
         """How many steps of a loop are in flight."""
         return self.num_stages.value.data
 
+    @property
+    def asserts(self) -> bool:
+        """Whether it may stop the run: it must be compiled with assertions."""
+        return any(op.name == "triton.assert" for op in self.body.walk())
+
     @classmethod
     def parse(cls, parser: Parser) -> KernelOp:
         name = parser.parse_symbol_name()

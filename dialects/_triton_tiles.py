@@ -248,6 +248,28 @@ class LoadOp(IRDLOperation):
 
 
 @irdl_op_definition
+class AssertOp(IRDLOperation):
+    """Stops the run, with a message, unless every lane holds: `tl.device_assert`.
+
+    Example: `triton.assert %inside, "row 7 of 5" : tensor<64xi1>`
+    """
+
+    name = "triton.assert"
+
+    condition = operand_def()
+    message = prop_def(StringAttr)
+
+    assembly_format = "$condition `,` $message attr-dict `:` type($condition)"
+
+    def __init__(self, condition: SSAValue, message: str) -> None:
+        super().__init__(operands=[condition], properties={"message": StringAttr(message)})
+
+    def verify_(self) -> None:
+        if element_of(self.condition) != i1:
+            raise VerifyException(f"{self.condition.type} is not a condition")
+
+
+@irdl_op_definition
 class StoreOp(IRDLOperation):
     """Write a tile to a buffer at offsets: `tl.store(ptr + offsets, value, mask)`.
 

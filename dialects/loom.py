@@ -40,6 +40,9 @@ An input may leave its tensor when it says what is there, as padding is zero her
 A *domain*, `domain(d0 - d1 >= 0)` after `outs(...)`, says which points are folded: those where
 every row holds. The others contribute the monoid's zero, whatever their cells are.
 
+Where a projection selects a box of each tensor per point, the body takes a block, which it reads at
+computed places (`loom.read` has an example): an embedding, a gather.
+
 Views (`loom.view`, `loom.reshape`, `loom.assemble`) move no data. Sharding is an attribute first
 (`shards <grid [[0, 32, 64], [0, 32], [0, 784]]>` before `wrap`); `loom.kernel`,
 `loom.application` and `loom.merge` say it shard by shard. Nothing is silent: every rule about
@@ -99,6 +102,7 @@ from tapestry.dialects import _loom_syntax as syntax
 from tapestry.dialects import _loom_verify as rules
 from tapestry.dialects._checked import CheckedOperation
 from tapestry.dialects._dominance import DefinedBeforeUse
+from tapestry.dialects._loom_blocks import BlockType, ReadOp, argument_type
 from tapestry.dialects._loom_constant import ConstantOp, DataAttr, SideFileAttr
 from tapestry.dialects._loom_external import ExternalOp
 from tapestry.dialects._loom_random import RandomOp
@@ -118,6 +122,7 @@ __all__ = [
     "ApplicationOp",
     "AssembleOp",
     "BlockSignature",
+    "BlockType",
     "ConstantOp",
     "DataAttr",
     "Dispatch",
@@ -133,11 +138,13 @@ __all__ = [
     "OperationOp",
     "RandomOp",
     "Read",
+    "ReadOp",
     "ReshapeOp",
     "SideFileAttr",
     "TensorType",
     "ViewOp",
     "YieldOp",
+    "argument_type",
     "find_kernel",
     "projections_attr",
     "selected",
@@ -909,7 +916,8 @@ Loom = Dialect(
         MergeOp,
         IndexOp,
         RandomOp,
+        ReadOp,
         YieldOp,
     ],
-    [TensorType, IteratorsAttr, DataAttr, SideFileAttr],
+    [TensorType, BlockType, IteratorsAttr, DataAttr, SideFileAttr],
 )

@@ -54,6 +54,7 @@ from tapestry.dialects._triton_shapes import (
     ProgramIdOp,
 )
 from tapestry.dialects._triton_tiles import (
+    AssertOp,
     BitcastOp,
     CastOp,
     CompareOp,
@@ -75,6 +76,7 @@ __all__ = [
     "AliasOp",
     "AllocateOp",
     "ArangeOp",
+    "AssertOp",
     "BitcastOp",
     "BlockSizeOp",
     "BroadcastOp",
@@ -126,6 +128,7 @@ Triton = Dialect(
         BitcastOp,
         PhiloxOp,
         LoadOp,
+        AssertOp,
         StoreOp,
         DotOp,
         ReduceOp,

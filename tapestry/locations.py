@@ -63,6 +63,17 @@ def location_of(op: Operation) -> Location | None:
     return places[0] if places else None
 
 
+def nearest_location(op: Operation) -> Location | None:
+    """The place of an operation, or of the nearest one around it that has a place."""
+    inner: Operation | None = op
+    while inner is not None:
+        place = location_of(inner)
+        if place is not None:
+            return place
+        inner = inner.parent_op()
+    return None
+
+
 def fuse_locations(*locations: LocationAttr) -> LocationAttr:
     """One location that names all places of the given ones, without repeats."""
     parts: dict[LocationAttr, None] = {}

@@ -64,17 +64,6 @@ func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32
 
 // -----
 
-// CHECK{LITERAL}: @blocks: input 0 reads boxes of shape [2]; block inputs are not supported yet
-func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [3], f32> {
-  %y = loom.operation @blocks over <[0] : [3]> [map]
-         ins(%x : (d0) -> (d0) :> [2])  outs((d0) -> (d0))
-         wrap (%c: f32) { loom.yield %c : f32 }
-         : (!loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [3], f32>
-  func.return %y : !loom.tensor<[0] : [3], f32>
-}
-
-// -----
-
 // CHECK{LITERAL}: @writes: output 0 writes <[0] : [8]>, outside its tensor <[0] : [4]>
 func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32> {
   %y = loom.operation @writes over <[0] : [8]> [map]

@@ -46,7 +46,12 @@ def _stays_inside(read: Read, index: Range) -> bool:
 
 
 def through_view(read: Read, view: loom.ViewOp, index: Range) -> Read | None:
-    """The same cells, read from the source of the view that `read` reads; None when they differ."""
+    """The same cells, read from the source of the view that `read` reads; None when they differ.
+
+    Blocks are read from the view: their indices count its cells, not those of the source.
+    """
+    if not read.projection.is_unit:
+        return None
     if read.fill is not None and not index.is_empty:
         ends = tensor_type(view.result).box, tensor_type(view.source).box
         if not _ends_together(view.projection.data.map, *ends, read.projection.apply_range(index)):

@@ -66,9 +66,9 @@ def fold_into_reader(op: loom.OperationOp, rewriter: PatternRewriter) -> None:
     ins, extras = reads_of(op)
     every = tuple(range(op.index.rank))
     for reads, dims in ((ins, every), (extras, op.kept_dims)):
-        for place, (value, projection, fill) in enumerate(reads):
-            reshape = value.owner
-            if not isinstance(reshape, loom.ReshapeOp) or fill is not None:
+        for place, read in enumerate(reads):
+            reshape, projection = read.value.owner, read.projection
+            if not isinstance(reshape, loom.ReshapeOp) or not read.is_plain:
                 continue
             have, want = tensor_type(reshape.result).box, tensor_type(reshape.source).box
             fold = _plan(op, have, want, _over_all(projection, dims, op.index.rank))

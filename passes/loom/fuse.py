@@ -48,8 +48,8 @@ class FuseEpilogue(RewritePattern):
     its projection onto the result, after the inverse of the projection that writes the result, is
     a bijection from the reader's index space to the fold's map dimensions. Then the two compute the
     same cells, and the reader's other inputs become extra inputs, re-projected by that bijection.
-    The fold's shards must also write the reader's outputs apart. A clipped read is left alone: some
-    of its points read no cell.
+    The fold's shards must also write the reader's outputs apart. A clipped read and a block are
+    left alone: some points read no cell, or others.
     """
 
     limit: int
@@ -82,7 +82,8 @@ class FusePrologue(RewritePattern):
     the integers: then the point that computes a cell is an affine function of the cell, the
     reader's projection composed with that inverse says which point each read needs, and the map's
     own inputs are read through it. It holds for reads of wrap and of unwrap alike. A clipped read
-    is left alone: outside the tensor it is the fill, not what the map computes. A domain of
+    is left alone, because outside the tensor it is the fill, and so is a block: which of its cells
+    are read is known when it is run. What computes an index is an input like any other. A domain of
     the reader stays as it is; one of the map holds all over its index space.
     """
 

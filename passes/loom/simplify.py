@@ -48,7 +48,7 @@ class FoldViewIntoReader(RewritePattern):
 
     Legal because both projections are affine, so the reader's composed with the view's is too, and
     it selects the same cells; a clipped read also needs the cells that it leaves the view by to be
-    outside the source.
+    outside the source. Blocks are left alone.
     """
 
     @op_type_rewrite_pattern
@@ -153,7 +153,8 @@ class FoldReshapeIntoReader(RewritePattern):
     is a digit of what the read's rows write, once index dimensions that step across it are split.
     Map and fold dimensions split, into digits in the same order; a scan runs along one dimension
     and does not. A partition must be able to follow: each part stays one box of the refined space.
-    Clipped reads are left alone: they would not find the same outside.
+    Clipped reads and blocks are left alone: they would not find the same outside, nor by the same
+    indices.
     """
 
     @op_type_rewrite_pattern

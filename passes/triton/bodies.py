@@ -23,8 +23,16 @@ Values = dict[SSAValue, SSAValue]
 """For each value of a body, its tile."""
 
 
+Read = Callable[[loom.ReadOp, Values], SSAValue]
+"""The cells of a block at the tiles of some indices."""
+
+
 def write_body(
-    tiles: TileBuilder, ops: Iterable[Operation], values: Values, coordinate: Coordinate
+    tiles: TileBuilder,
+    ops: Iterable[Operation],
+    values: Values,
+    coordinate: Coordinate,
+    read: Read,
 ) -> None:
     """Write tile operations for `ops`, whose operands `values` holds; adds their results to it."""
     for op in ops:
@@ -33,6 +41,8 @@ def write_body(
         result = op.results[0]
         if isinstance(op, loom.IndexOp):
             tile = coordinate(op.dimension)
+        elif isinstance(op, loom.ReadOp):
+            tile = read(op, values)
         else:
             tile = write_scalar(tiles, op, [values[operand] for operand in op.operands])
         if result.name_hint is not None and tile.name_hint is None:
@@ -43,6 +53,11 @@ def write_body(
 def no_coordinate(dim: int) -> SSAValue:
     """For bodies that have no index space, as a monoid's merge."""
     raise AssertionError(f"a merge has no coordinate along dimension {dim}")
+
+
+def no_read(_op: loom.ReadOp, _values: Values) -> SSAValue:
+    """For bodies that have no inputs, as a monoid's merge."""
+    raise AssertionError("a merge has no blocks")
 
 
 def yielded(block: Block) -> tuple[SSAValue, ...]:

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import triton
 from tapestry.dialects.triton import shape_of
-from tapestry.passes.triton.bodies import Values, no_coordinate, write_body, yielded
+from tapestry.passes.triton.bodies import Values, no_coordinate, no_read, write_body, yielded
 from tapestry.passes.triton.scalars import is_half
 from tapestry.passes.triton.tiles import TileBuilder
 
@@ -63,7 +63,7 @@ class FoldState:
         body = self.monoid.merge
         values: Values = dict(zip(body.args, (*a, *b), strict=True))
         if self.elements == self.monoid.state:
-            write_body(tiles, body.ops, values, no_coordinate)
+            write_body(tiles, body.ops, values, no_coordinate, no_read)
             return tuple(values[value] for value in yielded(body))
         # A single operation, on wider parts: the same operation of the wider type.
         single = next(iter(body.ops))

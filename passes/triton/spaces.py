@@ -56,12 +56,14 @@ class Dim:
 class Access:
     """The offset `sum(coefficients * coordinates) + constant` into a buffer, a factor per `Dim`.
 
-    Where a guard does not hold there is no such cell.
+    Where a guard does not hold there is no such cell. Where a point selects a box, the offset is of
+    its first cell, and the last one lies `reach` further.
     """
 
     coefficients: tuple[int, ...]
     constant: int
     guards: tuple[Guard, ...] = ()
+    reach: int = 0
 
     @property
     def forms(self) -> tuple[Access, ...]:
@@ -71,8 +73,9 @@ class Access:
 
 @dataclass(frozen=True)
 class Guard:
-    """Where `lower <= form < upper`; None is a side that never fails."""
+    """Where `lower <= form < upper`, of a tensor's dimension `row`; None never fails."""
 
+    row: int
     form: Access
     lower: int | None
     upper: int | None
@@ -126,11 +129,13 @@ def linear_access(projection: Projection, box: Range, dims: Sequence[int], rank:
     """
     factors = [0] * rank
     constant = 0
+    reach = 0
     for row, step in enumerate(row_major(box.shape)):
+        reach += max(projection.shape[row] - 1, 0) * step
         constant += (projection.map.offset[row] - box.start[row]) * step
         for position, coefficient in enumerate(projection.map.matrix[row]):
             factors[dims[position]] += coefficient * step
-    return Access(tuple(factors), constant)
+    return Access(tuple(factors), constant, reach=reach)
 
 
 def clipped_access(projection: Projection, box: Range, dims: Sequence[int], index: Range) -> Access:
@@ -145,7 +150,7 @@ def clipped_access(projection: Projection, box: Range, dims: Sequence[int], inde
         if lower is not None or upper is not None:
             line = Range((start,), (end,))
             form = linear_access(projection.select_outputs([row]), line, dims, index.rank)
-            guards.append(Guard(form, lower, upper))
+            guards.append(Guard(row, form, lower, upper))
     return replace(access, guards=tuple(guards))
 
 
@@ -218,7 +223,7 @@ def _with_forms(access: Access, forms: Iterator[Access]) -> Access:
     """An access made of the next forms."""
     offset = next(forms)
     guards = tuple(replace(guard, form=next(forms)) for guard in access.guards)
-    return replace(offset, guards=guards)
+    return replace(offset, guards=guards, reach=access.reach)
 
 
 def _merge_neighbours(
@@ -258,7 +263,9 @@ def needs_64_bits(space: Space, index: Range) -> bool:
     axes = {dim.axis for dim in space.dims}
     lengths = [prod(dim.extent for dim in space.on(axis)) for axis in axes]
     offsets = [
-        sum(abs(c) * r for c, r in zip(form.coefficients, reach, strict=True)) + abs(form.constant)
+        sum(abs(c) * r for c, r in zip(form.coefficients, reach, strict=True))
+        + abs(form.constant)
+        + form.reach
         for access in (*space.ins, *space.extras, *space.outs)
         for form in access.forms
     ]

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i32, i64
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import GridAxis, KernelOp, PointerType
 from tapestry.passes.triton.bodies import Values, write_body
 from tapestry.passes.triton.mapfold import MapFold, Tensor
+from tapestry.passes.triton.ports import Port, write_read
 from tapestry.passes.triton.positions import Axis, Frame, Positions
 from tapestry.passes.triton.schedule import Blocks
 from tapestry.passes.triton.spaces import (
@@ -38,20 +39,6 @@ class Kernel:
     op: KernelOp
     grid: tuple[GridAxis, ...]
     cut: tuple[Dim, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Port:
-    """A tensor of a kernel: its name, pointer and cells' type, and how it is accessed.
-
-    `fill` is what a load finds where there is no cell.
-    """
-
-    name: str
-    pointer: SSAValue
-    element: Attribute
-    access: Access
-    fill: FloatAttr | IntegerAttr
 
 
 def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space:
@@ -111,11 +98,14 @@ class KernelWriter:
                 t.element,
                 access,
                 number(0, t.element) if t.fill is None else t.fill,
+                t.box.shape,
+                t.projection.shape,
             )
             for t, access in zip(tensors, accesses, strict=True)
         ]
         first, second = len(fold.ins), len(fold.ins) + len(fold.extras)
         self.ins, self.extras, self.outs = ports[:first], ports[first:second], ports[second:]
+        self._blocks: dict[SSAValue, Port] = {}
         bounds = {
             dim: (
                 self._argument(index, f"{dim.name}_start"),
@@ -171,12 +161,25 @@ class KernelWriter:
     def load_all(
         self, ports: Sequence[Port], arguments: Sequence[SSAValue], frame: Frame
     ) -> Values:
-        """The cells that the arguments of a body stand for, over a frame."""
-        pairs = zip(ports, arguments, strict=True)
-        return {
-            argument: self.load(port, frame, argument.name_hint or port.name)
-            for port, argument in pairs
-        }
+        """The cells that the arguments of a body stand for, over a frame; blocks are remembered."""
+        loaded: Values = {}
+        for port, argument in zip(ports, arguments, strict=True):
+            if isinstance(argument.type, loom.BlockType):
+                self._blocks[argument] = port
+            else:
+                loaded[argument] = self.load(port, frame, argument.name_hint or port.name)
+        return loaded
+
+    def _read(self, frame: Frame) -> Callable[[loom.ReadOp, Values], SSAValue]:
+        """What `loom.read` is over a frame."""
+
+        def read(op: loom.ReadOp, values: Values) -> SSAValue:
+            indices = [values[index] for index in op.indices]
+            otherwise = None if op.otherwise is None else values[op.otherwise]
+            port = self._blocks[op.block]
+            return write_read(self.tiles, self.positions, port, op, indices, otherwise, frame)
+
+        return read
 
     def store(self, port: Port, frame: Frame, value: SSAValue) -> None:
         """Write a value over a frame to a tensor."""
@@ -208,7 +211,7 @@ class KernelWriter:
 
     def evaluate(self, ops: Iterable[Operation], values: Values, frame: Frame) -> None:
         """Write the tile operations of `ops` over a frame; `values` holds and gets their values."""
-        write_body(self.tiles, ops, values, self.coordinate(frame))
+        write_body(self.tiles, ops, values, self.coordinate(frame), self._read(frame))
 
     def walk(
         self,

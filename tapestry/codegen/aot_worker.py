@@ -74,6 +74,9 @@ def _compile(function: Any, kernel: Mapping[str, Any], target: int) -> Any:
         "num_stages": kernel["num_stages"],
         "enable_fp_fusion": False,
     }
+    if kernel["asserts"]:
+        # Integers wrap: of what Triton can check, only the program's own assertions are wanted.
+        options |= {"debug": True, "sanitize_overflow": False}
     return triton.compile(source, target=backend.GPUTarget("cuda", target, 32), options=options)
 
 

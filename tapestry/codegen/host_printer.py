@@ -68,6 +68,9 @@ class HostPrinter:
             "num_stages": kernel.stages,
         }
         values = [f"{option}={value}" for option, value in options.items()]
+        if kernel.asserts:
+            # Integers wrap: of what Triton can check, only the program's assertions are wanted.
+            values += ["debug=True", "sanitize_overflow=False"]
         self._tables += wrapped(f"{name} = dict(", [*values, "enable_fp_fusion=False"], ")")
         self._configurations[kernel.sym_name.data] = name
 

@@ -7,6 +7,7 @@ operation of the dialect is one expression or statement of Triton's language.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -105,6 +106,9 @@ class BodyPrinter:
                 self._load(op)
             case triton.StoreOp():
                 self._store(op)
+            case triton.AssertOp():
+                items = [self.text(op.condition), json.dumps(op.message.data)]
+                self.lines += wrapped("tl.device_assert(", items, ")", self._depth)
             case scf.ForOp():
                 self._loop(op)
             case triton.ReduceOp() | triton.ScanOp():

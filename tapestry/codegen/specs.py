@@ -22,7 +22,7 @@ class KernelSpec:
     """A kernel as Triton compiles it.
 
     `signature` has Triton's name of each argument's type (`*fp32`, `i32`), `blocks` the
-    compile-time arguments.
+    compile-time arguments; `asserts` says that it is compiled with assertions.
     """
 
     name: str
@@ -30,6 +30,7 @@ class KernelSpec:
     blocks: tuple[tuple[str, int], ...]
     num_warps: int
     num_stages: int
+    asserts: bool = False
 
 
 def spec_of(kernel: triton.KernelOp, name: str, arguments: Sequence[str]) -> KernelSpec:
@@ -42,6 +43,7 @@ def spec_of(kernel: triton.KernelOp, name: str, arguments: Sequence[str]) -> Ker
         tuple(kernel.block_sizes.items()),
         kernel.warps,
         kernel.stages,
+        kernel.asserts,
     )
 
 

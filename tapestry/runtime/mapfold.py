@@ -16,11 +16,12 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, TensorType
 from tapestry.runtime.access import cells, coordinates
 from tapestry.runtime.arithmetic import cell_constant, cell_dtype
-from tapestry.runtime.domains import zero_outside
+from tapestry.runtime.blocks import BlockCells
+from tapestry.runtime.domains import inside_mask, zero_outside
 from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.scalar import evaluate
-from tapestry.zspace import Projection, Range
+from tapestry.zspace import Domain, Projection, Range
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,21 +42,27 @@ def _read(
     projections: Sequence[Projection],
     fills: Sequence[Fill | None],
     box: Range,
-) -> list[Array]:
-    """What a body reads of some tensors over a box."""
-    found: list[Array] = []
+    inside: Domain | None = None,
+) -> list[Array | BlockCells]:
+    """What a body takes of some tensors over a box, as far as the points are inside a domain."""
+    found: list[Array | BlockCells] = []
     for tensor, projection, fill in zip(tensors, projections, fills, strict=True):
-        if fill is None:
+        outside = None if fill is None else cell_constant(fill.value.data, fill.type)
+        if not projection.is_unit:
+            needed = inside_mask(inside, box)
+            found.append(BlockCells(tensor.data, tensor.box, projection, box, outside, needed))
+        elif outside is None:
             found.append(cells(tensor.data, tensor.box, projection, box))
         else:
-            outside = cell_constant(fill.value.data, fill.type)
             found.append(clipped_cells(tensor.data, tensor.box, projection, box, outside))
     return found
 
 
-def input_cells(op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
-    """The inputs' cells over a box of the index space."""
-    return _read(ins, op.in_maps, op.in_fills, box)
+def input_cells(
+    op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]
+) -> list[Array | BlockCells]:
+    """The inputs' cells, or blocks, over a box of the index space."""
+    return _read(ins, op.in_maps, op.in_fills, box, op.inside)
 
 
 def wrapped(op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:

@@ -19,6 +19,7 @@ from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.locations import location_of
 from tapestry.runtime.arithmetic import current_arithmetic
+from tapestry.runtime.blocks import BlockCells
 from tapestry.runtime.executor import Array
 
 Coordinate = Callable[[int], Array]
@@ -42,21 +43,33 @@ def _compute(op: Operation, operands: Sequence[Array], coordinate: Coordinate) -
 
 def evaluate(
     block: Block,
-    arguments: Sequence[Array],
+    arguments: Sequence[Array | BlockCells],
     coordinate: Coordinate,
     wanted: Sequence[SSAValue] | None = None,
 ) -> list[Array]:
-    """What a body yields for arrays of cells that broadcast against each other.
+    """What a body yields for arrays of cells that broadcast against each other, and blocks.
 
     With `wanted`, the values of the body to compute instead; only what they need is computed.
     """
-    values: dict[SSAValue, Array] = dict(zip(block.args, arguments, strict=True))
+    values: dict[SSAValue, Array] = {}
+    blocks: dict[SSAValue, BlockCells] = {}
+    for value, argument in zip(block.args, arguments, strict=True):
+        if isinstance(argument, BlockCells):
+            blocks[value] = argument
+        else:
+            values[value] = argument
     if wanted is None:
         terminator = block.last_op
         wanted = () if terminator is None else tuple(terminator.operands)
     needed = needed_operations(wanted)
     for op in block.ops:
-        if op in needed:
+        if op not in needed:
+            continue
+        if isinstance(op, loom.ReadOp):
+            otherwise = None if op.otherwise is None else values[op.otherwise]
+            indices = [values[index] for index in op.indices]
+            values[op.result] = blocks[op.block].read(op, indices, otherwise)
+        else:
             operands = [values[operand] for operand in op.operands]
             values[op.results[0]] = _compute(op, operands, coordinate)
     return [values[value] for value in wanted]

@@ -8,6 +8,7 @@ As shipped in Triton 3.6 to 3.9:
 * A comparison of two scalars is taken for a number of their type when it is repeated to a tile.
 * `tl.reduce` and `tl.associative_scan` with a combiner of the program's own walk cell by cell. Here
   they combine whole slices, neighbours first, which is the same for any associative combiner.
+* It skips assertions. Here they run, and its own checks of integer overflow do not: integers wrap.
 * Maxima and minima take either zero; on a GPU 0.0 is larger than -0.0.
 * 3.6 rounds `tl.fma` twice, lets NaN win in `tl.maximum` where a GPU drops it, and takes loop
   bounds that are arguments for arrays, which NumPy 2.4 no longer does.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -44,6 +46,7 @@ def corrected() -> Generator[None]:
         (interpreter.ReduceOps, "generic_reduce", _reduce),
         (interpreter.ScanOps, "generic_scan", _scan),
         (interpreter, "_patch_lang_tensor", _bounds(interpreter)),
+        (interpreter.interpreter_builder, "options", _checking(interpreter)),
     ]
     with ExitStack() as stack:
         for owner, name, value in corrections:
@@ -151,6 +154,11 @@ def _bounds(interpreter: Any) -> Callable[..., Any]:
         scope.set_attr(tensor, "__index__", index)
 
     return patch
+
+
+def _checking(interpreter: Any) -> Any:
+    options = interpreter.interpreter_builder.options
+    return replace(options, debug=True, sanitize_overflow=False)
 
 
 def _reduce(self: Any, given: Any) -> list[Any]:

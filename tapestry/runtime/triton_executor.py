@@ -41,6 +41,7 @@ from tapestry.runtime.externals import (
 from tapestry.runtime.program import ENTRY as MAIN
 from tapestry.runtime.program import arguments, main_function, outputs
 from tapestry.runtime.triton_arrays import HostTensor, host_allocate, host_upload
+from tapestry.runtime.triton_assertions import block_errors
 from tapestry.runtime.triton_interpreter import interpreted
 from tapestry.runtime.triton_module import load_kernels, write_module
 
@@ -222,7 +223,7 @@ class TritonExecutor:
             )
             for op in _launches(lowered)
         ]
-        with device.session():
+        with device.session(), block_errors():
             kernels = load_kernels(path)
             observer = _Observer(launches, device, watch)
             launch = _observed(kernels, [kernel.name for kernel in printed.kernels], observer)

@@ -1,0 +1,75 @@
+"""Blocks on arrays: `loom.read` as a gather with a range check.
+
+    wrap (%id: i64, %rows: !loom.block<[50, 1], f32>) { %v = loom.read %rows[%id, %zero] : f32 ... }
+
+Each point of an index range selects a box; the indices, arrays over the range, count from the first
+cell of each point's own box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tapestry.diagnostics import TapestryError
+from tapestry.dialects import loom
+from tapestry.locations import nearest_location
+from tapestry.runtime.executor import Array
+from tapestry.runtime.gathering import gather, positions
+from tapestry.zspace import Projection, Range
+
+ELSE_HINT = "`else` says what is outside a block: loom.read %block[...] else %value"
+
+
+class BlockIndexError(TapestryError):
+    """A `loom.read` without `else` asked for a cell outside its block."""
+
+    kind = "block_index"
+
+
+@dataclass(frozen=True, eq=False)
+class BlockCells:
+    """The box of `data` (which stores `box`) that each point of `index` selects.
+
+    `fill` is the cell outside the tensor, None where the boxes lie inside; `needed` says which
+    points count, None when all do: only their indices must be inside.
+    """
+
+    data: Array
+    box: Range
+    projection: Projection
+    index: Range
+    fill: Array | None
+    needed: Array | None = None
+
+    @cached_property
+    def _first(self) -> list[Array]:
+        """Where each point's box starts, per dimension."""
+        return positions(self.projection.map, self.index)
+
+    def read(self, op: loom.ReadOp, indices: Sequence[Array], otherwise: Array | None) -> Array:
+        """The cells at some indices; one outside is `otherwise`, or else a BlockIndexError."""
+        inside: Array = np.asarray(True)
+        at: list[Array] = []
+        rows = zip(indices, self._first, self.projection.shape, strict=True)
+        for dim, (index, first, extent) in enumerate(rows):
+            fits = (index >= 0) & (index < extent)
+            wrong = ~fits if self.needed is None else ~fits & self.needed
+            if otherwise is None and wrong.any():
+                raise _outside(op, dim, extent, int(np.broadcast_to(index, wrong.shape)[wrong][0]))
+            inside = inside & fits
+            at.append(first + np.clip(index, 0, max(extent - 1, 0)))
+        fill = np.zeros((), self.data.dtype) if self.fill is None else self.fill
+        found = gather(self.data, self.box, at, fill)
+        return found if otherwise is None else np.where(inside, found, otherwise)
+
+
+def _outside(op: loom.ReadOp, dim: int, extent: int, index: int) -> BlockIndexError:
+    return BlockIndexError(
+        f"loom.read asks for index {index} along dimension {dim} of a block of extent {extent}",
+        location=nearest_location(op),
+        hint=ELSE_HINT,
+    )
