@@ -27,6 +27,7 @@ from tapestry.proving.evaluation import evaluate_program
 from tapestry.proving.floats import NARROW, WIDE, Doubts, FloatArithmetic
 from tapestry.proving.inputs import CLASSES, Draw, InputClass, draw_inputs
 from tapestry.proving.signatures import signature_mismatch
+from tapestry.proving.stages import compare_in_stages, work_of
 from tapestry.runtime.executor import Array
 from tapestry.runtime.program import arguments
 
@@ -82,7 +83,13 @@ def compare_programs(a: ModuleOp, b: ModuleOp, options: Options | None = None) -
         return Verdict("differs", f"their signatures differ: {mismatch}")
     if a.is_structurally_equivalent(b):
         return Verdict("certified", "they are the same program")
-    work = max(_work(a), _work(b))
+    staged = compare_in_stages(a, b, lambda one, other: compare_as_they_are(one, other, options))
+    return staged or Verdict("certified", "every operation is the same")
+
+
+def compare_as_they_are(a: ModuleOp, b: ModuleOp, options: Options) -> Verdict:
+    """Compare two verified loom programs of one signature at their own sizes."""
+    work = max(work_of(a), work_of(b))
     if work > LIMIT:
         return Verdict("undecided", f"they have {work} points, more than {LIMIT}")
     pair = Pair(a, b, options)
@@ -177,14 +184,6 @@ class Pair:
             if real == WIDE:
                 doubts.append(arithmetic.doubts)
         return Outputs(results[0], results[1])
-
-
-def _work(module: ModuleOp) -> int:
-    return sum(
-        op.index.size
-        for op in module.walk()
-        if isinstance(op, loom.OperationOp | loom.ApplicationOp)
-    )
 
 
 def _largest_extent(module: ModuleOp) -> int:

@@ -49,6 +49,8 @@ def _reduced(
     assert reduced.reason is None
     verify_module(reduced.a)
     verify_module(reduced.b)
+    names = [[argument.name for argument in arguments(module)] for module in (one, reduced.a)]
+    assert names[0] == names[1]
     inputs = _inputs(reduced.a)
     same = [
         np.allclose(x, y, rtol=1e-9, atol=1e-9)

@@ -11,7 +11,7 @@ from itertools import count
 
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr, SymbolRefAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tapestry.dialects import loom
@@ -308,7 +308,9 @@ def apply_updates(programs: Iterable[ModuleOp], updates: Updates) -> None:
         assert block is not None
         block.insert_op_after(variant, kernel)
     for value, kind in updates.types:
-        Rewriter.replace_value_with_new_type(value, kind)
+        new = Rewriter.replace_value_with_new_type(value, kind)
+        if isinstance(value, BlockArgument) and isinstance(new, BlockArgument):
+            new.location = value.location
     for op, properties in updates.properties:
         op.properties.update(properties)
     for op, changes in updates.bodies:

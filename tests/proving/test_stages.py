@@ -1,0 +1,92 @@
+"""Programs of realistic sizes, compared by changed regions at smaller sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from tapestry.frontend import parse_module, run_pipeline
+from tapestry.proving.equality import Options, Verdict, compare_as_they_are, compare_programs
+from tapestry.proving.stages import compare_in_stages, work_of
+
+X, W, H = (
+    f"!loom.tensor<[0, 0] : {shape}, f32>" for shape in ([512, 768], [768, 3072], [512, 3072])
+)
+
+_QUICK = Options(seeds=1)
+
+
+def _program(*kernels: str) -> ModuleOp:
+    lines = [f"%h0 = weft.apply @matmul(%x, %w) : ({X}, {W}) -> {H}"]
+    lines += [
+        f"%h{n + 1} = weft.apply @{kernel}(%h{n}) : ({H}) -> {H}"
+        for n, kernel in enumerate(kernels)
+    ]
+    module = parse_module(
+        f"func.func @main(%x: {X}, %w: {W}) -> {H} {{ {' '.join(lines)} "
+        f"func.return %h{len(kernels)} : {H} }}"
+    )
+    run_pipeline(module, "weft-apply")
+    return module
+
+
+def _compared(a: ModuleOp, b: ModuleOp) -> tuple[Verdict | None, list[int]]:
+    """The verdict, and how many points the programs had that were compared."""
+    points: list[int] = []
+
+    def compare(one: ModuleOp, other: ModuleOp) -> Verdict:
+        points.append(max(work_of(one), work_of(other)))
+        return compare_as_they_are(one, other, _QUICK)
+
+    return compare_in_stages(a, b, compare), points
+
+
+@pytest.mark.parametrize("pipeline", ["loom-fuse", "loom-shard{shards=8},loom-expand-shards"])
+def test_large_programs_are_compared_at_smaller_sizes(pipeline: str) -> None:
+    a = _program("gelu", "softmax")
+    b = a.clone()
+    run_pipeline(b, pipeline)
+    verdict, points = _compared(a, b)
+    assert verdict is not None
+    assert verdict.answer in ("certified", "numeric")
+    assert work_of(a) > 1 << 30
+    assert max(points) < 1 << 14
+
+
+def test_a_change_is_found_and_reported_from_the_arguments_on() -> None:
+    a, b = _program("gelu", "relu", "exp"), _program("gelu", "neg", "exp")
+    verdict, _ = _compared(a, b)
+    assert verdict is not None
+    assert verdict.answer == "differs"
+    assert verdict.counterexample is not None
+    assert verdict.counterexample.names == ("x", "w")
+    assert any("x [512, 768] -> " in note for note in verdict.notes)
+
+
+def test_only_what_changed_is_compared() -> None:
+    a, b = _program("gelu", "relu", "neg"), _program("gelu", "relu", "neg")
+    (*_, op) = [op for op in b.walk() if op.name == "loom.operation"]
+    assert _compared(a, b) == (None, [])
+    run_pipeline(b, "loom-shard{shards=2 op=" + op.properties["label"].data + "}")
+    verdict, points = _compared(a, b)
+    assert verdict is not None
+    assert verdict.answer in ("certified", "numeric")
+    assert max(points) < 200
+
+
+def test_a_region_that_differs_where_the_programs_do_not_is_widened() -> None:
+    # After exp, relu does nothing; the region alone does not know.
+    a, b = _program("exp", "relu"), _program("exp")
+    verdict, points = _compared(a, b)
+    assert verdict is not None
+    assert verdict.answer in ("certified", "numeric")
+    assert len(points) > 2
+
+
+def test_options_reach_the_comparison() -> None:
+    a, b = _program("gelu"), _program("relu")
+    verdict = compare_programs(a, b, replace(_QUICK, seed=3))
+    assert verdict.counterexample is not None
+    assert verdict.counterexample.seed == 3
