@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation
 from xdsl.traits import OpTrait
-from xdsl.utils.exceptions import VerifyException
+
+from tapestry.issues import Problem, Violations
 
 
 class _Visited:
@@ -47,14 +48,25 @@ class DefinedBeforeUse(OpTrait):
     """Every operand is a block argument, or the result of an earlier operation of the block."""
 
     def verify(self, op: Operation) -> None:
+        problems = self.problems(op)
+        if problems:
+            raise Violations(op.name, problems)
+
+    def problems(self, op: Operation) -> list[Problem]:
+        """Every operand that is not defined where `op` is."""
         block = op.parent
         if block is None:
-            return
+            return []
         _visited.advance(op)
+        problems: list[Problem] = []
         for position, operand in enumerate(op.operands):
             owner = operand.owner
-            if isinstance(owner, Block) or owner.parent is not block:
-                continue
-            if owner not in _visited.seen:
-                name = f" (%{operand.name_hint})" if operand.name_hint else ""
-                raise VerifyException(f"operand {position}{name} is used before it is defined")
+            name = f"operand {position}" + (f" (%{operand.name_hint})" if operand.name_hint else "")
+            home = owner if isinstance(owner, Block) else owner.parent
+            if home is block:
+                if owner is not home and owner not in _visited.seen:
+                    problems.append(Problem("dominance", f"{name} is used before it is defined"))
+            elif home is None or not home.is_ancestor(op):
+                message = f"{name} is defined in another region, which is not around this one"
+                problems.append(Problem("dominance", message))
+        return problems

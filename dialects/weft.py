@@ -35,11 +35,11 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure, SymbolOpInterface
-from xdsl.utils.exceptions import VerifyException
 
 from tapestry.dialects._dominance import DefinedBeforeUse
 from tapestry.dialects._weft_documents import document_of
 from tapestry.dialects.loom import TensorType
+from tapestry.issues import Problem, Violations
 from tapestry.locations import location_of
 from tapestry.metakernels import Template, WeftError, read_template
 
@@ -180,7 +180,8 @@ class MetakernelOp(IRDLOperation):
             self.read()
         except WeftError as error:
             hint = f" ({error.hint})" if error.hint else ""
-            raise VerifyException(f"{error.message}{hint}") from None
+            problem = Problem(f"metakernel-{error.kind.replace('_', '-')}", error.message + hint)
+            raise Violations(f"@{self.sym_name.data}", [problem]) from None
 
 
 Weft = Dialect("weft", [ApplyOp, MetakernelOp], [])

@@ -34,11 +34,14 @@ if TYPE_CHECKING:
     from tapestry.graph import selections as selections
     from tapestry.graph import shards as shards
     from tapestry.graph import traffic as traffic
+    from tapestry.issues import BrokenRulesError as BrokenRulesError
+    from tapestry.issues import Issue as Issue
     from tapestry.metakernels import load_library as load_library
     from tapestry.runtime.executor import Record as Record
     from tapestry.runtime.executor import Result as Result
     from tapestry.runtime.program import arguments as arguments
     from tapestry.runtime.running import run as run
+    from tapestry.verification import find_issues as find_issues
     from tapestry.zspace import AffineMap as AffineMap
     from tapestry.zspace import Partition as Partition
     from tapestry.zspace import Projection as Projection
@@ -62,11 +65,14 @@ _HOMES = {
     "selections": "tapestry.graph",
     "shards": "tapestry.graph",
     "traffic": "tapestry.graph",
+    "BrokenRulesError": "tapestry.issues",
+    "Issue": "tapestry.issues",
     "load_library": "tapestry.metakernels",
     "Record": "tapestry.runtime.executor",
     "Result": "tapestry.runtime.executor",
     "arguments": "tapestry.runtime.program",
     "run": "tapestry.runtime.running",
+    "find_issues": "tapestry.verification",
     "AffineMap": "tapestry.zspace",
     "Partition": "tapestry.zspace",
     "Projection": "tapestry.zspace",

@@ -9,6 +9,7 @@ file, line and column; `describe_error` makes the one message that a tool prints
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
@@ -36,7 +37,8 @@ from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from tapestry.diagnostics import InvalidProgramError, Location, TapestryError, UsageError
-from tapestry.locations import location_of
+from tapestry.issues import BrokenRulesError, Issue, issues_of
+from tapestry.verification import check_module, find_issues
 from tapestry.zspace import ZSpaceError
 
 
@@ -201,9 +203,9 @@ def load_module(path: Path | str, *, ctx: Context | None = None) -> ModuleOp:
 
 
 def verify_module(module: ModuleOp) -> None:
-    """Check every rule of every dialect; the first operation that breaks one is named."""
+    """Check every rule of every dialect; BrokenRulesError lists all that is wrong, with places."""
     with located_errors(module):
-        module.verify()
+        check_module(module)
 
 
 @contextmanager
@@ -221,12 +223,8 @@ def located_errors(module: ModuleOp) -> Generator[None]:
 
 
 def _locate(module: ModuleOp, error: Exception) -> TapestryError:
-    for op in module.walk():
-        try:
-            op.verify(verify_nested_ops=False)
-        except (DiagnosticException, ZSpaceError) as found:
-            return InvalidProgramError(_first_message(found), location=location_of(op))
-    return InvalidProgramError(_first_message(error))
+    issues = find_issues(module)
+    return BrokenRulesError(issues) if issues else InvalidProgramError(_first_message(error))
 
 
 def _first_message(error: BaseException) -> str:
@@ -280,6 +278,23 @@ def run_pipeline(module: ModuleOp, spec: str, *, ctx: Context | None = None) -> 
 
     with located_errors(module):
         PassPipeline(passes, verified).apply(ctx, module)
+
+
+def issues_json_text(error: BaseException) -> str:
+    """The JSON list that a tool prints for tools, where `describe_error` is for people."""
+    return json.dumps([issue.to_json() for issue in _issues_in(error)], indent=2)
+
+
+def _issues_in(error: BaseException) -> tuple[Issue, ...]:
+    match error:
+        case ParseError():
+            place = error.span.get_location()
+            location = Location(str(place.file), place.line, place.col)
+            return (Issue("syntax", error.msg, None, location, {}),)
+        case TapestryError():
+            return issues_of(error)
+        case _:
+            return (Issue("invalid_program", _first_message(error), None, None, {}),)
 
 
 def describe_error(error: BaseException) -> str:

@@ -4,7 +4,8 @@
     tapestry-opt model.mlir -p weft-apply,loom-to-triton -t triton
     tapestry-opt model.mlir -p weft-apply,loom-fuse --equal-each
 
-Exit codes: 0 done; 1 the program is wrong; 2 the command is. Errors are one message on stderr.
+Exit codes: 0 done; 1 the program is wrong; 2 the command is. Errors are on stderr: a line for each
+thing that is wrong, or with `--issues-json` a JSON list of them (docs/issues.md).
 With `-o`, the file appears whole or not at all.
 """
 
@@ -26,12 +27,15 @@ from tapestry.frontend import (
     ProgramSyntaxError,
     describe_error,
     installed_universe,
+    issues_json_text,
     located_errors,
     parse_passes,
     parse_text,
 )
 from tapestry.tools._files import check_writable, whole_file
 from tapestry.universe import TAPESTRY_UNIVERSE
+
+_ISSUES_JSON = "--issues-json"
 
 
 class TapestryOpt(xDSLOptMain):
@@ -54,6 +58,11 @@ class TapestryOpt(xDSLOptMain):
 
     def register_all_arguments(self, arg_parser: ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
+        arg_parser.add_argument(
+            _ISSUES_JSON,
+            action="store_true",
+            help="print what is wrong on stderr as a JSON list of issues, not as text",
+        )
         arg_parser.add_argument(
             "--equal-each",
             action="store_true",
@@ -132,21 +141,22 @@ def _comparing(pipeline: PassPipeline) -> PassPipeline:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the tool and exit with its code."""
+    as_json = _ISSUES_JSON in (sys.argv[1:] if arguments is None else arguments)
     try:
         TapestryOpt("Tapestry's modular optimizer driver", arguments).run()
-    except UsageError as error:
-        _stop(describe_error(error), 2)
-    except (ParseError, DiagnosticException) as error:
-        _stop(describe_error(error), 1)
     except OSError as error:
-        _stop(f"error: cannot open {error.filename}: {error.strerror}", 2)
+        _stop(UsageError(f"cannot open {error.filename}: {error.strerror}"), as_json=as_json)
+    except (ParseError, DiagnosticException) as error:
+        _stop(error, as_json=as_json)
     except KeyboardInterrupt:
-        _stop("interrupted", 130)
+        print("interrupted", file=sys.stderr)  # noqa: T201
+        raise SystemExit(130) from None
 
 
-def _stop(message: str, code: int) -> None:
-    print(message, file=sys.stderr)  # noqa: T201
-    raise SystemExit(code)
+def _stop(error: DiagnosticException | ParseError, *, as_json: bool) -> None:
+    describe = issues_json_text if as_json else describe_error
+    print(describe(error), file=sys.stderr)  # noqa: T201
+    raise SystemExit(2 if isinstance(error, UsageError) else 1)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,8 @@ def exits(command: Callable[P, None]) -> Callable[P, None]:
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None
         except (TapestryError, ParseError, DiagnosticException) as error:
-            typer.echo(describe_error(error), err=True)
+            describe = issues_json_text if kwargs.get("issues_json") else describe_error
+            typer.echo(describe(error), err=True)
             raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
 
     return guarded
@@ -120,6 +121,12 @@ def run(
         Path | None,
         typer.Option(help="A folder of metakernel templates (*.yaml) beside the library's."),
     ] = None,
+    issues_json: Annotated[  # noqa: ARG001 - `exits` reads it
+        bool,
+        typer.Option(
+            "--issues-json", help="Print what is wrong on stderr as a JSON list of issues."
+        ),
+    ] = False,
 ) -> None:
     """Run @main of FILE on arrays from an .npz file, and say what ran."""
     from tapestry.tools._run import Job, run_job
