@@ -72,7 +72,7 @@ def sharding_problems(
         message = (
             f"the partition has rank {partition.rank}, but the index space has rank {op.index.rank}"
         )
-        return [Problem("shard-rank", message, index=op.index, shards=partition)]
+        return [Problem("shard-tiling", message, index=op.index, shards=partition)]
     return shard_tiling(partition, op.index, op.kinds, written, ordered=is_ordered(op))
 
 

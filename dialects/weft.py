@@ -180,7 +180,7 @@ class MetakernelOp(IRDLOperation):
             self.read()
         except WeftError as error:
             hint = f" ({error.hint})" if error.hint else ""
-            problem = Problem(f"metakernel-{error.kind.replace('_', '-')}", error.message + hint)
+            problem = Problem("metakernel", error.message + hint, rule=error.kind)
             raise Violations(f"@{self.sym_name.data}", [problem]) from None
 
 

@@ -47,7 +47,7 @@ def exits(command: Callable[P, None]) -> Callable[P, None]:
         from xdsl.utils.exceptions import DiagnosticException, ParseError
 
         from tapestry.diagnostics import TapestryError, UsageError
-        from tapestry.frontend import describe_error
+        from tapestry.frontend import describe_error, issues_json_text
 
         try:
             command(*args, **kwargs)

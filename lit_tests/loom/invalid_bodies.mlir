@@ -66,8 +66,13 @@ loom.kernel @typed [map] ins((d0) -> (d0)) outs((d0) -> (d0)) wrap (%c: i32) {
 
 // -----
 
-// CHECK: Expected attribute i64 but got i32
+// CHECK: property 'dim': Expected attribute i64 but got i32
 loom.kernel @typed [map] ins((d0) -> (d0)) outs((d0) -> (d0)) wrap (%c: i64) {
   %i = "loom.index"() <{dim = 0 : i32}> : () -> i64
   loom.yield %i : i64
 }
+
+// -----
+
+// CHECK{LITERAL}: @open: wrap does not end with loom.yield
+loom.kernel @open [map] ins((d0) -> (d0)) outs() wrap (%c: i64) { "test.termop"(%c) : (i64) -> () }

@@ -91,7 +91,7 @@ func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32
 
 // -----
 
-// CHECK{LITERAL}: false should be of base attribute unit
+// CHECK{LITERAL}: property 'partial': false should be of base attribute unit
 loom.kernel @total [fold] by @add ins((d0) -> (d0)) outs(() -> ()) wrap (%c: f32) { loom.yield %c : f32 }
 func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[] : [], f32> {
   %y = "loom.application"(%x) <{kernel = @total, index_range = #zspace.range<[0] : [4]>,

@@ -85,7 +85,7 @@ loom.monoid @first commutative zero [0 : i32] merge (%a: i32, %b: i32) {
 
 // -----
 
-// CHECK{LITERAL}: false should be of base attribute unit
+// CHECK{LITERAL}: property 'commutative': false should be of base attribute unit
 "loom.monoid"() <{sym_name = "flag", commutative = false, zero = [0 : i32]}> ({
 ^bb0(%a: i32, %b: i32):
   %m = arith.addi %a, %b : i32
