@@ -159,3 +159,27 @@ func.func @write(%x: !m) -> (!t, !t, !m) {
   %u = loom.view %z : (d0, d1) -> (d1, d0 - 1) : !m -> !t
   func.return %v, %u, %z : !t, !t, !m
 }
+
+// -----
+
+// A clipped read goes to the part where what it leaves the part by is outside the assembly as well.
+!x = !loom.tensor<[0] : [4], f32>
+!z = !loom.tensor<[0] : [3], f32>
+!s = !loom.tensor<[0] : [7], f32>
+!e = !loom.tensor<[0] : [6], f32>
+!l = !loom.tensor<[0] : [3], f32>
+!r = !loom.tensor<[3] : [7], f32>
+// CHECK-LABEL: @clipped
+func.func @clipped(%x: !x, %z: !z, %l: !l, %r: !r) -> (!e, !e) {
+  // CHECK: loom.operation @ends
+  // CHECK-NEXT: ins(%x : (d0) -> (d0 - 1) clip
+  // CHECK: loom.operation @inner
+  // CHECK-NEXT: ins(%t : (d0) -> (d0 - 1) clip
+  %s = loom.assemble %x at (d0) -> (2 * d0), %z at (d0) -> (2 * d0 + 1) : !x, !z -> !s
+  %a = loom.operation @ends over <[0] : [6]> [map] ins(%s : (d0) -> (2 * d0 - 2) clip 0.0 : f32)
+         outs((d0) -> (d0)) wrap (%p: f32) { %q = math.exp %p : f32 loom.yield %q : f32 } : (!s) -> !e
+  %t = loom.assemble %l, %r : !l, !r -> !s
+  %b = loom.operation @inner over <[0] : [6]> [map] ins(%t : (d0) -> (d0 - 1) clip 0.0 : f32)
+         outs((d0) -> (d0)) wrap (%p: f32) { %q = math.exp %p : f32 loom.yield %q : f32 } : (!s) -> !e
+  func.return %a, %b : !e, !e
+}

@@ -83,3 +83,48 @@ func.func @alone(%x: !x) -> (!y, !y, !z, !y) {
          wrap (%p: f32) { loom.yield %p : f32 } : (!x) -> !y
   func.return %a, %b, %c, %d : !y, !y, !z, !y
 }
+
+// -----
+
+// Transposed: a window over cells with zeros between them is dense windows, their results
+// interleaved. The clip stays where the part ends with the whole.
+!x = !loom.tensor<[0] : [4], f32>
+!z = !loom.tensor<[0] : [3], f32>
+!s = !loom.tensor<[0] : [7], f32>
+!w = !loom.tensor<[0] : [3], f32>
+!y = !loom.tensor<[3] : [12], f32>
+// CHECK-LABEL: @transposed
+func.func @transposed(%x: !x, %z: !z, %w: !w) -> !y {
+  // CHECK: %[[EE:.*]] = loom.operation @up_0_0 over <[0, 0] : [5, 2]> [map, fold] by @add
+  // CHECK-NEXT: ins(%x : (d0, d1) -> (d0 - d1) clip 0.000000e+00 : f32, %w : (d0, d1) -> (2 * d1))
+  // CHECK: loom.operation @up_0_1 over <[0, 0] : [4, 2]>
+  // CHECK-NEXT: ins(%z : (d0, d1) -> (d0 - d1) clip
+  // CHECK: loom.operation @up_1_0 over <[0, 0] : [5, 1]>
+  // CHECK-NEXT: ins(%z : (d0, d1) -> (d0 - 1) clip
+  // CHECK: loom.operation @up_1_1 over <[0, 0] : [4, 1]>
+  // CHECK-NEXT: ins(%x : (d0, d1) -> (d0) clip
+  // CHECK: %[[E:.*]] = loom.operation @up_0 over <[0] : [5]>
+  // CHECK: %[[O:.*]] = loom.operation @up_1 over <[0] : [4]>
+  // CHECK: loom.assemble %[[E]] at (d0) -> (2 * d0 + 3), %[[O]] at (d0) -> (2 * d0 + 4)
+  %s = loom.assemble %x at (d0) -> (2 * d0), %z at (d0) -> (2 * d0 + 1) : !x, !z -> !s
+  %y = loom.operation @up over <[0, 0] : [9, 3]> [map, fold] by @add
+         ins(%s : (d0, d1) -> (d0 - d1) clip 0.0 : f32, %w : (d0, d1) -> (d1)) outs((d0) -> (d0 + 3))
+         wrap (%a: f32, %c: f32) { %p = arith.mulf %a, %c : f32 loom.yield %p : f32 } : (!s, !w) -> !y
+  func.return %y : !y
+}
+
+// -----
+
+// An output that moves with the dimension by a mixed row is not interleaved: left alone.
+!h = !loom.tensor<[0] : [4], f32>
+!s = !loom.tensor<[0] : [8], f32>
+!y = !loom.tensor<[0] : [16], f32>
+// CHECK-LABEL: @mixed
+func.func @mixed(%a: !h, %b: !h) -> !y {
+  // CHECK: loom.assemble
+  // CHECK: loom.operation @y over <[0, 0] : [8, 2]>
+  %s = loom.assemble %a at (d0) -> (2 * d0), %b at (d0) -> (2 * d0 + 1) : !h, !h -> !s
+  %y = loom.operation @y over <[0, 0] : [8, 2]> [map, map] ins(%s : (d0, d1) -> (d0))
+         outs((d0, d1) -> (2 * d0 + d1)) wrap (%p: f32) { loom.yield %p : f32 } : (!s) -> !y
+  func.return %y : !y
+}

@@ -14,6 +14,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, tensor_type
+from tapestry.passes.loom._clips import ends_together
 from tapestry.passes.loom._rebuild import reads_of, rebuild
 from tapestry.zspace import AffineMap, Projection, Range
 
@@ -23,7 +24,7 @@ class ReadPartOfAssembly(RewritePattern):
 
     Legal when the selection lies where that part is placed, and the point of the part that is at
     each cell read is an affine function of the index point: the placement's strides divide the
-    read's. A clipped read leaves the assembly, so it stays.
+    read's. A clipped read may leave the part where the part ends with the assembly.
     """
 
     @op_type_rewrite_pattern
@@ -67,25 +68,31 @@ class ApplyToPartOfAssembly(RewritePattern):
 
 def _of_part(read: Read, index: Range) -> Read:
     """The same cells, read from the part of an assembly that holds them, if one does."""
-    while isinstance(read.value.owner, loom.AssembleOp) and read.is_plain and not index.is_empty:
-        found = _part_of(read.value.owner, read.projection.map, index)
+    while isinstance(read.value.owner, loom.AssembleOp) and not index.is_empty:
+        found = _part_of(read.value.owner, read, index) if read.projection.is_unit else None
         if found is None:
             break
         read = found
     return read
 
 
-def _part_of(assembly: loom.AssembleOp, read: AffineMap, index: Range) -> Read | None:
-    """The part that holds all that is read over `index`, and its projection."""
+def _part_of(assembly: loom.AssembleOp, read: Read, index: Range) -> Read | None:
+    """The part that holds all that is read over `index`, as it is read."""
+    whole = tensor_type(assembly.result).box
     for part, placement in zip(assembly.parts, assembly.placed, strict=True):
-        points = _points(placement, tensor_type(part).box, read, index)
-        if points is not None:
-            return Read(part, Projection.cells(points))
+        box = tensor_type(part).box
+        points = _points(placement, box, read.projection.map, index)
+        if points is None:
+            continue
+        reached = points.image(index)
+        clipped = read.fill is not None and ends_together(placement, box, whole, reached)
+        if clipped or box.contains_range(reached):
+            return Read(part, Projection.cells(points), read.fill)
     return None
 
 
 def _points(placement: AffineMap, box: Range, read: AffineMap, index: Range) -> AffineMap | None:
-    """The affine map from `index` into `box` that `placement` takes where `read` leads, if any."""
+    """The affine map from `index` towards `box` that `placement` takes where `read` leads."""
     matrix: list[list[int]] = []
     offset: list[int] = []
     for dim in range(box.rank):
@@ -110,8 +117,7 @@ def _points(placement: AffineMap, box: Range, read: AffineMap, index: Range) -> 
         matrix.append([c // stride for c in coefficients])
         offset.append(shift // stride)
     points = AffineMap.of(matrix, offset, inputs=index.rank)
-    inside = box.contains_range(points.image(index))
-    return points if inside and same_on(placement.compose(points), read, index) else None
+    return points if same_on(placement.compose(points), read, index) else None
 
 
 def _alone(terms: tuple[tuple[int, int], ...], dim: int) -> bool:

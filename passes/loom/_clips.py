@@ -54,12 +54,12 @@ def through_view(read: Read, view: loom.ViewOp, index: Range) -> Read | None:
         return None
     if read.fill is not None and not index.is_empty:
         ends = tensor_type(view.result).box, tensor_type(view.source).box
-        if not _ends_together(view.projection.data.map, *ends, read.projection.apply_range(index)):
+        if not ends_together(view.projection.data.map, *ends, read.projection.apply_range(index)):
             return None
     return Read(view.source, view.projection.data.compose(read.projection.map), read.fill)
 
 
-def _ends_together(view: AffineMap, inner: Range, outer: Range, reached: Range) -> bool:
+def ends_together(view: AffineMap, inner: Range, outer: Range, reached: Range) -> bool:
     """Whether `view` maps what `reached` has outside `inner` outside `outer`.
 
     It does when for each side of `inner` that is left there is a row of that dimension alone whose

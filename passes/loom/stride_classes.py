@@ -9,6 +9,10 @@ its cells `r, r + 2, ...` stored side by side, at `i + q`. So the fold is two de
     x1[j] = x[2 j + 1]    s1[i] = FOLD over q in [0, 2) of f(x1[i + q], w1[q])
     out[i] = merge(s0[i], s1[i])
 
+The other way round, an operation that reads an interleaved tensor (a transposed convolution reads
+its input with zeros between the cells) becomes operations that each read one part: map dimensions
+are split into classes too, whose results are interleaved.
+
 Input: any verified loom program, fused: fusing later would compute the copies where they are read,
 strided again. Output: the same values up to the order of the fold, without strides on map
 dimensions in rows that fold dimensions move. Each rewrite removes such a stride, so it terminates.
@@ -36,35 +40,12 @@ from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
+from tapestry.passes.loom._assembly import ReadPartOfAssembly
 from tapestry.passes.loom._bodies import inlined, reindex
 from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
+from tapestry.passes.loom._residues import MapByClasses, ResidueClass, interleaved_dims, may_change
 from tapestry.passes.loom.materialize import copy_operation
-from tapestry.zspace import AffineMap, Projection, Range
-
-
-@dataclass(frozen=True)
-class ResidueClass:
-    """The coordinates `start + modulus * q + residue` of one index dimension, counted by q."""
-
-    dim: int
-    modulus: int
-    residue: int
-
-    def range(self, index: Range) -> Range:
-        """The index space of the class."""
-        d = self.dim
-        count = max(0, -(-(index.shape[d] - self.residue) // self.modulus))
-        return Range(
-            (*index.start[:d], 0, *index.start[d + 1 :]),
-            (*index.end[:d], count, *index.end[d + 1 :]),
-        )
-
-    def map(self, index: Range) -> AffineMap:
-        """The coordinates of the whole index space."""
-        factors = [self.modulus if d == self.dim else 1 for d in range(index.rank)]
-        first = index.start[self.dim] + self.residue
-        moved = [first if d == self.dim else 0 for d in range(index.rank)]
-        return AffineMap.diagonal(*factors).translate(moved)
+from tapestry.zspace import AffineMap, Projection
 
 
 class FoldByClasses(RewritePattern):
@@ -77,7 +58,7 @@ class FoldByClasses(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         monoid = monoid_of(op)
-        if monoid is None or not monoid.commutative or not _may_change(op):
+        if monoid is None or not monoid.commutative or not may_change(op):
             return
         found = _strided_fold(op)
         if found is None:
@@ -102,7 +83,7 @@ class StoreReadClass(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        if not _may_change(op) or op.index.is_empty:
+        if not may_change(op) or not op.fold_dims or op.index.is_empty:
             return
         strided = any(
             _stride(row, op.kept_dims) > 1 and any(row[d] for d in op.fold_dims)
@@ -115,10 +96,6 @@ class StoreReadClass(RewritePattern):
         stored = [_stored(op, read, rewriter) for read in ins]
         if stored != ins:
             rebuild(op, rewriter, ins=stored)
-
-
-def _may_change(op: loom.OperationOp) -> bool:
-    return op.partition is None and op.scan_dim is None and bool(op.fold_dims)
 
 
 def _stride(row: Sequence[int], dims: Sequence[int]) -> int:
@@ -135,7 +112,7 @@ def _strided_fold(op: loom.OperationOp) -> tuple[int, int] | None:
                 modulus = stride // gcd(stride, row[dim])
                 if row[dim] and modulus > 1 and op.index.shape[dim] > 0:
                     return dim, modulus
-    return None
+    return next(((dim, n) for dim, n in interleaved_dims(op) if dim in op.fold_dims), None)
 
 
 def _fold_of(
@@ -223,6 +200,11 @@ class LoomStrideClasses(ModulePass):
     name = "loom-stride-classes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        patterns: list[RewritePattern] = [FoldByClasses(), StoreReadClass()]
+        patterns: list[RewritePattern] = [
+            ReadPartOfAssembly(),
+            FoldByClasses(),
+            StoreReadClass(),
+            MapByClasses(),
+        ]
         with collection_paused():
             PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_module(op)

@@ -166,6 +166,7 @@ _REWRITES = (
     "loom-materialize",
     "loom-materialize{all=true},loom-simplify,loom-fuse",
     "loom-simplify,loom-materialize",
+    "loom-stride-classes,loom-simplify",
 )
 
 

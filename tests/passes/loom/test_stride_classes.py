@@ -92,3 +92,63 @@ def test_windows_are_dense(window):
                 for row in read.projection.map.matrix:
                     kept = [row[d] for d in op.kept_dims]
                     assert all(abs(c) <= 1 for c in kept), str(read.projection)
+
+
+def transposed(stride, window):
+    """A transposed convolution of a matrix: zeros between its cells, then every window."""
+    rows, columns = (2, 3)
+    stuffed = [(n - 1) * s + 1 for n, s in zip((rows, columns), stride, strict=True)]
+    out = [n + k - 1 for n, k in zip(stuffed, window, strict=True)]
+    parts, kinds, placements = [], [], []
+    for i in range(stride[0]):
+        for j in range(stride[1]):
+            shape = [-(-(n - r) // s) for n, r, s in zip(stuffed, (i, j), stride, strict=True)]
+            kinds.append(f"!loom.tensor<[0, 0] : {shape}, i32>")
+            placements.append(f"(d0, d1) -> ({stride[0]} * d0 + {i}, {stride[1]} * d1 + {j})")
+            parts.append("%x" if i == j == 0 else f"%z{i}{j}")
+    zeros = [
+        f"{part} = loom.constant 0 : {kind}"
+        for part, kind in zip(parts[1:], kinds[1:], strict=True)
+    ]
+    placed = ", ".join(f"{p} at {at}" for p, at in zip(parts, placements, strict=True))
+    whole = f"!loom.tensor<[0, 0] : {stuffed}, i32>"
+    w = f"!loom.tensor<[0, 0] : {list(window)}, i32>"
+    y = f"!loom.tensor<[0, 0] : {out}, i32>"
+    return f"""
+    func.func @main(%x: {kinds[0]}, %w: {w}) -> {y} {{
+      {" ".join(zeros)}
+      %s = loom.assemble {placed} : {", ".join(kinds)} -> {whole}
+      %y = loom.operation @up over <[0, 0, 0, 0] : {[*out, *window]}> [map, map, fold, fold] by @add
+        ins(%s : (d0, d1, d2, d3) -> (d0 - d2, d1 - d3) clip 0 : i32,
+            %w : (d0, d1, d2, d3) -> (d2, d3))
+        outs((d0, d1) -> (d0, d1))
+        wrap (%a: i32, %c: i32) {{ %p = arith.muli %a, %c : i32 loom.yield %p : i32 }}
+        : ({whole}, {w}) -> {y}
+      func.return %y : {y}
+    }}"""
+
+
+@pytest.mark.parametrize("executor", ["reference", "numpy", "triton"])
+@pytest.mark.parametrize(
+    ("stride", "window"), [((2, 1), (3, 2)), ((2, 2), (3, 3)), ((1, 3), (2, 4))]
+)
+def test_transposed(stride, window, executor):
+    text = transposed(stride, window)
+    inputs = {
+        "x": np.arange(1, 7, dtype=np.int32).reshape(2, 3),
+        "w": np.arange(1, prod(window) + 1, dtype=np.int32).reshape(window),
+    }
+    module = parse_text(text)
+    verify_module(module)
+    want = find_executor("reference").run(module, inputs, NoWatch()).outputs[0]
+    scattered = np.zeros_like(want)
+    for (i, j), cell in np.ndenumerate(inputs["x"]):
+        at = i * stride[0], j * stride[1]
+        scattered[at[0] : at[0] + window[0], at[1] : at[1] + window[1]] += cell * inputs["w"]
+    np.testing.assert_array_equal(want, scattered)
+    run_pipeline(module, "loom-stride-classes,loom-simplify")
+    verify_module(module)
+    folds = [op for op in module.walk() if isinstance(op, loom.OperationOp) and op.fold_dims]
+    assert all(not isinstance(v.owner, loom.AssembleOp) for op in folds for v in op.ins)
+    got = find_executor(executor).run(module, inputs, NoWatch()).outputs[0]
+    np.testing.assert_array_equal(got, want)
