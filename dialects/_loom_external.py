@@ -225,7 +225,9 @@ def _print_projected(printer: Printer, value: SSAValue, projection: Projection) 
 def _parameters(given: DictionaryAttr | None) -> list[Problem]:
     """Parameters are values that an implementation can be called with."""
     problems: list[Problem] = []
-    for name, value in ({} if given is None else given.data).items():
+    if given is None:
+        return problems
+    for name, value in given.data.items():
         try:
             plain_value(value)
         except ValueError as error:
