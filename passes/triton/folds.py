@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from tapestry.algebra.monoids import Monoid
+from tapestry.algebra.monoids import Monoid, accumulating
 from tapestry.dialects import triton
 from tapestry.dialects.triton import shape_of
 from tapestry.passes.triton.bodies import Values, no_coordinate, no_read, write_body, yielded
-from tapestry.passes.triton.scalars import is_half
 from tapestry.passes.triton.tiles import TileBuilder
 
 State = tuple[SSAValue, ...]
@@ -32,9 +30,7 @@ class FoldState:
     @staticmethod
     def of(monoid: Monoid) -> FoldState:
         """The state that `monoid` folds in."""
-        widen = monoid.primitive is not None
-        kept = tuple(f32 if widen and is_half(element) else element for element in monoid.state)
-        return FoldState(monoid, kept)
+        return FoldState(monoid, accumulating(monoid).state)
 
     def enter(self, tiles: TileBuilder, parts: Sequence[SSAValue]) -> State:
         """Parts in their own types as they are kept."""
@@ -60,20 +56,10 @@ class FoldState:
 
     def merge(self, tiles: TileBuilder, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
         """Two states merged, cell by cell."""
-        body = self.monoid.merge
+        body = accumulating(self.monoid).merge
         values: Values = dict(zip(body.args, (*a, *b), strict=True))
-        if self.elements == self.monoid.state:
-            write_body(tiles, body.ops, values, no_coordinate, no_read)
-            return tuple(values[value] for value in yielded(body))
-        # A single operation, on wider parts: the same operation of the wider type.
-        single = next(iter(body.ops))
-        both = tiles.join(*a, *b)
-        wide = type(single).create(
-            operands=both,
-            result_types=[both[0].type],
-            properties=single.properties.copy(),
-        )
-        return (tiles.value(wide),)
+        write_body(tiles, body.ops, values, no_coordinate, no_read)
+        return tuple(values[value] for value in yielded(body))
 
     def reduce(
         self, tiles: TileBuilder, parts: Sequence[SSAValue], axis: int, names: Sequence[str]

@@ -16,7 +16,7 @@ NaN, as PyTorch does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from xdsl.dialects import arith
@@ -27,12 +27,13 @@ from xdsl.dialects.builtin import (
     IntegerType,
     ModuleOp,
     StringAttr,
+    f32,
     i1,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.algebra._statistics import STATISTICS, statistic
-from tapestry.algebra.dtypes import integer_width, is_element_type, is_float
+from tapestry.algebra.dtypes import integer_width, is_element_type, is_float, is_half
 from tapestry.dialects import loom
 
 BUILTIN_MONOIDS = ("add", "mul", "max", "min", "and", "or", "argmax", "argmin", *STATISTICS)
@@ -229,3 +230,27 @@ def monoid_of(op: loom.BlockSignature) -> Monoid | None:
     """The monoid that a verified operation or kernel folds by; None when it does not fold."""
     name = op.monoid_name
     return None if name is None else find_monoid(op, name, op.state_types)
+
+
+def accumulating(monoid: Monoid) -> Monoid:
+    """The monoid that executors fold by: of a single operation on 16-bit floats, that on float32.
+
+    What is folded has the state's type, and so has what is stored or unwrapped; only in between is
+    nothing rounded. Merges of several operations compute in the types that they are written in.
+    """
+    if monoid.primitive is None or not is_half(monoid.state[0]):
+        return monoid
+    single = monoid.merge.first_op
+    assert single is not None
+    block = Block(arg_types=[f32, f32])
+    wide = type(single).create(
+        operands=block.args, result_types=[f32], properties=single.properties.copy()
+    )
+    block.add_ops([wide, loom.YieldOp(*wide.results)])
+    return replace(monoid, state=(f32,), merge=block)
+
+
+def accumulating_monoid_of(op: loom.BlockSignature) -> Monoid | None:
+    """The monoid that executors fold a verified operation or kernel by; None without a fold."""
+    monoid = monoid_of(op)
+    return None if monoid is None else accumulating(monoid)

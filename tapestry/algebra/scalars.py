@@ -161,7 +161,7 @@ def constant(value: float, element: Attribute) -> Array:
 def _compute(op: Operation, operands: list[Array]) -> Any:
     kind = type(op)
     if kind in _FLOAT:
-        return _FLOAT[kind](*map(_wide, operands))
+        return _FLOAT[kind](*map(widened, operands))
     if kind in _BITS:
         return _BITS[kind](*operands)
     if kind in _SIGNED:
@@ -192,7 +192,8 @@ def _compute(op: Operation, operands: list[Array]) -> Any:
             return _cast(source, numpy_dtype(result), kind)
 
 
-def _wide(x: Array) -> Array:
+def widened(x: Array) -> Array:
+    """Numbers in the type that they compute in: 16-bit floats in float32."""
     return x.astype(np.float32) if x.dtype in _HALVES else x
 
 

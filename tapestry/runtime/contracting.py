@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 
 from tapestry.algebra.contraction import Contraction
+from tapestry.algebra.scalars import widened
 from tapestry.dialects import loom
 from tapestry.runtime.access import coordinates
 from tapestry.runtime.domains import inside_mask
@@ -51,7 +52,7 @@ def contract(
         if not (_finite_beside(on_left, within, right) and _finite_beside(on_right, within, left)):
             return None
         left, right = _zero(on_left, within, left), _zero(on_right, within, right)
-        product = _product(contraction, within, left, right)
+        product = _product(contraction, within, widened(left), widened(right))
         total = product if total is None else np.add(total, product)
     assert total is not None
     # A map dimension that neither factor moves along repeats the result.

@@ -94,13 +94,20 @@ def merged(monoid: Monoid, first: Sequence[Array], second: Sequence[Array]) -> l
     return evaluate(monoid.merge, [*first, *second], no_coordinate)
 
 
+def stored(op: loom.BlockSignature, state: Sequence[Array]) -> list[Array]:
+    """A state in its own types: executors may fold in wider ones."""
+    pairs = zip(state, op.state_types, strict=True)
+    return [part.astype(cell_dtype(kind), copy=False) for part, kind in pairs]
+
+
 def finished(
     op: loom.BlockSignature, box: Range, state: Sequence[Array], extras: Sequence[Tensor]
 ) -> list[Array]:
     """The outputs' values over a box of the map dimensions, from the folded state there."""
+    state = stored(op, state)
     unwrap = op.unwrap_block
     if unwrap is None:
-        return list(state)
+        return state
     read = _read(extras, op.extra_maps, op.extra_fills, box)
     along = coordinates(box)
     position = {dim: axis for axis, dim in enumerate(op.kept_dims)}

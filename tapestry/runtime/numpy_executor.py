@@ -13,12 +13,12 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tapestry.algebra.contraction import find_contraction
-from tapestry.algebra.dtypes import numpy_dtype
-from tapestry.algebra.monoids import Monoid, monoid_of
+from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
 from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.graph import Work, shard_count
+from tapestry.runtime.arithmetic import cell_dtype
 from tapestry.runtime.contracting import contract
 from tapestry.runtime.executor import Array, Watch
 from tapestry.runtime.mapfold import (
@@ -67,7 +67,7 @@ class NumpyExecutor(ArrayExecutor):
                 self._shard(op, shard, ins, extras, outs)
                 watch.step(op.label.data)
             return outs
-        monoid = monoid_of(op)
+        monoid = accumulating_monoid_of(op)
         assert monoid is not None
         kept_box = op.kept_range(op.index)
         total = zero_state(monoid, kept_box.shape)
@@ -90,7 +90,7 @@ class NumpyExecutor(ArrayExecutor):
         watch: Watch,
     ) -> None:
         """Shards in order, each going on from the states that those before it left."""
-        monoid, axis = monoid_of(op), op.scan_dim
+        monoid, axis = accumulating_monoid_of(op), op.scan_dim
         assert monoid is not None
         assert axis is not None
         carried = no_state(monoid, op.index, axis)
@@ -116,7 +116,7 @@ class NumpyExecutor(ArrayExecutor):
             write(op, part, finished(op, part, state, extras), outs)
 
     def fold(self, op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
-        monoid = monoid_of(op)
+        monoid = accumulating_monoid_of(op)
         kept_box, fold_box = op.kept_range(box), op.fold_range(box)
         if monoid is not None and box.is_empty:
             return zero_state(monoid, kept_box.shape)
@@ -138,7 +138,8 @@ class NumpyExecutor(ArrayExecutor):
             product = contract(op, contraction, box, ins, _PRODUCT_CELLS)
             if product is not None:
                 return [product]
-        state = [np.empty(kept_box.shape, numpy_dtype(kind)) for kind in op.state_types]
+        kinds = op.state_types if monoid is None else monoid.state
+        state = [np.empty(kept_box.shape, cell_dtype(kind)) for kind in kinds]
         fold_cells = max(1, min(fold_box.size, _CELLS))
         for part in boxes_within(kept_box, max(1, _CELLS // fold_cells)):
             where = part.slices(kept_box)
@@ -175,7 +176,8 @@ def _reduce(
     """Fold axes away: one NumPy reduction where there is one, else merging neighbours pairwise."""
     reduction = find_reduction(monoid.primitive, monoid.state[0])
     if reduction is not None:
-        return [reduction.fold(values[0], fold_dims)]
+        wide = cell_dtype(monoid.state[0])
+        return [reduction.fold(values[0].astype(wide, copy=False), fold_dims)]
     state = [value.transpose(*fold_dims, *kept_dims) for value in values]
     state = [value.reshape(-1, *value.shape[len(fold_dims) :]) for value in state]
     while state[0].shape[0] > 1:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import Operation
 
-from tapestry.algebra.monoids import Monoid, monoid_of
+from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.graph import Work
@@ -56,7 +56,7 @@ class ReferenceExecutor(ArrayExecutor):
         return outs
 
     def fold(self, op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
-        monoid = monoid_of(op)
+        monoid = accumulating_monoid_of(op)
         if monoid is None:
             return [np.broadcast_to(value, box.shape) for value in wrapped(op, box, ins)]
         if op.scan_dim is not None:

@@ -16,7 +16,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tapestry.algebra.monoids import monoid_of
+from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
@@ -31,6 +31,7 @@ from tapestry.runtime.mapfold import (
     finished,
     merged,
     new_tensor,
+    stored,
     write,
     zero_state,
 )
@@ -142,7 +143,7 @@ class ArrayExecutor(ABC):
         state = self.fold(kernel, op.index, ins)
         kept_box = kernel.kept_range(op.index)
         if op.is_partial:
-            return [Tensor(kept_box, part) for part in state]
+            return [Tensor(kept_box, part) for part in stored(kernel, state)]
         outs = [new_tensor(tensor_type(result)) for result in op.outs]
         values = finished(kernel, kept_box, state, operands[len(ins) :])
         write(kernel, kept_box, values, outs)
@@ -150,7 +151,7 @@ class ArrayExecutor(ABC):
 
     def _merge(self, op: loom.MergeOp, operands: list[Tensor]) -> list[Tensor]:
         kernel = _kernel(op)
-        monoid = monoid_of(kernel)
+        monoid = accumulating_monoid_of(kernel)
         assert monoid is not None
         parts = len(monoid.state)
         total = zero_state(monoid, op.index.shape)
@@ -165,7 +166,7 @@ class ArrayExecutor(ABC):
             for part, value in zip(total, merged(monoid, met, new), strict=True):
                 part[where] = value
         if op.is_partial:
-            return [Tensor(op.index, part) for part in total]
+            return [Tensor(op.index, part) for part in stored(kernel, total)]
         outs = [new_tensor(tensor_type(result)) for result in op.outs]
         write(kernel, op.index, finished(kernel, op.index, total, operands[len(states) :]), outs)
         return outs
