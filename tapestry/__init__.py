@@ -37,8 +37,11 @@ if TYPE_CHECKING:
     from tapestry.issues import BrokenRulesError as BrokenRulesError
     from tapestry.issues import Issue as Issue
     from tapestry.metakernels import load_library as load_library
+    from tapestry.proving.equality import Verdict as Verdict
+    from tapestry.proving.equality import compare_programs as compare_programs
     from tapestry.runtime.executor import Record as Record
     from tapestry.runtime.executor import Result as Result
+    from tapestry.runtime.externals import register_external as register_external
     from tapestry.runtime.program import arguments as arguments
     from tapestry.runtime.running import run as run
     from tapestry.verification import find_issues as find_issues
@@ -68,8 +71,11 @@ _HOMES = {
     "BrokenRulesError": "tapestry.issues",
     "Issue": "tapestry.issues",
     "load_library": "tapestry.metakernels",
+    "Verdict": "tapestry.proving.equality",
+    "compare_programs": "tapestry.proving.equality",
     "Record": "tapestry.runtime.executor",
     "Result": "tapestry.runtime.executor",
+    "register_external": "tapestry.runtime.externals",
     "arguments": "tapestry.runtime.program",
     "run": "tapestry.runtime.running",
     "find_issues": "tapestry.verification",

@@ -1,8 +1,8 @@
 """Implementations of `loom.external`, by name and target.
 
-    from tapestry.runtime.externals import register
+    from tapestry import register_external
 
-    @register("smooth", on="numpy")
+    @register_external("smooth", on="numpy")
     def smooth(arrays, parameters):
         (x,) = arrays
         return ((x[..., :-1] + x[..., 1:]) * parameters.get("scale", 0.5),)
@@ -31,7 +31,9 @@ Implementation: TypeAlias = Callable[[Sequence[Any], Parameters], Sequence[Any]]
 _registered: dict[tuple[str, Target], Implementation] = {}
 
 
-def register(name: str, *, on: Target = "numpy") -> Callable[[Implementation], Implementation]:
+def register_external(
+    name: str, *, on: Target = "numpy"
+) -> Callable[[Implementation], Implementation]:
     """Make a function the implementation of `loom.external @name` on a target."""
 
     def decorate(function: Implementation) -> Implementation:
@@ -50,7 +52,7 @@ def find_external(name: str, on: Target, location: Location | None) -> Implement
             f"no implementation of @{name} is registered for {on}",
             location=location,
             hint=f"there is {', '.join('@' + kernel for kernel in known) or 'none'}; "
-            f'add one with tapestry.runtime.externals.register("{name}", on="{on}")',
+            f'add one with tapestry.register_external("{name}", on="{on}")',
         )
     return found
 
@@ -95,14 +97,14 @@ def _order(cells: Any, parameters: Parameters) -> Any:
     return cells.shape[-1] - 1 - mirrored
 
 
-@register("sort")
+@register_external("sort")
 def sort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
     """Cells sorted along the last axis."""
     (cells,) = arrays
     return (np.take_along_axis(cells, _order(cells, parameters), -1),)
 
 
-@register("argsort")
+@register_external("argsort")
 def argsort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
     """The positions that sort the cells along the last axis."""
     (cells,) = arrays

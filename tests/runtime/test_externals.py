@@ -8,7 +8,7 @@ import pytest
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import EXECUTORS, NoWatch, find_executor
-from tapestry.runtime.externals import register
+from tapestry.runtime.externals import register_external
 
 _PROGRAM = """
 !x = !loom.tensor<[3, 1] : [9, 8], f32>
@@ -67,7 +67,7 @@ def test_one_that_is_not_registered_is_located(on: str) -> None:
 
 @pytest.mark.parametrize("on", EXECUTORS)
 def test_results_that_do_not_fit_are_refused(on: str) -> None:
-    @register("narrow")
+    @register_external("narrow")
     def narrow(arrays, parameters):
         del parameters
         return (arrays[0][:, 1:],)
