@@ -147,6 +147,7 @@ def _of_class(
         wrap,
         extras=[read.compose(kept) for read in op.extra_reads],
         unwrap=unwrap,
+        inside=None if op.inside is None else op.inside.compose(coordinates),
         attributes=op.attributes,
     )
     return of_class, placements

@@ -136,7 +136,7 @@ class CopyParts(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.AssembleOp, rewriter: PatternRewriter) -> None:
-        computed = (loom.OperationOp, loom.ApplicationOp, loom.MergeOp)
+        computed = (loom.OperationOp, loom.ExternalOp, loom.ApplicationOp, loom.MergeOp)
         for place, part in enumerate(op.parts):
             if not isinstance(part.owner, computed):
                 kind = tensor_type(part)
@@ -159,7 +159,8 @@ class ReadStoredLine(RewritePattern):
 
 def _is_read(value: SSAValue) -> bool:
     """Whether an operation or a view reads a tensor."""
-    return any(isinstance(use.operation, loom.OperationOp | loom.ViewOp) for use in value.uses)
+    readers = (loom.OperationOp, loom.ExternalOp, loom.ViewOp)
+    return any(isinstance(use.operation, readers) for use in value.uses)
 
 
 @dataclass(frozen=True)

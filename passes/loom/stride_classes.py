@@ -132,6 +132,7 @@ def _fold_of(
         [read.compose(coordinates) for read in op.in_reads],
         [(Projection.identity(kept.rank), state) for state in states],
         wrap,
+        inside=None if op.inside is None else op.inside.compose(coordinates),
     )
 
 

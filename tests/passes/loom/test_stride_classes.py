@@ -31,7 +31,7 @@ FOLDS = {
 }
 
 
-def program(window, fold):
+def program(window, fold, domain=""):
     cells, kernel, stride, dilation, padding = window
     dtype, body, state = FOLDS[fold]
     out = [
@@ -54,7 +54,7 @@ def program(window, fold):
       %y{f":{len(outs)}" if len(outs) > 1 else ""} = loom.operation @f
         over <[0, 0, 0, 0] : {[*out, *kernel]}> [map, map, fold, fold] by @{fold}
         ins(%x : (d0, d1, d2, d3) -> ({rows}) clip {zero}, %w : (d0, d1, d2, d3) -> (d2, d3))
-        outs({", ".join(["(d0, d1) -> (d0, d1)"] * len(outs))})
+        outs({", ".join(["(d0, d1) -> (d0, d1)"] * len(outs))}) {domain}
         wrap (%a: {dtype}, %c: {dtype}) {{ {body} }}
         : ({kinds["x"]}, {kinds["w"]}) -> ({", ".join(outs)})
       func.return {results} : {", ".join(outs)}
@@ -71,7 +71,17 @@ def program(window, fold):
 @pytest.mark.parametrize("fold", FOLDS)
 @pytest.mark.parametrize("window", WINDOWS)
 def test_same_values(window, fold, executor):
-    text, inputs = program(window, fold)
+    same_values(executor, *program(window, fold))
+
+
+@pytest.mark.parametrize("executor", ["reference", "numpy"])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_domains_follow(window, executor):
+    domain = "domain(d0 + d1 - 2 * d2 + 1 >= 0, d3 - d0 + 1 >= 0)"
+    same_values(executor, *program(window, "add", domain))
+
+
+def same_values(executor, text, inputs):
     module = parse_text(text)
     verify_module(module)
     want = find_executor("reference").run(module, inputs, NoWatch()).outputs
