@@ -5,21 +5,26 @@ code = compare_files(Request(Path("a.mlir"), Path("b.mlir"), Options()))
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.printer import Printer
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 from tapestry.diagnostics import TapestryError
-from tapestry.frontend import describe_error, load_module
+from tapestry.frontend import describe_error, load_module, parse_text
 from tapestry.proving.counterexample import Counterexample
-from tapestry.proving.equality import Options, compare_programs, in_loom
+from tapestry.proving.equality import compare_programs, in_loom
+from tapestry.proving.inputs import Draw
+from tapestry.proving.pair import Options
 from tapestry.proving.report import describe
-from tapestry.runtime.program import arguments
+from tapestry.runtime.program import arguments, main_function
 from tapestry.tools._arrays import BFLOAT16
 from tapestry.tools._files import check_writable, whole_file
 
@@ -63,20 +68,49 @@ def _say(console: Console, lines: Sequence[str]) -> None:
 
 
 def _write(request: Request, modules: Sequence[ModuleOp], found: Counterexample) -> list[str]:
-    """Write the inputs that part the programs, and say how to run them."""
+    """Write the inputs that part the programs, and say how to run them.
+
+    Programs that were made smaller are written beside the inputs.
+    """
     assert request.counterexample is not None
-    lines = ["replay with"]
     path = request.counterexample
-    names = [[argument.name for argument in arguments(module)] for module in modules]
-    for file, own in zip((request.first, request.second), names, strict=True):
-        if own != names[0]:
-            path = path.with_name(f"{path.stem}.second{path.suffix}")
-        arrays = {name: draw.as_argument() for name, draw in zip(own, found.inputs, strict=True)}
-        stored = {
-            name: array.astype(np.float32) if array.dtype == BFLOAT16 else array
-            for name, array in arrays.items()
-        }
-        with whole_file(path) as temporary, temporary.open("wb") as opened:
-            np.savez(opened, allow_pickle=False, **stored)
-        lines.append(f"  tapestry run {file} --inputs {path} --on reference")
+    lines = ["replay with"]
+    first_names: list[str] | None = None
+    given = zip(
+        ("first", "second"), (request.first, request.second), modules, found.programs, strict=True
+    )
+    for which, file, module, program in given:
+        if [a.type for a in arguments(program)] != [a.type for a in arguments(module)]:
+            file = path.with_suffix(f".{which}.mlir")
+            text = _text(program)
+            program = parse_text(text)  # its arguments are named as written
+            with whole_file(file) as temporary:
+                temporary.write_text(text)
+        names = [argument.name for argument in arguments(program)]
+        inputs = path
+        if first_names is not None and names != first_names:
+            inputs = path.with_suffix(f".{which}{path.suffix}")
+        first_names = first_names or names
+        if inputs != path or which == "first":
+            _write_inputs(inputs, dict(zip(names, found.inputs, strict=True)))
+        lines.append(f"  tapestry run {file} --inputs {inputs} --on reference")
     return lines
+
+
+def _text(module: ModuleOp) -> str:
+    for value, argument in zip(main_function(module).args, arguments(module), strict=True):
+        if SSAValue.is_valid_name(argument.name):
+            value.name_hint = argument.name
+    stream = StringIO()
+    Printer(stream).print_op(module)
+    return f"{stream.getvalue()}\n"
+
+
+def _write_inputs(path: Path, inputs: Mapping[str, Draw]) -> None:
+    arrays = {name: draw.as_argument() for name, draw in inputs.items()}
+    stored = {
+        name: array.astype(np.float32) if array.dtype == BFLOAT16 else array
+        for name, array in arrays.items()
+    }
+    with whole_file(path) as temporary, temporary.open("wb") as opened:
+        np.savez(opened, allow_pickle=False, **stored)

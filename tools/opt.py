@@ -120,7 +120,7 @@ class TapestryOpt(xDSLOptMain):
 def _comparing(pipeline: PassPipeline) -> PassPipeline:
     """The pipeline, with every function compared before and after each pass."""
     from tapestry.proving.each import PassWatch
-    from tapestry.proving.equality import Options
+    from tapestry.proving.pair import Options
 
     watch = PassWatch(Options())
     then = pipeline.callback

@@ -193,7 +193,7 @@ def equal(
     Exits with 0 where they are equal as far as could be checked, 1 where they differ, 2 where a
     program is not well formed, 3 where nothing could be decided.
     """
-    from tapestry.proving.equality import Options
+    from tapestry.proving.pair import Options
     from tapestry.tools._equal import Request, compare_files
 
     options = Options(seed, seeds, round_casts=casts is Casts.round)

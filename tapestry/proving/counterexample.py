@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.proving.comparing import Difference
 from tapestry.proving.inputs import Draw
@@ -21,11 +22,16 @@ Part = Callable[[Sequence[Draw]], Difference | None]
 
 @dataclass(frozen=True, eq=False)
 class Counterexample:
-    """Inputs on which two programs part; `exact` when the arguments' own types hold them."""
+    """Inputs on which two programs part; `exact` when the arguments' own types hold them.
+
+    `programs` are the ones that part, which may be smaller copies of those compared; `where` names
+    the first operation at which they do, where that is known.
+    """
 
     kind: str
     seed: int
     sizes: str
+    programs: tuple[ModuleOp, ModuleOp]
     names: tuple[str, ...]
     inputs: tuple[Draw, ...]
     difference: Difference

@@ -17,7 +17,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects.loom import TensorType
-from tapestry.proving.equality import Options, compare_programs
+from tapestry.proving.equality import compare_programs
+from tapestry.proving.pair import Options
 from tapestry.proving.report import describe
 from tapestry.runtime.program import ENTRY
 

@@ -50,7 +50,7 @@ class Evaluator(ReferenceExecutor):
     """The reference executor under an arithmetic; every tensor is remembered by its value."""
 
     def __init__(self, arithmetic: Arithmetic) -> None:
-        self._arithmetic = arithmetic
+        self.arithmetic = arithmetic
 
     @property
     def name(self) -> str:
@@ -94,9 +94,9 @@ class Evaluator(ReferenceExecutor):
         self, primitive: type[Operation], value: Array, axes: tuple[int, ...]
     ) -> Array | None:
         """The fold of some axes in one step; None where it takes merging one by one."""
-        if isinstance(self._arithmetic, Folding):
-            return self._arithmetic.fold(primitive, value, axes)
-        if value.dtype == np.bool_:
+        if isinstance(self.arithmetic, Folding):
+            return self.arithmetic.fold(primitive, value, axes)
+        if value.dtype == np.bool_ or not getattr(self.arithmetic, "folds_whole", True):
             return None
         with np.errstate(all="ignore"):
             return np.asarray(_WHOLE[primitive].reduce(value, axis=axes, dtype=value.dtype))
@@ -121,7 +121,12 @@ def evaluate_program(
     module: ModuleOp, inputs: Sequence[Array], arithmetic: Arithmetic
 ) -> tuple[Array, ...]:
     """The outputs of @main, on inputs by position that the arithmetic already stores."""
+    return run_on(Evaluator(arithmetic), module, inputs)
+
+
+def run_on(evaluator: Evaluator, module: ModuleOp, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    """The outputs of @main on an evaluator."""
     names = [argument.name for argument in arguments(module)]
     by_name: Mapping[str, Array] = dict(zip(names, inputs, strict=True))
-    with using(arithmetic):
-        return Evaluator(arithmetic).run(module, by_name, NoWatch()).outputs
+    with using(evaluator.arithmetic):
+        return evaluator.run(module, by_name, NoWatch()).outputs

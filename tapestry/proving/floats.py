@@ -60,6 +60,8 @@ class FloatArithmetic:
         self.real = real
         self.round_casts = round_casts
         self.doubts = Doubts()
+        self.folds_whole = True
+        """Whether folds may be one call of NumPy's, rather than the merge point by point."""
 
     def dtype(self, element: Attribute) -> np.dtype[Any]:
         return self.real if is_float(element) else numpy_dtype(element)

@@ -60,6 +60,10 @@ class Draw:
         """A float input in a float type."""
         return np.ldexp(self.numbers.astype(real), -self.exponent)
 
+    def as_cells(self, real: np.dtype[Any]) -> Array:
+        """An input whose floats are in a float type."""
+        return self.as_floats(real) if self.is_float else self.numbers
+
     def as_argument(self) -> Array:
         """The array that `tapestry run` takes; a float is rounded to its type."""
         return (

@@ -7,7 +7,8 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.frontend import parse_text, verify_module
-from tapestry.proving.equality import Options, Verdict, compare_programs
+from tapestry.proving.equality import Verdict, compare_programs
+from tapestry.proving.pair import Options
 from tests.proving.cases import Family
 
 MODULES = ("softmax", "attention", "statistics", "contractions", "elementwise", "views")

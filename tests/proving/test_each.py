@@ -12,7 +12,7 @@ from xdsl.universe import Universe
 from tapestry import frontend
 from tapestry.frontend import parse_text
 from tapestry.proving.each import DifferenceError, PassWatch
-from tapestry.proving.equality import Options
+from tapestry.proving.pair import Options
 from tapestry.tools import opt
 from tapestry.universe import TAPESTRY_UNIVERSE
 

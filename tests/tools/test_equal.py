@@ -86,3 +86,22 @@ def test_programs_must_be_well_formed(files: dict[str, Path], tmp_path: Path):
     assert missing.returncode == 2
     assert "cannot read" in missing.stderr
     assert "Traceback" not in result.stderr + missing.stderr
+
+
+def test_large_programs_part_at_smaller_sizes(files: dict[str, Path], tmp_path: Path):
+    large = {name: files[name].with_name(f"large_{name}.mlir") for name in ("double", "swapped")}
+    for name, path in large.items():
+        path.write_text(files[name].read_text().replace("[3, 4]", "[500, 400]"))
+    inputs = tmp_path / "in.npz"
+    result = tapestry("equal", large["double"], large["swapped"], "--counterexample", inputs)
+    assert result.returncode == 1
+    assert "sizes: x [500, 400] -> " in result.stdout
+    assert "they part at @y" in result.stdout
+    commands = [line.strip() for line in result.stdout.splitlines() if "tapestry run" in line]
+    assert [command.split()[2] for command in commands] == [
+        str(tmp_path / "in.first.mlir"),
+        str(tmp_path / "in.second.mlir"),
+    ]
+    for command in commands:
+        replayed = tapestry(*command.split()[1:])
+        assert (replayed.returncode, replayed.stderr) == (0, "")

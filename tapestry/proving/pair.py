@@ -1,0 +1,145 @@
+"""Two programs of one signature, side by side: drawn inputs in, a comparison out.
+
+pair = Pair(a, b, Options())
+inputs = pair.draw(CLASSES["generic"], seed=0)
+pair.compare(inputs)        # a Difference, None, or why nothing can be said
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.diagnostics import TapestryError
+from tapestry.dialects import loom
+from tapestry.proving.certifying import Certificate, certify
+from tapestry.proving.comparing import Difference, IllConditionedError, Outputs, first_difference
+from tapestry.proving.counterexample import Counterexample, shrink
+from tapestry.proving.evaluation import evaluate_program
+from tapestry.proving.floats import NARROW, WIDE, Doubts, FloatArithmetic
+from tapestry.proving.inputs import CLASSES, Draw, InputClass, draw_inputs
+from tapestry.proving.parting import first_parting
+from tapestry.proving.stages import work_of
+from tapestry.runtime.executor import Array
+from tapestry.runtime.program import arguments
+
+CERTIFYING_DRAWS = 2
+"""How many inputs exact arithmetic is run on."""
+
+CERTIFYING_WORK = 1 << 17
+"""Points of index spaces up to which exact arithmetic is run."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How programs are compared: the first seed, seeds per class, and what casts mean.
+
+    `shrinking` is how often they run to make a counterexample smaller.
+    """
+
+    seed: int = 0
+    seeds: int = 3
+    round_casts: bool = False
+    shrinking: int = 200
+
+
+class Pair:
+    """Two programs of one signature, evaluated side by side."""
+
+    def __init__(self, a: ModuleOp, b: ModuleOp, options: Options) -> None:
+        self.a, self.b = a, b
+        self.options = options
+        self._taken = [
+            (numpy_dtype(argument.type.element_type), argument.type.box.shape)
+            for argument in arguments(a)
+        ]
+        self._bounds = (-4, max(_largest_extent(a), _largest_extent(b)) + 2)
+
+    @property
+    def sizes(self) -> str:
+        """The inputs' sizes, for a message."""
+        return ", ".join(f"{a.name} {list(a.type.box.shape)}" for a in arguments(self.a))
+
+    @property
+    def work(self) -> int:
+        """Points of the larger program's index spaces."""
+        return max(work_of(self.a), work_of(self.b))
+
+    def draw(self, kind: InputClass, seed: int) -> list[Draw]:
+        """The inputs of a class and seed."""
+        drawn = draw_inputs(kind, self._taken, seed, self._bounds)
+        return [draw.rounded() for draw in drawn] if self.options.round_casts else drawn
+
+    def compare(self, inputs: Sequence[Draw]) -> Difference | str | None:
+        """Where the programs part, None where they agree, or why nothing can be said."""
+        doubts: list[Doubts] = []
+        try:
+            outputs = [self._run(module, inputs, doubts) for module in (self.a, self.b)]
+            difference = first_difference(*outputs)
+        except IllConditionedError as error:
+            return f"ill-conditioned: {error}"
+        except TapestryError as error:
+            return f"it cannot run: {error.message}"
+        if difference is not None and any(doubts):
+            return f"in doubt: {', '.join(str(doubt) for doubt in doubts if doubt)}"
+        return difference
+
+    def _run(self, module: ModuleOp, inputs: Sequence[Draw], doubts: list[Doubts]) -> Outputs:
+        results: list[tuple[Array, ...]] = []
+        for real in (WIDE, NARROW):
+            arithmetic = FloatArithmetic(real, round_casts=self.options.round_casts)
+            given = [draw.as_cells(real) for draw in inputs]
+            results.append(evaluate_program(module, given, arithmetic))
+            if real == WIDE:
+                doubts.append(arithmetic.doubts)
+        return Outputs(results[0], results[1])
+
+    def counterexample(
+        self, kind: str, seed: int, inputs: Sequence[Draw], difference: Difference
+    ) -> Counterexample:
+        """A small counterexample from one that was found."""
+        names = tuple(argument.name for argument in arguments(self.a))
+        programs = (self.a, self.b)
+        found = Counterexample(
+            kind, seed, self.sizes, programs, names, tuple(inputs), difference, False
+        )
+
+        def part(tried: Sequence[Draw]) -> Difference | None:
+            outcome = self.compare(tried)
+            return outcome if isinstance(outcome, Difference) else None
+
+        where = first_parting(self.a, self.b, inputs)
+        return shrink(replace(found, where=where), part, self.options.shrinking)
+
+    def certificate(self) -> Certificate | None:
+        """What exact arithmetic says; None where it says nothing."""
+        if self.options.round_casts or self.work > CERTIFYING_WORK:
+            return None
+        draws = [self.draw(CLASSES["generic"], seed) for seed in range(CERTIFYING_DRAWS)]
+        try:
+            return certify(self.a, self.b, draws)
+        except TapestryError:
+            return None
+
+    def finite_shares(self) -> tuple[float, float]:
+        """How much of each program's results is finite in float32 on huge inputs."""
+        inputs = self.draw(CLASSES["huge"], self.options.seed)
+        real = np.dtype(np.float32)
+        given = [draw.as_cells(real) for draw in inputs]
+        shares: list[float] = []
+        for module in (self.a, self.b):
+            outputs = evaluate_program(module, given, FloatArithmetic(real))
+            floats = [output for output in outputs if output.dtype == real]
+            cells = sum(output.size for output in floats)
+            finite = sum(int(np.count_nonzero(np.isfinite(output))) for output in floats)
+            shares.append(finite / cells if cells else 1.0)
+        return shares[0], shares[1]
+
+
+def _largest_extent(module: ModuleOp) -> int:
+    found = [n for op in module.walk() if isinstance(op, loom.OperationOp) for n in op.index.shape]
+    return max(found, default=1)
