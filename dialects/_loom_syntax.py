@@ -499,3 +499,56 @@ def print_merge(op: loom.MergeOp, printer: Printer) -> None:
             printer.print_string(")")
     print_attributes(printer, op)
     print_types(printer, op)
+
+
+def parse_fused(cls: type[loom.FusedOp], parser: Parser) -> loom.FusedOp:
+    """`@label over <range> aligned(...) shards <...> ins(%x) group (%a: T) { ... } : types`."""
+    label = parser.parse_symbol_name()
+    parser.parse_keyword("over")
+    index = angle_range(parser)
+    alignments = _keyword_list(parser, "aligned", lambda: parse_projection(parser))
+    shards = None
+    if parser.parse_optional_keyword("shards") is not None:
+        with parser.in_angle_brackets():
+            shards = PartitionAttr(parse_partition(parser))
+    ins = _keyword_list(parser, "ins", parser.parse_unresolved_operand)
+    parser.parse_keyword("group")
+    body = _parse_body(parser)
+    attributes = parser.parse_optional_attr_dict()
+    values, results = parse_types(parser, ins)
+    properties: dict[str, Attribute] = {
+        "label": label,
+        "index_range": RangeAttr(index),
+        "alignments": projections_attr(alignments),
+    }
+    if shards is not None:
+        properties["shards"] = shards
+    return cls.create(
+        operands=values,
+        result_types=results,
+        properties=properties,
+        attributes=attributes,
+        regions=[body],
+    )
+
+
+def print_fused(op: loom.FusedOp, printer: Printer) -> None:
+    """The inverse of `parse_fused`."""
+    printer.print_string(" ")
+    printer.print_symbol_name(op.label.data)
+    printer.print_string(f" over <{op.index}>")
+    with printer.indented(2):
+        printer.print_string(f"\naligned({', '.join(str(a.data) for a in op.alignments)})")
+        if op.partition is not None:
+            printer.print_string(f"\nshards <{op.partition}>")
+        if op.ins:
+            printer.print_string("\nins(")
+            printer.print_list(op.ins, printer.print_operand)
+            printer.print_string(")")
+        printer.print_string("\n")
+        _print_body(printer, "group", op.body)
+        if op.attributes:
+            printer.print_string("\n")
+            printer.print_attr_dict(op.attributes)
+        printer.print_string("\n: ")
+        printer.print_function_type([value.type for value in op.operands], op.result_types)

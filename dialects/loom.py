@@ -105,6 +105,7 @@ from tapestry.dialects._dominance import DefinedBeforeUse
 from tapestry.dialects._loom_blocks import BlockType, ReadOp, argument_type
 from tapestry.dialects._loom_constant import ConstantOp, DataAttr, SideFileAttr
 from tapestry.dialects._loom_external import ExternalOp
+from tapestry.dialects._loom_fused import FusedOp
 from tapestry.dialects._loom_random import RandomOp
 from tapestry.dialects._loom_reads import Fill, Read, fills_attr, fills_of, selected
 from tapestry.dialects._loom_types import (
@@ -128,6 +129,7 @@ __all__ = [
     "Dispatch",
     "ExternalOp",
     "Fill",
+    "FusedOp",
     "IndexOp",
     "Iterator",
     "IteratorsAttr",
@@ -905,6 +907,7 @@ Loom = Dialect(
     "loom",
     [
         OperationOp,
+        FusedOp,
         ViewOp,
         ReshapeOp,
         AssembleOp,

@@ -166,6 +166,14 @@ def traffic(op: Operation) -> Traffic:
     if isinstance(op, loom.ExternalOp):
         parts = (selections(op, shard) for shard in shards(op))
         return Traffic(sum(s.bytes for selected in parts for s in selected), written)
+    if isinstance(op, loom.FusedOp):
+        partition = op.partition or Partition.explicit([op.index])
+        read = 0
+        for value, projection, fill in op.reads:
+            tensor = tensor_type(value)
+            within = None if fill is None else tensor.box
+            read += selected_cells(projection, partition, within) * byte_size(tensor.element_type)
+        return Traffic(read, written)
     if isinstance(op, loom.ApplicationOp | loom.MergeOp):
         return Traffic(sum(selection.bytes for selection in selections(op)), written)
     return Traffic(sum(kind.byte_size for kind in _tensors(op.operands)), written)

@@ -30,6 +30,7 @@ _PASSES = {
     "loom-shard": ("tapestry.passes.loom.shard", "LoomShard"),
     "loom-fuse": ("tapestry.passes.loom.fuse", "LoomFuse"),
     "loom-expand-shards": ("tapestry.passes.loom.expand_shards", "LoomExpandShards"),
+    "loom-ungroup": ("tapestry.passes.loom.ungroup", "LoomUngroup"),
     "loom-to-triton": ("tapestry.passes.triton.loom_to_triton", "LoomToTriton"),
 }
 

@@ -19,7 +19,7 @@
 // GAP: error: @y cannot be split so: the shards do not tile the index space
 // TEXT: error: the partition 'gird {{.*}}' is not well formed
 // TEXT-NEXT: hint: write "grid
-// NAME: error: loom-shard: there is no operation @z
+// NAME: error: loom-shard: there is no operation or group @z
 // BOTH: error: loom-shard takes exactly one of shards, grid and partition
 
 !x = !loom.tensor<[0, 0] : [4, 6], f32>

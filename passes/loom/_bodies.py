@@ -104,6 +104,11 @@ def _affine(coordinates: AffineMap, row: int, dims: Sequence[int]) -> list[Opera
     return ops
 
 
+def in_group(op: Operation) -> bool:
+    """Whether an operation is a member of a `loom.fused`, which says what its members are."""
+    return isinstance(op.parent_op(), loom.FusedOp)
+
+
 def body_size(op: loom.OperationOp) -> int:
     """How many operations the bodies of `op` hold."""
     return sum(1 for region in op.regions for block in region.blocks for _ in block.ops)

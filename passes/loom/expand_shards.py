@@ -11,7 +11,8 @@ becomes
 with the body kept once, as `loom.kernel @double`. Where a fold or a scan is split, applications are
 `partial` and a `loom.merge` per box of the other dimensions finishes them: it merges what shards
 folded, and lets each part of a scan go on from the one before it. With `arity=4` no merge takes
-more than four states where runs of them make boxes: partial merges form a tree.
+more than four states where runs of them make boxes: partial merges form a tree. The shards of a
+group become groups.
 
 Input: any verified loom program. Output: the same values; operations without a partition stay.
 """
@@ -39,6 +40,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import kind
+from tapestry.passes.loom._expand_groups import ExpandGroup
 from tapestry.passes.loom._merge_trees import State, merge_runs, splits_states
 from tapestry.zspace import Partition, Range, ZSpaceError
 
@@ -229,5 +231,6 @@ class LoomExpandShards(ModulePass):
             if isinstance(name, StringAttr):
                 pattern.names.add(name.data)
         with collection_paused():
-            patterns = GreedyRewritePatternApplier([pattern, ExpandExternal()], dce_enabled=False)
+            expansions: list[RewritePattern] = [pattern, ExpandExternal(), ExpandGroup()]
+            patterns = GreedyRewritePatternApplier(expansions, dce_enabled=False)
             PatternRewriteWalker(patterns, apply_recursively=False).rewrite_module(op)

@@ -7,8 +7,8 @@ becomes one operation that folds with `mul` and unwraps with `max 0`: `%h` is ne
 
 Input: any verified loom program, best simplified. Output: the same values (each cell is computed by
 the same scalar operations in the same order, so bit for bit), with fewer operations. Each rewrite
-removes one operation, so it terminates. `limit` bounds how many scalar operations a joined body may
-have, which keeps kernels compilable and the pass linear.
+removes one operation, so it terminates. Members of a group stay as they are. `limit` bounds how
+many scalar operations a joined body may have, which keeps kernels compilable and the pass linear.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.locations import fuse_locations
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import body_size, graft, reindex
+from tapestry.passes.loom._bodies import body_size, graft, in_group, reindex
 from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.simplify import MergeEqualReads
 from tapestry.zspace import AffineMap, Partition, Projection, Range
@@ -56,7 +56,7 @@ class FuseEpilogue(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        if op.monoid_name is not None:
+        if op.monoid_name is not None or in_group(op):
             return
         for position, value in enumerate(op.ins):
             fold = _sole_producer(value, op)
@@ -91,6 +91,8 @@ class FusePrologue(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        if in_group(op):
+            return
         for position, value in enumerate(op.operands):
             producer = _sole_producer(value, op)
             if producer is None or producer.monoid_name is not None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -41,10 +42,11 @@ from tapestry.dialects import loom
 from tapestry.dialects.zspace import PartitionAttr, parse_partition
 from tapestry.locations import location_of
 from tapestry.passes._collection import collection_paused
+from tapestry.passes.loom._bodies import in_group
 from tapestry.zspace import Partition, ZSpaceError
 
-Shardable = loom.OperationOp | loom.ExternalOp
-"""What has an index space to split."""
+Shardable: TypeAlias = loom.OperationOp | loom.ExternalOp | loom.FusedOp
+"""What has an index space to split; a group is split as one."""
 
 Choose = Callable[[Shardable], Partition]
 
@@ -66,7 +68,8 @@ class ShardOperation(RewritePattern):
     Legal when the ranges tile the index space exactly and shards that differ in a map dimension
     write disjoint boxes of every output. Shards that differ in fold dimensions only are merged by
     the operation's monoid; one that does not commute needs them in row-major order. Shards along a
-    scan go on from one another, so they must be listed from first to last.
+    scan go on from one another, so they must be listed from first to last. A group is split as one,
+    along dimensions that its members map.
     """
 
     chosen: Mapping[Shardable, Partition]
@@ -181,10 +184,11 @@ class LoomShard(ModulePass):
                 target
                 for target in op.walk()
                 if isinstance(target, Shardable)
+                and not in_group(target)
                 and (self.op is None or target.subject == f"@{self.op}")
             ]
             if self.op is not None and not targets:
-                raise UsageError(f"loom-shard: there is no operation @{self.op}")
+                raise UsageError(f"loom-shard: there is no operation or group @{self.op}")
             # All is checked before anything changes: a refused pass leaves the program alone.
             pattern = ShardOperation({t: _checked(t, choose(t)) for t in targets})
             PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)

@@ -34,7 +34,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._assembly import ASSEMBLY_PATTERNS, bijection_of
-from tapestry.passes.loom._bodies import identity
+from tapestry.passes.loom._bodies import identity, in_group
 from tapestry.passes.loom._clips import RemoveIdleClip, through_view
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
 from tapestry.passes.loom._domains import FoldInsideOnly
@@ -232,13 +232,14 @@ class MergeEqualOperations(RewritePattern):
     """An operation that computes what an earlier one of its block does is that one.
 
     Legal because loom operations are pure: equal operands, ranges, projections, bodies, result
-    types and partitions give equal values. Labels do not count.
+    types and partitions give equal values. Labels do not count. Members of a group that compute
+    the same do so on purpose.
     """
 
     seen: dict[Hashable, Operation] = field(default_factory=dict[Hashable, Operation])
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, _PURE) or _is_elsewhere(op):
+        if not isinstance(op, _PURE) or _is_elsewhere(op) or in_group(op):
             return
         first = self.seen.setdefault((op.parent, *identity(op)), op)
         if first is not op:

@@ -16,7 +16,8 @@ becomes
       triton.launch @twice(%x, %y : memref<8xf32>, memref<8xf32>) ...
 
 Tensors become row-major buffers: where a tensor starts is part of the kernels' offsets. A reshape
-is another view of the same buffer; a view or an assembly that is still there is copied.
+is another view of the same buffer; a view or an assembly that is still there is copied. The members
+of a `loom.fused` become kernels of their own, for now.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from tapestry.dialects import loom, triton
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.locations import location_of
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
+from tapestry.passes.loom.ungroup import Ungroup
 from tapestry.passes.triton.buffers import allocate, as_buffer, buffer_of, replace_by
 from tapestry.passes.triton.kernels import Options
 from tapestry.passes.triton.launching import Launcher
@@ -314,6 +316,8 @@ class LoomToTriton(ModulePass):
             raise UsageError(
                 f"numerics = {self.numerics!r} is not known", hint=f"one of {', '.join(NUMERICS)}"
             )
+        # Members run as kernels of their own, and inner tensors are stored.
+        PatternRewriteWalker(Ungroup(), apply_recursively=False).rewrite_module(op)
         functions = [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]
         for function in functions:
             _check(function)

@@ -20,7 +20,8 @@ from tapestry.dialects.loom import tensor_type
 from tapestry.graph import Work, shard_count
 from tapestry.runtime.arithmetic import cell_dtype
 from tapestry.runtime.contracting import contract
-from tapestry.runtime.executor import Array, Watch
+from tapestry.runtime.executor import Array, NoWatch, Watch
+from tapestry.runtime.groups import run_part
 from tapestry.runtime.mapfold import (
     Tensor,
     boxes_within,
@@ -51,6 +52,8 @@ class NumpyExecutor(ArrayExecutor):
         return "numpy"
 
     def steps(self, op: Operation) -> int:
+        if isinstance(op, loom.FusedOp):
+            return 1 if op.partition is None else op.partition.count
         return shard_count(op) if isinstance(op, Work) else 0
 
     def operation(
@@ -79,6 +82,25 @@ class NumpyExecutor(ArrayExecutor):
             watch.step(op.label.data)
         write(op, kept_box, finished(op, kept_box, total, extras), outs)
         return outs
+
+    def group(self, op: loom.FusedOp, operands: list[Tensor], watch: Watch) -> list[Tensor]:
+        """Each shard runs all members on its part; inner tensors are as large as the part."""
+        outs = [new_tensor(tensor_type(result)) for result in op.outs]
+        shards = (op.index,) if op.partition is None else op.partition.ranges()
+        for shard in shards:
+            for out, part in zip(outs, run_part(op, shard, operands, self._member), strict=True):
+                out.data[part.box.slices(out.box)] = part.data
+            watch.step(op.label.data)
+        return outs
+
+    def _member(
+        self, op: loom.OperationOp, box: Range, given: Sequence[Tensor], outs: Sequence[Tensor]
+    ) -> None:
+        ins, extras = given[: len(op.ins)], given[len(op.ins) :]
+        if op.scan_dim is None:
+            self._shard(op, box, ins, extras, outs)
+        else:
+            self._scan(op, [box], ins, extras, outs, NoWatch())
 
     def _scan(
         self,

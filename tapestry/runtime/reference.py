@@ -44,6 +44,8 @@ class ReferenceExecutor(ArrayExecutor):
         return "reference"
 
     def steps(self, op: Operation) -> int:
+        if isinstance(op, loom.FusedOp):
+            return len(op.members)
         return int(isinstance(op, Work))
 
     def operation(

@@ -94,6 +94,8 @@ class ArrayExecutor(ABC):
         match op:
             case loom.OperationOp():
                 return self.operation(op, operands[: len(op.ins)], operands[len(op.ins) :], watch)
+            case loom.FusedOp():
+                return self.group(op, operands, watch)
             case loom.ViewOp():
                 kind = tensor_type(op.result)
                 source = operands[0]
@@ -136,6 +138,16 @@ class ArrayExecutor(ABC):
             call_external(name, implementation, read, written, parameters_of(op), location)
             watch.step(name)
         return outs
+
+    def group(self, op: loom.FusedOp, operands: list[Tensor], watch: Watch) -> list[Tensor]:
+        """Run a group whole: its members in order, each whole."""
+        values: dict[SSAValue, Tensor] = dict(zip(op.body.block.args, operands, strict=True))
+        for member in op.members:
+            given = [values[operand] for operand in member.operands]
+            split = len(member.ins)
+            outs = self.operation(member, given[:split], given[split:], watch)
+            values.update(zip(member.outs, outs, strict=True))
+        return [values[value] for value in op.yielded]
 
     def _application(self, op: loom.ApplicationOp, operands: list[Tensor]) -> list[Tensor]:
         kernel = _kernel(op)
@@ -188,7 +200,7 @@ def _kernel(op: loom.Dispatch) -> loom.KernelOp:
 
 def _record(op: Operation, shards: int, seconds: float) -> Record:
     """What an operation moved, from its projections: each shard reads what it selects."""
-    assert isinstance(op, Work)
+    assert isinstance(op, Work | loom.FusedOp)
     name = op.subject.removeprefix("@")
     moved = traffic(op)
     return Record(name, shards, moved.read, moved.written, seconds)

@@ -1,0 +1,225 @@
+"""Rules of `loom.fused`: members aligned with the group, edges between them, shards.
+
+    @softmax: @sum has dimension 1 over <[0] : [7]>, but the group's is <[0] : [8]> there
+
+Two members agree where one reads what the other writes: rows of projections that are one dimension
+each must be the same dimension of the group, at the same shift. So what a part of a shared
+dimension reads of an inner tensor is what the same part wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from tapestry.dialects._loom_fused import member_reads, member_writes
+from tapestry.dialects._loom_geometry import shard_tiling
+from tapestry.dialects._loom_types import tensor_type
+from tapestry.dialects.zspace import ProjectionAttr
+from tapestry.issues import Problem
+from tapestry.zspace import AffineMap, Partition, Projection
+
+if TYPE_CHECKING:
+    from tapestry.dialects import loom
+    from tapestry.dialects._loom_fused import DimClass, FusedOp
+
+Row = tuple[tuple[int, ...], int]
+"""A row of an affine map: the coefficients of the group's dimensions, and the shift."""
+
+
+def fused_problems(op: FusedOp) -> list[Problem]:
+    """Every rule of one `loom.fused`; later ones are looked at when earlier ones hold."""
+    problems = _structure(op)
+    if problems or not all(_is_sound(member) for member in op.members):
+        return problems
+    problems = _placements(op) or _edges(op)
+    if not problems and op.partition is not None:
+        problems = sharding_problems(op, op.partition)
+    return problems
+
+
+def _is_sound(member: loom.OperationOp) -> bool:
+    """Whether the rules may look at a member; what is wrong with it, it says itself."""
+    if not member.is_formed or len(member.kinds) != member.index.rank:
+        return False
+    maps = (*member.in_maps, *member.extra_maps, *member.out_maps)
+    tensors = [*member.operands, *member.outs]
+    return len(maps) == len(tensors) and all(
+        projection.outputs == tensor_type(value).box.rank
+        for projection, value in zip(maps, tensors, strict=True)
+    )
+
+
+def _structure(op: FusedOp) -> list[Problem]:
+    from tapestry.dialects import loom
+
+    block = op.body.block
+    problems: list[Problem] = []
+    last = block.last_op
+    if not isinstance(last, loom.YieldOp):
+        problems.append(Problem("body-end", "the group does not end with loom.yield"))
+    for inner in block.ops:
+        if inner is not last and not isinstance(inner, loom.OperationOp):
+            message = f"the group holds {inner.name}; its members are loom.operations"
+            problems.append(Problem("group-member", message))
+    for what, have, want in (
+        ("takes", [a.type for a in block.args], [v.type for v in op.ins]),
+        ("yields", [v.type for v in op.yielded], list(op.result_types)),
+    ):
+        if have != want:
+            outside = "operands" if what == "takes" else "results"
+            message = f"the group {what} {_types(have)}, but its {outside} are {_types(want)}"
+            problems.append(Problem("group-types", message, inside=have, outside=want))
+    if len(op.alignments) != len(op.members):
+        message = f"{len(op.members)} members, but {len(op.alignments)} alignments"
+        problems.append(Problem("group-alignment", message))
+    for value in op.yielded:
+        if not isinstance(value.owner, loom.OperationOp):
+            message = "an output is what a member writes, not what the group reads"
+            problems.append(Problem("group-output", message))
+    for member in op.members:
+        if member.partition is not None:
+            message = f"@{member.label.data} has shards of its own; the group is split as one"
+            problems.append(Problem("group-member", message, shards=member.partition))
+        if not any(out.first_use for out in member.outs):
+            message = f"@{member.label.data} is read by no member and is no output; leave it out"
+            problems.append(Problem("group-member", message))
+    return problems
+
+
+def _types(kinds: Sequence[object]) -> str:
+    return f"({', '.join(map(str, kinds))})"
+
+
+def _placements(op: FusedOp) -> list[Problem]:
+    """Each member's dimensions are different dimensions of the group, over the same coordinates."""
+    problems: list[Problem] = []
+    for member, attribute in zip(op.members, op.alignments, strict=True):
+        projection = attribute.data
+        name = f"@{member.label.data}"
+        if projection.inputs != op.index.rank or projection.outputs != member.index.rank:
+            message = (
+                f"{name} is aligned by {projection}, but the group has {op.index.rank} dimensions "
+                f"and the member {member.index.rank}"
+            )
+            problems.append(Problem("group-alignment", message, alignment=projection))
+            continue
+        dims = [_unit(row) for row in _rows(projection)]
+        if None in dims or len(set(dims)) != len(dims) or not projection.is_unit:
+            message = (
+                f"{name} is aligned by {projection}; each row must be another dimension of the "
+                "group, with or without a shift"
+            )
+            problems.append(Problem("group-alignment", message, alignment=projection))
+        elif not op.index.is_empty and projection.apply_range(op.index) != member.index:
+            message = (
+                f"{name} runs over <{member.index}>, but the group's points are "
+                f"<{projection.apply_range(op.index)}> there"
+            )
+            problems.append(Problem("group-alignment", message, alignment=projection))
+    return problems
+
+
+def _edges(op: FusedOp) -> list[Problem]:
+    """Rows that are one dimension each agree between who writes an inner tensor and its readers."""
+    problems: list[Problem] = []
+    for writer, reader, written, read in _inner_reads(op):
+        for row, (ours, theirs) in enumerate(zip(_rows(written), _rows(read), strict=True)):
+            if _unit(ours) is not None and _unit(theirs) is not None and ours != theirs:
+                message = (
+                    f"@{reader.label.data} reads dimension {row} of what @{writer.label.data} "
+                    f"writes at {_shown(theirs)}, but it is written at {_shown(ours)}; align the "
+                    f"two, or clone @{writer.label.data}, or leave it out of the group"
+                )
+                problems.append(Problem("group-edge", message, written=written, read=read))
+    return problems
+
+
+def sharding_problems(op: FusedOp, partition: Partition) -> list[Problem]:
+    """Why a group cannot be split as `partition` says; none when it can.
+
+    A dimension may be cut when every member that has it maps it, every output's member has it, and
+    whoever reads an inner tensor that is written along it reads it in the same place.
+    """
+    rank = op.index.rank
+    if partition.rank != rank:
+        message = f"the partition has rank {partition.rank}, but the group has rank {rank}"
+        return [Problem("shard-rank", message, index=op.index, shards=partition)]
+    outs = [ProjectionAttr(projection) for projection in op.out_maps]
+    problems = shard_tiling(partition, op.index, ("map",) * rank, outs, ordered=False)
+    if problems:
+        return problems
+    whole = list(zip(op.index.start, op.index.end, strict=True))
+    for dim in range(rank):
+        if any((s.start[dim], s.end[dim]) != whole[dim] for s in partition.ranges()):
+            reason = _why_whole(op, dim)
+            if reason is not None:
+                message = f"dimension {dim} cannot be cut: {reason}"
+                problems.append(Problem("group-shards", message, shards=partition))
+    return problems
+
+
+def _why_whole(op: FusedOp, dim: int) -> str | None:
+    """Why a dimension of a group must not be cut, None when it may be."""
+    for member, place in op.aligned:
+        own = member_dim(place, dim)
+        if own is not None and member.kinds[own] != "map":
+            return f"@{member.label.data} {member.kinds[own]}s along it"
+        if own is None and any(out in op.yielded for out in member.outs):
+            return f"@{member.label.data}, which writes an output, lacks it"
+    for writer, reader, written, read in _inner_reads(op):
+        for ours, theirs in zip(_rows(written), _rows(read), strict=True):
+            if ours[0][dim] and ours != theirs:
+                names = f"@{reader.label.data} reads other cells of @{writer.label.data}"
+                return f"{names} than the same part writes"
+    return None
+
+
+def dim_classes(op: FusedOp) -> tuple[DimClass, ...]:
+    """What each dimension of a group is for."""
+    return tuple(_dim_class(op, dim) for dim in range(op.index.rank))
+
+
+def _dim_class(op: FusedOp, dim: int) -> DimClass:
+    places = [(member, member_dim(place, dim)) for member, place in op.aligned]
+    kinds = [member.kinds[own] for member, own in places if own is not None]
+    if all(kind == "map" for kind in kinds):
+        return "shared" if len(kinds) == len(places) else "private"
+    return "inner" if len(kinds) == 1 else "cascade"
+
+
+def member_dim(place: AffineMap, dim: int) -> int | None:
+    """Which dimension of a member is dimension `dim` of the group; None when it lacks it."""
+    return next((row for row, terms in enumerate(place.matrix) if terms[dim]), None)
+
+
+def _inner_reads(
+    op: FusedOp,
+) -> list[tuple[loom.OperationOp, loom.OperationOp, Projection, Projection]]:
+    """Per read of an inner tensor: who writes and reads it, and how, from the group's space."""
+    writers: dict[SSAValue, tuple[loom.OperationOp, Projection]] = {}
+    found: list[tuple[loom.OperationOp, loom.OperationOp, Projection, Projection]] = []
+    for member, place in op.aligned:
+        for read in member_reads(member, place):
+            if read.value in writers:
+                writer, written = writers[read.value]
+                found.append((writer, member, written, read.projection))
+        writers |= {v: (member, written) for v, written in member_writes(member, place)}
+    return found
+
+
+def _rows(projection: Projection) -> list[Row]:
+    return list(zip(projection.map.matrix, projection.map.offset, strict=True))
+
+
+def _unit(row: Row) -> int | None:
+    """The one dimension that a row is, shift apart; None when it is anything else."""
+    used = [dim for dim, coefficient in enumerate(row[0]) if coefficient]
+    return used[0] if len(used) == 1 and row[0][used[0]] == 1 else None
+
+
+def _shown(row: Row) -> str:
+    dim = _unit(row)
+    return f"d{dim}" if row[1] == 0 else f"d{dim} {'+' if row[1] > 0 else '-'} {abs(row[1])}"

@@ -1,0 +1,88 @@
+"""`loom-ungroup`: groups taken apart, their members put where they stood.
+
+    %y = loom.fused @total over <[0, 0] : [4, 8]> aligned(...) ins(%x) group (%a: !x) {
+           %e = loom.operation @exp ...   %s = loom.operation @sum ...   loom.yield %s : !y } ...
+
+becomes
+
+    %e = loom.operation @exp ...
+    %y = loom.operation @sum ...
+
+Input: any verified loom program; `op` names groups by label (all without it). Output: the same
+values, without those groups. Shards on a grid go to the members: each dimension is cut where the
+group's is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from tapestry.dialects import loom
+from tapestry.dialects.zspace import PartitionAttr
+from tapestry.passes._collection import collection_paused
+from tapestry.zspace import AffineMap, Partition
+
+
+@dataclass(frozen=True)
+class Ungroup(RewritePattern):
+    """The members of a group stand in its place.
+
+    Always legal: members are whole operations in an order that runs, and what a group yields is
+    what its members write. A member takes the cuts of a grid along its own dimensions, where the
+    group's legality has made sure that it maps them; explicit shards are dropped, which changes no
+    value.
+    """
+
+    op: str | None = None
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.FusedOp, rewriter: PatternRewriter) -> None:
+        if self.op is not None and op.label.data != self.op:
+            return
+        values: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, op.ins, strict=True))
+        members: list[loom.OperationOp] = []
+        for member, place in op.aligned:
+            copy = member.clone(value_mapper=values)
+            if op.partition is not None:
+                partition = _member_partition(op.partition, place)
+                copy.shards = None if partition is None else PartitionAttr(partition)
+            members.append(copy)
+        results = [values[value] for value in op.yielded]
+        for outer, result in zip(op.outs, results, strict=True):
+            result.name_hint = outer.name_hint or result.name_hint
+        rewriter.replace(op, members, results)
+
+
+def _member_partition(partition: Partition, place: AffineMap) -> Partition | None:
+    """The cuts of a grid along a member's dimensions; None without cuts, or for no grid."""
+    if partition.cuts is None:
+        return None
+    cuts: list[list[int]] = []
+    for terms, shift in zip(place.matrix, place.offset, strict=True):
+        cuts.append([cut + shift for cut in partition.cuts[terms.index(1)]])
+    return Partition.grid(cuts) if any(len(along) > 2 for along in cuts) else None
+
+
+@dataclass(frozen=True)
+class LoomUngroup(ModulePass):
+    """Take groups apart."""
+
+    name = "loom-ungroup"
+
+    op: str | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Put members where their groups stood."""
+        with collection_paused():
+            PatternRewriteWalker(Ungroup(self.op), apply_recursively=False).rewrite_module(op)

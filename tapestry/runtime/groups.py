@@ -1,0 +1,41 @@
+"""Running a `loom.fused`: its members in order, whole or on the parts that a shard gives them.
+
+Inner tensors hold the cells that a part writes, and are gone when the part is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.dialects import loom
+from tapestry.dialects.loom import tensor_type
+from tapestry.runtime.mapfold import Tensor
+from tapestry.zspace import Range
+
+RunMember = Callable[[loom.OperationOp, Range, Sequence[Tensor], Sequence[Tensor]], None]
+"""Computes a part of a member's index space from its operands into its outputs."""
+
+
+def run_part(
+    op: loom.FusedOp, part: Range, operands: Sequence[Tensor], run: RunMember
+) -> list[Tensor]:
+    """What a group yields over a part of its index space: each output's cells there."""
+    values: dict[SSAValue, Tensor] = dict(zip(op.body.block.args, operands, strict=True))
+    for member, place in op.aligned:
+        box = place.image(part)
+        kept = member.kept_range(box)
+        outs = [
+            _empty(projection.apply_range(kept), out)
+            for out, projection in zip(member.outs, member.out_maps, strict=True)
+        ]
+        run(member, box, [values[operand] for operand in member.operands], outs)
+        values.update(zip(member.outs, outs, strict=True))
+    return [values[value] for value in op.yielded]
+
+
+def _empty(box: Range, value: SSAValue) -> Tensor:
+    return Tensor(box, np.empty(box.shape, numpy_dtype(tensor_type(value).element_type)))
