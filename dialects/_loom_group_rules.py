@@ -146,7 +146,7 @@ def sharding_problems(op: FusedOp, partition: Partition) -> list[Problem]:
     rank = op.index.rank
     if partition.rank != rank:
         message = f"the partition has rank {partition.rank}, but the group has rank {rank}"
-        return [Problem("shard-rank", message, index=op.index, shards=partition)]
+        return [Problem("shard-tiling", message, index=op.index, shards=partition)]
     outs = [ProjectionAttr(projection) for projection in op.out_maps]
     problems = shard_tiling(partition, op.index, ("map",) * rank, outs, ordered=False)
     if problems:

@@ -31,6 +31,7 @@ _PASSES = {
     "loom-fuse": ("tapestry.passes.loom.fuse", "LoomFuse"),
     "loom-expand-shards": ("tapestry.passes.loom.expand_shards", "LoomExpandShards"),
     "loom-ungroup": ("tapestry.passes.loom.ungroup", "LoomUngroup"),
+    "loom-group": ("tapestry.passes.loom.group", "LoomGroup"),
     "loom-to-triton": ("tapestry.passes.triton.loom_to_triton", "LoomToTriton"),
 }
 

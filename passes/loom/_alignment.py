@@ -1,0 +1,145 @@
+"""How operations fit into one group: which of their dimensions are the same, and where.
+
+    @exp over <[0, 0] : [4, 8]> writes (d0, d1) -> (d0, d1 + 2)     @sum reads (d0, d1) -> (d0, d1)
+
+are aligned with a group over <[0, 0] : [4, 8]>, @exp by `(d0, d1) -> (d0, d1)` and @sum by
+`(d0, d1) -> (d0, d1 + 2)`: what @exp writes at its point (0, 0) is read by @sum at (0, 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import SSAValue
+
+from tapestry.dialects import loom
+from tapestry.zspace import AffineMap, Projection, Range
+
+
+@dataclass(frozen=True)
+class Place:
+    """A coordinate as one dimension of the group, shifted."""
+
+    dim: int
+    shift: int
+
+    def less(self, shift: int) -> Place:
+        """This coordinate, less a number."""
+        return Place(self.dim, self.shift - shift)
+
+
+@dataclass
+class Alignment:
+    """The dimensions of a group as far as they are known, and what tensors are on them.
+
+    `written` and `read` say, per tensor and row, where its coordinate is in the group; None for a
+    row that is not one dimension.
+    """
+
+    bounds: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    members: list[list[Place]] = field(default_factory=list[list[Place]])
+    written: dict[SSAValue, list[Place | None]] = field(
+        default_factory=dict[SSAValue, "list[Place | None]"]
+    )
+    read: dict[tuple[SSAValue, int], Place] = field(
+        default_factory=dict[tuple[SSAValue, int], Place]
+    )
+
+    @property
+    def index(self) -> Range:
+        """The group's index space."""
+        return Range(tuple(a for a, _ in self.bounds), tuple(b for _, b in self.bounds))
+
+    @property
+    def maps(self) -> list[AffineMap]:
+        """Per member, its index point as a function of the group's."""
+        rank = len(self.bounds)
+        return [
+            AffineMap.of(
+                [[int(dim == place.dim) for dim in range(rank)] for place in places],
+                [place.shift for place in places],
+                inputs=rank,
+            )
+            for places in self.members
+        ]
+
+
+def align(members: Sequence[loom.OperationOp]) -> Alignment | str:
+    """The alignment of operations in program order, or why they do not form a group.
+
+    Dimensions are the same where one member reads what another writes, through rows that are one
+    dimension each; these must agree. Members that read one tensor by such rows share a dimension
+    where nothing speaks against it.
+    """
+    found = Alignment()
+    for member in members:
+        problem = _add(found, member)
+        if problem is not None:
+            return problem
+    return found
+
+
+def _add(found: Alignment, member: loom.OperationOp) -> str | None:
+    """Align one more member; the reason when that is not possible."""
+    places: dict[int, Place] = {}
+    for value, rows in _reads(member):
+        for unit, written in zip(rows, found.written.get(value, ()), strict=False):
+            if unit is None or written is None:
+                continue
+            dim, place = unit[0], written.less(unit[1])
+            taken = any(other.dim == place.dim for d, other in places.items() if d != dim)
+            if taken or places.setdefault(dim, place) != place:
+                return f"@{member.label.data} reads an inner tensor under two alignments"
+            if _bounds(found, place) != (member.index.start[dim], member.index.end[dim]):
+                return f"@{member.label.data} reads only a part of an inner tensor"
+    for value, rows in _reads(member):
+        for row, unit in enumerate(rows):
+            shared = found.read.get((value, row))
+            if unit is None or shared is None or unit[0] in places:
+                continue
+            dim, place = unit[0], shared.less(unit[1])
+            free = all(other.dim != place.dim for other in places.values())
+            if free and _bounds(found, place) == (member.index.start[dim], member.index.end[dim]):
+                places[dim] = place
+    for dim in range(member.index.rank):
+        if dim not in places:
+            places[dim] = Place(len(found.bounds), 0)
+            found.bounds.append((member.index.start[dim], member.index.end[dim]))
+    found.members.append([places[dim] for dim in range(member.index.rank)])
+    for value, rows in _reads(member):
+        for row, unit in enumerate(rows):
+            if unit is not None:
+                found.read.setdefault((value, row), places[unit[0]].less(-unit[1]))
+    for out, projection in zip(member.outs, member.out_maps, strict=True):
+        found.written[out] = [
+            None if unit is None else places[unit[0]].less(-unit[1])
+            for unit in _units(projection, member.kept_dims)
+        ]
+    return None
+
+
+def _bounds(found: Alignment, place: Place) -> tuple[int, int]:
+    """From where to where a coordinate runs."""
+    start, end = found.bounds[place.dim]
+    return start + place.shift, end + place.shift
+
+
+Unit = tuple[int, int]
+"""A row that is one index dimension plus a number."""
+
+
+def _reads(member: loom.OperationOp) -> list[tuple[SSAValue, list[Unit | None]]]:
+    every = tuple(range(member.index.rank))
+    ins = [(read.value, _units(read.projection, every)) for read in member.in_reads]
+    kept = member.kept_dims
+    return ins + [(read.value, _units(read.projection, kept)) for read in member.extra_reads]
+
+
+def _units(projection: Projection, dims: Sequence[int]) -> list[Unit | None]:
+    """Per row of a projection from `dims`, the dimension that it is, shift apart."""
+    units: list[Unit | None] = []
+    for terms, shift in zip(projection.map.terms, projection.map.offset, strict=True):
+        single = len(terms) == 1 and terms[0][0] == 1
+        units.append((dims[terms[0][1]], shift) if single else None)
+    return units
