@@ -415,12 +415,9 @@ def judge(number: int) -> Outcome:
     if verdict.answer == "undecided":
         return outcome("undecided", verdict.reason)
     why = f"equal ({verdict.answer})"
-    for scale, what in (
-        (2.0, "on inputs of any size"),
-        (0.2, "on small inputs; on others unstable"),
-    ):
+    for scale, where in ((2.0, "on all inputs"), (0.2, "on small inputs; on others unstable")):
         if _same_numbers(right, wrong, scale):
-            return outcome("no mistake", f"{why}; at full size equal numbers, {what}")
+            return outcome("no mistake", f"{why}; at full size equal numbers {where}")
     return outcome("MISSED", f"{why}; at full size other numbers")
 
 

@@ -5,13 +5,14 @@
 
 Regions that are small are compared as they are, others at two different reductions. A difference
 that could come from a literal that stands for an extent (the 0.125 of a head of 64) counts only
-when it is still there where such extents are kept.
+when it is still there where such extents are kept. Only literals of changed regions matter there:
+others are the same in both programs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
@@ -28,6 +29,8 @@ SMALL = 1 << 10
 
 _SEEDS = (0, 1)
 """The reductions that are compared."""
+
+_LITERALS = "they differ at smaller sizes, but literals could stand for extents"
 
 _EQUAL = ("certified", "numeric")
 
@@ -49,49 +52,52 @@ def compare_in_stages(a: ModuleOp, b: ModuleOp, compare: Compare) -> Verdict | N
     scopes = cut_scopes(a, b)
     if not scopes:
         return None
-    verdicts: list[Verdict] = []
-    for scope in scopes:
-        verdict = compare_sizes(scope.a, scope.b, compare)
-        if verdict.answer not in _EQUAL:
-            break
-        verdicts.append(verdict)
-    else:
+    sized = [compare_sizes(scope.a, scope.b, compare) for scope in scopes]
+    verdicts = [found.verdict for found in sized]
+    if all(verdict.answer in _EQUAL for verdict in verdicts):
         return _together(scopes, verdicts)
     if len(scopes) == 1 and scopes[0].is_whole:
-        return verdict
+        return verdicts[0]
     whole = cut_scope(a, b, rounds=None)
-    return compare_sizes(whole.a, whole.b, compare)
+    # Literals outside of what changed are the same in both programs.
+    settled = all(found.settled for found in sized)
+    return compare_sizes(whole.a, whole.b, compare, settled=settled).verdict
 
 
-def compare_sizes(a: ModuleOp, b: ModuleOp, compare: Compare) -> Verdict:
-    """Compare two programs at smaller sizes, or at their own where those are small."""
+@dataclass(frozen=True)
+class Sized:
+    """What comparing at smaller sizes gave."""
+
+    verdict: Verdict
+    settled: bool = True
+    """Whether literals that could stand for extents had no part in it."""
+
+
+def compare_sizes(a: ModuleOp, b: ModuleOp, compare: Compare, *, settled: bool = False) -> Sized:
+    """Compare two programs at smaller sizes, or at their own where those are small.
+
+    `settled` says that no literal can be the reason of a difference.
+    """
     if max(work_of(a), work_of(b)) <= SMALL:
-        return compare(a, b)
+        return Sized(compare(a, b))
     verdicts: list[Verdict] = []
+    told = True
     for seed in _SEEDS:
         reduced = reduce_sizes(a, b, seed=seed)
         if not reduced.is_smaller:
-            return compare(a, b)
+            return Sized(compare(a, b))
         verdict = _noted(compare(reduced.a, reduced.b), reduced)
-        if verdict.answer == "differs":
-            verdict = _confirmed(
-                verdict, reduced, reduce_sizes(a, b, seed=seed, literals="pin"), compare
-            )
+        if verdict.answer == "differs" and not settled:
+            kept = reduce_sizes(a, b, seed=seed, literals="pin")
+            if kept.sizes != reduced.sizes:
+                verdict = _noted(compare(kept.a, kept.b), kept)
+                told = told and verdict.answer == "differs"
+                if verdict.answer == "undecided":
+                    verdict = replace(verdict, reason=f"{_LITERALS}: {verdict.reason}")
         if verdict.answer not in _EQUAL:
-            return verdict
+            return Sized(verdict, told and verdict.answer == "differs")
         verdicts.append(verdict)
-    return _weakest(verdicts)
-
-
-def _confirmed(found: Verdict, reduced: Reduced, kept: Reduced, compare: Compare) -> Verdict:
-    """A difference where literals were taken as mere numbers, looked at where none could err."""
-    if kept.sizes == reduced.sizes:
-        return found
-    verdict = _noted(compare(kept.a, kept.b), kept)
-    if verdict.answer != "undecided":
-        return verdict
-    reason = f"they differ at smaller sizes, but literals could stand for extents: {verdict.reason}"
-    return replace(verdict, reason=reason)
+    return Sized(_weakest(verdicts), told)
 
 
 def _noted(verdict: Verdict, reduced: Reduced) -> Verdict:

@@ -90,3 +90,23 @@ def test_options_reach_the_comparison() -> None:
     verdict = compare_programs(a, b, replace(_QUICK, seed=3))
     assert verdict.counterexample is not None
     assert verdict.counterexample.seed == 3
+
+
+@pytest.mark.parametrize("last", ["exp", "neg"])
+def test_literals_of_what_did_not_change_do_not_keep_extents(last: str) -> None:
+    row = "!loom.tensor<[0, 0] : [512, 1], f32>"
+
+    def program(kernel: str) -> ModuleOp:
+        module = parse_module(
+            f"func.func @main(%x: {X}) -> {X} {{ "
+            f"%m = weft.apply @mean(%x) {{axis = 1 : i64, keepdim = true}} : ({X}) -> {row} "
+            f"%y = weft.apply @sub(%x, %m) : ({X}, {row}) -> {X} "
+            f"%z = weft.apply @{kernel}(%y) : ({X}) -> {X} func.return %z : {X} }}"
+        )
+        run_pipeline(module, "weft-apply")
+        return module
+
+    verdict, points = _compared(program("relu"), program(last))
+    assert verdict is not None
+    assert verdict.answer == "differs"
+    assert max(points) < 1000
