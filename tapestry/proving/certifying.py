@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from tapestry.algebra.dtypes import is_float
 from tapestry.proving.evaluation import evaluate_program
 from tapestry.proving.inputs import BITS, Draw
 from tapestry.proving.residues import CELL, Residues
 from tapestry.proving.ring import Ring
 from tapestry.runtime.executor import Array
+from tapestry.runtime.program import outputs as outputs_of
 
 LARGEST_DEGREE = 2.0**40
 """No bound is given for rational functions of a larger degree."""
@@ -42,7 +44,12 @@ class Certificate:
 
 
 def certify(a: ModuleOp, b: ModuleOp, draws: Sequence[Sequence[Draw]]) -> Certificate | None:
-    """A certificate that two programs agree; None where they do not, or it is not known."""
+    """A certificate that two programs agree; None where they do not, or it is not known.
+
+    Of programs without floats it knows nothing.
+    """
+    if not any(is_float(kind.element_type) for kind in outputs_of(a)):
+        return None
     paths: Counter[tuple[bytes, bytes]] = Counter()
     degree, exact = 0.0, True
     for seed, inputs in enumerate(draws):
@@ -54,11 +61,12 @@ def certify(a: ModuleOp, b: ModuleOp, draws: Sequence[Sequence[Draw]]) -> Certif
         ]
         for x, y in zip(*outputs, strict=True):
             if x.dtype == CELL:
-                if not _agree(x, y, ring):
+                overflown = any(side.overflows for side in sides)
+                if not _agree(x, y, ring) or (overflown and not np.isfinite(x["real"]).all()):
                     return None
                 tops = np.maximum(x["top"] + y["bottom"], y["top"] + x["bottom"])
                 degree = max(degree, float(np.max(tops, initial=0)))
-        exact = exact and all(side.exact for side in sides)
+        exact = exact and all(side.bounded for side in sides)
         paths[sides[0].path, sides[1].path] += 1
     share = min(paths.values()) / len(draws)
     bounded = exact and degree < LARGEST_DEGREE

@@ -15,6 +15,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
+from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
@@ -37,6 +38,14 @@ _WHOLE: dict[type[Operation], np.ufunc] = {
 """Operations that are associative and commutative over the reals, and on wrapping integers."""
 
 
+class Numbers(Arithmetic, Protocol):
+    """An arithmetic that takes floats as they are."""
+
+    def exact(self, data: Array) -> Array:
+        """Floats, exactly."""
+        ...
+
+
 @runtime_checkable
 class Folding(Protocol):
     """An arithmetic that knows how to fold its own cells."""
@@ -49,7 +58,7 @@ class Folding(Protocol):
 class Evaluator(ReferenceExecutor):
     """The reference executor under an arithmetic; every tensor is remembered by its value."""
 
-    def __init__(self, arithmetic: Arithmetic) -> None:
+    def __init__(self, arithmetic: Numbers) -> None:
         self.arithmetic = arithmetic
 
     @property
@@ -101,6 +110,19 @@ class Evaluator(ReferenceExecutor):
         with np.errstate(all="ignore"):
             return np.asarray(_WHOLE[primitive].reduce(value, axis=axes, dtype=value.dtype))
 
+    def _external(self, op: loom.ExternalOp, operands: list[Tensor], watch: Watch) -> list[Tensor]:
+        """An external kernel knows the numbers of its types alone: it gets them, rounded."""
+        plain = [
+            Tensor(tensor.box, _rounded(tensor.data, tensor_type(value).element_type))
+            for tensor, value in zip(operands, op.operands, strict=True)
+        ]
+        with using(None):
+            outs = super()._external(op, plain, watch)
+        return [Tensor(out.box, self._exactly(out.data)) for out in outs]
+
+    def _exactly(self, data: Array) -> Array:
+        return data if data.dtype.kind in "ib" else self.arithmetic.exact(data)
+
     def _dispatch(self, op: Operation, operands: list[Tensor], watch: Watch) -> list[Tensor]:
         outs = super()._dispatch(op, operands, watch)
         kinds = [tensor_type(result).element_type for result in op.results]
@@ -108,6 +130,11 @@ class Evaluator(ReferenceExecutor):
             out if out.data.dtype == cell_dtype(kind) else Tensor(out.box, _admit(out.data, kind))
             for out, kind in zip(outs, kinds, strict=True)
         ]
+
+
+def _rounded(data: Array, kind: Attribute) -> Array:
+    real = data if data.dtype.names is None else data["real"]
+    return real.astype(numpy_dtype(kind))
 
 
 def _admit(data: Array, kind: Attribute) -> Array:
@@ -118,7 +145,7 @@ def _admit(data: Array, kind: Attribute) -> Array:
 
 
 def evaluate_program(
-    module: ModuleOp, inputs: Sequence[Array], arithmetic: Arithmetic
+    module: ModuleOp, inputs: Sequence[Array], arithmetic: Numbers
 ) -> tuple[Array, ...]:
     """The outputs of @main, on inputs by position that the arithmetic already stores."""
     return run_on(Evaluator(arithmetic), module, inputs)

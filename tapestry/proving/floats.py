@@ -72,6 +72,10 @@ class FloatArithmetic:
         found = meaning(float(value), element)
         return np.asarray(value, self.real) if found is None else self._real(found)
 
+    def exact(self, data: Array) -> Array:
+        """Floats as they are."""
+        return data.astype(self.real)
+
     def _real(self, real: Real) -> Array:
         kind = self.real.type
         number = kind(str(real.factor.numerator)) / kind(str(real.factor.denominator))

@@ -1,8 +1,9 @@
 """What a literal of a program means over the reals.
 
 A literal is a real number that was rounded when it was written. Its shortest decimal is what was
-meant, unless all of its type's digits were needed to write it: then it is the simplest of a small
-fraction, the root of one, or a known constant, that rounds to the same number.
+meant, unless all of its type's digits were needed to write it: then it is a small number
+times a power of two, or the simplest of a small fraction, the root of one, or a known constant, that
+rounds to the same number.
 
     >>> from xdsl.dialects.builtin import f32
     >>> print(meaning(0.1, f32), meaning(0.33333334, f32), meaning(0.35355338, f32))
@@ -36,6 +37,9 @@ CONSTANTS: dict[Name, str] = {
 _LARGEST = {"f64": 1 << 24, "f32": 1 << 14, "f16": 1 << 5, "bf16": 1 << 3}
 """The largest numerator times denominator of a fraction that is told from chance, per type."""
 
+_ODD = {"f64": 1 << 17, "f32": 1 << 8, "f16": 1 << 3, "bf16": 1 << 2}
+"""The largest odd number that, times a power of two, is told from chance, per type."""
+
 _DIGITS = {"f64": 15, "f32": 6, "f16": 3, "bf16": 2}
 """Decimals of at most so many digits are always told apart by a type."""
 
@@ -65,9 +69,11 @@ def meaning(value: float, element: Attribute) -> Real | None:
     dtype = numpy_dtype(element)
     written = str(dtype.type(value))
     value = float(dtype.type(value))
-    decimal = Fraction(written)
+    decimal, exact = Fraction(written), Fraction(value)
     if _digits(written) <= _DIGITS[str(element)]:
         return Real(decimal)
+    if _odd_part(exact.numerator) <= _ODD[str(element)]:
+        return Real(exact)  # a small number times a power of two
 
     def rounds_back(candidate: float) -> bool:
         return float(dtype.type(candidate)) == value
@@ -95,6 +101,11 @@ def _simplest(value: float, largest: int, fits: Callable[[float], bool]) -> Frac
             return found
         limit *= 2
     return None
+
+
+def _odd_part(n: int) -> int:
+    """An integer's magnitude without its factors of two; 0 for 0."""
+    return abs(n) // (n & -n) if n else 0
 
 
 def _digits(text: str) -> int:

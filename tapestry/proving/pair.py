@@ -57,7 +57,7 @@ class Pair:
             (numpy_dtype(argument.type.element_type), argument.type.box.shape)
             for argument in arguments(a)
         ]
-        self._bounds = (-4, max(_largest_extent(a), _largest_extent(b)) + 2)
+        self._bounds = _integer_bounds(a, b)
 
     @property
     def sizes(self) -> str:
@@ -84,6 +84,8 @@ class Pair:
             return f"ill-conditioned: {error}"
         except TapestryError as error:
             return f"it cannot run: {error.message}"
+        if any(doubt.overflows for doubt in doubts) and not all(map(_is_finite, outputs)):
+            return "results overflow, which says nothing of the reals"
         if difference is not None and any(doubts):
             return f"in doubt: {', '.join(str(doubt) for doubt in doubts if doubt)}"
         return difference
@@ -119,6 +121,8 @@ class Pair:
         """What exact arithmetic says; None where it says nothing."""
         if self.options.round_casts or self.work > CERTIFYING_WORK:
             return None
+        if any(isinstance(op, loom.ExternalOp) for m in (self.a, self.b) for op in m.walk()):
+            return None
         draws = [self.draw(CLASSES["generic"], seed) for seed in range(CERTIFYING_DRAWS)]
         try:
             return certify(self.a, self.b, draws)
@@ -140,6 +144,25 @@ class Pair:
         return shares[0], shares[1]
 
 
-def _largest_extent(module: ModuleOp) -> int:
-    found = [n for op in module.walk() if isinstance(op, loom.OperationOp) for n in op.index.shape]
-    return max(found, default=1)
+def _is_finite(outputs: Outputs) -> bool:
+    floats = (output for output in outputs.wide if output.dtype == WIDE)
+    return all(bool(np.isfinite(output).all()) for output in floats)
+
+
+def _integer_bounds(*modules: ModuleOp) -> tuple[int, int]:
+    """The range of integer inputs: around the coordinates there are.
+
+    Where blocks are read at indices that must lie inside, integers are such indices.
+    """
+    ops = [op for module in modules for op in module.walk()]
+    checked = [
+        extent
+        for op in ops
+        if isinstance(op, loom.ReadOp) and op.otherwise is None
+        for extent in op.box.shape
+        if extent > 1
+    ]
+    if checked:
+        return 0, min(checked)
+    extents = [n for op in ops if isinstance(op, loom.OperationOp) for n in op.index.shape]
+    return -4, max(extents, default=1) + 2

@@ -61,11 +61,11 @@ _Rule = Callable[["Residues", Sequence[Cells]], Cells]
 
 
 class Residues:
-    """The arithmetic of cells. `exact` ends false when a bound on chance can no longer be given."""
+    """The arithmetic of cells. `bounded` ends false when a bound on chance can no longer be given."""
 
     def __init__(self, ring: Ring) -> None:
         self.ring = ring
-        self.exact = True
+        self.bounded = True
         self._floats = FloatArithmetic(WIDE)
         self._path = blake2b()
         self._turned = False
@@ -75,12 +75,18 @@ class Residues:
         """Which branches were taken."""
         return self._path.digest()
 
+    @property
+    def overflows(self) -> int:
+        """How many real values overflowed."""
+        return self._floats.doubts.overflows
+
     def dtype(self, element: Attribute) -> np.dtype[Any]:
         return CELL if is_float(element) else numpy_dtype(element)
 
     def admit(self, draw: Draw) -> Array:
         """A drawn input."""
         if not draw.is_float:
+            self._took(draw.numbers)  # another integer is another branch
             return draw.numbers
         scale = self.ring.fraction(Fraction(1, 1 << draw.exponent))
         residue = draw.numbers.astype(object) * scale % self.ring.modulus
@@ -92,6 +98,16 @@ class Residues:
             return real
         found = meaning(float(value), element)
         return self._pack(real, Cells(np.asarray(0)) if found is None else self._meant(found))
+
+    def exact(self, data: Array) -> Array:
+        """Floats as they are."""
+        real = data.astype(WIDE)
+        finite = np.where(np.isfinite(real), real, 0)
+
+        def exactly(value: Any) -> int:
+            return self.ring.fraction(Fraction(*value.as_integer_ratio()))
+
+        return self._finish(real, (), Cells(_each(exactly)(finite.astype(object))))
 
     def _meant(self, real: Real) -> Cells:
         ring = self.ring
@@ -257,11 +273,11 @@ class Residues:
         logs, turns = (np.asarray(part, object) for part in found)
         self._turned = True
         # The Teichmueller part is no rational function of the input of a degree that bounds much.
-        self.exact = False
+        self.bounded = False
         return Cells(logs, np.where(turns == 0, 0, np.maximum(x.digits - 1, 0)), turn=turns)
 
     def root(self, x: Cells) -> Cells:
-        self.exact = False
+        self.bounded = False
         residue = x.residue % self.ring.modulus
         digits = np.where((residue % self.ring.prime == 0) & (residue != 0), 0, x.digits)
         return Cells(_each(self.ring.root)(residue), digits)
@@ -277,7 +293,7 @@ class Residues:
 
     def opaque(self, name: str, operands: Sequence[Cells], sign: int) -> Cells:
         """A function of which only the name is known, and whether it is odd (-1) or even (1)."""
-        self.exact = False
+        self.bounded = False
         ring = self.ring
 
         def scrambled(*known: int) -> int:

@@ -46,8 +46,8 @@ def current_arithmetic() -> Arithmetic | None:
 
 
 @contextmanager
-def using(arithmetic: Arithmetic) -> Generator[None]:
-    """Run on other numbers inside."""
+def using(arithmetic: Arithmetic | None) -> Generator[None]:
+    """Run on other numbers inside; None for what the types say."""
     token = _CURRENT.set(arithmetic)
     try:
         yield

@@ -11,7 +11,7 @@ from tapestry.proving.equality import Verdict, compare_programs
 from tapestry.proving.pair import Options
 from tests.proving.cases import Family
 
-MODULES = ("softmax", "attention", "statistics", "contractions", "elementwise", "views")
+MODULES = ("softmax", "attention", "statistics", "contractions", "elementwise", "views", "reading")
 FAMILIES: list[Family] = [
     family for name in MODULES for family in import_module(f"tests.proving.cases.{name}").FAMILIES
 ]
