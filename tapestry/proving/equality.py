@@ -21,6 +21,7 @@ from tapestry.frontend import run_pipeline
 from tapestry.proving.comparing import Difference
 from tapestry.proving.counterexample import Counterexample
 from tapestry.proving.covering import uncovered
+from tapestry.proving.floats import HAS_WIDE
 from tapestry.proving.inputs import CLASSES
 from tapestry.proving.pair import Options, Pair
 from tapestry.proving.signatures import signature_mismatch
@@ -64,6 +65,8 @@ def compare_programs(a: ModuleOp, b: ModuleOp, options: Options | None = None) -
         return Verdict("differs", f"their signatures differ: {mismatch}")
     if a.is_structurally_equivalent(b):
         return Verdict("certified", "they are the same program")
+    if not HAS_WIDE:
+        return Verdict("undecided", "this machine has no float wider than float64")
     staged = compare_in_stages(a, b, lambda one, other: compare_as_they_are(one, other, options))
     return staged or Verdict("certified", "every operation is the same")
 

@@ -26,6 +26,9 @@ WIDE = np.dtype(np.longdouble)
 
 NARROW = np.dtype(np.float64)
 
+HAS_WIDE = np.finfo(WIDE).nmant > np.finfo(NARROW).nmant
+"""Whether there is a float wider than float64 at all."""
+
 CLOSE = 1e-13
 """A comparison of numbers that differ by less than this share of them is too close to call."""
 

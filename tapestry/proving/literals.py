@@ -2,8 +2,8 @@
 
 A literal is a real number that was rounded when it was written. Its shortest decimal is what was
 meant, unless all of its type's digits were needed to write it: then it is a small number
-times a power of two, or the simplest of a small fraction, the root of one, or a known constant, that
-rounds to the same number.
+times a power of two, or the simplest of a small fraction, the root of one, or a known constant,
+that rounds to the same number.
 
     >>> from xdsl.dialects.builtin import f32
     >>> print(meaning(0.1, f32), meaning(0.33333334, f32), meaning(0.35355338, f32))

@@ -61,7 +61,7 @@ _Rule = Callable[["Residues", Sequence[Cells]], Cells]
 
 
 class Residues:
-    """The arithmetic of cells. `bounded` ends false when a bound on chance can no longer be given."""
+    """The arithmetic of cells. `bounded` ends false when no bound on chance can be given."""
 
     def __init__(self, ring: Ring) -> None:
         self.ring = ring
