@@ -66,7 +66,7 @@ def certify(a: ModuleOp, b: ModuleOp, draws: Sequence[Sequence[Draw]]) -> Certif
                     return None
                 tops = np.maximum(x["top"] + y["bottom"], y["top"] + x["bottom"])
                 degree = max(degree, float(np.max(tops, initial=0)))
-        exact = exact and all(side.bounded for side in sides)
+        exact = exact and all(side.algebra.bounded for side in sides)
         paths[sides[0].path, sides[1].path] += 1
     share = min(paths.values()) / len(draws)
     bounded = exact and degree < LARGEST_DEGREE
