@@ -55,7 +55,7 @@ def test_casts_keep_the_number_or_round():
 
 @pytest.fixture
 def sort() -> Iterator[None]:
-    @externals.register("sort_for_equality")
+    @externals.register_external("sort_for_equality")
     def run(arrays, parameters):  # noqa: ARG001
         assert arrays[0].dtype == np.float32
         return (np.sort(arrays[0]),)
