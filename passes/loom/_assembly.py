@@ -29,6 +29,8 @@ class ReadPartOfAssembly(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        if not any(isinstance(value.owner, loom.AssembleOp) for value in op.operands):
+            return
         ins, extras = reads_of(op)
         new_ins = [_of_part(read, op.index) for read in ins]
         new_extras = [_of_part(read, op.kept_range(op.index)) for read in extras]
@@ -79,8 +81,11 @@ def _of_part(read: Read, index: Range) -> Read:
 def _part_of(assembly: loom.AssembleOp, read: Read, index: Range) -> Read | None:
     """The part that holds all that is read over `index`, as it is read."""
     whole = tensor_type(assembly.result).box
+    selected = read.projection.apply_range(index)
     for part, placement in zip(assembly.parts, assembly.placed, strict=True):
         box = tensor_type(part).box
+        if read.fill is None and not placement.image(box).contains_range(selected):
+            continue
         points = _points(placement, box, read.projection.map, index)
         if points is None:
             continue

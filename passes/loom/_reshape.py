@@ -63,6 +63,8 @@ class Fold:
 
 def fold_into_reader(op: loom.OperationOp, rewriter: PatternRewriter) -> None:
     """Fold the first reshape that `op` reads and that can be folded."""
+    if not any(isinstance(value.owner, loom.ReshapeOp) for value in op.operands):
+        return
     ins, extras = reads_of(op)
     every = tuple(range(op.index.rank))
     for reads, dims in ((ins, every), (extras, op.kept_dims)):

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -22,7 +22,7 @@ from tapestry.dialects.loom import Read, TensorType, tensor_type
 from tapestry.dialects.zspace import PartitionAttr
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import NoWatch, find_executor
-from tapestry.zspace import Partition, Projection, Range
+from tapestry.zspace import AffineMap, Partition, Projection, Range
 
 _MAX_CELLS = 200
 _EXTENTS = st.sampled_from([1, 2, 3, 4, 6, 8])
@@ -36,11 +36,10 @@ def _slice(draw: st.DrawFn, builder: Builder, values: list[SSAValue]) -> SSAValu
     x = values[-1]
     start, shape, step = [], [], []
     for low, n in zip(_box(x).start, _box(x).shape, strict=True):
-        stride = draw(st.sampled_from([1, 2, -1, -2]))
-        length = -(-n // abs(stride)) - (draw(st.integers(0, 1)) if n > 2 else 0)
-        first = low if stride > 0 else low + n - 1
-        start.append(first)
-        shape.append(length)
+        stride = draw(st.sampled_from([1, 1, 2, -1, -2]))
+        skipped = draw(st.integers(0, n // 2))
+        start.append(low + skipped if stride > 0 else low + n - 1 - skipped)
+        shape.append(-(-(n - skipped) // abs(stride)) - draw(st.integers(0, int(n > 4))))
         step.append(stride)
     return views.sliced(builder, x, start, shape, step)
 
@@ -98,7 +97,10 @@ def _diagonal(draw: st.DrawFn, builder: Builder, values: list[SSAValue]) -> SSAV
 
 
 def _operation(draw: st.DrawFn, builder: Builder, values: list[SSAValue]) -> SSAValue:
-    """A map or a sum over all of one tensor, and another of its shape, with coordinates."""
+    """A map or a sum over all of one tensor, and another of its shape, with coordinates.
+
+    Sometimes it reads every other cell too, from before the first or past the last, clipped.
+    """
     x = values[-1]
     index = _box(x)
     folds = [d for d in range(index.rank) if draw(st.integers(0, 3)) == 0]
@@ -107,9 +109,18 @@ def _operation(draw: st.DrawFn, builder: Builder, values: list[SSAValue]) -> SSA
     other = draw(st.sampled_from([v for v in values if _box(v).shape == index.shape]))
     moved = [b - a for a, b in zip(index.start, _box(other).start, strict=True)]
     reads.append(Read(other, Projection.identity(index.rank).translate(moved)))
-    body = Block(arg_types=[i32, i32])
+    if index.rank and draw(st.booleans()):
+        factors = [draw(st.sampled_from([1, 2, -1])) for _ in range(index.rank)]
+        first = [
+            a + draw(st.integers(-2, 1)) - c * a for a, c in zip(index.start, factors, strict=True)
+        ]
+        clipped = Projection.cells(AffineMap.diagonal(*factors).translate(first))
+        reads.append(Read(x, clipped, IntegerAttr(-50, i32)))
+    body = Block(arg_types=[i32] * len(reads))
     inside = Builder(InsertPoint.at_end(body))
-    total = inside.insert(arith.SubiOp(*body.args)).result
+    total = inside.insert(arith.SubiOp(*body.args[:2])).result
+    for more in body.args[2:]:
+        total = inside.insert(arith.XOrIOp(total, more)).result
     for d in range(index.rank):
         coordinate = inside.insert(arith.TruncIOp(inside.insert(loom.IndexOp(d)).result, i32))
         three = inside.insert(arith.ConstantOp.from_int_and_width(3 + d, i32))
