@@ -482,6 +482,14 @@ class ViewOp(CheckedOperation):
 
         %t = loom.view %x : (d0, d1) -> (d1, d0)
                : !loom.tensor<[0, 0] : [2, 3], f32> -> !loom.tensor<[0, 0] : [3, 2], f32>
+
+    Steps and reversals scale rows, a broadcast dimension is read by no row, a squeezed one by a
+    constant, and on a diagonal two rows move together:
+
+        %s = loom.view %x : (d0) -> (1, 2 - 2 * d0)
+               : !loom.tensor<[0, 0] : [2, 3], f32> -> !loom.tensor<[0] : [2], f32>
+        %d = loom.view %x : (d0) -> (d0, d0)
+               : !loom.tensor<[0, 0] : [2, 3], f32> -> !loom.tensor<[0] : [2], f32>
     """
 
     name = "loom.view"
