@@ -125,7 +125,10 @@ class KernelOp(IRDLOperation):
         printer.print_region(self.body, print_entry_block_args=False)
 
     def verify_(self) -> None:
-        for name, size in self.block_sizes.items():
+        for name, value in self.blocks.data.items():
+            if not isinstance(value, IntegerAttr):
+                raise VerifyException(f"{name} = {value} is not a number")
+            size = value.value.data
             if size < 1 or size & (size - 1):
                 raise VerifyException(f"{name} = {size} is not a power of two")
 

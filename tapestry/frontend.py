@@ -38,7 +38,7 @@ from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from tapestry.diagnostics import InvalidProgramError, Location, TapestryError, UsageError
 from tapestry.issues import BrokenRulesError, Issue, issues_of
-from tapestry.verification import check_module, find_issues
+from tapestry.verification import UNREADABLE, check_module, find_issues
 from tapestry.zspace import ZSpaceError
 
 
@@ -169,7 +169,7 @@ def parse_text(
     except RecursionError:
         message = "the program nests too deeply; regions may nest about 100 deep"
         raise ProgramSyntaxError(message, location=Location(name, 1, 1)) from None
-    except (DiagnosticException, ValueError, KeyError, AttributeError, AssertionError) as error:
+    except (DiagnosticException, ArithmeticError, *UNREADABLE) as error:
         # xDSL raises these from inside constructors and for odd tokens; the text is at fault.
         position = parser.pos
         content: Input[str] = parser.lexer.input

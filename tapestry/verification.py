@@ -27,12 +27,15 @@ from tapestry.issues import BrokenRulesError, Issue, Problem, Violations, issue_
 from tapestry.locations import location_of
 from tapestry.zspace import ZSpaceError
 
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, AssertionError)
+"""What reading an operation raises where one around it is not what it declares."""
+
 
 def check_module(module: ModuleOp) -> None:
     """Raise BrokenRulesError with every issue of a module, if it has any."""
     try:
         module.verify()
-    except (DiagnosticException, ZSpaceError) as error:
+    except (DiagnosticException, ZSpaceError, *UNREADABLE) as error:
         issues = find_issues(module)
         if not issues:
             raise
@@ -44,7 +47,12 @@ def find_issues(module: ModuleOp) -> list[Issue]:
     issues: list[Issue] = []
     unsound: set[Operation] = set()
     for op in _inside_out(module):
-        problems = _problems(op, unsound)
+        try:
+            problems = _problems(op, unsound)
+        except UNREADABLE:
+            # An operation around it is wrong, and says so; if none is, `check_module` fails.
+            unsound.update((op, op.parent_op() or op))
+            continue
         subject = ""
         if isinstance(op, CheckedOperation):
             subject = op.name if op in unsound else op.subject
@@ -91,7 +99,7 @@ def _structure(op: Operation) -> list[Problem]:
     except Violations as error:
         if not isinstance(op, CheckedOperation):
             return list(error.problems)
-    except (DiagnosticException, ZSpaceError, ValueError) as error:
+    except (DiagnosticException, ZSpaceError) as error:
         found = error
     if found is not None:
         name = _wrong_property(op)
