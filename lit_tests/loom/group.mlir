@@ -6,6 +6,7 @@
 // RUN: not tapestry-opt %s -p 'loom-group{ops=exp,div}' 2>&1 | filecheck %s --check-prefix BETWEEN
 // RUN: not tapestry-opt %s -p 'loom-group{ops=div,turn}' 2>&1 | filecheck %s --check-prefix TWICE
 // RUN: not tapestry-opt %s -p 'loom-group{ops=div,gone}' 2>&1 | filecheck %s --check-prefix GONE
+// RUN: not tapestry-opt %s -p 'loom-group{ops=idle,div}' 2>&1 | filecheck %s --check-prefix IDLE
 
 !x = !loom.tensor<[0, 0] : [4, 4], f32>
 !s = !loom.tensor<[1] : [5], f32>
@@ -37,8 +38,12 @@
 // OTHER: group.mlir:[[LINE:[0-9]+]]:3: error: @exp, @sum, @div cannot be a group: @sum is split otherwise than a member before it
 // BETWEEN: group.mlir:[[LINE:[0-9]+]]:3: error: @exp, @div cannot be a group: @sum between its members reads what one of them writes
 // TWICE: group.mlir:[[LINE:[0-9]+]]:3: error: @div, @turn cannot be a group: @turn reads an inner tensor under two alignments
+// IDLE: group.mlir:[[LINE:[0-9]+]]:3: error: @idle, @div cannot be a group: nothing reads what @idle writes
 // GONE: error: loom-group: there are 0 operations @gone outside of groups, not one
 func.func @main(%x: !x) -> !x {
+  %i = loom.operation @idle over <[0, 0] : [4, 4]> [map, map]
+         ins(%x : (d0, d1) -> (d0, d1)) outs((d0, d1) -> (d0, d1))
+         wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !x
   %e = loom.operation @exp over <[0, 0] : [4, 4]> [map, map]
          ins(%x : (d0, d1) -> (d0, d1)) outs((d0, d1) -> (d0, d1))
          wrap (%c: f32) { %r = math.exp %c : f32  loom.yield %r : f32 } : (!x) -> !x

@@ -13,6 +13,7 @@ from __future__ import annotations
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tapestry.dialects import loom
+from tapestry.passes.loom._bodies import in_group
 from tapestry.passes.loom._rebuild import rebuild
 from tapestry.zspace import Partition, Range
 
@@ -23,7 +24,7 @@ class FoldInsideOnly(RewritePattern):
 
     Legal because points outside contribute the zero, so that folding them or not is the same, and
     because what is written depends on the kept dimensions, which stay. A partition that is a grid
-    is cut down along the fold; with any other one only rows are dropped.
+    is cut down along the fold; with any other one, and in a group, only rows are dropped.
     """
 
     @op_type_rewrite_pattern
@@ -31,7 +32,7 @@ class FoldInsideOnly(RewritePattern):
         if op.inside is None:
             return
         index, partition = op.index, op.partition
-        if partition is None or partition.is_grid:
+        if (partition is None or partition.is_grid) and not in_group(op):
             index = _folded_inside(op)
         if partition is not None and index != op.index:
             partition = _cut_down(partition, index)

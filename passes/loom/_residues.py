@@ -16,7 +16,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
-from tapestry.passes.loom._bodies import reindex
+from tapestry.passes.loom._bodies import in_group, reindex
 from tapestry.passes.loom._rebuild import Write, writes_of
 from tapestry.zspace import AffineMap, Projection, Range
 
@@ -84,8 +84,8 @@ class MapByClasses(RewritePattern):
 
 
 def may_change(op: loom.OperationOp) -> bool:
-    """Whether an operation may be computed class by class: nothing is scanned or sharded."""
-    return op.partition is None and op.scan_dim is None
+    """Whether an operation may be computed class by class: not scanned, sharded, or in a group."""
+    return op.partition is None and op.scan_dim is None and not in_group(op)
 
 
 def interleaved_dims(op: loom.OperationOp) -> Iterator[tuple[int, int]]:

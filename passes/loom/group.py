@@ -96,15 +96,18 @@ class Plan:
 def plan_group(operations: Sequence[loom.OperationOp]) -> Plan | str:
     """How operations of one block become a group, or why they do not.
 
-    Nothing outside may stand between members and need what one of them writes: the group stands
-    where its last member does. Dimensions must align, and members that are split must be split on
-    one grid of the group's dimensions, which the group then is.
+    Something must read what each member writes, but nothing outside that stands between members:
+    the group stands where its last member does. Dimensions must align, and members that are split
+    must be split on one grid of the group's dimensions, which the group then is.
     """
     block = operations[0].parent
     if block is None or any(op.parent is not block for op in operations):
         return "its operations do not stand in one block"
     chosen = set[Operation](operations)
     members = tuple(op for op in block.ops if op in chosen and isinstance(op, loom.OperationOp))
+    for member in members:
+        if not any(out.first_use for out in member.outs):
+            return f"nothing reads what {_name(member)} writes"
     between: Operation | None = members[0].next_op
     while between is not None and between is not members[-1]:
         if between not in chosen:

@@ -13,7 +13,7 @@ from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import NoWatch, find_executor
 from tests.end_to_end.operations import random_program
 
-_REWRITES = ("loom-simplify", "loom-fuse", "loom-materialize")
+_REWRITES = ("loom-simplify", "loom-fuse", "loom-materialize", "loom-group", "loom-ungroup")
 
 
 def pipeline(random: Random) -> str:
