@@ -274,6 +274,39 @@ def test_an_oblique_border_keeps_its_place(
     assert 0 < y.sum() < np.prod(_shape(reduced))
 
 
+def _over(domain: str, rows: int, columns: int) -> str:
+    """The row sums of a matrix over a domain."""
+    return _main(
+        {"x": _tensor(rows, columns)},
+        f"%y = loom.operation @inside over <[0, 0] : [{rows}, {columns}]> [map, fold] by @add "
+        f"ins(%x : (d0, d1) -> (d0, d1)) outs((d0) -> (d0)) domain({domain}) "
+        "wrap (%c: f64) { loom.yield %c : f64 } "
+        f": ({_tensor(rows, columns)}) -> {_tensor(rows)}",
+        y=_tensor(rows),
+    )
+
+
+@pytest.mark.parametrize(
+    ("domain", "wrong", "condition"),
+    [
+        ("d0 - d1 >= 0", "d0 - d1 - 1 >= 0", _against(0, "sge")),
+        ("d0 - d1 + 16 >= 0", "d0 - d1 + 17 >= 0", _against(-16, "sge")),
+        (
+            "-1 * d1 + 39 >= 0",
+            "-1 * d1 + 40 >= 0",
+            "%k = arith.constant 40 : i64 %m = arith.cmpi slt, %j, %k : i64",
+        ),
+    ],
+)
+def test_domains_keep_their_place(domain: str, wrong: str, condition: str) -> None:
+    right = _over(domain, 64, 64)
+    sharded = "loom-shard{grid=4,4},loom-expand-shards"
+    assert max(_shape(_reduced(right, right, sharded))) < 32
+    _reduced(right, _over(wrong, 64, 64), equal=False)
+    # A domain and a mask that say the same stay the same.
+    _reduced(right, _masked(condition, 64, 64))
+
+
 @pytest.mark.parametrize("predicate", ["slt", "sle", "sgt", "sge", "eq", "ne"])
 @pytest.mark.parametrize("length", [1, 16, 40, 63])
 def test_a_straight_border_keeps_its_place(predicate: str, length: int) -> None:

@@ -16,7 +16,7 @@ from xdsl.rewriter import Rewriter
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, projections_attr, tensor_type
-from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
+from tapestry.dialects.zspace import DomainAttr, PartitionAttr, ProjectionAttr, RangeAttr
 from tapestry.proving.sizes.axes import Shorter, UnplacedError
 from tapestry.proving.sizes.coordinates import Affine, materialize
 from tapestry.proving.sizes.literals import follow
@@ -31,6 +31,7 @@ from tapestry.proving.sizes.structure import (
     gap,
 )
 from tapestry.zspace import Partition, Projection, Range
+from tapestry.zspace.domain import Domain
 
 Place = tuple[int, int]
 """An operation of a body: the region, and the position in its block."""
@@ -150,6 +151,10 @@ class _Planner:
             found["extra_projections"] = self.projections(plan.extras, signature.extra_maps)
         if plan.outs:
             found["out_projections"] = self.projections(plan.outs, signature.out_maps)
+        if plan.domain:
+            rows = [self._row(comparison, len(plan.space)) for comparison in plan.domain]
+            matrix, offset = [row for row, _ in rows], [constant for _, constant in rows]
+            found["domain"] = DomainAttr(Domain.of(matrix, offset, len(plan.space)))
         return found
 
     def _partition(self, partition: Partition, space: Space) -> Partition:
@@ -187,7 +192,7 @@ class _Planner:
         signature = {
             name: value
             for name, value in self._signature(plan, kernel).items()
-            if kernel.properties[name] != value
+            if kernel.properties.get(name) != value
         }
         whole = isinstance(op, loom.ApplicationOp) and not op.is_partial
         changes = self._body(plan, kernel, kernel.fold_range(index).size if whole else 1)
@@ -274,8 +279,25 @@ class _Planner:
         coefficients, offset = row.shortened(self.shorter)
         return Affine.of(dict(zip(dims, coefficients, strict=True)), offset)
 
+    def _row(self, comparison: Comparison, rank: int) -> tuple[list[int], int]:
+        """A row of a domain anew."""
+        up, down = self._sides(comparison)
+        difference = up.plus(down, -1)
+        terms = dict(difference.terms)
+        return [terms.get(dim, 0) for dim in range(rank)], difference.offset
+
     def _comparison(self, comparison: Comparison) -> tuple[tuple[int, Affine], ...]:
         """Both operands of a comparison anew, nothing when they stay."""
+        up, down = self._sides(comparison)
+        old = Affine.of({}, -comparison.offset)
+        for row, sign in ((comparison.left, -1), (comparison.right, 1)):
+            if row is not None:
+                terms = {comparison.dims[t.place]: t.coefficient for t in row.terms}
+                old = old.plus(Affine.of(terms), sign)
+        return () if down.plus(up, -1) == old else ((0, up), (1, down))
+
+    def _sides(self, comparison: Comparison) -> tuple[Affine, Affine]:
+        """What a comparison compares, over shorter axes."""
         left, right, dims = comparison.left, comparison.right, comparison.dims
         up = Affine(()) if left is None else self._affine(left, dims)
         down = Affine(()) if right is None else self._affine(right, dims)
@@ -287,18 +309,14 @@ class _Planner:
             down = down.plus(Affine((), now - apart - comparison.offset))
         else:
             row = left or right
-            assert row is not None
+            if row is None:
+                return Affine((), comparison.offset), Affine(())
             constant = Affine((), self.shorter.edge(row.target, border(comparison)))
             if left is None:
                 up = constant
             else:
                 down = constant
-        old = Affine.of({}, -comparison.offset)
-        for row, sign in ((left, -1), (right, 1)):
-            if row is not None:
-                terms = {dims[t.place]: t.coefficient for t in row.terms}
-                old = old.plus(Affine.of(terms), sign)
-        return () if down.plus(up, -1) == old else ((0, up), (1, down))
+        return up, down
 
 
 def apply_updates(programs: Iterable[ModuleOp], updates: Updates) -> None:

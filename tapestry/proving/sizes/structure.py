@@ -40,6 +40,7 @@ _SIGNATURE = {
     "extra_projections",
     "extra_clips",
     "out_projections",
+    "domain",
 }
 _KNOWN: dict[type[Operation], set[str]] = {
     loom.OperationOp: _SIGNATURE | {"label", "index_range", "shards", "operandSegmentSizes"},
@@ -95,6 +96,8 @@ class Plan:
     ins: tuple[Rows, ...] = ()
     extras: tuple[Rows, ...] = ()
     outs: tuple[Rows, ...] = ()
+    domain: tuple[Comparison, ...] = ()
+    """The rows of its domain, compared with zero."""
     folded: Space = ()
     """The dimensions that the operation folds, where it sees all of them."""
     body: Body = field(default_factory=Body)
@@ -245,6 +248,7 @@ class Structure:
             self._projected(signature.in_maps, ins, space),
             self._projected(signature.extra_maps, extras, kept),
             self._projected(signature.out_maps, op.results, kept),
+            self._domain(op, signature, space),
             tuple(space[d] for d in signature.fold_dims),
         )
         dims = dict(enumerate(space))
@@ -261,6 +265,28 @@ class Structure:
             for projection, value in zip(projections, values, strict=True)
         )
 
+    def _domain(
+        self, op: Operation, signature: loom.BlockSignature, space: Space
+    ) -> tuple[Comparison, ...]:
+        """The rows of a domain as comparisons of coordinates with zero."""
+        if signature.inside is None:
+            return ()
+        rows = signature.inside.rows
+        dims = dict(enumerate(space))
+        return tuple(
+            self._compared(op, Affine.of({d: c for c, d in terms}, offset), dims)
+            for terms, offset in zip(rows.terms, rows.offset, strict=True)
+        )
+
+    def _compared(
+        self, op: Operation, difference: Affine, dims: dict[int, Dimension]
+    ) -> Comparison:
+        """A difference of coordinates against zero: what counts up, and what counts down."""
+        up = Affine.of({d: c for d, c in difference.terms if c > 0})
+        down = Affine.of({d: -c for d, c in difference.terms if c < 0})
+        left, right = self._affine(up, dims), self._affine(down, dims)
+        return Comparison(op, tuple(dims), left, right, difference.offset)
+
     def _application(self, op: loom.ApplicationOp) -> Plan | None:
         kernel = loom.find_kernel(op, op.kernel_name)
         if kernel is None or not set(kernel.properties) <= _KNOWN[loom.KernelOp]:
@@ -269,7 +295,12 @@ class Structure:
         if not op.is_partial:
             return self._map_fold(op, kernel, op.index, op.args[:inputs], op.args[inputs:])
         space = self.space_of(op.index)
-        plan = Plan(op, space, self._projected(kernel.in_maps, op.args, space))
+        plan = Plan(
+            op,
+            space,
+            self._projected(kernel.in_maps, op.args, space),
+            domain=self._domain(op, kernel, space),
+        )
         self._states(op.outs, tuple(space[d] for d in kernel.kept_dims))
         self._body(kernel.wrap_block, dict(enumerate(space)), plan.body)
         return plan
@@ -343,13 +374,8 @@ class Structure:
             self.axes.pin(dims[dim].line)
         for lhs, rhs in found.comparisons:
             difference = lhs.value.plus(rhs.value, -1)
-            up = Affine.of({d: c for d, c in difference.terms if c > 0})
-            down = Affine.of({d: -c for d, c in difference.terms if c < 0})
-            if up.terms or down.terms:
-                left, right = self._affine(up, dims), self._affine(down, dims)
-                body.comparisons.append(
-                    Comparison(lhs.op, tuple(dims), left, right, difference.offset)
-                )
+            if difference.terms:
+                body.comparisons.append(self._compared(lhs.op, difference, dims))
         for use in found.numbers:
             if not use.value.is_plain:
                 row = self._affine(use.value, dims)
@@ -371,7 +397,7 @@ class Structure:
     def settle(self) -> None:
         """Give every comparison of coordinates its border; all ties have been made."""
         for plan in self.plans:
-            for comparison in plan.body.comparisons:
+            for comparison in (*plan.domain, *plan.body.comparisons):
                 self._border(comparison)
 
     def _border(self, comparison: Comparison) -> None:
