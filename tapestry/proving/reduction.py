@@ -26,6 +26,7 @@ from tapestry.dialects.loom import TensorType
 from tapestry.proving.sizes.axes import UnplacedError
 from tapestry.proving.sizes.literals import pin_literals
 from tapestry.proving.sizes.rewriting import apply_updates, plan_updates
+from tapestry.proving.sizes.shortening import shorten
 from tapestry.proving.sizes.structure import Space, Structure
 from tapestry.runtime.program import arguments, main_function
 from tapestry.zspace import ZSpaceError
@@ -86,7 +87,7 @@ def reduce_sizes(
         updates = None
         while updates is None:
             try:
-                updates = plan_updates(structure, structure.axes.shorten(seed))
+                updates = plan_updates(structure, shorten(structure.axes, seed))
             except UnplacedError as error:
                 structure.axes.pin(error.line)
         apply_updates(copies, updates)

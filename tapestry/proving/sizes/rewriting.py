@@ -17,10 +17,11 @@ from xdsl.rewriter import Rewriter
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, projections_attr, tensor_type
 from tapestry.dialects.zspace import DomainAttr, PartitionAttr, ProjectionAttr, RangeAttr
-from tapestry.proving.sizes.axes import Shorter, UnplacedError
+from tapestry.proving.sizes.axes import UnplacedError
 from tapestry.proving.sizes.coordinates import Affine, materialize
 from tapestry.proving.sizes.literals import follow
 from tapestry.proving.sizes.rows import Dimension, Row
+from tapestry.proving.sizes.shortening import Shorter
 from tapestry.proving.sizes.structure import (
     Comparison,
     Plan,

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tapestry.proving.sizes.axes import Axes, Line, Shorter, UnplacedError
+from tapestry.proving.sizes.axes import Axes, Line, UnplacedError
+from tapestry.proving.sizes.shortening import Shorter
 
 
 @dataclass(frozen=True)
