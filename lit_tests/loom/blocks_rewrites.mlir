@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p loom-simplify,loom-fuse --split-input-file | filecheck %s
+// RUN: tapestry-opt %s -p loom-simplify,loom-fuse --split-input-file --equal-each | filecheck %s
 
 // What computes an index joins the read, and what uses the value; what the block holds does not.
 !ids = !loom.tensor<[0] : [4], i64>

@@ -1,5 +1,5 @@
-// RUN: tapestry-opt %s -p loom-simplify --split-input-file | filecheck %s
-// RUN: tapestry-opt %s -p loom-fuse --split-input-file | filecheck %s --check-prefix=FUSE
+// RUN: tapestry-opt %s -p loom-simplify --split-input-file --equal-each | filecheck %s
+// RUN: tapestry-opt %s -p loom-fuse --split-input-file --equal-each | filecheck %s --check-prefix=FUSE
 
 // A fill that no point needs goes.
 !x = !loom.tensor<[0] : [4], f32>

@@ -1,9 +1,9 @@
 // RUN: tapestry-opt %s | filecheck %s
 // RUN: tapestry-opt %s --print-op-generic | tapestry-opt | filecheck %s
-// RUN: tapestry-opt %s -p loom-simplify | filecheck %s --check-prefix SIMPLE
-// RUN: tapestry-opt %s -p loom-fuse | filecheck %s --check-prefix FUSED
-// RUN: tapestry-opt %s -p "loom-shard{grid=2,2 op=causal},loom-expand-shards" | filecheck %s --check-prefix SHARDS
-// RUN: tapestry-opt %s -p "loom-shard{grid=2,4 op=tail},loom-simplify" | filecheck %s --check-prefix CUT
+// RUN: tapestry-opt %s -p loom-simplify --equal-each | filecheck %s --check-prefix SIMPLE
+// RUN: tapestry-opt %s -p loom-fuse --equal-each | filecheck %s --check-prefix FUSED
+// RUN: tapestry-opt %s -p "loom-shard{grid=2,2 op=causal},loom-expand-shards" --equal-each | filecheck %s --check-prefix SHARDS
+// RUN: tapestry-opt %s -p "loom-shard{grid=2,4 op=tail},loom-simplify" --equal-each | filecheck %s --check-prefix CUT
 
 !x = !loom.tensor<[0, 0] : [4, 16], f32>
 !y = !loom.tensor<[0] : [4], f32>

@@ -1,11 +1,11 @@
 // RUN: tapestry-opt %s | filecheck %s
 // RUN: tapestry-opt %s --print-op-generic | tapestry-opt | filecheck %s
-// RUN: tapestry-opt %s -p loom-simplify,loom-fuse | filecheck %s
-// RUN: tapestry-opt %s -p loom-ungroup | filecheck %s --check-prefix APART
-// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1}' | filecheck %s --check-prefix SHARD
-// RUN: tapestry-opt %s -p 'loom-shard{shards=8}' | filecheck %s --check-prefix MOST
-// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1},loom-ungroup' | filecheck %s --check-prefix CUTS
-// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1},loom-expand-shards' | filecheck %s --check-prefix EXPAND
+// RUN: tapestry-opt %s -p loom-simplify,loom-fuse --equal-each | filecheck %s
+// RUN: tapestry-opt %s -p loom-ungroup --equal-each | filecheck %s --check-prefix APART
+// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1}' --equal-each | filecheck %s --check-prefix SHARD
+// RUN: tapestry-opt %s -p 'loom-shard{shards=8}' --equal-each | filecheck %s --check-prefix MOST
+// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1},loom-ungroup' --equal-each | filecheck %s --check-prefix CUTS
+// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1},loom-expand-shards' --equal-each | filecheck %s --check-prefix EXPAND
 // RUN: not tapestry-opt %s -p 'loom-shard{grid=1,2}' 2>&1 | filecheck %s --check-prefix FOLD
 
 !x = !loom.tensor<[0, 0] : [4, 8], f32>

@@ -1,7 +1,7 @@
-// RUN: tapestry-opt %s -p 'loom-group{ops=exp,sum,div label=softmax}' | filecheck %s
-// RUN: tapestry-opt %s -p 'loom-group{ops=exp,sum,div},loom-ungroup' | filecheck %s --check-prefix BACK
-// RUN: tapestry-opt %s -p 'loom-group' | filecheck %s --check-prefix PAIRS
-// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1 op=exp},loom-shard{grid=2,1 op=sum},loom-shard{grid=2,1 op=div},loom-group{ops=exp,sum,div}' | filecheck %s --check-prefix SHARDS
+// RUN: tapestry-opt %s -p 'loom-group{ops=exp,sum,div label=softmax}' --equal-each | filecheck %s
+// RUN: tapestry-opt %s -p 'loom-group{ops=exp,sum,div},loom-ungroup' --equal-each | filecheck %s --check-prefix BACK
+// RUN: tapestry-opt %s -p 'loom-group' --equal-each | filecheck %s --check-prefix PAIRS
+// RUN: tapestry-opt %s -p 'loom-shard{grid=2,1 op=exp},loom-shard{grid=2,1 op=sum},loom-shard{grid=2,1 op=div},loom-group{ops=exp,sum,div}' --equal-each | filecheck %s --check-prefix SHARDS
 // RUN: not tapestry-opt %s -p 'loom-shard{grid=2,1 op=exp},loom-group{ops=exp,sum,div}' 2>&1 | filecheck %s --check-prefix OTHER
 // RUN: not tapestry-opt %s -p 'loom-group{ops=exp,div}' 2>&1 | filecheck %s --check-prefix BETWEEN
 // RUN: not tapestry-opt %s -p 'loom-group{ops=div,turn}' 2>&1 | filecheck %s --check-prefix TWICE

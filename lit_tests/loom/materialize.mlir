@@ -1,5 +1,5 @@
-// RUN: tapestry-opt %s -p loom-simplify,loom-materialize --split-input-file | filecheck %s
-// RUN: tapestry-opt %s -p "loom-materialize{all=true}" --split-input-file | filecheck %s --check-prefix=ALL
+// RUN: tapestry-opt %s -p loom-simplify,loom-materialize --split-input-file --equal-each | filecheck %s
+// RUN: tapestry-opt %s -p "loom-materialize{all=true}" --split-input-file --equal-each | filecheck %s --check-prefix=ALL
 
 // No common factorization: stored as a line, of which every reshape is affine.
 !m = !loom.tensor<[1, 2] : [7, 6], f32>

@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p loom-simplify --split-input-file | filecheck %s
+// RUN: tapestry-opt %s -p loom-simplify --split-input-file --equal-each | filecheck %s
 
 // A reader whose selection lies in one part reads the part; one across two reads the assembly.
 !a = !loom.tensor<[0] : [3], f32>

@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p loom-stride-classes --split-input-file | filecheck %s
+// RUN: tapestry-opt %s -p loom-stride-classes --split-input-file --equal-each | filecheck %s
 
 // Window 5, stride 2: three cells of the even class, two of the odd; coordinates follow.
 !x = !loom.tensor<[0, 0] : [2, 11], i32>

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from tapestry.algebra.dtypes import numpy_dtype
-from tapestry.algebra.monoids import Monoid, monoid_of
+from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.arithmetic import Arithmetic, cell_constant, cell_dtype, using
@@ -68,7 +68,7 @@ class Evaluator(ReferenceExecutor):
     def operation(
         self, op: loom.OperationOp, ins: Sequence[Tensor], extras: Sequence[Tensor], watch: Watch
     ) -> list[Tensor]:
-        monoid = monoid_of(op)
+        monoid = accumulating_monoid_of(op)
         shards = () if op.partition is None else op.partition.ranges()
         whole_fold = op.fold_range(op.index)
         if monoid is None or all(op.fold_range(shard) == whole_fold for shard in shards):

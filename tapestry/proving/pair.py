@@ -24,6 +24,7 @@ from tapestry.proving.floats import NARROW, WIDE, Doubts, FloatArithmetic
 from tapestry.proving.inputs import CLASSES, Draw, InputClass, draw_inputs
 from tapestry.proving.parting import first_parting
 from tapestry.proving.stages import work_of
+from tapestry.runtime.blocks import BlockIndexError
 from tapestry.runtime.executor import Array
 from tapestry.runtime.program import arguments
 
@@ -57,7 +58,21 @@ class Pair:
             (numpy_dtype(argument.type.element_type), argument.type.box.shape)
             for argument in arguments(a)
         ]
-        self._bounds = _integer_bounds(a, b)
+        self._bounds: tuple[int, int] = _integer_bounds(a, b)
+        self._narrow_bounds()
+
+    def _narrow_bounds(self) -> None:
+        """Take smaller integers while indices computed of them leave the blocks that are read."""
+        real = NARROW
+        while self._bounds[0] == 0 and self._bounds[1] > 1:
+            given = [draw.as_cells(real) for draw in self.draw(CLASSES["generic"], 0)]
+            try:
+                for module in (self.a, self.b):
+                    evaluate_program(module, given, FloatArithmetic(real))
+            except BlockIndexError:
+                self._bounds = (0, self._bounds[1] // 2)
+            else:
+                break
 
     @property
     def sizes(self) -> str:
