@@ -76,6 +76,10 @@ def find_contraction(fold: MapFold) -> Contraction | None:
             axes.append("N" if d in b and d not in a else "B")
     if "M" not in axes or "N" not in axes:
         return None
+    for dims in () if fold.inside is None else fold.inside.moving():
+        # A row of the domain masks a factor or the result; one along all three masks neither.
+        if {"M", "N", "K"} <= {axes[d] for d in dims if fold.index.shape[d] != 1}:
+            return None
     return Contraction(product.lhs, product.rhs, tuple(axes))
 
 

@@ -33,7 +33,7 @@ from tapestry.passes.triton.positions import Axis, Frame
 from tapestry.passes.triton.scalars import is_half
 from tapestry.passes.triton.scans import carry_tensors, scan_kernel
 from tapestry.passes.triton.schedule import Blocks
-from tapestry.passes.triton.spaces import FOLD_AXIS, Space
+from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
 from tapestry.passes.triton.steps import Options, longest, part_names, unwrap, wrapped_block
 from tapestry.passes.triton.tiles import number
 from tapestry.passes.triton.writer import Kernel, KernelWriter, Port, space_of
@@ -121,6 +121,7 @@ def finish_kernel(
         ins=(),
         extras=(*buffers, *fold.extras),
         partition=None,
+        inside=None,
     )
     writer = _points_writer(points, space_of(points, ("P",) * len(end), ("P",)), options)
     frame = ("P",)
@@ -168,7 +169,12 @@ def _fold_kernel(
         return folded if carried is None else state.merge(writer.tiles, carried, folded)
 
     names = part_names(fold, len(state.elements))
-    folded = writer.walk(depth, lambda: state.zero(writer.tiles, writer.blocks(frame), names), step)
+    folded = writer.walk(
+        depth,
+        lambda: state.zero(writer.tiles, writer.blocks(frame), names),
+        step,
+        everywhere=False,
+    )
     _end(writer, ("P",), state, state.reduce(writer.tiles, folded, 1, names))
     return writer.finish(fold.name, origins)
 
@@ -190,8 +196,9 @@ def _contraction_kernel(
     spread = ("B", "M", "N") if batch.dims else ("M", "N")
     writer = KernelWriter(fold, space, [batch, *axes], blocks, spread)
     tiles = writer.tiles
-    factor_a = _factor(writer, a, ("M", "K"))
-    factor_b = _factor(writer, b, ("K", "N"))
+    masks = _rows_by_frame(writer.space)
+    factor_a = _factor(writer, a, ("M", "K"), masks["M", "K"])
+    factor_b = _factor(writer, b, ("K", "N"), masks["K", "N"])
     zero = tiles.full(0.0, f32, ("BLOCK_M", "BLOCK_N"), "acc")
 
     def step(carried: Sequence[SSAValue] | None) -> State:
@@ -199,13 +206,28 @@ def _contraction_kernel(
         dot = triton.DotOp(factor_a(), factor_b(), acc, options.precision)
         return (tiles.value(dot, "acc"),)
 
-    parts = writer.walk(axes[2], lambda: (zero,), step)
-    _end(writer, ("M", "N"), state, parts)
+    parts = writer.walk(axes[2], lambda: (zero,), step, everywhere=False)
+    outside = writer.positions.inside_all(masks["M", "N"], ("M", "N"))
+    _end(writer, ("M", "N"), state, state.masked(tiles, parts, outside))
     return writer.finish(fold.name, origins)
 
 
-def _factor(writer: KernelWriter, factor: SSAValue, frame: Frame) -> Callable[[], SSAValue]:
-    """What writes one factor of a product over a block of K, zero where there are no points."""
+def _rows_by_frame(space: Space) -> dict[Frame, list[Access]]:
+    """The rows of the domain by what they mask: a factor of the product, or the result."""
+    found: dict[Frame, list[Access]] = {("M", "K"): [], ("K", "N"): [], ("M", "N"): []}
+    for row in space.domain:
+        along = space.along(row)
+        for frame in (("M", "N"), ("M", "K"), ("K", "N")):
+            if along.isdisjoint({"M", "N", "K"}.difference(frame)):
+                found[frame].append(row)
+                break
+    return found
+
+
+def _factor(
+    writer: KernelWriter, factor: SSAValue, frame: Frame, rows: Sequence[Access]
+) -> Callable[[], SSAValue]:
+    """What writes one factor of a product over a block of K, zero where no points are inside."""
     fold, tiles = writer.fold, writer.tiles
     ops = expression(factor)
     needed = {operand for op in ops for operand in op.operands} | {factor}
@@ -214,17 +236,18 @@ def _factor(writer: KernelWriter, factor: SSAValue, frame: Frame) -> Callable[[]
         for argument, port in zip(fold.wrap.args, writer.ins, strict=True)
         if argument in needed
     }
-    for port in ports.values():
-        writer.positions.prepare(port.access, frame)
+    for access in (*(port.access for port in ports.values()), *rows):
+        writer.positions.prepare(access, frame)
 
     def write() -> SSAValue:
         values = writer.load_all(list(ports.values()), list(ports), frame)
         writer.evaluate(ops, values, frame)
         value = values[factor]
         loaded = factor in ports and _is_masked_to_zero(writer, ports[factor])
-        mask = writer.positions.frame_mask(frame, (FOLD_AXIS,))
-        if mask is not None and not loaded:
-            # A load with fill 0 is zero where there are no points; the rest has to be made so.
+        # A load with fill 0 is zero where there are no points; the rest has to be made so.
+        mask = None if loaded else writer.positions.frame_mask(frame, (FOLD_AXIS,))
+        mask = tiles.both(mask, writer.positions.inside_all(rows, frame))
+        if mask is not None:
             value = tiles.where(mask, value, tiles.constant(0, element_of(value)))
         return tiles.spread(value, writer.blocks(frame))
 

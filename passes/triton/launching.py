@@ -50,6 +50,9 @@ class Launcher:
             return []
         places = ", ".join(f"{place.file}:{place.line}" for place in source_locations(location))
         lowered = lower(fold, self._options, [f"{fold.name}, {places}" if places else fold.name])
+        if lowered.finish is not None and fold.inside is not None:
+            # A shard outside folds nothing into the state, which starts at the zero.
+            shards = [shard for shard in shards if not fold.inside.misses(shard)]
         maps = [fold.kept_range(shard) for shard in shards]
         reads, writes = _moved(fold.ins, shards), _moved(fold.outs, maps)
         states: list[triton.AllocateOp] = []
@@ -65,12 +68,14 @@ class Launcher:
             writes += touched
             main = self._run(lowered.main, operands, shards, reads, writes, fold, location)
             return [*states, main]
-        main = self._run(
-            lowered.main, [*ins, *buffers], shards, reads + touched, touched, fold, location
-        )
+        made: list[Operation] = [*states]
+        if shards:
+            operands = [*ins, *buffers]
+            moved = (reads + touched, touched)
+            made.append(self._run(lowered.main, operands, shards, *moved, fold, location))
         operands = [*buffers, *extras, *outs]
-        finish = self._finish(lowered.finish, fold, lowered.states, operands, location)
-        return [*states, main, finish]
+        made.append(self._finish(lowered.finish, fold, lowered.states, operands, location))
+        return made
 
     def merge(
         self,

@@ -385,9 +385,3 @@ def _check(function: func.FuncOp) -> None:
                 location=location_of(op),
                 hint="run weft-apply first" if op.name.startswith("weft.") else None,
             )
-        signature = loom.find_kernel(op, op.kernel_name) if isinstance(op, loom.Dispatch) else op
-        if isinstance(signature, loom.BlockSignature) and signature.inside is not None:
-            raise InvalidProgramError(
-                "an operation with a domain cannot be lowered to Triton yet",
-                location=location_of(op),
-            )

@@ -10,12 +10,13 @@ Masks stay per axis, so that a load is masked by the axes it moves along and by 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from xdsl.ir import SSAValue
 
+from tapestry.dialects import triton
 from tapestry.passes.triton.spaces import Access, Dim, Space
 from tapestry.passes.triton.tiles import TileBuilder
 
@@ -57,45 +58,47 @@ class Positions:
     """
 
     def __init__(self, tiles: TileBuilder, space: Space, bounds: Bounds) -> None:
-        self._tiles = tiles
-        self._space = space
+        self.tiles = tiles
+        self.space = space
         self._bounds = bounds
         self._coordinates: dict[Dim, SSAValue] = {}
         self._masks: dict[str, SSAValue | None] = {}
+        self._first: dict[str, SSAValue] = {}
 
     def extent(self, dim: Dim) -> SSAValue:
         """How many points a dimension has."""
         if not dim.cut:
-            return self._tiles.position(dim.extent)
+            return self.tiles.position(dim.extent)
         start, end = self._bounds[dim]
-        return self._tiles.subtract(end, start)
+        return self.tiles.subtract(end, start)
 
     def span(self, axis: Axis) -> tuple[SSAValue, SSAValue]:
         """The positions of an axis: from, to. One dimension keeps its own coordinates."""
         if len(axis.dims) == 1 and axis.dims[0].cut:
             return self._bounds[axis.dims[0]]
-        return self._tiles.position(0), self.length(axis)
+        return self.tiles.position(0), self.length(axis)
 
     def length(self, axis: Axis) -> SSAValue:
         """How many points an axis has."""
         constant = prod(dim.extent for dim in axis.dims if not dim.cut)
         cut = [self.extent(dim) for dim in axis.dims if dim.cut]
         if not cut:
-            return self._tiles.position(constant)
+            return self.tiles.position(constant)
         length = cut[0]
         for extent in cut[1:]:
-            length = self._tiles.times(length, extent)
-        return self._tiles.times(length, constant)
+            length = self.tiles.times(length, extent)
+        return self.tiles.times(length, constant)
 
     def place(self, axis: Axis, first: SSAValue) -> None:
         """Set the axis to the block of positions from `first` on (or to that point alone)."""
-        tiles = self._tiles
+        tiles = self.tiles
         if axis.block is None:
             position = first
         else:
             lanes = tiles.arange(axis.block)
             position = lanes if first == tiles.position(0) else tiles.add(first, lanes)
             position.name_hint = axis.hint
+        self._first[axis.name] = first
         self._masks[axis.name] = self._mask(axis, position)
         rest = position
         for number, dim in enumerate(reversed(axis.dims)):
@@ -113,9 +116,9 @@ class Positions:
         if axis.block is None:
             return None
         length = axis.length
-        if length is not None and length % self._tiles.blocks[axis.block] == 0 and length > 0:
+        if length is not None and length % self.tiles.blocks[axis.block] == 0 and length > 0:
             return None
-        mask = self._tiles.compare("<", position, self.span(axis)[1])
+        mask = self.tiles.compare("<", position, self.span(axis)[1])
         mask.name_hint = f"{axis.hint}_mask"
         return mask
 
@@ -125,9 +128,27 @@ class Positions:
         for place, axis in enumerate(frame):
             part = self._masks[axis] if axis in along else None
             if part is not None:
-                part = self._tiles.expand(part, place, len(frame))
-            mask = self._tiles.both(mask, part)
+                part = self.tiles.expand(part, place, len(frame))
+            mask = self.tiles.both(mask, part)
         return mask
+
+    def reach(self, dim: Dim, axis: Axis) -> tuple[tuple[SSAValue, int], tuple[SSAValue, int]]:
+        """The least and the greatest coordinate of a dimension in this program, of a placed axis.
+
+        Each is a value and how much to take off it.
+        """
+        tiles = self.tiles
+        if axis.block is None:
+            at = self._coordinates[dim]
+            return (at, 0), (at, 0)
+        if len(axis.dims) == 1:
+            first = self._first[axis.name]
+            size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+            return (first, 0), (tiles.add(first, size), 1)
+        if dim.cut:
+            start, end = self._bounds[dim]
+            return (start, 0), (end, 1)
+        return (tiles.position(0), 0), (tiles.position(dim.extent - 1), 0)
 
     def prepare(self, access: Access, frame: Frame) -> None:
         """Write what offsets and masks need of the axes placed so far, for a loop to find."""
@@ -137,20 +158,20 @@ class Positions:
                     self._axis_offset(form, axis, frame)
                 mask = self._masks[axis]
                 if mask is not None:
-                    self._tiles.expand(mask, place, len(frame))
+                    self.tiles.expand(mask, place, len(frame))
 
     def coordinate(self, dim: Dim, frame: Frame) -> SSAValue:
         """The coordinates of a dimension, shaped for a frame."""
         value = self._coordinates[dim]
         if dim.axis not in frame:
             return value
-        return self._tiles.expand(value, frame.index(dim.axis), len(frame))
+        return self.tiles.expand(value, frame.index(dim.axis), len(frame))
 
     def offsets(self, access: Access, frame: Frame) -> SSAValue:
         """Where an access reads or writes, over a frame; of size 1 along axes it ignores."""
-        tiles = self._tiles
+        tiles = self.tiles
         total: SSAValue | None = None
-        scalar_axes = [a for a in dict.fromkeys(d.axis for d in self._space.dims) if a not in frame]
+        scalar_axes = [a for a in dict.fromkeys(d.axis for d in self.space.dims) if a not in frame]
         for axis in (*scalar_axes, *frame):
             term = self._axis_offset(access, axis, frame)
             if term is not None:
@@ -163,7 +184,7 @@ class Positions:
 
     def inside(self, access: Access, frame: Frame) -> SSAValue | None:
         """Where the guards of an access hold, over a frame; None when it has none."""
-        tiles = self._tiles
+        tiles = self.tiles
         mask: SSAValue | None = None
         for guard in access.guards:
             at = self.offsets(guard.form, frame)
@@ -174,11 +195,18 @@ class Positions:
             mask.name_hint = "inside"
         return mask
 
+    def inside_all(self, rows: Sequence[Access], frame: Frame) -> SSAValue | None:
+        """Where the guards of several accesses hold, over a frame; None without any."""
+        mask: SSAValue | None = None
+        for row in rows:
+            mask = self.tiles.both(mask, self.inside(row, frame))
+        return mask
+
     def _axis_offset(self, access: Access, axis: str, frame: Frame) -> SSAValue | None:
         """The part of an offset that comes from one axis, None when there is none."""
-        tiles = self._tiles
+        tiles = self.tiles
         total: SSAValue | None = None
-        for dim, coefficient in zip(self._space.dims, access.coefficients, strict=True):
+        for dim, coefficient in zip(self.space.dims, access.coefficients, strict=True):
             if dim.axis == axis and coefficient:
                 term = tiles.times(self.coordinate(dim, frame), coefficient)
                 total = term if total is None else tiles.add(total, term)

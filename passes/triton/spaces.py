@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from tapestry.zspace import Projection, Range
+from tapestry.zspace import Domain, Projection, Range
 
 INT32_LIMIT = 1 << 31
 
@@ -73,7 +73,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Guard:
-    """Where `lower <= form < upper`, of a tensor's dimension `row`; None never fails."""
+    """Where `lower <= form < upper`, of dimension or domain row `row`; None never fails."""
 
     row: int
     form: Access
@@ -98,6 +98,8 @@ class Space:
     extras: tuple[Access, ...]
     outs: tuple[Access, ...]
     constants: Mapping[int, int]
+    domain: tuple[Access, ...] = ()
+    """Per row of the operation's domain, an access that is guarded by it, and has no offset."""
 
     def on(self, axis: str) -> tuple[Dim, ...]:
         """The dimensions of a tile axis, outermost first."""
@@ -154,6 +156,16 @@ def clipped_access(projection: Projection, box: Range, dims: Sequence[int], inde
     return replace(access, guards=tuple(guards))
 
 
+def domain_accesses(domain: Domain | None) -> list[Access]:
+    """For each row of a domain, an access of no cell that the row guards."""
+    if domain is None:
+        return []
+    rows = zip(domain.rows.matrix, domain.rows.offset, strict=True)
+    nothing = Access((0,) * domain.rank, 0)
+    guards = [Guard(n, Access(row, b), 0, None) for n, (row, b) in enumerate(rows)]
+    return [replace(nothing, guards=(guard,)) for guard in guards]
+
+
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """How many cells apart neighbours along each dimension are."""
     return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
@@ -178,13 +190,15 @@ def make_space(
     extras: Sequence[Access],
     outs: Sequence[Access],
     named: Collection[int],
+    domain: Sequence[Access] = (),
 ) -> Space:
     """The space of an index range whose dimension d lies on tile axis `axes[d]`.
 
     Accesses have a coefficient per index dimension. Dimensions in `named` are asked for by
     `loom.index` and are not merged. Each axis in `walked` gets at least one dimension.
     """
-    accesses = [form for access in (*ins, *extras, *outs) for form in access.forms]
+    groups = (ins, extras, domain, outs)
+    accesses = [form for group in groups for access in group for form in access.forms]
     written = sum(len(access.forms) for access in outs)
     dims: list[Dim] = []
     constants: dict[int, int] = {}
@@ -216,7 +230,8 @@ def make_space(
     def made(group: Sequence[Access]) -> tuple[Access, ...]:
         return tuple(_with_forms(access, forms) for access in group)
 
-    return Space(tuple(dims), made(ins), made(extras), made(outs), constants)
+    read, more, rows, wrote = map(made, groups)
+    return Space(tuple(dims), read, more, wrote, constants, rows)
 
 
 def _with_forms(access: Access, forms: Iterator[Access]) -> Access:
@@ -266,7 +281,7 @@ def needs_64_bits(space: Space, index: Range) -> bool:
         sum(abs(c) * r for c, r in zip(form.coefficients, reach, strict=True))
         + abs(form.constant)
         + form.reach
-        for access in (*space.ins, *space.extras, *space.outs)
+        for access in (*space.ins, *space.extras, *space.outs, *space.domain)
         for form in access.forms
     ]
     # Positions are rounded up to whole blocks, which are far smaller than this margin.

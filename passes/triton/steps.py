@@ -49,7 +49,7 @@ def part_names(fold: MapFold, parts: int) -> list[str]:
 
 
 def wrapped_block(writer: KernelWriter, state: FoldState, frame: Frame) -> Callable[[], State]:
-    """What writes the wrapped values of one block of K, zero where there are no points.
+    """What writes the wrapped values of one block of K, zero where no points are inside.
 
     What does not move along K is loaded and computed here, once, before any loop.
     """
@@ -66,12 +66,16 @@ def wrapped_block(writer: KernelWriter, state: FoldState, frame: Frame) -> Calla
     writer.evaluate(outside, fixed, frame)
     for argument in moving:
         writer.positions.prepare(ports[argument].access, frame)
+    for row in writer.space.domain:
+        writer.positions.prepare(row, frame)
 
     def block() -> State:
         values = fixed | writer.load_all([ports[a] for a in moving], moving, frame)
         writer.evaluate(inside, values, frame)
         parts = state.enter(tiles, [values[value] for value in yielded(fold.wrap)])
-        parts = state.masked(tiles, parts, writer.positions.frame_mask(frame, (FOLD_AXIS,)))
+        mask = writer.positions.frame_mask(frame, (FOLD_AXIS,))
+        mask = tiles.both(mask, writer.positions.inside_all(writer.space.domain, frame))
+        parts = state.masked(tiles, parts, mask)
         return tuple(tiles.spread(part, writer.blocks(frame)) for part in parts)
 
     return block

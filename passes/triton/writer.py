@@ -25,10 +25,12 @@ from tapestry.passes.triton.spaces import (
     Dim,
     Space,
     clipped_access,
+    domain_accesses,
     linear_access,
     make_space,
     needs_64_bits,
 )
+from tapestry.passes.triton.spans import span_inside
 from tapestry.passes.triton.tiles import TileBuilder, number
 
 
@@ -73,6 +75,7 @@ def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space
         accesses(fold.extras, fold.kept_dims),
         accesses(fold.outs, fold.kept_dims),
         named,
+        domain_accesses(fold.inside),
     )
 
 
@@ -218,10 +221,13 @@ class KernelWriter:
         axis: Axis,
         init: Callable[[], Sequence[SSAValue]],
         step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
+        *,
+        everywhere: bool = True,
     ) -> tuple[SSAValue, ...]:
         """Walk an axis block by block, carrying values that `step` makes from the former ones.
 
         When one block covers the axis there is no loop: `step` is asked for its first values.
+        Unless `everywhere`, blocks that lie outside the domain may be left out.
         """
         assert axis.block is not None
         tiles = self.tiles
@@ -229,17 +235,21 @@ class KernelWriter:
             tiles.append(triton.CoverOp(axis.block, axis.length))
             self.positions.place(axis, tiles.position(0))
             return tuple(step(None))
-        return self._loop(axis, axis.block, init(), step)
+        start, end = self.positions.span(axis)
+        if not everywhere:
+            start, end = span_inside(self.positions, self.axes, axis, (start, end))
+        return self._loop(axis, axis.block, (start, end), init(), step)
 
     def _loop(
         self,
         axis: Axis,
         block: str,
+        span: tuple[SSAValue, SSAValue],
         init: Sequence[SSAValue],
         step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
     ) -> tuple[SSAValue, ...]:
         tiles = self.tiles
-        start, end = self.positions.span(axis)
+        start, end = span
         size = tiles.value(triton.BlockSizeOp(block, tiles.index))
         body = Block(arg_types=[tiles.index, *(value.type for value in init)])
         first, *carried = body.args

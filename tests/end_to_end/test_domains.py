@@ -63,7 +63,7 @@ _BODIES = {
            loom.yield %e : {t}
          }}""",
 }
-_ON = [name for name in EXECUTORS if name != "triton"]
+_ON = EXECUTORS
 _INDEX = Range((2, -4), (8, 5))
 
 

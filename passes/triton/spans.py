@@ -1,0 +1,108 @@
+"""How far a loop has to go: the blocks of an axis that may hold points inside the domain.
+
+A causal row `d0 - d1 >= 0` over P (d0) and K (d1) ends the loop over K at the last point of P's
+block, and a window's row `d1 - d0 + 2 >= 0` starts it there:
+
+    first = max(0, p_first - 2) // BLOCK_K * BLOCK_K
+    for k in range(first, min(length, p_first + BLOCK_P), BLOCK_K)
+
+It is interval arithmetic, row by row, for rows with coefficient 1 or -1 on the dimension that is
+walked. What else is outside is masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import SSAValue
+
+from tapestry.dialects import triton
+from tapestry.passes.triton.positions import Axis, Positions
+from tapestry.passes.triton.spaces import Access, Dim
+from tapestry.passes.triton.tiles import TileBuilder
+
+Span = tuple[SSAValue, SSAValue]
+"""Where positions start and end."""
+
+
+def span_inside(positions: Positions, axes: Mapping[str, Axis], axis: Axis, span: Span) -> Span:
+    """The part of an axis's span, in whole blocks, outside which every point is outside."""
+    if len(axis.dims) != 1 or axis.block is None:
+        return span
+    tiles, (start, end) = positions.tiles, span
+    lowest, highest = start, end
+    walked = axis.dims[0]
+    for row in positions.space.domain:
+        (form,) = (guard.form for guard in row.guards)
+        factor = form.coefficients[positions.space.dims.index(walked)]
+        # `rest - k >= 0` holds up to the greatest that rest is, `rest + k >= 0` from its negative.
+        if factor == -1:
+            after = _bound(positions, axes, form, walked, sign=1, shift=1)
+            highest = _chosen(tiles, arith.MinSIOp, min, highest, after)
+        elif factor == 1:
+            first = _bound(positions, axes, form, walked, sign=-1, shift=0)
+            lowest = _chosen(tiles, arith.MaxSIOp, max, lowest, first)
+    if lowest != start:
+        size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+        from_zero = start == tiles.position(0)
+        skipped = lowest if from_zero else tiles.subtract(lowest, start)
+        skipped = tiles.times(tiles.quotient(skipped, size), size)
+        lowest = skipped if from_zero else tiles.add(start, skipped)
+    return lowest, highest
+
+
+def _chosen(
+    tiles: TileBuilder,
+    op: type[arith.MinSIOp | arith.MaxSIOp],
+    choose: Callable[[int, int], int],
+    a: SSAValue,
+    b: SSAValue,
+) -> SSAValue:
+    """The smaller or the greater of two positions, now if both are known."""
+    numbers = [_known(value) for value in (a, b)]
+    if numbers[0] is not None and numbers[1] is not None:
+        return tiles.position(choose(numbers[0], numbers[1]))
+    return tiles.value(op(a, b))
+
+
+def _known(value: SSAValue) -> int | None:
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def _bound(
+    positions: Positions,
+    axes: Mapping[str, Axis],
+    form: Access,
+    walked: Dim,
+    *,
+    sign: int,
+    shift: int,
+) -> SSAValue:
+    """`sign` times the greatest that a form, without its walked term, is in this program; shifted.
+
+    Each term is greatest at one end of its dimension.
+    """
+    tiles = positions.tiles
+    total: SSAValue | None = None
+    constant = sign * form.constant + shift
+    for dim, coefficient in zip(positions.space.dims, form.coefficients, strict=True):
+        if dim == walked or coefficient == 0:
+            continue
+        at, beyond = positions.reach(dim, axes[dim.axis])[coefficient > 0]
+        factor = sign * coefficient
+        constant -= factor * beyond
+        if total is not None and factor < 0:
+            total = tiles.subtract(total, tiles.times(at, -factor))
+        else:
+            term = tiles.times(at, factor)
+            total = term if total is None else tiles.add(total, term)
+    if total is None:
+        return tiles.position(constant)
+    if constant < 0:
+        return tiles.subtract(total, tiles.position(-constant))
+    return tiles.add(total, tiles.position(constant)) if constant else total
