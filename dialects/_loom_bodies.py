@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tapestry.algebra.dtypes import ELEMENT_TYPES, is_element_type
+from tapestry.algebra.dtypes import ELEMENT_TYPES, is_element_type, is_storage_only
 from tapestry.algebra.scalars import has_meaning
 from tapestry.dialects._loom_blocks import BlockType, element_of
 from tapestry.issues import Problem
@@ -21,6 +21,7 @@ from tapestry.issues import Problem
 if TYPE_CHECKING:
     from tapestry.dialects import loom
 
+_CONVERSIONS = ("arith.extf", "arith.truncf")
 _BODY_DIALECTS = ("arith", "math")
 _BODY_OPERATIONS = ("loom.random", "loom.read")
 
@@ -63,6 +64,13 @@ def body(
 
 def _body_operation(name: str, op: Operation, dims: Sequence[int]) -> list[Problem]:
     """A body holds scalar operations, and coordinates of dimensions it has."""
+    stored = [v.type for v in (*op.operands, *op.results) if is_storage_only(v.type)]
+    if stored and op.name not in _CONVERSIONS:
+        message = (
+            f"{name} computes {op.name} on {stored[0]}, which is only stored; arith.extf makes "
+            "numbers of it to compute with, arith.truncf brings them back"
+        )
+        return [Problem("body-operation", message, at=op, operation=op.name)]
     if op.name in _BODY_OPERATIONS or has_meaning(op):
         return []
     if op.name.partition(".")[0] in _BODY_DIALECTS:

@@ -1,9 +1,10 @@
 """The arrays of a run: what a program's function takes, read from one .npz and written to another.
 
 A file of inputs holds one array per argument, named like the argument without its `%`, of exactly
-its shape and element type; nothing missing, nothing more. NumPy has no bf16: an argument of bf16
-takes float32 (rounded to nearest), or uint16 or raw two-byte cells (the bit patterns), and outputs
-of bf16 are written as float32, which holds them exactly.
+its shape and element type; nothing missing, nothing more. NumPy has no bf16 and no 8-bit floats: an
+argument of one takes float32 (rounded to nearest), or unsigned integers or raw cells of its size
+(the bit patterns), and outputs of one are written as float32, which holds them exactly. Integers
+have no sign in IR, operations do: an argument of i8 takes int8 or uint8, bit for bit, and so on.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from tapestry.runtime.program import arguments, check_inputs
 from tapestry.tools._files import whole_file
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+EXTENDED = (BFLOAT16, np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2))
+"""Types of `ml_dtypes`, which files hold as float32 or as bits."""
 
 
 class ArrayFileError(TapestryError):
@@ -79,11 +82,15 @@ def fit_inputs(module: ModuleOp, given: Mapping[str, Array]) -> dict[str, Array]
 
 def _in_dtype(array: Array, dtype: np.dtype[Any] | None) -> Array:
     array = np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
-    if dtype == BFLOAT16:
+    if dtype is None:
+        return array
+    if dtype in EXTENDED:
         if array.dtype == np.float32:
-            return array.astype(BFLOAT16)
-        if array.dtype in (np.uint16, np.dtype("V2")):
-            return array.view(BFLOAT16)
+            return array.astype(dtype)
+        if array.dtype in (np.dtype(f"u{dtype.itemsize}"), np.dtype(f"V{dtype.itemsize}")):
+            return array.view(dtype)
+    elif dtype.kind == "i" and array.dtype == np.dtype(f"u{dtype.itemsize}"):
+        return array.view(dtype)
     return array
 
 
@@ -95,7 +102,7 @@ def output_name(position: int) -> str:
 def write_outputs(path: Path, outputs: Sequence[Array]) -> None:
     """Write out0, out1, ... to an .npz file, which appears whole or not at all."""
     arrays = {
-        output_name(position): array.astype(np.float32) if array.dtype == BFLOAT16 else array
+        output_name(position): array.astype(np.float32) if array.dtype in EXTENDED else array
         for position, array in enumerate(outputs)
     }
     with whole_file(path) as temporary, temporary.open("wb") as file:

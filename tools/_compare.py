@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tapestry.runtime.executor import Array
-from tapestry.tools._arrays import BFLOAT16, ArrayFileError, output_name
+from tapestry.tools._arrays import BFLOAT16, EXTENDED, ArrayFileError, output_name
 
 # What reordering a sum of a few thousand terms may cost in each type.
 _DEFAULTS: dict[np.dtype[Any], tuple[float, float]] = {
@@ -119,7 +119,7 @@ def compare_all(
 
 
 def _is_float(dtype: np.dtype[Any]) -> bool:
-    return dtype == BFLOAT16 or np.issubdtype(dtype, np.floating)
+    return dtype in EXTENDED or np.issubdtype(dtype, np.floating)
 
 
 def _describe(array: Array) -> str:

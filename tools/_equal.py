@@ -25,7 +25,7 @@ from tapestry.proving.inputs import Draw
 from tapestry.proving.pair import Options
 from tapestry.proving.report import describe
 from tapestry.runtime.program import arguments, main_function
-from tapestry.tools._arrays import BFLOAT16
+from tapestry.tools._arrays import EXTENDED
 from tapestry.tools._files import check_writable, whole_file
 
 EXIT_CODES = {"certified": 0, "numeric": 0, "differs": 1, "undecided": 3}
@@ -109,7 +109,7 @@ def _text(module: ModuleOp) -> str:
 def _write_inputs(path: Path, inputs: Mapping[str, Draw]) -> None:
     arrays = {name: draw.as_argument() for name, draw in inputs.items()}
     stored = {
-        name: array.astype(np.float32) if array.dtype == BFLOAT16 else array
+        name: array.astype(np.float32) if array.dtype in EXTENDED else array
         for name, array in arrays.items()
     }
     with whole_file(path) as temporary, temporary.open("wb") as opened:

@@ -439,3 +439,14 @@ func.func @main(%x: !loom.tensor<[0] : [4], i32>) -> !loom.tensor<[0] : [4], i32
          : (!loom.tensor<[0] : [4], i32>) -> !loom.tensor<[0] : [4], i32>
   func.return %y : !loom.tensor<[0] : [4], i32>
 }
+
+// -----
+
+// CHECK{LITERAL}: @stored: wrap computes arith.addf on f8E5M2, which is only stored; arith.extf makes numbers of it to compute with
+func.func @main(%x: !loom.tensor<[0] : [4], f8E5M2>) -> !loom.tensor<[0] : [4], f8E5M2> {
+  %y = loom.operation @stored over <[0] : [4]> [map]
+         ins(%x : (d0) -> (d0))  outs((d0) -> (d0))
+         wrap (%c: f8E5M2) { %p = arith.addf %c, %c : f8E5M2 loom.yield %p : f8E5M2 }
+         : (!loom.tensor<[0] : [4], f8E5M2>) -> !loom.tensor<[0] : [4], f8E5M2>
+  func.return %y : !loom.tensor<[0] : [4], f8E5M2>
+}

@@ -1,7 +1,8 @@
 """Conversions on tiles: what `arith`'s casts become.
 
-16-bit floats meet other types by way of float32. Floats become integers by truncation; what is out
-of range becomes the nearest integer there is, and NaN 0, which no cast of a GPU promises:
+Floats of 8 and 16 bits meet other types by way of float32. Floats become integers by truncation;
+what is out of range becomes the nearest integer there is, and NaN 0, which no cast of a GPU
+promises:
 
     %i = arith.fptosi %x : f32 to i8     tl.where(x >= 128.0, 127, tl.where(x < -128.0, -128, ...))
 """
@@ -14,7 +15,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tapestry.algebra.dtypes import integer_width, is_half
+from tapestry.algebra.dtypes import integer_width, is_half, is_narrow
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of
 from tapestry.passes.triton.integers import (
@@ -26,8 +27,8 @@ from tapestry.passes.triton.tiles import TileBuilder
 
 
 def _through_f32(tiles: TileBuilder, x: SSAValue, result: Attribute) -> SSAValue:
-    """A conversion to a float; 16-bit ones are reached by way of float32."""
-    if is_half(element_of(x)) or is_half(result):
+    """A conversion to a float; those of 8 and 16 bits are reached by way of float32."""
+    if is_narrow(element_of(x)) or is_narrow(result):
         x = tiles.cast(x, f32)
     return tiles.cast(x, result)
 

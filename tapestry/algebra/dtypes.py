@@ -16,6 +16,8 @@ import numpy as np
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
+    Float8E4M3FNType,
+    Float8E5M2Type,
     Float16Type,
     IntegerType,
     bf16,
@@ -40,12 +42,18 @@ _NUMPY: dict[Attribute, np.dtype[Any]] = {
     i16: np.dtype(np.int16),
     i8: np.dtype(np.int8),
     i1: np.dtype(np.bool_),
+    Float8E4M3FNType(): np.dtype(ml_dtypes.float8_e4m3fn),
+    Float8E5M2Type(): np.dtype(ml_dtypes.float8_e5m2),
 }
 
 _NAMES: dict[str, Attribute] = {str(element): element for element in _NUMPY}
 
 ELEMENT_TYPES: tuple[Attribute, ...] = tuple(_NUMPY)
 """Every type a tensor's cell may have."""
+
+
+_RANKED = (i1, i8, i16, i32, i64, f16, bf16, f32, f64)
+"""From what promotes to what it is promoted to."""
 
 
 def is_element_type(element: Attribute) -> bool:
@@ -71,6 +79,40 @@ def is_float(element: Attribute) -> bool:
 def is_half(element: Attribute) -> bool:
     """Whether `element` is a 16-bit float."""
     return isinstance(element, Float16Type | BFloat16Type)
+
+
+def is_storage_only(element: Attribute) -> bool:
+    """Whether cells of `element`, an 8-bit float, are only stored: bodies extend them first."""
+    return isinstance(element, Float8E4M3FNType | Float8E5M2Type)
+
+
+def is_narrow(element: Attribute) -> bool:
+    """Whether `element` is a float of 8 or 16 bits, which meets others by way of f32."""
+    return is_half(element) or is_storage_only(element)
+
+
+def promote(left: Attribute, right: Attribute) -> Attribute:
+    """The type that holds the result of an operation on two types, as in PyTorch.
+
+    Truth values are below integers, integers below floats; a float keeps its type beside any
+    integer, and the two half types meet in f32. TypeError where a type is only stored.
+    """
+    for element in (left, right):
+        if element not in _RANKED:
+            raise TypeError(f"{element} promotes to nothing; cast it first")
+    if left != right and is_half(left) and is_half(right):
+        return f32
+    return max(left, right, key=_RANKED.index)
+
+
+def accumulation_type(element: Attribute) -> Attribute:
+    """The type that sums of `element` are kept in, as in PyTorch.
+
+    f32 for narrow floats, i64 for integers and truth values, which are counted.
+    """
+    if is_narrow(element):
+        return f32
+    return i64 if is_integer(element) else element
 
 
 def is_integer(element: Attribute) -> bool:

@@ -33,7 +33,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.algebra._statistics import STATISTICS, statistic
-from tapestry.algebra.dtypes import integer_width, is_element_type, is_float, is_half
+from tapestry.algebra.dtypes import (
+    integer_width,
+    is_element_type,
+    is_float,
+    is_half,
+    is_storage_only,
+)
 from tapestry.dialects import loom
 
 BUILTIN_MONOIDS = ("add", "mul", "max", "min", "and", "or", "argmax", "argmin", *STATISTICS)
@@ -166,6 +172,8 @@ def _constant(element: Attribute, value: float) -> Attribute:
 
 def _definition(name: str, state: tuple[Attribute, ...]) -> loom.MonoidOp | None:
     if not state or name not in BUILTIN_MONOIDS or not all(map(is_element_type, state)):
+        return None
+    if any(map(is_storage_only, state)):
         return None
     element = state[0]
     if name in STATISTICS:

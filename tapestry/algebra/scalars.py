@@ -9,7 +9,8 @@ operation keeps the dtype its IR type says, and every one is total:
 * integers wrap; division by zero gives 0 and remainder 0, shifting out every bit leaves 0 or the
   sign; an i1 is an integer of one bit, so true is -1 where the operation is signed;
 * floats become integers by truncation, the nearest integer there is where that is out of range, and
-  0 for NaN; f64 and integers become 16-bit floats by way of float32, as in PyTorch.
+  0 for NaN; f64 and integers become narrower floats by way of float32, as in PyTorch;
+  f8E4M3FN overflows to NaN, f8E5M2 to infinity.
 
     >>> from xdsl.dialects.builtin import IntegerAttr, i8
     >>> op = arith.ConstantOp(IntegerAttr(100, i8))
@@ -37,6 +38,7 @@ Array = NDArray[Any]
 _Function = Callable[..., Any]
 
 _HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+_NARROW = (*_HALVES, np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2))
 
 _FLOAT: dict[type[Operation], _Function] = {
     arith.AddfOp: np.add,
@@ -227,5 +229,5 @@ def _cast(x: Array, dtype: np.dtype[Any], kind: type[Operation]) -> Array:
 
 
 def _to_float(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Numbers as floats; 16-bit ones by way of float32."""
-    return x.astype(np.float32).astype(dtype) if dtype in _HALVES else x.astype(dtype)
+    """Numbers as floats; those of 8 and 16 bits by way of float32."""
+    return x.astype(np.float32).astype(dtype) if dtype in _NARROW else x.astype(dtype)

@@ -19,7 +19,7 @@ from math import isinf, isnan
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, bf16, f32, i1, i32
 from xdsl.ir import Attribute
 
-from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.dtypes import is_storage_only, numpy_dtype
 
 ATOM = 10
 """How tightly names, numbers, calls and subscripts bind."""
@@ -46,6 +46,8 @@ _DTYPES = {
     "bf16": "bfloat16",
     "f32": "float32",
     "f64": "float64",
+    "f8E4M3FN": "float8e4nv",
+    "f8E5M2": "float8e5",
     "i1": "int1",
     "i8": "int8",
     "i16": "int16",
@@ -117,7 +119,11 @@ def unsigned_dtype(element: Attribute) -> str:
 
 def dtype_name(element: Attribute) -> str:
     """The name of an element type for PyTorch: `float32`, `bool`."""
-    return "bool" if element == i1 else _DTYPES[str(element)]
+    if element == i1:
+        return "bool"
+    return {"f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}.get(
+        str(element), _DTYPES[str(element)]
+    )
 
 
 def number(value: FloatAttr | IntegerAttr) -> str:
@@ -131,7 +137,8 @@ def number(value: FloatAttr | IntegerAttr) -> str:
     if isinf(data):
         return 'float("inf")' if data > 0 else 'float("-inf")'
     # The shortest text that rounds to the same number in the constant's own type.
-    exact = numpy_dtype(f32 if value.type == bf16 else value.type).type(data)
+    unnamed = is_storage_only(value.type) or value.type == bf16
+    exact = numpy_dtype(f32 if unnamed else value.type).type(data)
     return str(exact)
 
 

@@ -7,6 +7,7 @@ units in the last place, near zero and at infinity too.
 from __future__ import annotations
 
 from tapestry.codegen._bit_helpers import COUNTS
+from tapestry.codegen._float8_helpers import FLOAT8
 from tapestry.codegen._float_helpers import ANGLES, HYPERBOLICS
 
 _EXPM1 = '''\
@@ -116,6 +117,7 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     **ANGLES,
     **HYPERBOLICS,
     **COUNTS,
+    **FLOAT8,
 }
 """For each helper, its source and the helpers that it calls."""
 

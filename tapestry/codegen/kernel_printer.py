@@ -15,13 +15,14 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tapestry.algebra.dtypes import is_integer
+from tapestry.algebra.dtypes import is_integer, is_storage_only
 from tapestry.codegen.expressions import (
     ATOM,
     Shown,
     binary,
     call,
     dtype,
+    dtype_name,
     literal,
     method,
     negation,
@@ -252,7 +253,7 @@ class BodyPrinter:
                 return call("tl.where", condition, a, b)
             case triton.CastOp():
                 (source,) = self._tensors(op, operands)
-                return _cast(source, op)
+                return self._cast(source, op)
             case triton.BitcastOp():
                 (source,) = self._tensors(op, operands)
                 return method(source, "to", f"{dtype(element_of(op.result))}, bitcast=True")
@@ -290,6 +291,25 @@ class BodyPrinter:
                     f"{op.name} has no Python in a triton.kernel", location=location_of(op)
                 )
 
+    def _cast(self, source: Shown, op: triton.CastOp) -> Shown:
+        before, after = element_of(op.source), element_of(op.result)
+        target = dtype(after)
+        if op.unsigned is not None:
+            integer = before if is_integer(before) else after
+            return method(method(source, "to", unsigned_dtype(integer)), "to", target)
+        # GPUs differ in the 8-bit floats that they convert, and in how these overflow.
+        if is_storage_only(before):
+            bits = method(source, "to", "tl.int8, bitcast=True")
+            return self._helper(f"from_{dtype_name(before)}", bits)
+        if is_storage_only(after):
+            bits = self._helper(f"to_{dtype_name(after)}", source)
+            return method(bits, "to", f"{target}, bitcast=True")
+        return method(source, "to", target)
+
+    def _helper(self, name: str, *operands: Shown) -> Shown:
+        self._shared.helpers.add(name)
+        return call(name, *operands)
+
     def _tensors(self, op: Operation, operands: Sequence[Shown]) -> list[Shown]:
         pairs = zip(operands, op.operands, strict=True)
         return [tensor(shown, element_of(value)) for shown, value in pairs]
@@ -310,14 +330,6 @@ def _uses(value: SSAValue) -> Iterator[Operation]:
             yield from _uses(use.operation.results[0])
         else:
             yield use.operation
-
-
-def _cast(source: Shown, op: triton.CastOp) -> Shown:
-    target = dtype(element_of(op.result))
-    if op.unsigned is None:
-        return method(source, "to", target)
-    integer = next(k for k in map(element_of, (op.source, op.result)) if is_integer(k))
-    return method(method(source, "to", unsigned_dtype(integer)), "to", target)
 
 
 def _expanded(shown: Shown, axis: int) -> Shown:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
@@ -36,7 +37,11 @@ def cells(array: Array, box: Range, projection: Projection, index: Range) -> Arr
         sum(row[d] * stride for row, stride in zip(matrix, array.strides, strict=True))
         for d in range(index.rank)
     )
-    return as_strided(corner, shape, steps)
+    if not hasattr(ml_dtypes, array.dtype.name):
+        return as_strided(corner, shape, steps)
+    # NumPy cannot name every type of ml_dtypes, so their cells are strided as bytes.
+    raw = corner.view(f"V{array.itemsize}")
+    return as_strided(raw, shape, steps).view(array.dtype)
 
 
 def moving_shape(projection: Projection, index: Range) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from tapestry.runtime.executor import Array
 class HostTensor:
     """A C-contiguous NumPy array in the clothes of a CPU tensor.
 
-    Triton reads `dtype` by its name; bfloat16 arrays are those of `ml_dtypes`.
+    Triton reads `dtype` by its name; bfloat16 and float8 arrays are those of `ml_dtypes`.
     """
 
     def __init__(self, array: Array) -> None:
@@ -85,7 +85,7 @@ class HostTensor:
 
 def host_allocate(shape: Sequence[int], dtype: str, fill: float | None = None) -> HostTensor:
     """A new tensor, every cell `fill` when that is given; what printed modules allocate with."""
-    kind = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
     if fill is None:
         return HostTensor(np.empty(tuple(shape), kind))
     return HostTensor(np.full(tuple(shape), fill).astype(kind))
@@ -93,5 +93,5 @@ def host_allocate(shape: Sequence[int], dtype: str, fill: float | None = None) -
 
 def host_upload(data: bytes, shape: Sequence[int], dtype: str) -> HostTensor:
     """A new tensor with cells from bytes, row-major."""
-    kind = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
     return HostTensor(np.frombuffer(bytearray(data), kind).reshape(tuple(shape)))

@@ -112,15 +112,18 @@ class Gpu:
         """An array as a tensor on the device."""
         torch = self._torch
         own = np.array(array, order="C")
-        if own.dtype == ml_dtypes.bfloat16:
-            return torch.from_numpy(own.view(np.int16)).view(torch.bfloat16).cuda()
+        if hasattr(ml_dtypes, own.dtype.name):
+            bits = own.view(f"i{own.dtype.itemsize}")
+            return torch.from_numpy(bits).view(getattr(torch, own.dtype.name)).cuda()
         return torch.from_numpy(own).cuda()
 
     def get(self, tensor: Any) -> Array:
         """A tensor as an array."""
         torch = self._torch
-        if tensor.dtype == torch.bfloat16:
-            return tensor.view(torch.int16).cpu().numpy().view(ml_dtypes.bfloat16)
+        name = str(tensor.dtype).removeprefix("torch.")
+        if hasattr(ml_dtypes, name):
+            bits = torch.int16 if tensor.element_size() == 2 else torch.int8
+            return tensor.view(bits).cpu().numpy().view(getattr(ml_dtypes, name))
         return tensor.cpu().numpy()
 
     def functions(self) -> dict[str, Any]:

@@ -208,6 +208,19 @@ def test_conversions_and_constants(tmp_path):
     compiled(elementwise("f32", lines, "%v"), "loom-to-triton", tmp_path, targets=(90,))
 
 
+@pytest.mark.parametrize("kind", ["f8E4M3FN", "f8E5M2"])
+def test_8_bit_floats(kind, tmp_path):
+    lines = f"""
+      %x = arith.extf %a : {kind} to f32
+      %y = arith.extf %b : {kind} to f32
+      %z = arith.mulf %x, %y : f32
+      %v = arith.truncf %z : f32 to {kind}
+    """
+    # Triton has f8E4M3FN from sm_89 on.
+    targets = (90,) if kind == "f8E4M3FN" else (90, 80)
+    compiled(elementwise(kind, lines, "%v"), "loom-to-triton", tmp_path, targets=targets)
+
+
 def fold(kind, monoid, shards="", rows=100, depth=300):
     x = f"!loom.tensor<[0, 0] : [{rows}, {depth}], {kind}>"
     y = f"!loom.tensor<[0] : [{rows}], {kind}>"

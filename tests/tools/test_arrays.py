@@ -47,3 +47,23 @@ def test_bf16_outputs_are_written_as_float32(tmp_path):
     found = read_arrays(path)["out0"]
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, CELLS.astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", ["f8E4M3FN", "f8E5M2"])
+def test_8_bit_floats_are_numbers_or_bits(tmp_path, kind):
+    module = parse_text(f"func.func @main(%x: !loom.tensor<[0] : [3], {kind}>) {{ func.return }}")
+    numbers = np.array([1.5, -0.25, 2.0], np.float32)
+    (cells,) = fit_inputs(module, {"x": numbers}).values()
+    for form in (cells.view(np.uint8), cells.view("V1")):
+        np.testing.assert_array_equal(fit_inputs(module, {"x": form})["x"], cells)
+    write_outputs(tmp_path / "out.npz", [cells])
+    np.testing.assert_array_equal(read_arrays(tmp_path / "out.npz")["out0"], numbers)
+
+
+@pytest.mark.parametrize("width", [8, 16, 32, 64])
+def test_unsigned_integers_are_taken_bit_for_bit(width):
+    module = parse_text(f"func.func @main(%x: !loom.tensor<[0] : [2], i{width}>) {{ func.return }}")
+    cells = np.array([0, (1 << width) - 1], f"u{width // 8}")
+    assert fit_inputs(module, {"x": cells})["x"].tolist() == [0, -1]
+    with pytest.raises(InputError):
+        fit_inputs(module, {"x": cells.astype(np.float32)})

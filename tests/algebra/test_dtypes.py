@@ -1,0 +1,36 @@
+"""Promotion and accumulation types, as in PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i8, i16, i32, i64
+
+from tapestry.algebra.dtypes import ELEMENT_TYPES, accumulation_type, promote, type_named
+from tapestry.metakernels.dtypes import DTYPES
+from tapestry.metakernels.dtypes import promote as promote_names
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "want"),
+    [(i1, i8, i8), (i64, f16, f16), (f16, bf16, f32), (bf16, bf16, bf16), (f32, f64, f64)],
+)
+def test_promotion(left, right, want):
+    assert promote(left, right) == promote(right, left) == want
+
+
+def test_templates_promote_alike():
+    for left in DTYPES:
+        for right in DTYPES:
+            found = promote(type_named(left), type_named(right))
+            assert str(found) == promote_names(left, right)
+
+
+def test_what_is_only_stored_promotes_to_nothing():
+    with pytest.raises(TypeError, match="cast it first"):
+        promote(type_named("f8E5M2"), f32)
+
+
+def test_accumulation():
+    wide = {f16: f32, bf16: f32, f64: f64, i1: i64, i8: i64, i16: i64, i32: i64}
+    assert all(accumulation_type(kind) == wide[kind] for kind in wide)
+    assert all(accumulation_type(kind) is not None for kind in ELEMENT_TYPES)
