@@ -47,6 +47,13 @@ def graft(
         producer.add_op(op)
 
 
+def drop_unused(block: Block, rewriter: PatternRewriter) -> None:
+    """Remove the operations of a body whose values nothing uses."""
+    for op in reversed(list(block.ops)):
+        if op is not block.last_op and not any(result.uses.get_length() for result in op.results):
+            rewriter.erase(op)
+
+
 def inlined(block: Block, arguments: Sequence[SSAValue], into: Block) -> list[SSAValue]:
     """What `block` yields for some arguments, its operations copied to the end of `into`."""
     values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))

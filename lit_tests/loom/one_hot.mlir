@@ -1,0 +1,77 @@
+// RUN: tapestry-opt %s -p loom-fold-to-read --split-input-file | filecheck %s
+// RUN: tapestry-opt %s -p loom-fold-to-read,loom-read-to-fold --split-input-file | filecheck %s --check-prefix=FOLD
+
+// A fold that is zero at all points but the one that an index names reads that cell.
+!ids = !loom.tensor<[0] : [6], i64>
+!t = !loom.tensor<[2] : [52], f32>
+!y = !loom.tensor<[0] : [6], f32>
+// CHECK-LABEL: @read
+// CHECK: loom.operation @embed over <[0] : [6]> [map]
+// CHECK-NEXT: ins(%ids : (d0) -> (d0), %t : (d0) -> (2) :> [50], %b : (d0) -> (d0))
+// CHECK: wrap (%id: i64, %c: !loom.block<[50], f32>, %d: f32) {
+// CHECK-NEXT: %[[START:.*]] = arith.constant 2 : i64
+// CHECK-NEXT: %[[AT:.*]] = arith.subi %id, %[[START]] : i64
+// CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT: %v = loom.read %c[%[[AT]]] else %[[ZERO]] : f32
+// CHECK-NEXT: %r = arith.mulf %v, %d : f32
+
+// FOLD-LABEL: @read
+// FOLD: loom.operation @embed over <[0, 0] : [6, 50]> [map, fold] by @add
+// FOLD-NEXT: ins(%ids : (d0, d1) -> (d0), %t : (d0, d1) -> (d1 + 2))
+// FOLD-NEXT: extra(%b : (d0) -> (d0))
+// FOLD: %[[K:.*]] = loom.index 1 : i64
+// FOLD-NEXT: %[[HERE:.*]] = arith.cmpi eq, %{{.*}}, %[[K]] : i64
+// FOLD-NEXT: arith.select %[[HERE]], %c
+func.func @read(%ids: !ids, %t: !t, %b: !y) -> !y {
+  %y = loom.operation @embed over <[0, 2] : [6, 52]> [map, fold] by @add
+         ins(%ids : (d0, d1) -> (d0), %t : (d0, d1) -> (d1)) extra(%b : (d0) -> (d0))
+         outs((d0) -> (d0))
+         wrap (%id: i64, %c: f32) {
+           %k = loom.index 1 : i64
+           %here = arith.cmpi eq, %k, %id : i64
+           %zero = arith.constant 0.0 : f32
+           %v = arith.select %here, %c, %zero : f32
+           loom.yield %v : f32
+         }
+         unwrap (%s: f32, %d: f32) { %r = arith.mulf %s, %d : f32 loom.yield %r : f32 }
+         : (!ids, !t, !y) -> !y
+  func.return %y : !y
+}
+
+// -----
+
+// Two indices name one cell. A fold that has shards stays: its partition splits what would go.
+!i = !loom.tensor<[0] : [3], i64>
+!t = !loom.tensor<[0, 0] : [4, 5], i32>
+!y = !loom.tensor<[0] : [3], i32>
+// CHECK-LABEL: @pair
+// CHECK: ins(%a : (d0) -> (d0), %b : (d0) -> (d0), %t : (d0) -> (0, 0) :> [4, 5])
+// CHECK: loom.read %c[%x, %y{{.*}}] else
+// CHECK: loom.operation @split
+// CHECK: arith.select
+func.func @pair(%a: !i, %b: !i, %t: !t) -> (!y, !y) {
+  %y = loom.operation @pair over <[0, 0, 0] : [3, 4, 5]> [map, fold, fold] by @add
+         ins(%a : (i, k, l) -> (i), %b : (i, k, l) -> (i), %t : (i, k, l) -> (k, l))
+         outs((i) -> (i))
+         wrap (%x: i64, %y: i64, %c: i32) {
+           %k = loom.index 1 : i64
+           %l = loom.index 2 : i64
+           %row = arith.cmpi eq, %k, %x : i64
+           %column = arith.cmpi eq, %y, %l : i64
+           %here = arith.andi %row, %column : i1
+           %zero = arith.constant 0 : i32
+           %v = arith.select %here, %c, %zero : i32
+           loom.yield %v : i32
+         } : (!i, !i, !t) -> !y
+  %z = loom.operation @split over <[0, 0] : [3, 4]> [map, fold] by @add
+         ins(%a : (i, k) -> (i), %t : (i, k) -> (k, 0)) outs((i) -> (i))
+         shards <grid [[0, 3], [0, 2, 4]]>
+         wrap (%x: i64, %c: i32) {
+           %k = loom.index 1 : i64
+           %here = arith.cmpi eq, %k, %x : i64
+           %zero = arith.constant 0 : i32
+           %v = arith.select %here, %c, %zero : i32
+           loom.yield %v : i32
+         } : (!i, !t) -> !y
+  func.return %y, %z : !y, !y
+}

@@ -1,0 +1,87 @@
+"""Scatters are folds: scatter-add and index_put, on every executor and sharded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.runtime.everywhere import agree
+
+RNG = np.random.default_rng(0)
+
+SHARDS = ["loom-shard{grid=2,1,3}", "loom-shard{shards=4}"]
+
+
+def test_scatter_add():
+    text = """
+    !idx = !loom.tensor<[0] : [9], i64>
+    !upd = !loom.tensor<[0, 0] : [9, 4], f32>
+    !x = !loom.tensor<[0, 0] : [6, 4], f32>
+    func.func @main(%x: !x, %idx: !idx, %upd: !upd) -> !x {
+      %y = loom.operation @scatter_add over <[0, 0, 0] : [6, 4, 9]> [map, map, fold] by @add
+             ins(%idx : (j, d, i) -> (i), %upd : (j, d, i) -> (i, d)) extra(%x : (j, d) -> (j, d))
+             outs((j, d) -> (j, d))
+             wrap (%at: i64, %u: f32) {
+               %j = loom.index 0 : i64
+               %here = arith.cmpi eq, %at, %j : i64
+               %zero = arith.constant 0.0 : f32
+               %v = arith.select %here, %u, %zero : f32
+               loom.yield %v : f32
+             }
+             unwrap (%sum: f32, %old: f32) {
+               %r = arith.addf %old, %sum : f32
+               loom.yield %r : f32
+             } : (!idx, !upd, !x) -> !x
+      func.return %y : !x
+    }"""
+    x, upd = RNG.normal(size=(6, 4)).astype("f4"), RNG.normal(size=(9, 4)).astype("f4")
+    idx = np.array([0, 5, 5, 2, 0, 5, 1, 7, -1])
+    want = x.astype("f8")
+    np.add.at(want, idx[:7], upd[:7])
+    agree(text, {"x": x, "idx": idx, "upd": upd}, [want], pipelines=[*SHARDS, "loom-fold-to-read"])
+
+
+def test_index_put_keeps_the_last_value_that_is_put():
+    # The state is (position, value): the greatest position wins; no two values share one.
+    text = """
+    !idx = !loom.tensor<[0] : [9], i64>
+    !upd = !loom.tensor<[0, 0] : [9, 4], i32>
+    !x = !loom.tensor<[0, 0] : [6, 4], i32>
+    loom.monoid @latest commutative zero [-9223372036854775808 : i64, 0 : i32]
+        merge (%p: i64, %a: i32, %q: i64, %b: i32) {
+      %later = arith.cmpi sgt, %q, %p : i64
+      %r = arith.select %later, %q, %p : i64
+      %one = arith.select %later, %b, %a : i32
+      %both = arith.ori %a, %b : i32
+      %same = arith.cmpi eq, %p, %q : i64
+      %v = arith.select %same, %both, %one : i32
+      loom.yield %r, %v : i64, i32
+    }
+    func.func @main(%x: !x, %idx: !idx, %upd: !upd) -> !x {
+      %y = loom.operation @put over <[0, 0, 0] : [6, 4, 9]> [map, map, fold] by @latest
+             ins(%idx : (j, d, i) -> (i), %upd : (j, d, i) -> (i, d)) extra(%x : (j, d) -> (j, d))
+             outs((j, d) -> (j, d))
+             wrap (%at: i64, %u: i32) {
+               %i = loom.index 2 : i64
+               %j = loom.index 0 : i64
+               %here = arith.cmpi eq, %at, %j : i64
+               %nobody = arith.constant -9223372036854775808 : i64
+               %nothing = arith.constant 0 : i32
+               %p = arith.select %here, %i, %nobody : i64
+               %v = arith.select %here, %u, %nothing : i32
+               loom.yield %p, %v : i64, i32
+             }
+             unwrap (%p: i64, %v: i32, %old: i32) {
+               %zero = arith.constant 0 : i64
+               %none = arith.cmpi slt, %p, %zero : i64
+               %r = arith.select %none, %old, %v : i32
+               loom.yield %r : i32
+             } : (!idx, !upd, !x) -> !x
+      func.return %y : !x
+    }"""
+    x, upd = RNG.integers(0, 99, (6, 4), "i4"), RNG.integers(100, 199, (9, 4), "i4")
+    idx = np.array([0, 5, 5, 2, 0, 5, 1, 7, -1])
+    want = x.copy()
+    for at, row in zip(idx, upd, strict=True):
+        if 0 <= at < 6:
+            want[at] = row
+    agree(text, {"x": x, "idx": idx, "upd": upd}, [want], pipelines=SHARDS)
