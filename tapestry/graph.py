@@ -197,7 +197,8 @@ def scalar_operations(op: Work) -> Counter[str]:
         parts = len(monoid.state)
         merged = sum(tensor_type(state).box.size for state in list(op.states)[::parts])
         _count(counts, monoid.merge, merged)
-        _count(counts, signature.unwrap_block, op.index.size)
+        if not op.is_partial:
+            _count(counts, signature.unwrap_block, op.index.size)
         return counts
     _count(counts, signature.wrap_block, op.index.size)
     if monoid is not None:

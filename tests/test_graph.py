@@ -161,3 +161,10 @@ def test_a_value_that_is_read_for_the_last_time_is_freed() -> None:
     )
     text = f"func.func @main(%v0: {kind}) -> {kind} {{\n{chain}\n  func.return %v5 : {kind}\n}}"
     assert tapestry.peak_live_bytes(parse_text(text)) == 3 * 2**43
+
+
+def test_a_tree_of_merges_unwraps_once() -> None:
+    module = parsed("loom-shard{op=linear grid=1,1,6},loom-expand-shards{arity=2}")
+    merges = [op for op in tapestry.operations(module) if isinstance(op, loom.MergeOp)]
+    assert len(merges) > 1
+    assert sum(tapestry.scalar_operations(op)["arith.select"] for op in merges) == 12

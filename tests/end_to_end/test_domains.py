@@ -213,6 +213,16 @@ def test_cells_outside_do_not_matter(on: str, shards: str) -> None:
     agree(run(folding("add"), on, {"x": x}, shards), mask.sum(1))
 
 
+@pytest.mark.parametrize("on", _ON)
+@pytest.mark.parametrize("monoid", ["add", "max"])
+@pytest.mark.parametrize("shards", ["", "loom-shard{grid=2,3}", "loom-simplify"])
+def test_scans_go_on_from_a_zero_outside(on: str, monoid: str, shards: str) -> None:
+    x = np.random.default_rng(0).normal(size=(6, 9)).astype(np.float32)
+    mask = inside(Domain.of([[1, 1]]), _INDEX)
+    zero, along = (0, np.cumsum) if monoid == "add" else (-np.inf, np.maximum.accumulate)
+    agree(run(folding(monoid, "scan"), on, {"x": x}, shards), along(np.where(mask, x, zero), 1))
+
+
 @pytest.mark.parametrize("on", ["reference", "numpy"])
 @pytest.mark.parametrize("domain", ["d0 - d2 >= 0", "d1 - d2 >= 0", "d0 - d1 >= 0"])
 def test_factors_outside_do_not_matter(on: str, domain: str) -> None:
