@@ -12,3 +12,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         help="run the conformance cases in DIR/*.json",
     )
+    parser.addoption(
+        "--slow",
+        metavar="N",
+        type=int,
+        default=None,
+        help="run every Nth of the tests marked slow too (1: all); none without this",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out slow tests, but every Nth where `--slow N` asks for them."""
+    every: int | None = config.getoption("--slow")
+    slow = [item for item in items if item.get_closest_marker("slow") is not None]
+    kept = set() if every is None else set(slow[::every])
+    left_out = [item for item in slow if item not in kept]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]

@@ -45,7 +45,6 @@ class Program:
     """Text under construction."""
 
     random: Random
-    domains: bool
     values: list[Value] = field(default_factory=list[Value])
     arguments: list[Value] = field(default_factory=list[Value])
     lines: list[str] = field(default_factory=list[str])
@@ -78,9 +77,9 @@ class Program:
         }
 
 
-def random_program(seed: int, *, steps: int = 4, domains: bool = True) -> Program:
+def random_program(seed: int, steps: int = 4) -> Program:
     """The program of a seed."""
-    program = Program(Random(seed), domains)
+    program = Program(Random(seed))
     for _ in range(2):
         start, shape = program.box(program.random.randint(1, 3))
         value = Value(f"%x{next(program.names)}", start, shape)
@@ -205,7 +204,7 @@ def _operation(program: Program) -> None:
     lines.append(
         f"    outs(({', '.join(f'd{k}' for k in range(len(kept)))}) -> ({', '.join(rows)}))"
     )
-    if program.domains and style != "map" and rank > 1 and random.random() < 0.4:
+    if style != "map" and rank > 1 and random.random() < 0.4:
         a, b = random.sample(range(rank), 2)
         lines.append(f"    domain(d{a} - d{b} + {random.randint(-2, 3)} >= 0)".replace("+ -", "- "))
     lines.append(_wrap(random, len(reads), rank))

@@ -13,8 +13,6 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ("tapestry", "dialects", "passes", "tools")
 DATA = (".py", ".yaml", ".lark", ".typed")
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
