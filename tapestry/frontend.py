@@ -32,7 +32,12 @@ from xdsl.parser.generic_parser import ParserState
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.universe import Universe
 from xdsl.utils.arg_spec import parse_pipeline
-from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
+from xdsl.utils.exceptions import (
+    ArgSpecParseError,
+    DiagnosticException,
+    ParseError,
+    VerifyException,
+)
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
@@ -82,7 +87,11 @@ class SourceParser(Parser):
     def parse_operation(self) -> Operation:
         span = self._current_token.span
         place = self._location(span.start)
-        op = super().parse_operation()
+        try:
+            op = super().parse_operation()
+        except VerifyException as error:
+            # What is wrong is a type or a property; xDSL does not say of which operation.
+            raise ParseError(span, f"this operation is not as its dialect says: {error}") from error
         if op.location == UNKNOWN_LOC:
             op.location = place
         return op
