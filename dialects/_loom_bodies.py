@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tapestry.algebra.dtypes import ELEMENT_TYPES, is_element_type, is_storage_only
+from tapestry.algebra.dtypes import ELEMENT_TYPES, is_complex, is_element_type, is_storage_only
 from tapestry.algebra.scalars import has_meaning
 from tapestry.dialects._loom_blocks import BlockType, element_of
 from tapestry.issues import Problem
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tapestry.dialects import loom
 
 _CONVERSIONS = ("arith.extf", "arith.truncf")
-_BODY_DIALECTS = ("arith", "math")
+_BODY_DIALECTS = ("arith", "math", "complex")
 _BODY_OPERATIONS = ("loom.random", "loom.read")
 
 
@@ -77,7 +77,7 @@ def _body_operation(name: str, op: Operation, dims: Sequence[int]) -> list[Probl
         message = f"{name} holds {op.name}, which no executor computes"
         return [Problem("body-operation", message, at=op, operation=op.name)]
     if op.name != "loom.index":
-        message = f"{name} holds {op.name}; only scalar arith and math operations may"
+        message = f"{name} holds {op.name}; only scalar arith, math and complex operations may"
         return [Problem("body-operation", message, at=op, operation=op.name)]
     dim = op.properties.get("dim")
     if not isinstance(dim, IntegerAttr) or dim.value.data in dims:
@@ -147,6 +147,8 @@ def signature_bodies(
                 f"no monoid @{name} folds states of type {types_text(state)}; built in are "
                 + ", ".join(BUILTIN_MONOIDS)
             )
+            if name in BUILTIN_MONOIDS and any(map(is_complex, state)):
+                message += "; of complex numbers, which have no order, add and mul"
             problems.append(Problem("monoid-unknown", message, monoid=name, state=state))
         if unwrap is not None:
             if extras is None:

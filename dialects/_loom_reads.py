@@ -12,21 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    ArrayAttr,
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
-    UnitAttr,
-)
+from xdsl.dialects.builtin import ArrayAttr, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
+from tapestry.algebra.literals import Number
 from tapestry.issues import Problem
 from tapestry.zspace import AffineMap, Projection, Range
 
-Fill = FloatAttr[AnyFloat] | IntegerAttr[IntegerType]
+Fill = Number
 """What an input reads outside its tensor: a number of the tensor's element type."""
 
 

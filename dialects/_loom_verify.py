@@ -11,11 +11,11 @@ The rules themselves are in `_loom_geometry` (ranges, projections, shards) and `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute
 
+from tapestry.algebra.literals import number_in
 from tapestry.dialects._loom_blocks import argument_type
 from tapestry.dialects._loom_bodies import body, is_ordered, signature_bodies, types_text, yielded
 from tapestry.dialects._loom_geometry import accesses, domain_problems, geometry, shard_tiling
@@ -137,10 +137,10 @@ def monoid_problems(op: loom.MonoidOp) -> list[Problem]:
     state: list[Attribute] = []
     for value in op.zero:
         kind = getattr(value, "type", None)
-        if isinstance(value, IntegerAttr | FloatAttr) and isinstance(kind, Attribute):
+        if number_in(value) is not None and isinstance(kind, Attribute):
             state.append(kind)
         else:
-            message = f"the zero {cast(Attribute, value)} is not a number with a type"
+            message = f"the zero {value} is not a number with a type"
             problems.append(Problem("monoid-zero", message, zero=op.zero))
     block = op.merge.block
     problems += body("merge", block, [*state, *state], ())

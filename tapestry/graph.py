@@ -36,7 +36,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import AnyFloat, ModuleOp
+from xdsl.dialects import complex as complex_dialect
+from xdsl.dialects.builtin import AnyFloat, ComplexType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.dtypes import byte_size
@@ -54,7 +55,7 @@ _Folding: TypeAlias = loom.OperationOp | loom.ApplicationOp | loom.MergeOp
 
 Role: TypeAlias = Literal["in", "extra", "state"]
 
-_NO_WORK = (loom.YieldOp, loom.IndexOp, arith.ConstantOp)
+_NO_WORK = (loom.YieldOp, loom.IndexOp, arith.ConstantOp, complex_dialect.ConstantOp)
 """Scalar operations of a body that compute nothing."""
 
 _MOVES: tuple[type[Operation], ...] = (
@@ -64,6 +65,10 @@ _MOVES: tuple[type[Operation], ...] = (
     arith.TruncFOp,
     arith.SIToFPOp,
     arith.UIToFPOp,
+    complex_dialect.BitcastOp,
+    complex_dialect.CreateOp,
+    complex_dialect.ImOp,
+    complex_dialect.ReOp,
 )
 """Scalar operations with a float result that choose or convert a value."""
 
@@ -222,7 +227,7 @@ def flops(op: Work) -> int:
         if body is not None
         for inner in body.ops
         if not isinstance(inner, (*_NO_WORK, *_MOVES))
-        and any(isinstance(result.type, AnyFloat) for result in inner.results)
+        and any(isinstance(result.type, AnyFloat | ComplexType) for result in inner.results)
     }
     return sum(count for name, count in counts.items() if name in computing)
 

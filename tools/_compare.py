@@ -4,9 +4,9 @@
     >>> compare("out0", np.float32([1.0, 2.0]), np.float32([1.0, 2.5]), Tolerance()).agrees
     False
 
-Integers and truth values must be equal. A float `a` agrees with the expected `e` when
-`|a - e| <= atol + rtol * |e|`, as in NumPy's allclose; a NaN agrees with a NaN, an infinity with
-the same infinity.
+Integers and truth values must be equal. A float or complex number `a` agrees with the expected `e`
+when `|a - e| <= atol + rtol * |e|`, as in NumPy's allclose; a NaN agrees with a NaN, an infinity
+with the same infinity.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _DEFAULTS: dict[np.dtype[Any], tuple[float, float]] = {
     np.dtype(np.float64): (1e-9, 1e-12),
     np.dtype(np.float32): (1e-4, 1e-5),
     np.dtype(np.float16): (1e-2, 1e-3),
+    np.dtype(np.complex128): (1e-9, 1e-12),
+    np.dtype(np.complex64): (1e-4, 1e-5),
     BFLOAT16: (2e-2, 1e-2),
 }
 
@@ -77,7 +79,8 @@ def compare(name: str, actual: Array, expected: Array, tolerance: Tolerance) -> 
         error = np.abs(actual.astype(object) - expected.astype(object)) if beyond else np.zeros(1)
         return Agreement(name, exact, actual.size, beyond, float(np.max(error, initial=0)))
     rtol, atol = tolerance.of(actual.dtype)
-    a, e = actual.astype(np.float64), expected.astype(np.float64)
+    wide = np.complex128 if "c" in (actual.dtype.kind, expected.dtype.kind) else np.float64
+    a, e = actual.astype(wide), expected.astype(wide)
     comparable = np.isfinite(a) & np.isfinite(e)
     same = (a == e) | (np.isnan(a) & np.isnan(e))
     difference = np.abs(np.where(comparable, a, 0.0) - np.where(comparable, e, 0.0))
@@ -119,7 +122,7 @@ def compare_all(
 
 
 def _is_float(dtype: np.dtype[Any]) -> bool:
-    return dtype in EXTENDED or np.issubdtype(dtype, np.floating)
+    return dtype in EXTENDED or np.issubdtype(dtype, np.inexact)
 
 
 def _describe(array: Array) -> str:

@@ -163,7 +163,7 @@ func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32
 
 // -----
 
-// CHECK{LITERAL}: @scalars: wrap holds test.op; only scalar arith and math operations may
+// CHECK{LITERAL}: @scalars: wrap holds test.op; only scalar arith, math and complex operations may
 func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32> {
   %y = loom.operation @scalars over <[0] : [4]> [map]
          ins(%x : (d0) -> (d0))  outs((d0) -> (d0))

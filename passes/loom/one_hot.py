@@ -169,7 +169,7 @@ def _write_read(
             made.append(arith.SubiOp(place, start))
             place = made[-1].results[0]
         indices.append(place)
-    read = loom.ReadOp(block, indices, constant(monoid.zero[0], cell.type))
+    read = loom.ReadOp(block, indices, constant(monoid.real_zero[0], cell.type))
     read.result.name_hint = end.operands[0].name_hint
     read.location = op.location
     rewriter.insert([*made, read], InsertPoint.before(end))

@@ -42,14 +42,14 @@ class FoldState:
 
     def zero(self, tiles: TileBuilder, blocks: Sequence[str], names: Sequence[str]) -> State:
         """The state of an empty fold, over a tile of named blocks; `names` are for its parts."""
-        rows = zip(self.monoid.zero, self.elements, names, strict=True)
+        rows = zip(self.monoid.real_zero, self.elements, names, strict=True)
         return tuple(tiles.full(zero, element, blocks, name) for zero, element, name in rows)
 
     def masked(self, tiles: TileBuilder, parts: Sequence[SSAValue], mask: SSAValue | None) -> State:
         """The zero in lanes that are not points: what value masks are for."""
         if mask is None:
             return tuple(parts)
-        pairs = zip(parts, self.monoid.zero, self.elements, strict=True)
+        pairs = zip(parts, self.monoid.real_zero, self.elements, strict=True)
         return tuple(
             tiles.where(mask, part, tiles.constant(zero, element)) for part, zero, element in pairs
         )

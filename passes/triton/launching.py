@@ -189,7 +189,7 @@ def _new_states(
 ) -> list[triton.AllocateOp]:
     """Buffers for the parts of a state, all zero."""
     states: list[triton.AllocateOp] = []
-    for tensor, zero in zip(tensors, monoid.zero, strict=True):
+    for tensor, zero in zip(tensors, monoid.real_zero, strict=True):
         kind = MemRefType(tensor.element, tensor.box.shape)
         state = triton.AllocateOp(kind, number(zero, tensor.element))
         state.result.name_hint = f"{name}_{tensor.name}"

@@ -44,11 +44,12 @@ from xdsl.pattern_rewriter import (
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.reconcile_unrealized_casts import reconcile_unrealized_casts
 
+from tapestry.algebra.complexes import find_complex
 from tapestry.algebra.dtypes import byte_size
 from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.loom import TensorType, tensor_type
-from tapestry.locations import location_of
+from tapestry.locations import location_of, nearest_location
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
 from tapestry.passes.loom.ungroup import Ungroup
 from tapestry.passes.triton.buffers import allocate, as_buffer, buffer_of, replace_by
@@ -297,8 +298,7 @@ class LoomToTriton(ModulePass):
     """Lower loom to Triton kernels and a host that launches them.
 
     `tile` is the most cells of a tile of an elementwise kernel or a fold (a power of two).
-    `numerics` is `strict` (contractions give what the fold gives, in exact products of float32; the
-    default) or `fast` (TF32; cells outside a domain are taken to be finite).
+    `numerics` is `strict` (float32 contractions are exact products, the default) or `fast` (TF32).
     """
 
     name = "loom-to-triton"
@@ -322,6 +322,7 @@ class LoomToTriton(ModulePass):
         functions = [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]
         for function in functions:
             _check(function)
+        _check_real(op)
         # What a body can hold as a number needs no buffer, however large the constant is.
         PatternRewriteWalker(
             GreedyRewritePatternApplier([FoldViewOfEqualCells(), WriteEqualCellsIntoBody()])
@@ -345,6 +346,18 @@ class LoomToTriton(ModulePass):
         for definition in list(op.body.block.ops):
             if isinstance(definition, loom.MonoidOp | loom.KernelOp):
                 Rewriter.erase_op(definition)
+
+
+def _check_real(module: ModuleOp) -> None:
+    """Raise InvalidProgramError for complex numbers: Triton has none."""
+    found = find_complex(module)
+    if found is not None:
+        place, kind = found
+        raise InvalidProgramError(
+            f"{kind}: complex numbers cannot be lowered to Triton",
+            location=nearest_location(place),
+            hint="run on numpy, or split them into real and imaginary parts",
+        )
 
 
 def _check(function: func.FuncOp) -> None:

@@ -10,11 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
+from xdsl.dialects import complex as complex_dialect
 from xdsl.ir import SSAValue
 
 from tapestry.algebra.bodies import dependences, moving_dims
 from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import loom
+
+_SUMS = (arith.AddfOp, arith.AddiOp, complex_dialect.AddOp)
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,13 @@ def find_contraction(op: loom.BlockSignature, monoid: Monoid | None) -> Contract
     It is one when its monoid is a single addition, its body yields one product, every fold
     dimension is in both factors, and the factors' map dimensions differ on both sides or on one.
     """
-    if monoid is None or monoid.primitive not in (arith.AddfOp, arith.AddiOp) or not op.fold_dims:
+    if monoid is None or monoid.primitive not in _SUMS or not op.fold_dims:
         return None
     terminator = op.wrap_block.last_op
     if terminator is None or len(terminator.operands) != 1:
         return None
     product = terminator.operands[0].owner
-    if not isinstance(product, arith.MulfOp | arith.MuliOp):
+    if not isinstance(product, arith.MulfOp | arith.MuliOp | complex_dialect.MulOp):
         return None
     varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
     left, right = varies[product.lhs], varies[product.rhs]

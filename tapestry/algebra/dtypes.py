@@ -16,6 +16,7 @@ import numpy as np
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
+    ComplexType,
     Float8E4M3FNType,
     Float8E5M2Type,
     Float16Type,
@@ -44,6 +45,8 @@ _NUMPY: dict[Attribute, np.dtype[Any]] = {
     i1: np.dtype(np.bool_),
     Float8E4M3FNType(): np.dtype(ml_dtypes.float8_e4m3fn),
     Float8E5M2Type(): np.dtype(ml_dtypes.float8_e5m2),
+    ComplexType(f32): np.dtype(np.complex64),
+    ComplexType(f64): np.dtype(np.complex128),
 }
 
 _NAMES: dict[str, Attribute] = {str(element): element for element in _NUMPY}
@@ -76,6 +79,11 @@ def is_float(element: Attribute) -> bool:
     return isinstance(element, AnyFloat)
 
 
+def is_complex(element: Attribute) -> bool:
+    """Whether `element` is a type of complex numbers."""
+    return isinstance(element, ComplexType)
+
+
 def is_half(element: Attribute) -> bool:
     """Whether `element` is a 16-bit float."""
     return isinstance(element, Float16Type | BFloat16Type)
@@ -95,14 +103,26 @@ def promote(left: Attribute, right: Attribute) -> Attribute:
     """The type that holds the result of an operation on two types, as in PyTorch.
 
     Truth values are below integers, integers below floats; a float keeps its type beside any
-    integer, and the two half types meet in f32. TypeError where a type is only stored.
+    integer, and the two half types meet in f32. Beside a complex type everything is complex, its
+    parts as wide as the parts meet in. TypeError where a type is only stored.
     """
+    if is_complex(left) or is_complex(right):
+        parts = promote(_part(left), _part(right))
+        assert isinstance(parts, AnyFloat)
+        return ComplexType(parts)
     for element in (left, right):
         if element not in _RANKED:
             raise TypeError(f"{element} promotes to nothing; cast it first")
     if left != right and is_half(left) and is_half(right):
         return f32
     return max(left, right, key=_RANKED.index)
+
+
+def _part(element: Attribute) -> Attribute:
+    """The type of the real part: of a real type, itself."""
+    if not isinstance(element, ComplexType):
+        return element
+    return cast("ComplexType[AnyFloat]", element).element_type
 
 
 def accumulation_type(element: Attribute) -> Attribute:

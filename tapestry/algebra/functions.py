@@ -17,6 +17,7 @@ from tapestry.algebra._fused import multiply_add
 __all__ = [
     "compare_floats",
     "compare_integers",
+    "complex_of",
     "count_leading_zeros",
     "count_trailing_zeros",
     "divide_towards_zero",
@@ -82,6 +83,14 @@ def power(x: Array, y: Array) -> Array:
         result = np.where(root & (x == 0), x.dtype.type(0), result)
         result = np.where(root & (x == -np.inf), x.dtype.type(np.inf), result)
     return result
+
+
+def complex_of(real: Array, imaginary: Array) -> Array:
+    """Complex numbers of two parts, each kept as it is: infinities, NaN and signed zeros too."""
+    dtype = np.result_type(real.dtype, np.complex64)
+    made = np.empty(np.broadcast_shapes(real.shape, imaginary.shape), dtype)
+    made.real, made.imag = real, imaginary
+    return made
 
 
 def reciprocal_root(x: Array) -> Array:

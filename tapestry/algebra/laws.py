@@ -33,6 +33,7 @@ from xdsl.ir import SSAValue
 
 from tapestry.algebra.bodies import needed_operations
 from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.functions import complex_of
 from tapestry.algebra.monoids import Monoid, monoid_from
 from tapestry.algebra.scalars import Array, compute, has_meaning
 from tapestry.dialects import loom
@@ -223,7 +224,8 @@ class _Trial:
             if not _is_float(dtype):
                 wrong |= x != y
                 continue
-            x, y = x.astype(np.float64), y.astype(np.float64)
+            wide = np.complex128 if dtype.kind == "c" else np.float64
+            x, y = x.astype(wide), y.astype(wide)
             with np.errstate(all="ignore"):
                 size = np.where(np.isfinite(y), np.abs(y), 0)
                 far = (x != y) & ~(np.abs(x - y) <= _tolerance(dtype, root) * (1 + size))
@@ -253,6 +255,8 @@ def _tolerance(dtype: np.dtype[Any], root: int) -> float:
 def _ordinary(dtype: np.dtype[Any]) -> Array:
     if dtype == np.bool_:
         return np.array([False, True])
+    if dtype.kind == "c":
+        return (np.array(_ORDINARY) + 1j * np.roll(_ORDINARY, 2)).astype(dtype)
     return np.array(_ORDINARY if _is_float(dtype) else _WHOLE).astype(dtype)
 
 
@@ -264,4 +268,9 @@ def _extremes(dtype: np.dtype[Any]) -> Array:
         return np.array([0, low, low + 1, -1, high - 1, high]).astype(dtype)
     limits = _limits(dtype)
     ends = [float(limits.smallest_normal), float(limits.max), np.inf]
-    return np.array([0.0, -0.0, *ends, *(-end for end in ends)]).astype(dtype)
+    values = np.array([0.0, -0.0, *ends, *(-end for end in ends)])
+    if dtype.kind == "c":
+        # Together they would make NaN of each other.
+        none = np.zeros(())
+        values = np.concatenate([complex_of(values, none), complex_of(none, values)])
+    return values.astype(dtype)

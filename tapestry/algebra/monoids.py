@@ -20,11 +20,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from xdsl.dialects import arith
+from xdsl.dialects import complex as complex_dialect
 from xdsl.dialects.builtin import (
     AnyFloat,
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
     ModuleOp,
     StringAttr,
     f32,
@@ -35,11 +33,14 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tapestry.algebra._statistics import STATISTICS, statistic
 from tapestry.algebra.dtypes import (
     integer_width,
+    is_complex,
     is_element_type,
     is_float,
     is_half,
+    is_integer,
     is_storage_only,
 )
+from tapestry.algebra.literals import number_attr, number_in
 from tapestry.dialects import loom
 
 BUILTIN_MONOIDS = ("add", "mul", "max", "min", "and", "or", "argmax", "argmin", *STATISTICS)
@@ -52,9 +53,16 @@ class Monoid:
 
     name: str
     state: tuple[Attribute, ...]
-    zero: tuple[int | float, ...]
+    zero: tuple[int | float | complex, ...]
     merge: Block
     commutative: bool
+
+    @property
+    def real_zero(self) -> tuple[int | float, ...]:
+        """The zero of a monoid that has no complex part."""
+        reals = tuple(part for part in self.zero if not isinstance(part, complex))
+        assert len(reals) == len(self.zero)
+        return reals
 
     @property
     def primitive(self) -> type[Operation] | None:
@@ -103,6 +111,11 @@ _FLOAT: dict[str, _Binary] = {
     "max": arith.MaximumfOp,
     "min": arith.MinimumfOp,
 }
+# Complex numbers have no order: there is no largest of them.
+_COMPLEX: dict[str, _Binary] = {
+    "add": complex_dialect.AddOp,
+    "mul": complex_dialect.MulOp,
+}
 _INTEGER: dict[str, _Binary] = {
     "add": arith.AddiOp,
     "mul": arith.MuliOp,
@@ -125,6 +138,8 @@ _TRUTH: dict[str, _Binary] = {
 def _binary_merge(name: str, element: Attribute) -> Region | None:
     if isinstance(element, AnyFloat):
         build = _FLOAT.get(name)
+    elif is_complex(element):
+        build = _COMPLEX.get(name)
     else:
         build = (_TRUTH if element == i1 else _INTEGER).get(name)
     if build is None:
@@ -164,10 +179,10 @@ def _extremum_merge(name: str, element: Attribute, position: Attribute) -> Regio
     return Region(block)
 
 
-def _constant(element: Attribute, value: float) -> Attribute:
-    if isinstance(element, AnyFloat):
-        return FloatAttr(float(value), element)
-    return IntegerAttr(int(value), IntegerType(integer_width(element)), truncate_bits=True)
+def _zero(name: str, element: Attribute) -> int | float | None:
+    if is_complex(element):
+        return _float_zero(name) if name in _COMPLEX else None
+    return _float_zero(name) if is_float(element) else _integer_zero(name, integer_width(element))
 
 
 def _definition(name: str, state: tuple[Attribute, ...]) -> loom.MonoidOp | None:
@@ -179,14 +194,14 @@ def _definition(name: str, state: tuple[Attribute, ...]) -> loom.MonoidOp | None
     if name in STATISTICS:
         fits = is_float(element) and state == (element,) * STATISTICS[name][0]
         return statistic(name, element) if fits else None
-    zero = _float_zero(name) if is_float(element) else _integer_zero(name, integer_width(element))
+    zero = _zero(name, element)
     if zero is None:
         return None
-    zeros = [_constant(element, zero)]
+    zeros: list[Attribute] = [number_attr(zero, element)]
     if name in ("argmax", "argmin"):
-        if len(state) != 2 or is_float(state[1]) or state[1] == i1:
+        if len(state) != 2 or not is_integer(state[1]) or state[1] == i1:
             return None
-        zeros.append(_constant(state[1], (1 << (integer_width(state[1]) - 1)) - 1))
+        zeros.append(number_attr((1 << (integer_width(state[1]) - 1)) - 1, state[1]))
         merge: Region | None = _extremum_merge(name, element, state[1])
     else:
         merge = _binary_merge(name, element) if len(state) == 1 else None
@@ -197,10 +212,11 @@ def _definition(name: str, state: tuple[Attribute, ...]) -> loom.MonoidOp | None
 
 def monoid_from(definition: loom.MonoidOp) -> Monoid:
     """The monoid that a (verified) `loom.monoid` defines."""
-    zeros: list[int | float] = []
+    zeros: list[int | float | complex] = []
     for attribute in definition.zero:
-        assert isinstance(attribute, IntegerAttr | FloatAttr)
-        zeros.append(attribute.value.data)
+        zero = number_in(attribute)
+        assert zero is not None
+        zeros.append(zero)
     return Monoid(
         name=definition.sym_name.data,
         state=definition.state_types,

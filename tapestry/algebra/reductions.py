@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import arith
+from xdsl.dialects import complex as complex_dialect
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Operation
 
@@ -34,6 +35,8 @@ _UFUNCS: dict[type[Operation], np.ufunc] = {
     arith.AndIOp: np.bitwise_and,
     arith.OrIOp: np.bitwise_or,
     arith.XOrIOp: np.bitwise_xor,
+    complex_dialect.AddOp: np.add,
+    complex_dialect.MulOp: np.multiply,
 }
 _TRUTH = (arith.AndIOp, arith.OrIOp, arith.XOrIOp)
 """What NumPy's truth values do as one-bit integers do."""

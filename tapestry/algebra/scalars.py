@@ -10,7 +10,8 @@ operation keeps the dtype its IR type says, and every one is total:
   sign; an i1 is an integer of one bit, so true is -1 where the operation is signed;
 * floats become integers by truncation, the nearest integer there is where that is out of range, and
   0 for NaN; f64 and integers become narrower floats by way of float32, as in PyTorch;
-  f8E4M3FN overflows to NaN, f8E5M2 to infinity.
+  f8E4M3FN overflows to NaN, f8E5M2 to infinity;
+* a complex number is two floats; a product is `(a c - b d) + (a d + b c) i`, and NaN where that is.
 
     >>> from xdsl.dialects.builtin import IntegerAttr, i8
     >>> op = arith.ConstantOp(IntegerAttr(100, i8))
@@ -27,6 +28,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import arith, math
+from xdsl.dialects import complex as complex_dialect
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
@@ -85,6 +87,33 @@ _FLOAT: dict[type[Operation], _Function] = {
     math.TruncOp: np.trunc,
 }
 
+_COMPLEX: dict[type[Operation], _Function] = {
+    complex_dialect.AbsOp: np.abs,
+    complex_dialect.AddOp: np.add,
+    complex_dialect.AngleOp: np.angle,
+    complex_dialect.ConjOp: np.conjugate,
+    complex_dialect.CosOp: np.cos,
+    complex_dialect.CreateOp: functions.complex_of,
+    complex_dialect.DivOp: np.divide,
+    complex_dialect.EqualOp: np.equal,
+    complex_dialect.ExpOp: np.exp,
+    complex_dialect.Expm1Op: np.expm1,
+    complex_dialect.ImOp: np.imag,
+    complex_dialect.LogOp: np.log,
+    complex_dialect.Log1pOp: np.log1p,
+    complex_dialect.MulOp: np.multiply,
+    complex_dialect.NegOp: np.negative,
+    complex_dialect.NotEqualOp: np.not_equal,
+    complex_dialect.PowOp: np.power,
+    complex_dialect.ReOp: np.real,
+    complex_dialect.RsqrtOp: functions.reciprocal_root,
+    complex_dialect.SignOp: np.sign,
+    complex_dialect.SinOp: np.sin,
+    complex_dialect.SqrtOp: np.sqrt,
+    complex_dialect.SubOp: np.subtract,
+    complex_dialect.TanOp: np.tan,
+    complex_dialect.TanhOp: np.tanh,
+}
 _SIGNED: dict[type[Operation], _Function] = {
     arith.AddiOp: np.add,
     arith.SubiOp: np.subtract,
@@ -120,8 +149,10 @@ _UNSIGNED_CASTS = (arith.ExtUIOp, arith.UIToFPOp, arith.FPToUIOp)
 _FLOAT_CASTS = (arith.ExtFOp, arith.TruncFOp)
 
 _MEANT = frozenset(
-    {*_FLOAT, *_SIGNED, *_UNSIGNED, *_BITS, *_SIGNED_CASTS, *_UNSIGNED_CASTS, *_FLOAT_CASTS}
+    {*_FLOAT, *_COMPLEX, *_SIGNED, *_UNSIGNED, *_BITS}
+    | {*_SIGNED_CASTS, *_UNSIGNED_CASTS, *_FLOAT_CASTS}
     | {arith.ConstantOp, arith.SelectOp, arith.CmpfOp, arith.CmpiOp, arith.BitcastOp}
+    | {complex_dialect.ConstantOp, complex_dialect.BitcastOp}
 )
 
 
@@ -164,6 +195,8 @@ def _compute(op: Operation, operands: list[Array]) -> Any:
     kind = type(op)
     if kind in _FLOAT:
         return _FLOAT[kind](*map(widened, operands))
+    if kind in _COMPLEX:
+        return _COMPLEX[kind](*operands)
     if kind in _BITS:
         return _BITS[kind](*operands)
     if kind in _SIGNED:
@@ -173,8 +206,10 @@ def _compute(op: Operation, operands: list[Array]) -> Any:
     result = op.results[0].type
     match op:
         case arith.ConstantOp():
-            assert isinstance(op.value, IntegerAttr | FloatAttr)
-            return constant(op.value.value.data, result)
+            return constant(_value(op.value), result)
+        case complex_dialect.ConstantOp():
+            real, imaginary = (_value(part) for part in op.value)
+            return np.asarray(complex(real, imaginary), numpy_dtype(result))
         case arith.SelectOp():
             return np.where(*operands)
         case arith.CmpfOp():
@@ -183,7 +218,7 @@ def _compute(op: Operation, operands: list[Array]) -> Any:
             predicate = op.predicate.value.data
             view = _unsigned if predicate >= 6 else _signed
             return functions.compare_integers(predicate, *map(view, operands))
-        case arith.BitcastOp():
+        case arith.BitcastOp() | complex_dialect.BitcastOp():
             return operands[0].view(numpy_dtype(result))
         case _:
             (source,) = operands
@@ -192,6 +227,11 @@ def _compute(op: Operation, operands: list[Array]) -> Any:
             elif kind in _UNSIGNED_CASTS:
                 source = _unsigned(source)
             return _cast(source, numpy_dtype(result), kind)
+
+
+def _value(part: Attribute) -> float:
+    assert isinstance(part, IntegerAttr | FloatAttr)
+    return part.value.data
 
 
 def widened(x: Array) -> Array:

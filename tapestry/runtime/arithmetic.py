@@ -61,9 +61,9 @@ def cell_dtype(element: Attribute) -> np.dtype[Any]:
     return numpy_dtype(element) if arithmetic is None else arithmetic.dtype(element)
 
 
-def cell_constant(value: float, element: Attribute) -> Array:
+def cell_constant(value: complex, element: Attribute) -> Array:
     """A number of an element type here, as an array without dimensions."""
     arithmetic = _CURRENT.get()
-    if arithmetic is None:
+    if arithmetic is None or isinstance(value, complex):  # others are of real numbers
         return np.asarray(value).astype(numpy_dtype(element))
     return arithmetic.constant(value, element)

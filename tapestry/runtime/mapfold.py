@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tapestry.algebra.literals import number_in
 from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, TensorType
@@ -47,7 +48,11 @@ def _read(
     """What a body takes of some tensors over a box, as far as the points are inside a domain."""
     found: list[Array | BlockCells] = []
     for tensor, projection, fill in zip(tensors, projections, fills, strict=True):
-        outside = None if fill is None else cell_constant(fill.value.data, fill.type)
+        outside = None
+        if fill is not None:
+            number = number_in(fill)
+            assert number is not None
+            outside = cell_constant(number, fill.type)
         if not projection.is_unit:
             needed = inside_mask(inside, box)
             found.append(BlockCells(tensor.data, tensor.box, projection, box, outside, needed))

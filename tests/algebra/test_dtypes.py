@@ -18,6 +18,14 @@ def test_promotion(left, right, want):
     assert promote(left, right) == promote(right, left) == want
 
 
+def test_complex_types_promote_by_their_parts():
+    c64, c128 = type_named("complex<f32>"), type_named("complex<f64>")
+    assert promote(c64, c128) == promote(c64, f64) == promote(f64, c64) == c128
+    assert promote(c64, i64) == promote(f16, c64) == promote(c64, f32) == c64
+    with pytest.raises(TypeError, match="cast it first"):
+        promote(type_named("f8E5M2"), c64)
+
+
 def test_templates_promote_alike():
     for left in DTYPES:
         for right in DTYPES:

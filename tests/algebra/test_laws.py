@@ -33,8 +33,9 @@ def test_built_in_monoids_keep_the_laws(name: str, state: tuple[Attribute, ...])
 
 
 def _kinds(element: str, zero: str, operation: str) -> list[str]:
+    typed = "" if zero.startswith("#") else f" : {element}"
     module = parse_text(
-        f"loom.monoid @m commutative zero [{zero} : {element}]"
+        f"loom.monoid @m commutative zero [{zero}{typed}]"
         f" merge (%a: {element}, %b: {element}) {{"
         f" %r = {operation} %a, %b : {element} loom.yield %r : {element} }}"
     )
@@ -53,6 +54,7 @@ def _kinds(element: str, zero: str, operation: str) -> list[str]:
         ("i8", "-128", "arith.maxsi"),
         ("i64", "-1", "arith.andi"),
         ("i16", "0", "arith.xori"),
+        ("complex<f64>", "#complex.number<:f64 1.0, 0.0> : complex<f64>", "complex.mul"),
     ],
 )
 def test_other_ways_to_write_one_are_right(element: str, zero: str, operation: str) -> None:
@@ -69,6 +71,8 @@ def test_other_ways_to_write_one_are_right(element: str, zero: str, operation: s
         ("i32", "1", "arith.andi"),
         ("i32", "0", "arith.subi"),
         ("f16", "1.0", "arith.divf"),
+        ("complex<f32>", "#complex.number<:f32 0.0, 1.0> : complex<f32>", "complex.add"),
+        ("complex<f32>", "#complex.number<:f32 0.0, 0.0> : complex<f32>", "complex.mul"),
     ],
 )
 def test_a_wrong_zero_is_found(element: str, zero: str, operation: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tapestry.algebra.dtypes import ELEMENT_TYPES, numpy_dtype
+from tapestry.algebra.dtypes import ELEMENT_TYPES, is_complex, numpy_dtype
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects.loom import ConstantOp, TensorType
 from tapestry.frontend import load_module, parse_text, verify_module
@@ -22,11 +22,13 @@ def run(module, on: str) -> tuple[np.ndarray, ...]:
 
 @pytest.mark.parametrize("on", EXECUTORS)
 def test_cells_of_every_type_arrive(on: str) -> None:
+    # Triton has no complex numbers.
+    elements = [e for e in ELEMENT_TYPES if on != "triton" or not is_complex(e)]
     cells = [
         np.random.default_rng(n).integers(0, 2, (3, 40)).astype(numpy_dtype(element))
-        for n, element in enumerate(ELEMENT_TYPES)
+        for n, element in enumerate(elements)
     ]
-    kinds = [TensorType.of(Range((1, -2), (4, 38)), element) for element in ELEMENT_TYPES]
+    kinds = [TensorType.of(Range((1, -2), (4, 38)), element) for element in elements]
     constants = [ConstantOp.of(c, k) for c, k in zip(cells, kinds, strict=True)]
     lines = [str(op).replace("%0", f"%c{n}", 1) for n, op in enumerate(constants)]
     kinds_text = ", ".join(map(str, kinds))

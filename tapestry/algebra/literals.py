@@ -1,0 +1,43 @@
+"""Numbers that a program names in attributes, as the zeros of monoids and the fills of inputs are.
+
+>>> from xdsl.dialects.builtin import f32
+>>> print(number_attr(1.0, ComplexType(f32)))
+#complex.number<:f32 1.000000e+00, 0.000000e+00> : complex<f32>
+>>> number_in(number_attr(1.0, ComplexType(f32)))
+(1+0j)
+
+They are written `0.5 : f32`, `3 : i64` and `#complex.number<:f32 1.0, 0.0> : complex<f32>`.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import AnyFloat, ComplexType, FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.complex import ComplexNumberAttr
+from xdsl.ir import Attribute
+
+from tapestry.algebra.dtypes import integer_width
+
+Number = FloatAttr[AnyFloat] | IntegerAttr[IntegerType] | ComplexNumberAttr[AnyFloat]
+"""A number with its type."""
+
+
+def number_in(attribute: Attribute) -> int | float | complex | None:
+    """The number that an attribute holds, as Python's own; None when it holds none."""
+    match attribute:
+        case FloatAttr() | IntegerAttr():
+            return attribute.value.data
+        case ComplexNumberAttr():
+            return complex(attribute.real.data, attribute.imag.data)
+        case _:
+            return None
+
+
+def number_attr(value: float, element: Attribute) -> Number:
+    """A real number as one of an element type; integers keep their low bits."""
+    if isinstance(element, AnyFloat):
+        return FloatAttr(float(value), element)
+    if isinstance(element, ComplexType):
+        return ComplexNumberAttr(float(value), 0.0, cast("ComplexType[AnyFloat]", element))
+    return IntegerAttr(int(value), IntegerType(integer_width(element)), truncate_bits=True)
