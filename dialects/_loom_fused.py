@@ -40,7 +40,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, Pure
 
-from tapestry.dialects import _loom_syntax as syntax
+from tapestry.dialects import _loom_fused_syntax as syntax
 from tapestry.dialects._checked import CheckedOperation
 from tapestry.dialects._dominance import DefinedBeforeUse
 from tapestry.dialects._loom_reads import Read

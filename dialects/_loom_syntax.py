@@ -10,10 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     DenseArrayBase,
     SymbolRefAttr,
-    UnitAttr,
     i32,
 )
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_SEGMENTS = "operandSegmentSizes"
+SEGMENTS = "operandSegmentSizes"
 
 
 def angle_range(parser: AttrParser) -> Range:
@@ -61,7 +59,7 @@ def parse_projected(parser: Parser) -> tuple[UnresolvedOperand, Projection]:
     return operand, parse_projection(parser)
 
 
-def _parse_clipped(parser: Parser) -> tuple[Projection, Fill | None]:
+def parse_clipped(parser: Parser) -> tuple[Projection, Fill | None]:
     """`(d0, d1) -> (d1)` or `(d0, d1) -> (d1 - 1) clip 0.0 : f32`."""
     projection = parse_projection(parser)
     if parser.parse_optional_keyword("clip") is None:
@@ -77,10 +75,10 @@ def _parse_read(parser: Parser) -> tuple[UnresolvedOperand, tuple[Projection, Fi
     """`%x : (d0, d1) -> (d1 - 1) clip 0.0 : f32`."""
     operand = parser.parse_unresolved_operand()
     parser.parse_punctuation(":", " before the projection")
-    return operand, _parse_clipped(parser)
+    return operand, parse_clipped(parser)
 
 
-def _print_clipped(printer: Printer, projection: Projection, fill: Fill | None) -> None:
+def print_clipped(printer: Printer, projection: Projection, fill: Fill | None) -> None:
     printer.print_string(str(projection))
     if fill is not None:
         printer.print_string(" clip ")
@@ -126,18 +124,18 @@ def print_attributes(printer: Printer, op: Operation, before: str = " ") -> None
         printer.print_attr_dict(op.attributes)
 
 
-def _keyword_list(parser: Parser, keyword: str, element: Callable[[], _T]) -> list[_T]:
+def keyword_list(parser: Parser, keyword: str, element: Callable[[], _T]) -> list[_T]:
     """`keyword(element, ...)`, or nothing at all."""
     if parser.parse_optional_keyword(keyword) is None:
         return []
     return parser.parse_comma_separated_list(parser.Delimiter.PAREN, element, f" in {keyword}")
 
 
-def _segments(*sizes: int) -> DenseArrayBase:
+def segments(*sizes: int) -> DenseArrayBase:
     return DenseArrayBase.from_list(i32, sizes)
 
 
-def _parse_body(parser: Parser) -> Region:
+def parse_body(parser: Parser) -> Region:
     arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
     outside = parser.ssa_values
     parser.ssa_values = {}
@@ -147,16 +145,16 @@ def _parse_body(parser: Parser) -> Region:
         parser.ssa_values = outside
 
 
-def _parse_bodies(parser: Parser) -> list[Region]:
+def parse_bodies(parser: Parser) -> list[Region]:
     parser.parse_keyword("wrap")
-    wrap = _parse_body(parser)
+    wrap = parse_body(parser)
     unwrap = Region()
     if parser.parse_optional_keyword("unwrap") is not None:
-        unwrap = _parse_body(parser)
+        unwrap = parse_body(parser)
     return [wrap, unwrap]
 
 
-def _print_body(printer: Printer, keyword: str, region: Region) -> None:
+def print_body(printer: Printer, keyword: str, region: Region) -> None:
     block = region.first_block
     if block is None:
         return
@@ -166,28 +164,28 @@ def _print_body(printer: Printer, keyword: str, region: Region) -> None:
     printer.print_region(region, print_entry_block_args=False)
 
 
-def _print_bodies(printer: Printer, op: loom.BlockSignature) -> None:
+def print_bodies(printer: Printer, op: loom.BlockSignature) -> None:
     printer.print_string("\n")
-    _print_body(printer, "wrap", op.wrap)
+    print_body(printer, "wrap", op.wrap)
     if op.unwrap.first_block is not None:
         printer.print_string("\n")
-        _print_body(printer, "unwrap", op.unwrap)
+        print_body(printer, "unwrap", op.unwrap)
 
 
-def _parse_monoid(parser: Parser) -> SymbolRefAttr | None:
+def parse_by(parser: Parser) -> SymbolRefAttr | None:
     if parser.parse_optional_keyword("by") is None:
         return None
     return SymbolRefAttr(parser.parse_symbol_name())
 
 
-def _print_fold(printer: Printer, op: loom.BlockSignature) -> None:
+def print_fold(printer: Printer, op: loom.BlockSignature) -> None:
     printer.print_string(f" [{', '.join(op.kinds)}]")
     if op.monoid_name is not None:
         printer.print_string(" by ")
         printer.print_symbol_name(op.monoid_name)
 
 
-def _parse_domain(parser: Parser, rank: int) -> dict[str, Attribute]:
+def parse_inside(parser: Parser, rank: int) -> dict[str, Attribute]:
     """`domain(d0 - d1 >= 0, ...)`, or nothing at all."""
     if parser.parse_optional_keyword("domain") is None:
         return {}
@@ -195,7 +193,7 @@ def _parse_domain(parser: Parser, rank: int) -> dict[str, Attribute]:
         return {"domain": DomainAttr(parse_domain(parser, [f"d{dim}" for dim in range(rank)]))}
 
 
-def _print_domain(printer: Printer, op: loom.BlockSignature) -> None:
+def print_inside(printer: Printer, op: loom.BlockSignature) -> None:
     if op.inside is not None:
         printer.print_string(f"\ndomain({op.inside})")
 
@@ -215,7 +213,7 @@ def signature_properties(op: loom.BlockSignature) -> dict[str, Attribute]:
     return {name: op.properties[name] for name in names if name in op.properties}
 
 
-def _signature(
+def signature(
     kinds: tuple[loom.Iterator, ...],
     monoid: SymbolRefAttr | None,
     ins: Sequence[tuple[Projection, Fill | None]],
@@ -243,23 +241,23 @@ def parse_operation(cls: type[loom.OperationOp], parser: Parser) -> loom.Operati
     parser.parse_keyword("over")
     index = angle_range(parser)
     kinds = parse_iterators(parser)
-    monoid = _parse_monoid(parser)
-    ins = _keyword_list(parser, "ins", lambda: _parse_read(parser))
-    extras = _keyword_list(parser, "extra", lambda: _parse_read(parser))
-    outs = _keyword_list(parser, "outs", lambda: parse_projection(parser))
-    domain = _parse_domain(parser, len(kinds))
+    monoid = parse_by(parser)
+    ins = keyword_list(parser, "ins", lambda: _parse_read(parser))
+    extras = keyword_list(parser, "extra", lambda: _parse_read(parser))
+    outs = keyword_list(parser, "outs", lambda: parse_projection(parser))
+    domain = parse_inside(parser, len(kinds))
     shards = None
     if parser.parse_optional_keyword("shards") is not None:
         with parser.in_angle_brackets():
             shards = PartitionAttr(parse_partition(parser))
-    regions = _parse_bodies(parser)
+    regions = parse_bodies(parser)
     attributes = parser.parse_optional_attr_dict()
     values, results = parse_types(parser, [operand for operand, _ in (*ins, *extras)])
-    properties = _signature(kinds, monoid, [r for _, r in ins], [r for _, r in extras], outs)
+    properties = signature(kinds, monoid, [r for _, r in ins], [r for _, r in extras], outs)
     properties |= domain
     properties["label"] = label
     properties["index_range"] = RangeAttr(index)
-    properties[_SEGMENTS] = _segments(len(ins), len(extras))
+    properties[SEGMENTS] = segments(len(ins), len(extras))
     if shards is not None:
         properties["shards"] = shards
     return cls.create(
@@ -276,15 +274,15 @@ def print_operation(op: loom.OperationOp, printer: Printer) -> None:
     printer.print_string(" ")
     printer.print_symbol_name(op.label.data)
     printer.print_string(f" over <{op.index}>")
-    _print_fold(printer, op)
+    print_fold(printer, op)
     with printer.indented(2):
         _print_reads(printer, "ins", op.in_reads)
         _print_reads(printer, "extra", op.extra_reads)
         printer.print_string(f"\nouts({', '.join(map(str, op.out_maps))})")
-        _print_domain(printer, op)
+        print_inside(printer, op)
         if op.partition is not None:
             printer.print_string(f"\nshards <{op.partition}>")
-        _print_bodies(printer, op)
+        print_bodies(printer, op)
         print_attributes(printer, op, "\n")
         printer.print_string("\n: ")
         printer.print_function_type([value.type for value in op.operands], op.result_types)
@@ -298,7 +296,7 @@ def _print_reads(printer: Printer, keyword: str, reads: Sequence[Read]) -> None:
         printer.print_string(", " if position else "")
         printer.print_operand(value)
         printer.print_string(" : ")
-        _print_clipped(printer, projection, fill)
+        print_clipped(printer, projection, fill)
     printer.print_string(")")
 
 
@@ -360,7 +358,7 @@ def parse_monoid(cls: type[loom.MonoidOp], parser: Parser) -> loom.MonoidOp:
     parser.parse_keyword("zero")
     zero = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_attribute)
     parser.parse_keyword("merge")
-    op = cls(name.data, zero, _parse_body(parser), commutative=commutative)
+    op = cls(name.data, zero, parse_body(parser), commutative=commutative)
     op.attributes.update(parser.parse_optional_attr_dict())
     return op
 
@@ -374,181 +372,5 @@ def print_monoid(op: loom.MonoidOp, printer: Printer) -> None:
     printer.print_string(" zero [")
     printer.print_list(op.zero.data, printer.print_attribute)
     printer.print_string("] ")
-    _print_body(printer, "merge", op.merge)
+    print_body(printer, "merge", op.merge)
     print_attributes(printer, op)
-
-
-def parse_kernel(cls: type[loom.KernelOp], parser: Parser) -> loom.KernelOp:
-    """`@name [kinds] by @monoid ins(...) extra(...) outs(...) domain(...) wrap ...`."""
-    name = parser.parse_symbol_name()
-    kinds = parse_iterators(parser)
-    monoid = _parse_monoid(parser)
-    ins = _keyword_list(parser, "ins", lambda: _parse_clipped(parser))
-    extras = _keyword_list(parser, "extra", lambda: _parse_clipped(parser))
-    outs = _keyword_list(parser, "outs", lambda: parse_projection(parser))
-    domain = _parse_domain(parser, len(kinds))
-    regions = _parse_bodies(parser)
-    properties = _signature(kinds, monoid, ins, extras, outs) | domain
-    return cls.create(
-        properties={"sym_name": name, **properties},
-        attributes=parser.parse_optional_attr_dict(),
-        regions=regions,
-    )
-
-
-def print_kernel(op: loom.KernelOp, printer: Printer) -> None:
-    """The inverse of `parse_kernel`."""
-    printer.print_string(" ")
-    printer.print_symbol_name(op.sym_name.data)
-    _print_fold(printer, op)
-    with printer.indented(2):
-        _print_clips(printer, "ins", op.in_maps, op.in_fills)
-        _print_clips(printer, "extra", op.extra_maps, op.extra_fills)
-        if op.out_maps:
-            printer.print_string(f"\nouts({', '.join(map(str, op.out_maps))})")
-        _print_domain(printer, op)
-        _print_bodies(printer, op)
-        print_attributes(printer, op, "\n")
-
-
-def _print_clips(
-    printer: Printer, keyword: str, maps: Sequence[Projection], fills: Sequence[Fill | None]
-) -> None:
-    if not maps:
-        return
-    printer.print_string(f"\n{keyword}(")
-    for position, (projection, fill) in enumerate(zip(maps, fills, strict=True)):
-        printer.print_string(", " if position else "")
-        _print_clipped(printer, projection, fill)
-    printer.print_string(")")
-
-
-def parse_application(cls: type[loom.ApplicationOp], parser: Parser) -> loom.ApplicationOp:
-    """`@kernel over <range> [partial] (%x <selection>, ...) {attributes} : types`."""
-    kernel = parser.parse_symbol_name()
-    parser.parse_keyword("over")
-    index = angle_range(parser)
-    partial = parser.parse_optional_keyword("partial") is not None
-    args = parser.parse_comma_separated_list(
-        parser.Delimiter.PAREN, lambda: (parser.parse_unresolved_operand(), angle_range(parser))
-    )
-    attributes = parser.parse_optional_attr_dict()
-    values, results = parse_types(parser, [operand for operand, _ in args])
-    properties: dict[str, Attribute] = {
-        "kernel": SymbolRefAttr(kernel),
-        "index_range": RangeAttr(index),
-        "selections": ArrayAttr([RangeAttr(selection) for _, selection in args]),
-    }
-    if partial:
-        properties["partial"] = UnitAttr()
-    return cls.create(
-        operands=values, result_types=results, properties=properties, attributes=attributes
-    )
-
-
-def _print_dispatch(printer: Printer, op: loom.Dispatch) -> None:
-    printer.print_string(" ")
-    printer.print_symbol_name(op.kernel_name)
-    printer.print_string(f" over <{op.index}>")
-
-
-def print_application(op: loom.ApplicationOp, printer: Printer) -> None:
-    """The inverse of `parse_application`."""
-    _print_dispatch(printer, op)
-    printer.print_string(" partial (" if op.is_partial else " (")
-    for position, (value, selection) in enumerate(zip(op.args, op.selections, strict=True)):
-        printer.print_string(", " if position else "")
-        printer.print_operand(value)
-        printer.print_string(f" <{selection.data}>")
-    printer.print_string(")")
-    print_attributes(printer, op)
-    print_types(printer, op)
-
-
-def parse_merge(cls: type[loom.MergeOp], parser: Parser) -> loom.MergeOp:
-    """`@kernel over <range> [partial] states(...) extra(...) : types`."""
-    kernel = parser.parse_symbol_name()
-    parser.parse_keyword("over")
-    index = angle_range(parser)
-    partial = parser.parse_optional_keyword("partial") is not None
-    states = _keyword_list(parser, "states", parser.parse_unresolved_operand)
-    extras = _keyword_list(parser, "extra", parser.parse_unresolved_operand)
-    attributes = parser.parse_optional_attr_dict()
-    values, results = parse_types(parser, [*states, *extras])
-    properties: dict[str, Attribute] = {
-        "kernel": SymbolRefAttr(kernel),
-        "index_range": RangeAttr(index),
-        _SEGMENTS: _segments(len(states), len(extras)),
-    }
-    if partial:
-        properties["partial"] = UnitAttr()
-    return cls.create(
-        operands=values, result_types=results, properties=properties, attributes=attributes
-    )
-
-
-def print_merge(op: loom.MergeOp, printer: Printer) -> None:
-    """The inverse of `parse_merge`."""
-    _print_dispatch(printer, op)
-    if op.is_partial:
-        printer.print_string(" partial")
-    for keyword, values in (("states", op.states), ("extra", op.extras)):
-        if values:
-            printer.print_string(f" {keyword}(")
-            printer.print_list(values, printer.print_operand)
-            printer.print_string(")")
-    print_attributes(printer, op)
-    print_types(printer, op)
-
-
-def parse_fused(cls: type[loom.FusedOp], parser: Parser) -> loom.FusedOp:
-    """`@label over <range> aligned(...) shards <...> ins(%x) group (%a: T) { ... } : types`."""
-    label = parser.parse_symbol_name()
-    parser.parse_keyword("over")
-    index = angle_range(parser)
-    alignments = _keyword_list(parser, "aligned", lambda: parse_projection(parser))
-    shards = None
-    if parser.parse_optional_keyword("shards") is not None:
-        with parser.in_angle_brackets():
-            shards = PartitionAttr(parse_partition(parser))
-    ins = _keyword_list(parser, "ins", parser.parse_unresolved_operand)
-    parser.parse_keyword("group")
-    body = _parse_body(parser)
-    attributes = parser.parse_optional_attr_dict()
-    values, results = parse_types(parser, ins)
-    properties: dict[str, Attribute] = {
-        "label": label,
-        "index_range": RangeAttr(index),
-        "alignments": projections_attr(alignments),
-    }
-    if shards is not None:
-        properties["shards"] = shards
-    return cls.create(
-        operands=values,
-        result_types=results,
-        properties=properties,
-        attributes=attributes,
-        regions=[body],
-    )
-
-
-def print_fused(op: loom.FusedOp, printer: Printer) -> None:
-    """The inverse of `parse_fused`."""
-    printer.print_string(" ")
-    printer.print_symbol_name(op.label.data)
-    printer.print_string(f" over <{op.index}>")
-    with printer.indented(2):
-        printer.print_string(f"\naligned({', '.join(str(a.data) for a in op.alignments)})")
-        if op.partition is not None:
-            printer.print_string(f"\nshards <{op.partition}>")
-        if op.ins:
-            printer.print_string("\nins(")
-            printer.print_list(op.ins, printer.print_operand)
-            printer.print_string(")")
-        printer.print_string("\n")
-        _print_body(printer, "group", op.body)
-        if op.attributes:
-            printer.print_string("\n")
-            printer.print_attr_dict(op.attributes)
-        printer.print_string("\n: ")
-        printer.print_function_type([value.type for value in op.operands], op.result_types)

@@ -46,8 +46,12 @@ class Contraction:
         return (a, b) if a.type == b.type else (self.a, self.b)
 
 
-def find_contraction(fold: MapFold) -> Contraction | None:
-    """How `fold` is a matrix product, None when it is not (or when one side is a vector)."""
+def find_contraction(fold: MapFold, *, exact: bool = True) -> Contraction | None:
+    """How `fold` is a matrix product, None when it is not (or when one side is a vector).
+
+    A row of the domain along K and one side masks a factor: outside it, zero times what the other
+    factor holds, which is NaN where that is not finite. So with `exact` it is no matrix product.
+    """
     monoid = fold.monoid
     values = yielded(fold.wrap)
     if monoid is None or len(values) != 1:
@@ -77,8 +81,9 @@ def find_contraction(fold: MapFold) -> Contraction | None:
     if "M" not in axes or "N" not in axes:
         return None
     for dims in () if fold.inside is None else fold.inside.moving():
-        # A row of the domain masks a factor or the result; one along all three masks neither.
-        if {"M", "N", "K"} <= {axes[d] for d in dims if fold.index.shape[d] != 1}:
+        # A row masks both factors, one of them, or the result; one along all three masks neither.
+        along = {axes[d] for d in dims if fold.index.shape[d] != 1} - {"B"}
+        if len(along) == 3 or (exact and "K" in along and along != {"K"}):
             return None
     return Contraction(product.lhs, product.rhs, tuple(axes))
 

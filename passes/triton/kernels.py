@@ -61,7 +61,7 @@ def lower(fold: MapFold, options: Options, origins: Sequence[str]) -> Lowered:
     state = FoldState.of(fold.monoid)
     if fold.scan_dim is not None:
         return _scan(fold, state, options, origins)
-    contraction = find_contraction(fold)
+    contraction = find_contraction(fold, exact=options.is_strict)
 
     def kernel(target: MapFold) -> Kernel:
         if contraction is None:
@@ -213,10 +213,14 @@ def _contraction_kernel(
 
 
 def _rows_by_frame(space: Space) -> dict[Frame, list[Access]]:
-    """The rows of the domain by what they mask: a factor of the product, or the result."""
+    """The rows of the domain by what they mask: both factors, one of them, or the result."""
     found: dict[Frame, list[Access]] = {("M", "K"): [], ("K", "N"): [], ("M", "N"): []}
     for row in space.domain:
         along = space.along(row)
+        if along.isdisjoint({"M", "N"}):
+            found["M", "K"].append(row)
+            found["K", "N"].append(row)
+            continue
         for frame in (("M", "N"), ("M", "K"), ("K", "N")):
             if along.isdisjoint({"M", "N", "K"}.difference(frame)):
                 found[frame].append(row)

@@ -298,7 +298,8 @@ class LoomToTriton(ModulePass):
     """Lower loom to Triton kernels and a host that launches them.
 
     `tile` is the most cells of a tile of an elementwise kernel or a fold (a power of two).
-    `numerics` is `strict` (float32 contractions are exact products, the default) or `fast` (TF32).
+    `numerics` is `strict` (contractions give what the fold gives, in exact products of float32; the
+    default) or `fast` (TF32; cells outside a domain are taken to be finite).
     """
 
     name = "loom-to-triton"

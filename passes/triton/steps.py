@@ -28,6 +28,11 @@ class Options:
     schedule: Schedule
     precision: str
 
+    @property
+    def is_strict(self) -> bool:
+        """Whether a dot must give what the fold it stands for gives."""
+        return self.precision == "ieee"
+
 
 def longest(space: Space, axis: str, shards: Sequence[Range]) -> int:
     """The most points that a shard has along a tile axis."""

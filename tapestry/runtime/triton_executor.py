@@ -197,11 +197,12 @@ class TritonExecutor:
     """Runs programs as Triton kernels.
 
     `device` says where; None is the GPU when there is one, else the CPU. `tile` is the most cells
-    of a tile; None is what suits the device.
+    of a tile; None is what suits the device. `numerics` is that of `loom-to-triton`.
     """
 
     device: Device | None = None
     tile: int | None = None
+    numerics: str = "strict"
 
     @property
     def name(self) -> str:
@@ -214,7 +215,9 @@ class TritonExecutor:
         names = [argument.name for argument in arguments(module)]
         lowered = module.clone()
         constants = as_arguments(main_function(lowered))
-        LoomToTriton(tile=self.tile or device.tile).apply(Context(), lowered)
+        LoomToTriton(tile=self.tile or device.tile, numerics=self.numerics).apply(
+            Context(), lowered
+        )
         printed = print_module(lowered)
         path = write_module(printed.source)
         launches = [
