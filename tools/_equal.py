@@ -5,6 +5,7 @@ code = compare_files(Request(Path("a.mlir"), Path("b.mlir"), Options()))
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -55,7 +56,14 @@ def compare_files(request: Request) -> int:
     except (TapestryError, ParseError, DiagnosticException) as error:
         _say(Console(stderr=True), [describe_error(error)])
         return ILL_FORMED
-    verdict = compare_programs(modules[0], modules[1], request.options)
+    try:
+        verdict = compare_programs(modules[0], modules[1], request.options)
+    except (TapestryError, ParseError, DiagnosticException, MemoryError) as error:
+        _say(Console(stderr=True), [f"undecided: they cannot be compared: {describe_error(error)}"])
+        return EXIT_CODES["undecided"]
+    except Exception:  # noqa: BLE001 - not even a mistake of ours may look like a difference
+        traceback.print_exc()
+        return EXIT_CODES["undecided"]
     lines = describe(verdict)
     if request.counterexample is not None and verdict.counterexample is not None:
         lines += _write(request, modules, verdict.counterexample)

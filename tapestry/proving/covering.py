@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.monoids import monoid_of
+from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.proving.evaluation import evaluate_program
 from tapestry.proving.floats import NARROW, FloatArithmetic
@@ -94,17 +95,32 @@ def uncovered(module: ModuleOp, draws: Sequence[Sequence[Draw]]) -> list[str]:
         if not left:
             break
         given = [x.as_cells(NARROW) for x in draw]
-        plain = evaluate_program(module, given, FloatArithmetic(NARROW))
+        plain = _outputs(module, given, FloatArithmetic(NARROW))
+        if plain is None:
+            continue  # the program takes no such inputs, so they sample nothing
         # Forced to be `not taken`: a change shows that `taken` was, where it matters.
         left = [
             (site, taken)
             for site, taken in left
-            if _same(plain, evaluate_program(module, given, Forced(site.op, not taken)))
+            if _same(plain, _outputs(module, given, Forced(site.op, not taken)))
         ]
     rest = [f"{len(found) - SITES} more branches"] if len(found) > SITES else []
     return [site.outcome(taken) for site, taken in left] + rest
 
 
-def _same(one: Sequence[Array], other: Sequence[Array]) -> bool:
+def _outputs(
+    module: ModuleOp, given: Sequence[Array], arithmetic: FloatArithmetic
+) -> tuple[Array, ...] | None:
+    """What a program makes of some inputs; None where it cannot run on them."""
+    try:
+        return evaluate_program(module, given, arithmetic)
+    except TapestryError:
+        return None
+
+
+def _same(one: Sequence[Array], other: Sequence[Array] | None) -> bool:
+    """Whether forcing a site changed nothing. A forced guard may leave a block: a change."""
+    if other is None:
+        return False
     pairs = zip(one, other, strict=True)
     return all(np.allclose(x, y, rtol=1e-9, atol=1e-12, equal_nan=True) for x, y in pairs)

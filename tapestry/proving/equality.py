@@ -18,6 +18,7 @@ from typing import Literal
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.complexes import find_complex
+from tapestry.diagnostics import TapestryError
 from tapestry.frontend import run_pipeline
 from tapestry.proving.comparing import Difference
 from tapestry.proving.counterexample import Counterexample
@@ -80,7 +81,10 @@ def compare_as_they_are(a: ModuleOp, b: ModuleOp, options: Options) -> Verdict:
     work = max(work_of(a), work_of(b))
     if work > LIMIT:
         return Verdict("undecided", f"they have {work} points, more than {LIMIT}")
-    return _compare(Pair(a, b, options))
+    try:
+        return _compare(Pair(a, b, options))
+    except TapestryError as error:
+        return Verdict("undecided", f"they cannot run: {error.message}")
 
 
 def _compare(pair: Pair) -> Verdict:
@@ -123,8 +127,9 @@ def _coverage(pair: Pair) -> list[str]:
 
 def _stability(pair: Pair) -> list[str]:
     """How the programs fare in float32 on huge inputs, where they do not fare equally well."""
-    first, second = pair.finite_shares()
-    if first == second:
+    found = pair.finite_shares()
+    if found is None or found[0] == found[1]:
         return []
+    first, second = found
     shares = f"{first:.0%} of the first's results are finite, {second:.0%} of the second's"
     return [f"stability: in float32 on huge inputs, {shares}"]

@@ -144,14 +144,20 @@ class Pair:
         except TapestryError:
             return None
 
-    def finite_shares(self) -> tuple[float, float]:
-        """How much of each program's results is finite in float32 on huge inputs."""
+    def finite_shares(self) -> tuple[float, float] | None:
+        """How much of each program's results is finite in float32 on huge inputs.
+
+        None where one of them cannot run on such inputs.
+        """
         inputs = self.draw(CLASSES["huge"], self.options.seed)
         real = np.dtype(np.float32)
         given = [draw.as_cells(real) for draw in inputs]
         shares: list[float] = []
         for module in (self.a, self.b):
-            outputs = evaluate_program(module, given, FloatArithmetic(real))
+            try:
+                outputs = evaluate_program(module, given, FloatArithmetic(real))
+            except TapestryError:
+                return None
             floats = [output for output in outputs if output.dtype == real]
             cells = sum(output.size for output in floats)
             finite = sum(int(np.count_nonzero(np.isfinite(output))) for output in floats)

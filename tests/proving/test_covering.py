@@ -5,7 +5,7 @@ import numpy as np
 from tapestry.frontend import parse_text
 from tapestry.proving.covering import uncovered
 from tapestry.proving.equality import compare_programs
-from tapestry.proving.inputs import CLASSES, draw_inputs
+from tapestry.proving.inputs import CLASSES, Draw, draw_inputs
 from tests.proving.building import Program
 
 
@@ -61,3 +61,55 @@ def test_stability_is_told_apart():
     (note,) = [note for note in verdict.notes if note.startswith("stability")]
     assert "100% of the first's results are finite" in note
     assert "100% of the second's" not in note
+
+
+GATHER = """
+func.func @main(%x: !loom.tensor<[0] : [6], i64>, %t: !loom.tensor<[0] : [8], f32>)
+    -> !loom.tensor<[0] : [6], f32> {
+  %y = loom.operation @y over <[0] : [6]> [map]
+    ins(%x : (d0) -> (d0), %t : (d0) -> (0) :> [8]) outs((d0) -> (d0))
+    wrap (%c: i64, %b: !loom.block<[8], f32>) {
+      %z = arith.constant 0 : i64
+      %e = arith.constant 8 : i64
+      %n = arith.cmpi slt, %c, %z : i64
+      %p = arith.addi %c, %e : i64
+      %i = arith.select %n, %p, %c : i64
+      %v = loom.read %b[%i] : f32
+      loom.yield %v : f32
+    } : (!loom.tensor<[0] : [6], i64>, !loom.tensor<[0] : [8], f32>) -> !loom.tensor<[0] : [6], f32>
+  func.return %y : !loom.tensor<[0] : [6], f32>
+}
+"""
+"""Negative indices count from the end: without its guard, the body leaves the block."""
+
+
+def integers(*numbers: int) -> list[Draw]:
+    return [
+        Draw(np.dtype(np.int64), np.asarray(numbers)),
+        Draw(np.dtype(np.float32), np.arange(8) + 1),
+    ]
+
+
+def test_a_guard_that_cannot_be_forced_was_taken():
+    module = parse_text(GATHER)
+    assert uncovered(module, [integers(0, 1, 2, 3, 4, 7)]) == ["arith.cmpi in @y being true"]
+    assert uncovered(module, [integers(-1, -2, -3, -4, -5, -8)]) == ["arith.cmpi in @y being false"]
+    assert uncovered(module, [integers(-1, 1, 2, 3, 4, 7)]) == []
+
+
+def test_inputs_that_a_program_does_not_take_sample_nothing():
+    assert len(uncovered(parse_text(GATHER), [integers(0, 1, 2, 3, 4, 9)])) == 2
+
+
+def test_guarded_programs_are_compared():
+    other = GATHER.replace("addi %c, %e", "addi %e, %c")
+    verdict = compare_programs(parse_text(GATHER), parse_text(other))
+    assert verdict.answer in ("certified", "numeric")
+    assert "not sampled, in the first: arith.cmpi in @y being true" in verdict.notes
+
+
+def test_programs_that_cannot_run_are_undecided():
+    outside = GATHER.replace("constant 8 : i64", "constant 90 : i64").replace("slt", "sge")
+    verdict = compare_programs(parse_text(GATHER), parse_text(outside))
+    assert verdict.answer == "undecided"
+    assert "loom.read asks for index" in str((verdict.reason, verdict.skipped))

@@ -8,6 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tapestry.diagnostics import InvalidProgramError
+from tapestry.proving.pair import Options
+from tapestry.tools._equal import EXIT_CODES, Request, compare_files
+
 DOUBLE = """\
 !x = !loom.tensor<[0, 0] : [3, 4], f32>
 func.func @main(%x: !x, %b: !x) -> !x {
@@ -105,3 +109,27 @@ def test_large_programs_part_at_smaller_sizes(files: dict[str, Path], tmp_path: 
     for command in commands:
         replayed = tapestry(*command.split()[1:])
         assert (replayed.returncode, replayed.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (InvalidProgramError("it asks for what is not there"), "it asks for what is not there"),
+        (MemoryError("cannot allocate 8 GiB"), "cannot allocate 8 GiB"),
+        (RuntimeError("a mistake of ours"), "a mistake of ours"),
+    ],
+)
+def test_an_error_is_no_difference(
+    files: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    said: str,
+):
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("tapestry.tools._equal.compare_programs", fail)
+    request = Request(files["double"], files["two"], Options())
+    assert compare_files(request) == EXIT_CODES["undecided"]
+    assert said in capsys.readouterr().err
