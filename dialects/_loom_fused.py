@@ -48,12 +48,21 @@ from tapestry.dialects._loom_types import TensorType, projections_attr
 from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
 from tapestry.issues import Problem
 from tapestry.zspace import AffineMap, Partition, Projection, Range
+from tapestry.zspace.affine import image_box
 
 if TYPE_CHECKING:
     from tapestry.dialects import loom
 
 DimClass = Literal["shared", "private", "inner", "cascade"]
 """What a dimension of a group is for: see `FusedOp.dim_classes`."""
+
+
+def member_part(place: AffineMap, part: Range) -> Range:
+    """The part of a member's index space that belongs to a part of the group's.
+
+    Row by row: where the group has no points along some dimension, a member that lacks it has.
+    """
+    return image_box(place, part, (1,) * place.outputs)
 
 
 @irdl_op_definition

@@ -142,6 +142,8 @@ def monoid_problems(op: loom.MonoidOp) -> list[Problem]:
         else:
             message = f"the zero {value} is not a number with a type"
             problems.append(Problem("monoid-zero", message, zero=op.zero))
+    if not op.zero.data:
+        problems.append(Problem("monoid-zero", "its state has no parts; give it a zero at least"))
     block = op.merge.block
     problems += body("merge", block, [*state, *state], ())
     if yielded(block) != state:

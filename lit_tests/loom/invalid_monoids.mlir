@@ -116,3 +116,8 @@ loom.monoid @two commutative zero [0xFC00 : f16, 0xFC00 : f16] merge (%a: f16, %
   %p = arith.maximumf %n, %o : f16
   loom.yield %m, %p : f16, f16
 }
+
+// -----
+
+// CHECK{LITERAL}: @none: its state has no parts; give it a zero at least
+loom.monoid @none commutative zero [] merge () { loom.yield }

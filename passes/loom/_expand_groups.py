@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tapestry.dialects import loom
+from tapestry.dialects._loom_fused import member_part
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.dialects.zspace import RangeAttr
 from tapestry.zspace import AffineMap, Range
@@ -55,7 +56,7 @@ def _part(op: loom.FusedOp, shard: Range) -> loom.FusedOp:
         fresh.name_hint = argument.name_hint
         values[argument] = fresh
     for member, place in op.aligned:
-        part = _member(member, place.image(shard), values)
+        part = _member(member, member_part(place, shard), values)
         block.add_op(part)
         values.update(zip(member.outs, part.outs, strict=True))
     yielded = [values[value] for value in op.yielded]

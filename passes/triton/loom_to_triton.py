@@ -17,7 +17,7 @@ becomes
 
 Tensors become row-major buffers: where a tensor starts is part of the kernels' offsets. A reshape
 is another view of the same buffer; a view or an assembly that is still there is copied. The members
-of a `loom.fused` become kernels of their own, for now.
+of a `loom.fused` become kernels of their own.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ import numpy as np
 from tapestry.attributes import plain_value
 from tapestry.diagnostics import InvalidProgramError, Location
 from tapestry.dialects import loom
+from tapestry.runtime.archives import first_line
 
 Target = Literal["numpy", "torch"]
 Parameters = Mapping[str, Any]
@@ -65,8 +66,12 @@ def call_external(
     parameters: Parameters,
     location: Location | None,
 ) -> None:
-    """Run an implementation into `outs`; an error says how what it returned is not that."""
-    results = tuple(implementation(arrays, parameters))
+    """Run an implementation into `outs`; an error says how it failed, or what it returned."""
+    try:
+        results = tuple(implementation(arrays, parameters))
+    except Exception as error:
+        message = f"@{name} failed: {first_line(error)}"
+        raise InvalidProgramError(message, location=location) from error
     want = [(tuple(out.shape), out.dtype) for out in outs]
     have = [(tuple(result.shape), result.dtype) for result in results]
     if have != want:
@@ -88,9 +93,18 @@ def parameters_of(op: loom.ExternalOp) -> Parameters:
     return {} if given is None else {n: plain_value(value) for n, value in given.data.items()}
 
 
-def _order(cells: Any, parameters: Parameters) -> Any:
+def _order(arrays: Sequence[Any], parameters: Parameters) -> Any:
     """Positions that sort along the last axis: stable, NaN last (first when descending)."""
-    if not parameters.get("descending", False):
+    if len(arrays) != 1:
+        raise ValueError(f"it sorts one input, not {len(arrays)}")
+    unknown = sorted(set(parameters) - {"descending"})
+    if unknown:
+        raise ValueError(f"it has no parameter {', '.join(unknown)}; it has descending")
+    descending = parameters.get("descending", False)
+    if not isinstance(descending, bool):
+        raise ValueError(f"descending is true or false, not {descending!r}")
+    (cells,) = arrays
+    if not descending:
         return np.argsort(cells, axis=-1, kind="stable")
     # Equal cells keep their order: sort the mirror image and mirror the positions back.
     mirrored = np.argsort(cells[..., ::-1], axis=-1, kind="stable")[..., ::-1]
@@ -100,12 +114,11 @@ def _order(cells: Any, parameters: Parameters) -> Any:
 @register_external("sort")
 def sort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
     """Cells sorted along the last axis."""
-    (cells,) = arrays
-    return (np.take_along_axis(cells, _order(cells, parameters), -1),)
+    order = _order(arrays, parameters)
+    return (np.take_along_axis(arrays[0], order, -1),)
 
 
 @register_external("argsort")
 def argsort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
     """The positions that sort the cells along the last axis."""
-    (cells,) = arrays
-    return (_order(cells, parameters).astype(np.int64),)
+    return (_order(arrays, parameters).astype(np.int64),)

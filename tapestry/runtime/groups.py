@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import loom
+from tapestry.dialects._loom_fused import member_part
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.mapfold import Tensor
 from tapestry.zspace import Range
@@ -26,7 +27,7 @@ def run_part(
     """What a group yields over a part of its index space: each output's cells there."""
     values: dict[SSAValue, Tensor] = dict(zip(op.body.block.args, operands, strict=True))
     for member, place in op.aligned:
-        box = place.image(part)
+        box = member_part(place, part)
         kept = member.kept_range(box)
         outs = [
             _empty(projection.apply_range(kept), out)

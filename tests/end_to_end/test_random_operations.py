@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tapestry.frontend import parse_text, run_pipeline, verify_module
@@ -43,6 +43,7 @@ def check(seed: int, on: str) -> None:
 
 
 @settings(max_examples=150, deadline=None)
+@example(12269)  # a group with an empty fold among its members
 @given(st.integers(0, 10**6))
 def test_arrays(seed: int) -> None:
     check(seed, "numpy")

@@ -76,3 +76,16 @@ def test_results_that_do_not_fit_are_refused(on: str) -> None:
         InvalidProgramError, match=r"p\.mlir:4:3: error: @narrow returned float32 of"
     ):
         run(on, name="narrow")
+
+
+@pytest.mark.parametrize("on", EXECUTORS)
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("parameters {bogus = 3}", "@sort failed: it has no parameter bogus; it has descending"),
+        ('parameters {descending = "x"}', "@sort failed: descending is true or false, not 'x'"),
+    ],
+)
+def test_what_an_implementation_refuses_is_located(on: str, more: str, says: str) -> None:
+    with pytest.raises(InvalidProgramError, match=rf"p\.mlir:4:3: error: {says}"):
+        run(on, more=more)
