@@ -173,6 +173,34 @@ def test_matrix_products(kind: str, run: tuple[str, str]) -> None:
     np.testing.assert_array_equal(_run(_matmul(kind), run, a, b), a @ b, strict=True)
 
 
+@pytest.mark.parametrize("run", RUNS, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_domains_clips_and_reads(kind: str, run: tuple[str, str]) -> None:
+    part = kind.removeprefix("complex<").removesuffix(">")
+    a, b = _cells(kind, 4, 7), _cells(kind, 7, 5)
+    below = _matmul(kind).replace("        wrap", "        domain(d0 - d2 >= 0)\n        wrap")
+    np.testing.assert_array_equal(_run(below, run, a, b), np.tril(a) @ b, strict=True)
+    x = f"!loom.tensor<[0] : [7], {kind}>"
+    block = f"!loom.block<[7], {kind}>"
+    text = f"""func.func @main(%x: {x}) -> {x} {{
+      %y = loom.operation @next over <[0] : [7]> [map]
+        ins(%x : (d0) -> (d0 + 1) clip #complex.number<:{part} 3.0, -4.0> : {kind},
+            %x : (d0) -> (0) :> [7]) outs((d0) -> (d0))
+        wrap (%a: {kind}, %b: {block}) {{
+          %d = loom.index 0 : i64
+          %two = arith.constant 2 : i64
+          %at = arith.addi %d, %two : i64
+          %fill = complex.constant [0.0 : {part}, 1.0 : {part}] : {kind}
+          %v = loom.read %b[%at] else %fill : {kind}
+          %s = complex.sub %a, %v : {kind}
+          loom.yield %s : {kind}
+        }} : ({x}, {x}) -> {x}
+      func.return %y : {x}
+    }}"""
+    wanted = np.append(a[0, 1:], 3 - 4j) - np.append(a[0, 2:], [1j, 1j])
+    np.testing.assert_array_equal(_run(text, run, a[0].copy()), wanted.astype(a.dtype), strict=True)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_complex_numbers_are_refused_for(kind: str) -> None:
     with pytest.raises(TapestryError, match="complex numbers cannot be lowered to Triton"):
