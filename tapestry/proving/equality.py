@@ -32,7 +32,7 @@ from tapestry.proving.stages import compare_in_stages, work_of
 Answer = Literal["differs", "certified", "numeric", "undecided"]
 
 LIMIT = 1 << 21
-"""Points of index spaces that a program may have to be compared at all."""
+"""Points of index spaces, or cells of tensors, that a program may have to be compared at all."""
 
 _CONTINUOUS = frozenset({"generic", "wide", "huge"})
 """The classes one of which at least must have been compared: the others are ties and zeros."""
@@ -80,7 +80,7 @@ def compare_as_they_are(a: ModuleOp, b: ModuleOp, options: Options) -> Verdict:
     """Compare two verified loom programs of one signature at their own sizes."""
     work = max(work_of(a), work_of(b))
     if work > LIMIT:
-        return Verdict("undecided", f"they have {work} points, more than {LIMIT}")
+        return Verdict("undecided", f"they have {work} points or cells, more than {LIMIT}")
     try:
         return _compare(Pair(a, b, options))
     except TapestryError as error:

@@ -32,7 +32,7 @@ CERTIFYING_DRAWS = 2
 """How many inputs exact arithmetic is run on."""
 
 CERTIFYING_WORK = 1 << 17
-"""Points of index spaces up to which exact arithmetic is run."""
+"""Points of index spaces, or cells, up to which exact arithmetic is run."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Pair:
 
     @property
     def work(self) -> int:
-        """Points of the larger program's index spaces."""
+        """Points of the larger program's index spaces, or its cells."""
         return max(work_of(self.a), work_of(self.b))
 
     def draw(self, kind: InputClass, seed: int) -> list[Draw]:

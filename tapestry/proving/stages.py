@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.dialects import loom
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tapestry.proving.equality import Verdict
 
 SMALL = 1 << 10
-"""Points of index spaces up to which programs are compared at their own sizes alone."""
+"""Points of index spaces, or cells, up to which programs are compared at their own sizes alone."""
 
 _SEEDS = (0, 1)
 """The reductions that are compared."""
@@ -39,12 +40,14 @@ Compare = Callable[[ModuleOp, ModuleOp], "Verdict"]
 
 
 def work_of(module: ModuleOp) -> int:
-    """How many points of index spaces a program has."""
-    return sum(
-        op.index.size
-        for op in module.walk()
-        if isinstance(op, loom.OperationOp | loom.ApplicationOp)
-    )
+    """How many points of index spaces a program has, or cells of tensors where those are more."""
+    points = cells = 0
+    for op in module.walk():
+        values = op.body.block.args if isinstance(op, func.FuncOp) else op.results
+        cells += sum(v.type.box.size for v in values if isinstance(v.type, loom.TensorType))
+        if isinstance(op, loom.OperationOp | loom.ApplicationOp):
+            points += op.index.size
+    return max(points, cells)
 
 
 def compare_in_stages(a: ModuleOp, b: ModuleOp, compare: Compare) -> Verdict | None:

@@ -110,3 +110,25 @@ def test_literals_of_what_did_not_change_do_not_keep_extents(last: str) -> None:
     assert verdict is not None
     assert verdict.answer == "differs"
     assert max(points) < 1000
+
+
+def _views(first: str, second: str, cells: int) -> tuple[ModuleOp, ModuleOp]:
+    kind = f"!loom.tensor<[0] : [{cells}], f32>"
+    one, two = (
+        parse_module(
+            f"func.func @main(%x: {kind}) -> {kind} {{ "
+            f"%y = loom.view %x : (d0) -> ({row}) : {kind} -> {kind} func.return %y : {kind} }}"
+        )
+        for row in (first, second)
+    )
+    return one, two
+
+
+def test_cells_of_values_that_no_operation_makes_are_work() -> None:
+    large = 2_000_000_000
+    a, b = _views(f"{large - 1} - d0", "d0", large)
+    assert work_of(a) == 2 * large
+    verdict = compare_as_they_are(a, b, _QUICK)
+    assert verdict.answer == "undecided"
+    assert "4000000000 points or cells, more than" in verdict.reason
+    assert compare_programs(a, b, _QUICK).answer == "differs"  # at smaller sizes
