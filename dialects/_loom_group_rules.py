@@ -10,7 +10,7 @@ dimension reads of an inner tensor is what the same part wrote.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.ir import SSAValue
 
@@ -25,8 +25,13 @@ if TYPE_CHECKING:
     from tapestry.dialects import loom
     from tapestry.dialects._loom_fused import DimClass, FusedOp
 
-Row = tuple[tuple[int, ...], int]
-"""A row of an affine map: the coefficients of the group's dimensions, and the shift."""
+
+class Row(NamedTuple):
+    """A row of a projection: the coefficients of the group's dimensions, the shift, the extent."""
+
+    terms: tuple[int, ...]
+    shift: int
+    extent: int
 
 
 def fused_problems(op: FusedOp) -> list[Problem]:
@@ -162,7 +167,10 @@ def sharding_problems(op: FusedOp, partition: Partition) -> list[Problem]:
 
 
 def _why_whole(op: FusedOp, dim: int) -> str | None:
-    """Why a dimension of a group must not be cut, None when it may be."""
+    """Why a dimension of a group must not be cut, None when it may be.
+
+    A box of more than one cell may reach into what another part writes, wherever it starts.
+    """
     for member, place in op.aligned:
         own = member_dim(place, dim)
         if own is not None and member.kinds[own] != "map":
@@ -171,7 +179,7 @@ def _why_whole(op: FusedOp, dim: int) -> str | None:
             return f"@{member.label.data}, which writes an output, lacks it"
     for writer, reader, written, read in _inner_reads(op):
         for ours, theirs in zip(_rows(written), _rows(read), strict=True):
-            if ours[0][dim] and ours != theirs:
+            if ours.terms[dim] and ours != theirs:
                 names = f"@{reader.label.data} reads other cells of @{writer.label.data}"
                 return f"{names} than the same part writes"
     return None
@@ -211,15 +219,17 @@ def _inner_reads(
 
 
 def _rows(projection: Projection) -> list[Row]:
-    return list(zip(projection.map.matrix, projection.map.offset, strict=True))
+    rows = zip(projection.map.matrix, projection.map.offset, projection.shape, strict=True)
+    return [Row(*row) for row in rows]
 
 
 def _unit(row: Row) -> int | None:
     """The one dimension that a row is, shift apart; None when it is anything else."""
-    used = [dim for dim, coefficient in enumerate(row[0]) if coefficient]
-    return used[0] if len(used) == 1 and row[0][used[0]] == 1 else None
+    used = [dim for dim, coefficient in enumerate(row.terms) if coefficient]
+    one = len(used) == 1 and row.terms[used[0]] == 1 and row.extent == 1
+    return used[0] if one else None
 
 
 def _shown(row: Row) -> str:
-    dim = _unit(row)
-    return f"d{dim}" if row[1] == 0 else f"d{dim} {'+' if row[1] > 0 else '-'} {abs(row[1])}"
+    dim, shift = _unit(row), row.shift
+    return f"d{dim}" if shift == 0 else f"d{dim} {'+' if shift > 0 else '-'} {abs(shift)}"

@@ -192,3 +192,26 @@ func.func @main(%x: !x) -> !x {
   } : (!x) -> !x
   func.return %y : !x
 }
+
+// -----
+
+!x = !loom.tensor<[0] : [4], f32>
+
+// The last box of a part reaches into what the next part writes.
+// CHECK{LITERAL}: @g: dimension 0 cannot be cut: @next reads other cells of @a than the same part writes
+func.func @main(%x: !x) -> !x {
+  %y = loom.fused @g over <[0] : [4]> aligned((d0) -> (d0), (d0) -> (d0))
+    shards <grid [[0, 2, 4]]> ins(%x) group (%i: !x) {
+    %a = loom.operation @a over <[0] : [4]> [map] ins(%i : (d0) -> (d0)) outs((d0) -> (d0))
+           wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !x
+    %b = loom.operation @next over <[0] : [4]> [map]
+           ins(%a : (d0) -> (d0) :> [2] clip 0.5 : f32) outs((d0) -> (d0))
+           wrap (%c: !loom.block<[2], f32>) {
+             %one = arith.constant 1 : i64
+             %r = loom.read %c[%one] : f32
+             loom.yield %r : f32
+           } : (!x) -> !x
+    loom.yield %b : !x
+  } : (!x) -> !x
+  func.return %y : !x
+}

@@ -173,3 +173,41 @@ func.func @main(%x: !x) -> !x {
     assert _group(module).dim_classes == ("shared", "cascade")
     x = np.arange(30, dtype=np.int32).reshape(5, 6)
     np.testing.assert_array_equal(_run(on, module, {"x": x})[0], 2 * np.cumsum(x, axis=1))
+
+
+@pytest.mark.parametrize("first", [0, -1])
+@pytest.mark.parametrize("pipeline", ["", "loom-shard{shards=2}", "loom-shard{shards=4}"])
+@pytest.mark.parametrize("on", EXECUTORS)
+def test_a_box_of_an_inner_tensor_crosses_no_cut(on: str, pipeline: str, first: int) -> None:
+    """Rows may be cut; columns not, as a member reads cells of the columns beside its own."""
+    text = """
+!x = !loom.tensor<[0, 0] : [2, 8], i32>
+func.func @main(%x: !x) -> !x {
+  %y = loom.fused @g over <[0, 0] : [2, 8]> aligned((d0, d1) -> (d0, d1), (d0, d1) -> (d0, d1))
+    ins(%x) group (%a: !x) {
+      %e = loom.operation @twice over <[0, 0] : [2, 8]> [map, map]
+             ins(%a : (d0, d1) -> (d0, d1)) outs((d0, d1) -> (d0, d1))
+             wrap (%c: i32) { %r = arith.addi %c, %c : i32  loom.yield %r : i32 } : (!x) -> !x
+      %s = loom.operation @last over <[0, 0] : [2, 8]> [map, map]
+             ins(%e : (d0, d1) -> (d0, d1 FIRST) :> [1, 3] clip 5 : i32)
+             outs((d0, d1) -> (d0, d1))
+             wrap (%b: !loom.block<[1, 3], i32>) {
+               %zero = arith.constant 0 : i64
+               %two = arith.constant 2 : i64
+               %r = loom.read %b[%zero, %two] : i32
+               loom.yield %r : i32
+             } : (!x) -> !x
+      loom.yield %s : !x
+    } : (!x) -> !x
+  func.return %y : !x
+}"""
+    module = parse_text(text.replace("FIRST", f"- {-first}" if first else ""))
+    run_pipeline(module, pipeline)
+    partition = _group(module).partition
+    assert (partition.cuts if partition else None) == (((0, 1, 2), (0, 8)) if pipeline else None), (
+        "only rows are cut"
+    )
+    x = np.arange(16, dtype=np.int32).reshape(2, 8)
+    ahead = first + 2
+    want = np.concatenate([2 * x[:, ahead:], np.full((2, ahead), 5, np.int32)], axis=1)
+    np.testing.assert_array_equal(_run(on, module, {"x": x})[0], want)
