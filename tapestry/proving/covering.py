@@ -26,13 +26,22 @@ from tapestry.runtime.executor import Array
 SITES = 48
 """How many sites of a program are looked at."""
 
-_EXTREMA = (arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp)
+_EXTREMA = (
+    arith.MaximumfOp,
+    arith.MinimumfOp,
+    arith.MaxnumfOp,
+    arith.MinnumfOp,
+    arith.MaxSIOp,
+    arith.MinSIOp,
+    arith.MaxUIOp,
+    arith.MinUIOp,
+)
 _COMPARES = (arith.CmpfOp, arith.CmpiOp)
 
 
 @dataclass(frozen=True)
 class Site:
-    """A scalar operation that branches, in an operation of the program."""
+    """A scalar operation that branches or steps, in an operation of the program."""
 
     op: Operation
     label: str
@@ -44,8 +53,10 @@ class Site:
         return f"{self.op.name} in @{self.label} being {'true' if taken else 'false'}"
 
 
-def sites(module: ModuleOp) -> Iterator[Site]:
-    """The sites of a program, each once."""
+def sites(
+    module: ModuleOp, kinds: tuple[type[Operation], ...] = (*_EXTREMA, *_COMPARES)
+) -> Iterator[Site]:
+    """The sites of a program, each once: those that branch, unless other kinds are asked for."""
     seen: set[Operation] = set()
     for op in module.walk():
         if not isinstance(op, loom.BlockSignature):
@@ -54,19 +65,19 @@ def sites(module: ModuleOp) -> Iterator[Site]:
         monoid = monoid_of(op)
         blocks = [op.wrap_block, op.unwrap_block, None if monoid is None else monoid.merge]
         for block in blocks:
-            for found in () if block is None else _branching(block):
+            for found in () if block is None else _depending(block, kinds):
                 if found not in seen:
                     seen.add(found)
                     yield Site(found, label)
 
 
-def _branching(block: Block) -> Iterator[Operation]:
-    """Operations of a body that branch on what the body is given, not on coordinates alone."""
+def _depending(block: Block, kinds: tuple[type[Operation], ...]) -> Iterator[Operation]:
+    """Operations of a body that depend on what the body is given, not on coordinates alone."""
     given: set[SSAValue] = set(block.args)
     for op in block.ops:
         if any(operand in given for operand in op.operands):
             given.update(op.results)
-            if isinstance(op, (*_EXTREMA, *_COMPARES)):
+            if isinstance(op, kinds):
                 yield op
 
 

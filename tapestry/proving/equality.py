@@ -28,6 +28,7 @@ from tapestry.proving.inputs import CLASSES
 from tapestry.proving.pair import Options, Pair
 from tapestry.proving.signatures import signature_mismatch
 from tapestry.proving.stages import compare_in_stages, work_of
+from tapestry.proving.stepping import flat_steps
 
 Answer = Literal["differs", "certified", "numeric", "undecided"]
 
@@ -121,7 +122,7 @@ def _coverage(pair: Pair) -> list[str]:
     return [
         f"not sampled, in the {which}: {what}"
         for which, module in (("first", pair.a), ("second", pair.b))
-        for what in uncovered(module, draws)
+        for what in (*uncovered(module, draws), *flat_steps(module, draws))
     ]
 
 

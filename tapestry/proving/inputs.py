@@ -24,11 +24,11 @@ BITS = 60
 
 @dataclass(frozen=True)
 class InputClass:
-    """How floats are drawn: uniformly within `size`, on a grid of 2^-60 of it or of integers."""
+    """How floats are drawn: uniformly within `size`, on a grid of 2^-60 of it or of halves."""
 
     name: str
     size: int
-    integers: bool = False
+    halves: bool = False
 
 
 CLASSES = {
@@ -37,7 +37,7 @@ CLASSES = {
         InputClass("generic", 2),
         InputClass("wide", 32),
         InputClass("huge", 256),
-        InputClass("small", 2, integers=True),
+        InputClass("small", 2, halves=True),
         InputClass("zero", 0),
     )
 }
@@ -114,8 +114,8 @@ def _draw(
         return Draw(dtype, rng.integers(0, 2 if kind.size else 1, shape).astype(np.bool_))
     if dtype.kind == "i":
         return Draw(dtype, _integers(kind, dtype, shape, rng, bounds))
-    if kind.integers or not kind.size:
-        return Draw(dtype, rng.integers(-kind.size, kind.size + 1, shape))
+    if kind.halves or not kind.size:
+        return Draw(dtype, rng.integers(-2 * kind.size, 2 * kind.size + 1, shape), 1)
     exponent = BITS - (kind.size.bit_length() - 1)
     return Draw(dtype, rng.integers(-(1 << BITS), (1 << BITS) + 1, shape), exponent)
 

@@ -24,6 +24,7 @@ from tapestry.proving.floats import NARROW, WIDE, Doubts, FloatArithmetic
 from tapestry.proving.inputs import CLASSES, Draw, InputClass, draw_inputs
 from tapestry.proving.parting import first_parting
 from tapestry.proving.stages import work_of
+from tapestry.proving.stepping import steps
 from tapestry.runtime.blocks import BlockIndexError
 from tapestry.runtime.executor import Array
 from tapestry.runtime.program import arguments
@@ -140,9 +141,13 @@ class Pair:
             return None
         draws = [self.draw(CLASSES["generic"], seed) for seed in range(CERTIFYING_DRAWS)]
         try:
-            return certify(self.a, self.b, draws)
+            found = certify(self.a, self.b, draws)
         except TapestryError:
             return None
+        if found is not None and any(any(steps(module)) for module in (self.a, self.b)):
+            # Between two steps anything may agree: that it is no chance is not known.
+            return replace(found, bound=None)
+        return found
 
     def finite_shares(self) -> tuple[float, float] | None:
         """How much of each program's results is finite in float32 on huge inputs.
