@@ -101,7 +101,9 @@ class Forced(FloatArithmetic):
 def uncovered(module: ModuleOp, draws: Sequence[Sequence[Draw]]) -> list[str]:
     """What was not sampled by any of some inputs."""
     found = list(sites(module))
-    left = [(site, taken) for site in found[:SITES] for taken in (False, True)]
+    left: list[tuple[Site, bool]] = [
+        (site, taken) for site in found[:SITES] for taken in (False, True)
+    ]
     for draw in draws:
         if not left:
             break
