@@ -353,6 +353,83 @@ def test_arithmetic_that_is_not_affine_keeps_extents() -> None:
     assert _shape(_reduced(program, program)) == (64, 64)
 
 
+def _elements(text: str) -> str:
+    """A body over the coordinate %i of a vector too long to run."""
+    cells = _tensor(4_000_000)
+    return _main(
+        {"x": cells},
+        "%y = loom.operation @e over <[0] : [4000000]> [map] ins(%x : (d0) -> (d0)) "
+        f"outs((d0) -> (d0)) wrap (%c: f64) {{ %i = loom.index 0 : i64 {text} "
+        f"loom.yield %r : f64 }} : ({cells}) -> {cells}",
+        y=cells,
+    )
+
+
+_SCALE = "%f = arith.sitofp %i : i64 to f64 %k = arith.constant 0.001 : f64 "
+_SIGN = (
+    "%z = arith.constant 0 : i64 %m = arith.cmpi sge, %j, %z : i64 "
+    "%o = arith.constant 0.0 : f64 %r = arith.select %m, %c, %o : f64"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            "%j = arith.trunci %i : i64 to i8 %f = arith.sitofp %j : i8 to f64 "
+            "%r = arith.mulf %c, %f : f64"
+        ),
+        f"%k = arith.constant 10000000000000 : i64 %j = arith.muli %i, %k : i64 {_SIGN}",
+        f"%k = arith.constant 9223372036854775000 : i64 %j = arith.addi %i, %k : i64 {_SIGN}",
+        (
+            "%k = arith.constant 1000 : i64 %j = arith.subi %k, %i : i64 "
+            "%f = arith.uitofp %j : i64 to f64 %r = arith.mulf %c, %f : f64"
+        ),
+        (
+            f"{_SCALE} %g = arith.mulf %f, %k : f64 %q = math.floor %g : f64 "
+            "%r = arith.mulf %c, %q : f64"
+        ),
+        (
+            f"{_SCALE} %g = arith.mulf %f, %k : f64 %q = arith.fptosi %g : f64 to i64 "
+            "%h = arith.sitofp %q : i64 to f64 %r = arith.mulf %c, %h : f64"
+        ),
+        (
+            f"{_SCALE} %g = arith.mulf %f, %k : f64 %h = arith.minimumf %g, %c : f64 "
+            "%r = arith.addf %h, %c : f64"
+        ),
+        (
+            f"{_SCALE} %g = arith.subf %k, %f : f64 %h = math.sqrt %g : f64 "
+            "%r = arith.mulf %h, %c : f64"
+        ),
+        f"{_SCALE} %g = arith.mulf %f, %f : f64 %r = arith.mulf %g, %c : f64",
+        (
+            "%t = arith.constant true %s = arith.select %t, %i, %i : i64 "
+            "%j = arith.trunci %s : i64 to i8 %f = arith.sitofp %j : i8 to f64 "
+            "%r = arith.mulf %c, %f : f64"
+        ),
+    ],
+)
+def test_coordinates_that_act_far_away_keep_extents(text: str) -> None:
+    module = parse_module(_elements(text))
+    assert _shape(reduce_sizes(module, module)) == (4_000_000,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{_SCALE} %g = arith.mulf %f, %k : f64 %r = arith.mulf %c, %g : f64",
+        f"{_SCALE} %g = arith.divf %f, %k : f64 %r = math.cos %g : f64",
+        (
+            "%j = arith.trunci %i : i64 to i32 %f = arith.sitofp %j : i32 to f64 "
+            "%r = arith.mulf %c, %f : f64"
+        ),
+    ],
+)
+def test_coordinates_that_act_alike_everywhere_shrink(text: str) -> None:
+    module = parse_module(_elements(text))
+    assert _shape(reduce_sizes(module, module))[0] < 32
+
+
 def _mean(cells: int, text: str) -> str:
     return _main(
         {"x": _tensor(cells, 40)},

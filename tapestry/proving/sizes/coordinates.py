@@ -7,8 +7,9 @@
     %m = arith.cmpi slt, %i, %s : i64
 
 is one comparison, `d0 - d1 - 128 < 0`: a border that has to keep its place when the axes of `d0`
-and `d1` get shorter. Coordinates that reach anything but a comparison are *numbers*; those that go
-through arithmetic that is not affine say nothing about their axes, which then keep all their cells.
+and `d1` get shorter. Other coordinates are *numbers*: they may be cast to floats, added, scaled and
+chosen. Whatever else happens to one (a cast that drops bits, a sum that wraps, a floor) may act
+only far from the start of its axis, which then keeps all its cells.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tapestry.dialects import loom
 
@@ -73,68 +74,128 @@ class Coordinates:
     comparisons: list[tuple[Use, Use]] = field(default_factory=list[tuple[Use, Use]])
     numbers: list[Use] = field(default_factory=list[Use])
     opaque: set[int] = field(default_factory=set[int])
-    """Dimensions whose coordinates take part in arithmetic that is not affine."""
+    """Dimensions whose coordinates go where fewer of them would say less."""
     literals: list[arith.ConstantOp] = field(default_factory=list[arith.ConstantOp])
 
 
-_CASTS = (arith.ExtSIOp, arith.TruncIOp, arith.IndexCastOp)
-_OPAQUE = (
-    arith.MuliOp,
-    arith.DivSIOp,
-    arith.DivUIOp,
-    arith.FloorDivSIOp,
-    arith.CeilDivSIOp,
-    arith.CeilDivUIOp,
-    arith.RemSIOp,
-    arith.RemUIOp,
-    arith.AndIOp,
-    arith.OrIOp,
-    arith.XOrIOp,
-    arith.ShLIOp,
-    arith.ShRSIOp,
-    arith.ShRUIOp,
-    arith.MinSIOp,
-    arith.MaxSIOp,
-    arith.MinUIOp,
-    arith.MaxUIOp,
+Extents = Mapping[int, tuple[int, int]]
+"""The first and the last coordinate of every index dimension."""
+
+_CASTS = (arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, arith.IndexCastOp)
+_UNSIGNED = frozenset({"ult", "ule", "ugt", "uge"})
+_FLOATS = (
+    arith.SIToFPOp,
+    arith.ExtFOp,
+    arith.TruncFOp,
+    arith.NegfOp,
+    arith.AddfOp,
+    arith.SubfOp,
+    math.ExpOp,
+    math.Exp2Op,
+    math.SinOp,
+    math.CosOp,
 )
-_FLOAT_COMPARISONS = (arith.CmpfOp, arith.MaximumfOp, arith.MinimumfOp)
+"""What may be made of a coordinate as a number: it acts alike everywhere along an axis."""
 
 
-def coordinates_of(block: Block) -> Coordinates:
-    """What a body does with its coordinates."""
-    found = Coordinates()
-    known: dict[SSAValue, Affine] = {}
+def coordinates_of(block: Block, extents: Extents) -> Coordinates:
+    """What a body does with its coordinates, which lie in `extents`."""
+    reader = _Reader(extents)
     for op in block.ops:
-        if isinstance(op, loom.IndexOp):
-            known[op.result] = Affine.of({op.dimension: 1})
-        elif isinstance(op, arith.ConstantOp):
-            value = op.value
-            if isinstance(value, IntegerAttr):
-                known[op.result] = Affine((), value.value.data)
-        else:
-            _visit(op, known, found)
+        reader.visit(op)
+    found = reader.found
     found.literals = [op for op in block.ops if isinstance(op, arith.ConstantOp)]
-    found.literals = [op for op in found.literals if _is_literal(op, known)]
+    found.literals = [op for op in found.literals if _is_literal(op, reader.known)]
     return found
 
 
-def _visit(op: Operation, known: dict[SSAValue, Affine], found: Coordinates) -> None:
-    operands = [known.get(operand) for operand in op.operands]
-    moving = any(value is not None and value.terms for value in operands)
-    value = _affine(op, operands)
-    if value is not None:
-        known[op.results[0]] = value
-        return
-    if not moving:
-        return
-    uses = [Use(op, place, value) for place, value in enumerate(operands) if value is not None]
-    if isinstance(op, arith.CmpiOp) and len(uses) == 2:
-        found.comparisons.append((uses[0], uses[1]))
-    elif isinstance(op, (*_OPAQUE, arith.CmpiOp)) or _is_compared(op):
-        found.opaque.update(dim for use in uses for dim in use.value.dims)
-    else:
-        found.numbers += [use for use in uses if use.value.terms]
+@dataclass
+class _Reader:
+    """Follows coordinates through a body, one operation after another."""
+
+    extents: Extents
+    known: dict[SSAValue, Affine] = field(default_factory=dict[SSAValue, Affine])
+    """Values that are affine and do not wrap."""
+    made: dict[SSAValue, frozenset[int]] = field(default_factory=dict[SSAValue, frozenset[int]])
+    """Dimensions of the coordinates that other values are made of."""
+    found: Coordinates = field(default_factory=Coordinates)
+
+    def visit(self, op: Operation) -> None:
+        """One operation, after all that make its operands."""
+        if isinstance(op, loom.IndexOp):
+            self.known[op.result] = Affine.of({op.dimension: 1})
+            return
+        if isinstance(op, arith.ConstantOp):
+            if isinstance(op.value, IntegerAttr):
+                self.known[op.result] = Affine((), op.value.value.data)
+            return
+        operands = [self.known.get(operand) for operand in op.operands]
+        value = _affine(op, operands)
+        if value is not None and self._keeps(op, value):
+            self.known[op.results[0]] = value
+            return
+        dims = [self._dims(operand) for operand in op.operands]
+        if not any(dims):
+            return
+        uses = [Use(op, place, value) for place, value in enumerate(operands) if value is not None]
+        if isinstance(op, arith.CmpiOp) and len(uses) == 2 and self._is_compared(op, uses):
+            self.found.comparisons.append((uses[0], uses[1]))
+            return
+        self.found.opaque |= self._opaque(op, dims)
+        if not isinstance(op, arith.CmpiOp):
+            self.found.numbers += [use for use in uses if use.value.terms]
+        if not isinstance(op, loom.RandomOp):
+            # What is drawn does not grow with the counter that it is drawn with.
+            for result in op.results:
+                self.made[result] = frozenset[int]().union(*dims)
+
+    def _dims(self, value: SSAValue) -> frozenset[int]:
+        affine = self.known.get(value)
+        return self.made.get(value, frozenset()) if affine is None else frozenset(affine.dims)
+
+    def _opaque(self, op: Operation, dims: list[frozenset[int]]) -> frozenset[int]:
+        """The dimensions that have to stay because of what an operation does with them."""
+        every = frozenset[int]().union(*dims)
+        match op:
+            case loom.YieldOp():
+                return frozenset()
+            case arith.SelectOp():
+                return dims[0]
+            case arith.MulfOp():
+                # A power of a coordinate has more zeros than a short axis has cells.
+                return dims[0] & dims[1]
+            case arith.DivfOp():
+                return dims[1]
+            case arith.UIToFPOp():
+                affine = self.known.get(op.operands[0])
+                return every if affine is None or self._bounds(affine)[0] < 0 else frozenset()
+            case loom.RandomOp():
+                made = [self.made.get(operand, frozenset[int]()) for operand in op.operands]
+                return frozenset[int]().union(*made)
+            case _:
+                return frozenset() if isinstance(op, _FLOATS) else every
+
+    def _bounds(self, value: Affine) -> tuple[int, int]:
+        """The least and the largest value over all coordinates."""
+        ends = [sorted(c * end for end in self.extents[dim]) for dim, c in value.terms]
+        return value.offset + sum(e[0] for e in ends), value.offset + sum(e[1] for e in ends)
+
+    def _keeps(self, op: Operation, value: Affine) -> bool:
+        """Whether the result of an operation holds all of its affine value, and does not wrap."""
+        kind: Attribute = op.results[0].type
+        if isinstance(op, arith.ExtUIOp) and self._bounds(value)[0] < 0:
+            return False
+        if not isinstance(kind, IndexType | IntegerType):
+            return False
+        width = 64 if isinstance(kind, IndexType) else kind.bitwidth
+        low, high = self._bounds(value)
+        half = 1 << (width - 1)
+        return -half <= low and high < half
+
+    def _is_compared(self, op: arith.CmpiOp, uses: list[Use]) -> bool:
+        """Whether a comparison compares the numbers that its operands stand for."""
+        predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
+        return predicate not in _UNSIGNED or all(self._bounds(use.value)[0] >= 0 for use in uses)
 
 
 def _affine(op: Operation, operands: list[Affine | None]) -> Affine | None:
@@ -151,13 +212,6 @@ def _affine(op: Operation, operands: list[Affine | None]) -> Affine | None:
             return None
         return rhs.times(lhs.offset) if rhs.terms else lhs.times(rhs.offset)
     return lhs.plus(rhs, 1 if isinstance(op, arith.AddiOp) else -1)
-
-
-def _is_compared(op: Operation) -> bool:
-    """Whether an operation makes a float of a coordinate that is then compared."""
-    return isinstance(op, arith.SIToFPOp | arith.UIToFPOp) and any(
-        isinstance(use.operation, _FLOAT_COMPARISONS) for use in op.results[0].uses
-    )
 
 
 def _is_literal(op: arith.ConstantOp, known: Mapping[SSAValue, Affine]) -> bool:

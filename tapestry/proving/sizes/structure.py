@@ -115,7 +115,7 @@ class Structure:
         self.axes = Axes()
         self.plans: list[Plan] = []
         self.values: dict[SSAValue, Space] = {}
-        self._coordinates: dict[Block, Coordinates] = {}
+        self._coordinates: dict[tuple[Block, tuple[tuple[int, int], ...]], Coordinates] = {}
 
     def space_of(self, box: Range) -> Space:
         """New lines for a box."""
@@ -367,9 +367,11 @@ class Structure:
                 current = digits[1]
 
     def _body(self, block: Block, dims: dict[int, Dimension], body: Body) -> None:
-        found = self._coordinates.get(block)
+        extents = {dim: (d.start, d.end - 1) for dim, d in dims.items()}
+        key = block, tuple(extents.values())
+        found = self._coordinates.get(key)
         if found is None:
-            found = self._coordinates[block] = coordinates_of(block)
+            found = self._coordinates[key] = coordinates_of(block, extents)
         for dim in found.opaque:
             self.axes.pin(dims[dim].line)
         for lhs, rhs in found.comparisons:
