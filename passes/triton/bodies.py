@@ -66,6 +66,11 @@ def yielded(block: Block) -> tuple[SSAValue, ...]:
     return () if last is None else tuple(last.operands)
 
 
+def failing_reads(block: Block) -> list[loom.ReadOp]:
+    """The reads of a body that stop the run where an index is outside."""
+    return [op for op in block.ops if isinstance(op, loom.ReadOp) and op.otherwise is None]
+
+
 def varying(block: Block, moving: Collection[SSAValue], dims: Collection[int]) -> set[SSAValue]:
     """The values of a body that depend on some arguments or on coordinates of some dimensions."""
     found = set(moving)

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation, SSAValue
 
 from tapestry.algebra.bodies import dependences, moving_dims, needed_operations
-from tapestry.passes.triton.bodies import yielded
+from tapestry.passes.triton.bodies import failing_reads, yielded
 from tapestry.passes.triton.mapfold import MapFold
 from tapestry.passes.triton.scalars import is_half
 
@@ -79,6 +79,9 @@ def find_contraction(fold: MapFold, *, exact: bool = True) -> Contraction | None
         else:
             axes.append("N" if d in b and d not in a else "B")
     if "M" not in axes or "N" not in axes:
+        return None
+    if fold.inside is not None and failing_reads(fold.wrap):
+        # A factor does not say which points need what it reads.
         return None
     for dims in () if fold.inside is None else fold.inside.moving():
         # A row masks both factors, one of them, or the result; one along all three masks neither.

@@ -3,7 +3,8 @@
     %v = loom.read %rows[%id, %zero] else %nothing : f32
 
 becomes a load at `first cell of the box + id * row length`, masked to the lanes that are points
-and whose index is inside the box. Without `else`, the other lanes that are points stop the run.
+and whose index is inside the box. Without `else`, the other lanes that are points stop the run, as
+far as they are inside the operation's domain.
 """
 
 from __future__ import annotations
@@ -49,8 +50,12 @@ def write_read(
     indices: Sequence[SSAValue],
     otherwise: SSAValue | None,
     frame: Frame,
+    domain: Sequence[Access],
 ) -> SSAValue:
-    """Write the cells of a block at tiles of indices (i64), over a frame."""
+    """Write the cells of a block at tiles of indices (i64), over a frame.
+
+    Without `otherwise`, the indices of points inside `domain`, row by row, must be in the block.
+    """
     offsets = positions.offsets(port.access, frame)
     inside: SSAValue | None = None
     for index, extent, step in zip(indices, port.box, row_major(port.shape), strict=True):
@@ -62,7 +67,9 @@ def write_read(
             offsets = tiles.add(offsets, tiles.times(tiles.cast(index, tiles.index), step))
     points = _points(positions, frame, offsets, inside)
     if otherwise is None and inside is not None:
-        tiles.append(triton.AssertOp(_holds(tiles, inside, points), _message(op)))
+        counted = positions.inside_all(domain, frame)
+        needed = tiles.both(_points(positions, frame, offsets, inside, counted), counted)
+        tiles.append(triton.AssertOp(_holds(tiles, inside, needed), _message(op)))
     exists = _exists(tiles, positions, port.access, indices, frame)
     mask = tiles.both(tiles.both(points, inside), exists)
     if mask is not None:
@@ -82,22 +89,20 @@ def _is_within(index: SSAValue, extent: int) -> bool:
     return 0 <= owner.value.value.data < extent
 
 
-def _points(
-    positions: Positions, frame: Frame, offsets: SSAValue, inside: SSAValue | None
-) -> SSAValue | None:
-    """Which lanes are points, judged by the axes that what is read moves along."""
-    shapes = [shape_of(value) for value in (offsets, inside) if value is not None]
+def _points(positions: Positions, frame: Frame, *moved: SSAValue | None) -> SSAValue | None:
+    """Which lanes are points, judged by the axes that some values move along."""
+    shapes = [shape_of(value) for value in moved if value is not None]
     moving = joint_shape(*shapes) or (1,) * len(frame)
     return positions.frame_mask(
         frame, [axis for axis, size in zip(frame, moving, strict=True) if size > 1]
     )
 
 
-def _holds(tiles: TileBuilder, inside: SSAValue, points: SSAValue | None) -> SSAValue:
-    """Where an index is inside or the lane is no point."""
-    if points is None:
+def _holds(tiles: TileBuilder, inside: SSAValue, needed: SSAValue | None) -> SSAValue:
+    """Where an index is inside or the lane does not need it."""
+    if needed is None:
         return inside
-    others = tiles.value(arith.XOrIOp(*tiles.pair(points, tiles.constant(1, i1))))
+    others = tiles.value(arith.XOrIOp(*tiles.pair(needed, tiles.constant(1, i1))))
     return tiles.value(arith.OrIOp(*tiles.pair(inside, others)))
 
 

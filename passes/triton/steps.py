@@ -11,7 +11,7 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from tapestry.passes.triton.bodies import Values, varying, yielded
+from tapestry.passes.triton.bodies import Values, failing_reads, varying, yielded
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.mapfold import MapFold
 from tapestry.passes.triton.positions import Frame
@@ -61,7 +61,7 @@ def wrapped_block(writer: KernelWriter, state: FoldState, frame: Frame) -> Calla
     fold, tiles = writer.fold, writer.tiles
     ports: dict[SSAValue, Port] = dict(zip(fold.wrap.args, writer.ins, strict=True))
     moving = [a for a, port in ports.items() if FOLD_AXIS in writer.space.along(port.access)]
-    later = varying(fold.wrap, moving, fold.merged_dims)
+    later = varying(fold.wrap, [*moving, *_judged_later(writer)], fold.merged_dims)
     fixed_arguments = [argument for argument in ports if argument not in later]
     fixed = writer.load_all([ports[a] for a in fixed_arguments], fixed_arguments, frame)
     inside: list[Operation] = []
@@ -84,6 +84,13 @@ def wrapped_block(writer: KernelWriter, state: FoldState, frame: Frame) -> Calla
         return tuple(tiles.spread(part, writer.blocks(frame)) for part in parts)
 
     return block
+
+
+def _judged_later(writer: KernelWriter) -> list[SSAValue]:
+    """What reads give that may fail where the domain moves along K: only its points need them."""
+    if not any(FOLD_AXIS in writer.space.along(row) for row in writer.space.domain):
+        return []
+    return [op.results[0] for op in failing_reads(writer.fold.wrap)]
 
 
 def unwrap(

@@ -180,7 +180,11 @@ class KernelWriter:
             indices = [values[index] for index in op.indices]
             otherwise = None if op.otherwise is None else values[op.otherwise]
             port = self._blocks[op.block]
-            return write_read(self.tiles, self.positions, port, op, indices, otherwise, frame)
+            # Points outside the domain are not wrapped; what they fold to is unwrapped anyway.
+            domain = self.space.domain if port in self.ins else ()
+            return write_read(
+                self.tiles, self.positions, port, op, indices, otherwise, frame, domain
+            )
 
         return read
 

@@ -220,7 +220,15 @@ def test_points_outside_a_domain_need_no_index():
     }"""
     module = parse_module(text)
     inputs = {"ids": np.array([[1, 99, 99], [2, 3, -7], [0, 4, 4]]), "t": np.arange(5, dtype="i4")}
-    for executor in ("reference", "numpy"):
+    for executor in ("reference", "numpy", "triton"):
         assert run(module, inputs, on=executor).outputs[0].tolist() == [1, 5, 8]
+        with pytest.raises(BlockIndexError):
+            run(module, {**inputs, "ids": np.diag([1, 5, 1])}, on=executor)
     with pytest.raises(BlockIndexError, match="index 5 along"):
         run(module, {**inputs, "ids": np.full((3, 3), 5)}, on="numpy")
+    # An index that does not move along the fold is needed where some point of the fold is inside.
+    text = text.replace("(i, k) -> (i, k)", "(i, k) -> (i, 0)")
+    module = parse_module(text.replace("d0 - d1 >= 0", "d0 - d1 - 1 >= 0"))
+    inputs["ids"] = np.array([[99], [3], [4]]) + np.zeros((1, 3), "i8")
+    for executor in ("reference", "numpy", "triton"):
+        assert run(module, inputs, on=executor).outputs[0].tolist() == [0, 3, 8]
