@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tapestry.dialects import loom, triton
@@ -79,6 +79,15 @@ def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space
     )
 
 
+def _fill_of(tensor: Tensor) -> FloatAttr | IntegerAttr:
+    """What a load gives outside a tensor: zero, unless the read says what (never complex here)."""
+    match tensor.fill:
+        case FloatAttr() | IntegerAttr() as fill:
+            return fill
+        case _:
+            return number(0, tensor.element)
+
+
 class KernelWriter:
     """Writes one kernel of a map-fold; `grid` lists the axes that programs are spread over."""
 
@@ -100,7 +109,7 @@ class KernelWriter:
                 self._argument(PointerType(t.element), f"{t.name}_ptr"),
                 t.element,
                 access,
-                number(0, t.element) if t.fill is None else t.fill,
+                _fill_of(t),
                 t.box.shape,
                 t.projection.shape,
             )
