@@ -5,20 +5,26 @@
 >>> from xdsl.dialects.builtin import ArrayAttr, StringAttr, f32
 >>> plain_value(ArrayAttr([StringAttr("a"), f32]))
 ['a', 'f32']
+>>> plain_value(attribute_of([1, 0.5, True, "a"]))
+[1, 0.5, True, 'a']
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    BoolAttr,
     DenseArrayBase,
     FloatAttr,
     IntegerAttr,
     IntegerType,
     StringAttr,
+    f64,
     i1,
+    i64,
 )
 from xdsl.ir import Attribute
 
@@ -46,3 +52,20 @@ def plain_value(attribute: Attribute) -> Plain:
             return str(attribute)
         case _:
             raise ValueError(f"{attribute} is no number, truth value, string, dtype or list")
+
+
+def attribute_of(value: object) -> Attribute:
+    """The attribute that holds a plain value (a dtype by its name); ValueError for others."""
+    match value:
+        case bool():
+            return BoolAttr(value, i1)
+        case int():
+            return IntegerAttr(value, i64)
+        case float():
+            return FloatAttr(value, f64)
+        case str():
+            return StringAttr(value)
+        case list() | tuple():
+            return ArrayAttr(attribute_of(item) for item in cast("Sequence[object]", value))
+        case _:
+            raise ValueError(f"{value!r} is no number, truth value, string or list")

@@ -50,7 +50,10 @@ def compare_files(request: Request) -> int:
     if request.counterexample is not None:
         check_writable(request.counterexample)
     try:
-        modules = [in_loom(load_module(path)) for path in (request.first, request.second)]
+        modules = [
+            in_loom(load_module(path), request.options.metakernels)
+            for path in (request.first, request.second)
+        ]
         for module in modules:
             arguments(module)
     except (TapestryError, ParseError, DiagnosticException) as error:

@@ -29,10 +29,12 @@ from tapestry.graph import (
     shard_count,
     traffic,
 )
+from tapestry.tools._pipelines import with_metakernels
 
 
-def inspect_file(program: Path, pipeline: str) -> None:
+def inspect_file(program: Path, pipeline: str, metakernels: Path | None = None) -> None:
     """Print a table per function of the program that the pipeline makes."""
+    pipeline = with_metakernels(pipeline, metakernels)
     module = load_module(program)
     run_pipeline(module, pipeline)
     console = Console()

@@ -11,15 +11,14 @@ from pathlib import Path
 from rich.console import Console
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 
-from tapestry.diagnostics import UsageError
-from tapestry.frontend import load_module, parse_passes, run_pipeline
+from tapestry.frontend import load_module, run_pipeline
 from tapestry.runtime.executor import find_executor
 from tapestry.tools._arrays import fit_inputs, read_arrays, write_outputs
 from tapestry.tools._compare import Tolerance, compare_all
 from tapestry.tools._files import check_writable
+from tapestry.tools._pipelines import APPLY, with_metakernels
 from tapestry.tools._report import ProgressBar, agreement_line, records_table
 
-APPLY = "weft-apply"
 SHARD = "loom-shard"
 
 
@@ -47,16 +46,10 @@ class Job:
         text = self.pipeline
         if text is None:
             text = APPLY if self.on == "reference" else f"{APPLY},loom-simplify,loom-fuse"
-        parse_passes(text)
+        text = with_metakernels(text, self.metakernels)
         passes = list(parse_pipeline(text))
         if self.shards is not None and all(one.name != SHARD for one in passes):
             passes.append(ArgSpec(SHARD, {"shards": (self.shards,)}))
-        if self.metakernels is not None:
-            applying = [one for one in passes if one.name == APPLY]
-            if not applying:
-                raise UsageError(f"--metakernels needs a pipeline with {APPLY}; this is {text!r}")
-            for one in applying:
-                one.parameters.setdefault("metakernels", (str(self.metakernels),))
         return ",".join(str(one) for one in passes)
 
 
@@ -68,8 +61,6 @@ def run_job(job: Job) -> bool:
     """
     if job.output is not None:
         check_writable(job.output)
-    if job.metakernels is not None and not job.metakernels.is_dir():
-        raise UsageError(f"--metakernels takes a folder; {job.metakernels} is none")
     executor = find_executor(job.on)
     passes = job.passes()
     module = load_module(job.program)

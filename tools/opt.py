@@ -33,6 +33,7 @@ from tapestry.frontend import (
     parse_text,
 )
 from tapestry.tools._files import check_writable, whole_file
+from tapestry.tools._pipelines import with_metakernels
 from tapestry.universe import TAPESTRY_UNIVERSE
 
 _ISSUES_JSON = "--issues-json"
@@ -68,12 +69,20 @@ class TapestryOpt(xDSLOptMain):
             action="store_true",
             help="Compare the functions before and after each pass; stop with 1 where they differ",
         )
+        arg_parser.add_argument(
+            "--metakernels",
+            type=Path,
+            metavar="DIR",
+            help="A folder of metakernel templates (*.yaml) beside the library's, for weft-apply",
+        )
 
     def setup_pipeline(self) -> None:
         parse_passes(self.args.passes)
+        if self.args.metakernels is not None:
+            self.args.passes = with_metakernels(self.args.passes, self.args.metakernels)
         super().setup_pipeline()
         if self.args.equal_each:
-            self.pipeline = _comparing(self.pipeline)
+            self.pipeline = _comparing(self.pipeline, self.args.metakernels)
 
     def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
         try:
@@ -117,12 +126,13 @@ class TapestryOpt(xDSLOptMain):
             super().run()
 
 
-def _comparing(pipeline: PassPipeline) -> PassPipeline:
+def _comparing(pipeline: PassPipeline, metakernels: Path | None) -> PassPipeline:
     """The pipeline, with every function compared before and after each pass."""
     from tapestry.proving.each import PassWatch
     from tapestry.proving.pair import Options
 
-    watch = PassWatch(Options())
+    folder = None if metakernels is None else str(metakernels)
+    watch = PassWatch(Options(metakernels=folder))
     then = pipeline.callback
 
     def compare(

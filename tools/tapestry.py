@@ -11,15 +11,16 @@ or not at all.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, ParamSpec
+from typing import Annotated
 
 import typer
 
-P = ParamSpec("P")
+from tapestry.tools._exits import exits
+from tapestry.tools._metakernel import Metakernels
+from tapestry.tools._metakernel import commands as metakernel_commands
 
 app = typer.Typer(
     name="tapestry",
@@ -29,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(metakernel_commands)
 
 
 class On(StrEnum):
@@ -37,29 +39,6 @@ class On(StrEnum):
     reference = "reference"
     numpy = "numpy"
     triton = "triton"
-
-
-def exits(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn the errors of a command into one message on stderr and an exit code."""
-
-    @wraps(command)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        from xdsl.utils.exceptions import DiagnosticException, ParseError
-
-        from tapestry.diagnostics import TapestryError, UsageError
-        from tapestry.frontend import describe_error, issues_json_text
-
-        try:
-            command(*args, **kwargs)
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
-            raise typer.Exit(130) from None
-        except (TapestryError, ParseError, DiagnosticException) as error:
-            describe = issues_json_text if kwargs.get("issues_json") else describe_error
-            typer.echo(describe(error), err=True)
-            raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
-
-    return guarded
 
 
 @app.callback()
@@ -117,10 +96,7 @@ def run(
         float | None,
         typer.Option(min=0.0, help="Absolute tolerance of --compare; the default is the type's."),
     ] = None,
-    metakernels: Annotated[
-        Path | None,
-        typer.Option(help="A folder of metakernel templates (*.yaml) beside the library's."),
-    ] = None,
+    metakernels: Metakernels = None,
     issues_json: Annotated[  # noqa: ARG001 - `exits` reads it
         bool,
         typer.Option(
@@ -157,11 +133,12 @@ def inspect(
         str,
         typer.Option("--pipeline", "-p", help="The passes to run first, as for tapestry-opt."),
     ] = "weft-apply",
+    metakernels: Metakernels = None,
 ) -> None:
     """Say what FILE computes, moves and stores, without running it."""
     from tapestry.tools._inspect import inspect_file
 
-    inspect_file(file, pipeline)
+    inspect_file(file, pipeline, metakernels)
 
 
 class Casts(StrEnum):
@@ -187,6 +164,7 @@ def equal(
         Path | None,
         typer.Option(help="The .npz file to write inputs to on which the programs differ."),
     ] = None,
+    metakernels: Metakernels = None,
 ) -> None:
     """Compare two programs as functions over the reals.
 
@@ -195,8 +173,13 @@ def equal(
     """
     from tapestry.proving.pair import Options
     from tapestry.tools._equal import Request, compare_files
+    from tapestry.tools._pipelines import require_folder
 
-    options = Options(seed, seeds, round_casts=casts is Casts.round)
+    folder = None
+    if metakernels is not None:
+        require_folder(metakernels)
+        folder = str(metakernels)
+    options = Options(seed, seeds, round_casts=casts is Casts.round, metakernels=folder)
     code = compare_files(Request(first, second, options, counterexample))
     if code:
         raise typer.Exit(code)

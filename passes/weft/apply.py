@@ -142,16 +142,20 @@ class WeftApply(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         folders = () if self.metakernels is None else (self.metakernels,)
-        library = load_library(folders)
-        definitions = [d for d in op.body.block.ops if isinstance(d, weft.MetakernelOp)]
-        if definitions:
-            library = library.extended(_documents(definitions))
-        with collection_paused():
-            walker = PatternRewriteWalker(ApplyMetakernel(library), apply_recursively=False)
-            walker.rewrite_module(op)
-        for definition in definitions:
-            definition.detach()
-            definition.erase()
+        apply_metakernels(op, load_library(folders))
+
+
+def apply_metakernels(module: ModuleOp, library: Library) -> None:
+    """Expand every `weft.apply` of `module` by its own metakernels, and those of `library`."""
+    definitions = [d for d in module.body.block.ops if isinstance(d, weft.MetakernelOp)]
+    if definitions:
+        library = library.extended(_documents(definitions))
+    with collection_paused():
+        walker = PatternRewriteWalker(ApplyMetakernel(library), apply_recursively=False)
+        walker.rewrite_module(module)
+    for definition in definitions:
+        definition.detach()
+        definition.erase()
 
 
 def _documents(definitions: list[weft.MetakernelOp]) -> dict[str, Node]:

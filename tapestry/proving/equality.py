@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.arg_spec import ArgSpec
 
 from tapestry.algebra.complexes import find_complex
 from tapestry.diagnostics import TapestryError
@@ -50,19 +51,25 @@ class Verdict:
     notes: tuple[str, ...] = ()
 
 
-def in_loom(module: ModuleOp) -> ModuleOp:
-    """The program with its templates applied; the module itself when there is none."""
+def in_loom(module: ModuleOp, metakernels: str | None = None) -> ModuleOp:
+    """The program with its templates applied; the module itself when there is none.
+
+    `metakernels` is a folder of templates beside the library's.
+    """
     if not any(op.name.startswith("weft.") for op in module.walk()):
         return module
     applied = module.clone()
-    run_pipeline(applied, "weft-apply")
+    apply = ArgSpec("weft-apply", {})
+    if metakernels is not None:
+        apply.parameters["metakernels"] = (metakernels,)
+    run_pipeline(applied, str(apply))
     return applied
 
 
 def compare_programs(a: ModuleOp, b: ModuleOp, options: Options | None = None) -> Verdict:
     """Compare two verified programs, in weft or loom."""
     options = options or Options()
-    a, b = in_loom(a), in_loom(b)
+    a, b = in_loom(a, options.metakernels), in_loom(b, options.metakernels)
     mismatch = signature_mismatch(a, b)
     if mismatch is not None:
         return Verdict("differs", f"their signatures differ: {mismatch}")

@@ -40,13 +40,15 @@ CERTIFYING_WORK = 1 << 17
 class Options:
     """How programs are compared: the first seed, seeds per class, and what casts mean.
 
-    `shrinking` is how often they run to make a counterexample smaller.
+    `shrinking` is how often they run to make a counterexample smaller; `metakernels` is a folder of
+    templates beside the library's, for programs in weft.
     """
 
     seed: int = 0
     seeds: int = 3
     round_casts: bool = False
     shrinking: int = 200
+    metakernels: str | None = None
 
 
 class Pair:

@@ -8,8 +8,14 @@ from tapestry.diagnostics import UsageError
 from tapestry.tools._run import Job
 
 
-def passes(**options):
-    return Job(Path("m.mlir"), **{"on": "numpy", **options}).passes()
+def passes(
+    on: str = "numpy",
+    pipeline: str | None = None,
+    shards: int | None = None,
+    metakernels: Path | None = None,
+) -> str:
+    job = Job(Path("m.mlir"), on, pipeline=pipeline, shards=shards, metakernels=metakernels)
+    return job.passes()
 
 
 def test_every_executor_has_its_own():
@@ -28,19 +34,23 @@ def test_a_pipeline_that_shards_is_left_alone():
     assert passes(shards=4, pipeline=given) == given
 
 
-def test_metakernels_go_to_weft_apply():
-    found = passes(metakernels=Path("my kernels"), pipeline="weft-apply,loom-fuse")
-    assert found == 'weft-apply{metakernels="my kernels"},loom-fuse'
+def test_metakernels_go_to_weft_apply(tmp_path: Path):
+    folder = tmp_path / "my kernels"
+    folder.mkdir()
+    found = passes(metakernels=folder, pipeline="weft-apply,loom-fuse")
+    assert found == f'weft-apply{{metakernels="{folder}"}},loom-fuse'
     given = 'weft-apply{metakernels="others"}'
-    assert passes(metakernels=Path("mine"), pipeline=given) == given
+    assert passes(metakernels=folder, pipeline=given) == given
 
 
-def test_metakernels_with_nothing_to_apply_them():
+def test_metakernels_with_nothing_to_apply_them(tmp_path: Path):
     with pytest.raises(UsageError, match="--metakernels needs a pipeline with weft-apply"):
-        passes(metakernels=Path("mine"), pipeline="loom-fuse")
+        passes(metakernels=tmp_path, pipeline="loom-fuse")
+    with pytest.raises(UsageError, match="--metakernels takes a folder"):
+        passes(metakernels=tmp_path / "none")
 
 
 @pytest.mark.parametrize("pipeline", ["weft-aply", "loom-shard{", "loom-fuse{limits=3}"])
-def test_a_pipeline_that_is_wrong(pipeline):
+def test_a_pipeline_that_is_wrong(pipeline: str):
     with pytest.raises(UsageError):
         passes(pipeline=pipeline, shards=4)

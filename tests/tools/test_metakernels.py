@@ -25,7 +25,7 @@ func.func @main(%x: !loom.tensor<[0] : [3], f32>) -> !loom.tensor<[0] : [3], f32
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "program.mlir").write_text(PROGRAM)
     (tmp_path / "mine").mkdir()
-    np.savez(tmp_path / "in.npz", x=np.float32([1, -2, 3]))
+    np.savez(tmp_path / "in.npz", x=np.array([1, -2, 3], np.float32))
     return tmp_path
 
 
@@ -56,3 +56,22 @@ def test_without_them_the_name_is_unknown(folder: Path):
     assert done.returncode == 1
     assert done.stderr.startswith("program.mlir:2:3: error: ")
     assert "cube" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("tapestry", "inspect", "program.mlir"),
+        ("tapestry", "equal", "program.mlir", "program.mlir"),
+        ("opt", "program.mlir", "-p", "weft-apply,loom-simplify", "--equal-each"),
+    ],
+)
+def test_every_tool_takes_them(folder: Path, command: tuple[str, ...]):
+    (folder / "mine" / "cube.yaml").write_text(TEMPLATE)
+    tool, *rest = command
+    line = [sys.executable, "-m", f"tapestry.tools.{tool}", *rest, "--metakernels"]
+    for given, code in (("mine", 0), ("nothing", 2)):
+        done = subprocess.run(
+            [*line, given], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stderr

@@ -1,0 +1,127 @@
+"""`tapestry metakernel check`: right templates, wrong ones, and examples that do not hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tapestry.metakernels import load_library
+from tapestry.runtime.executor import Result
+from tapestry.tools._check_examples import Depth, ExampleError, check_example
+from tapestry.tools.tapestry import main
+
+ROWS = """\
+total:
+  inputs: {x: {shape: "[$rows, $n]", dtype: number, ipf: "[@rows, @n]"}}
+  index: "[$rows]"
+  fold: {n: {extent: $n, monoid: add}}
+  wrap: "x"
+  outputs: {sums: {}}
+  examples:
+    - inputs: {x: [[1, 2, 3, 4], [5, 6, 7, 8]]}
+      dtypes: {x: i32}
+      outputs: {sums: [10, 26]}
+"""
+
+
+def check(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(["metakernel", "check", *map(str, arguments)])
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def changed(old: str, new: str) -> str:
+    assert old in ROWS
+    return ROWS.replace(old, new)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.yaml"
+    path.write_text(ROWS)
+    return path
+
+
+def test_a_right_file(file: Path, capsys: pytest.CaptureFixture[str]):
+    assert check(file) == 0
+    out, err = capsys.readouterr()
+    assert "1 metakernel, 1 example, 0 errors" in out
+    assert err == ""
+
+
+def test_a_folder_prints_its_kernels(file: Path, capsys: pytest.CaptureFixture[str]):
+    assert check(file.parent, "--print-kernels") == 0
+    assert "@triton.jit\ndef total_sums(" in capsys.readouterr().out
+
+
+def test_the_kernels_can_be_too_large_to_run(file: Path, capsys: pytest.CaptureFixture[str]):
+    assert check(file, "--points", 3) == 0
+    assert "ran" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "says"),
+    [
+        (changed("[10, 26]", "[10, 27]"), "8:7", "the reference does not agree"),
+        (changed("[10, 26]", "[10, 26, 0]"), "8:7", "sums has shape [2], and the"),
+        (changed("{sums: [10", "{result: [10"), "8:7", "result is no output"),
+        (changed("{x: [[1", "{y: [[1"), "8:7", "y is no input"),
+        (changed("[[1, 2, 3, 4]", "[[1, 2, 3]"), "8:7", "x is no array of numbers"),
+        (changed("[[1, 2, 3, 4], [5, 6, 7, 8]]", "[1]"), "8:7", "x has rank 1"),
+        (changed("x: i32", "x: int32"), "8:7", "unknown dtype int32 of x"),
+        (changed("wrap", "warp"), "5:3", "unknown key `warp`"),
+        (changed("$rows, $n]", "$rows, $n"), "2:34", "unexpected end"),
+    ],
+)  # fmt: skip
+def test_what_does_not_hold(
+    file: Path, capsys: pytest.CaptureFixture[str], text: str, where: str, says: str
+):
+    file.write_text(text)
+    assert check(file) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith(f"{file}:{where}: error: template total")
+    assert says in err
+    assert "1 error" in out
+
+
+def test_every_mistake_is_reported(file: Path, capsys: pytest.CaptureFixture[str]):
+    file.write_text(
+        changed("[10, 26]", "[0, 0]") + changed("total:", "other:").replace("$n]", "$n")
+    )
+    assert check(file, "--issues-json") == 1
+    out, err = capsys.readouterr()
+    assert [issue["kind"] for issue in json.loads(err)] == ["example", "parse_error"]
+    assert "2 metakernels, 1 example, 2 errors" in out
+
+
+def test_an_executor_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch):
+    from tapestry.runtime import numpy_executor, triton_executor
+
+    library = load_library()
+    template = library.get("sum")
+    assert check_example(template, 0, library, Depth()).partitions > 0
+    for module, kind in ((numpy_executor, "NumpyExecutor"), (triton_executor, "TritonExecutor")):
+        executor = getattr(module, kind)
+        right = executor.run
+
+        def wrong(self: object, *arguments: object, right: Callable[..., Result] = right):
+            result = right(self, *arguments)
+            return type(result)(tuple(out + 1 for out in result.outputs), result.records)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(executor, "run", wrong)
+            with pytest.raises(ExampleError, match="does not agree"):
+                check_example(template, 0, library, Depth())
+
+
+def test_bad_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert check(tmp_path / "missing.yaml") == 2
+    assert check(tmp_path) == 2
+    assert "holds no *.yaml file" in capsys.readouterr().err
+    (tmp_path / "bad.yaml").write_text("a: [")
+    assert check(tmp_path) == 1
+    assert "bad.yaml:2:1: error: this is not YAML" in capsys.readouterr().err

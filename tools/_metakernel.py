@@ -1,0 +1,63 @@
+"""`tapestry metakernel ...`: commands for those who write metakernels.
+
+tapestry metakernel check mine/
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tapestry.tools._exits import exits
+
+commands = typer.Typer(
+    name="metakernel",
+    help="Check and show metakernels (templates of operators).",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+Metakernels = Annotated[
+    Path | None,
+    typer.Option(help="A folder of metakernel templates (*.yaml) beside the library's."),
+]
+"""The option that every command which applies metakernels has."""
+
+
+@commands.command()
+@exits
+def check(
+    paths: Annotated[list[Path], typer.Argument(help="Files of templates, or folders of them.")],
+    metakernels: Metakernels = None,
+    partitions: Annotated[
+        int, typer.Option(min=0, help="Random partitions that each example is run under.")
+    ] = 4,
+    seed: Annotated[int, typer.Option(min=0, help="What the partitions are drawn with.")] = 0,
+    points: Annotated[
+        int,
+        typer.Option(min=0, help="Examples of at most this many points run as Triton kernels too."),
+    ] = 1 << 16,
+    print_kernels: Annotated[
+        bool, typer.Option("--print-kernels", help="Print the Triton kernels of each example.")
+    ] = False,
+    issues_json: Annotated[
+        bool,
+        typer.Option(
+            "--issues-json", help="Print what is wrong on stderr as a JSON list of issues."
+        ),
+    ] = False,
+) -> None:
+    """Read templates, run their examples whole, split and as Triton kernels, and report.
+
+    Exits with 1 where a template is wrong or an example does not hold.
+    """
+    from tapestry.tools._check_examples import Depth
+    from tapestry.tools._check_metakernels import Request, check_files
+
+    depth = Depth(partitions, points, seed)
+    request = Request(tuple(paths), metakernels, depth, print_kernels, issues_json)
+    if not check_files(request):
+        raise typer.Exit(1)
