@@ -33,6 +33,7 @@ _PASSES = {
     "loom-read-to-fold": ("tapestry.passes.loom.one_hot", "LoomReadToFold"),
     "loom-expand-shards": ("tapestry.passes.loom.expand_shards", "LoomExpandShards"),
     "loom-ungroup": ("tapestry.passes.loom.ungroup", "LoomUngroup"),
+    "loom-split-complex": ("tapestry.passes.loom.split_complex", "LoomSplitComplex"),
     "loom-group": ("tapestry.passes.loom.group", "LoomGroup"),
     "loom-to-triton": ("tapestry.passes.triton.loom_to_triton", "LoomToTriton"),
 }

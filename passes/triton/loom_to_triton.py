@@ -15,9 +15,10 @@ becomes
       %y = triton.allocate : memref<8xf32>
       triton.launch @twice(%x, %y : memref<8xf32>, memref<8xf32>) ...
 
-Tensors become row-major buffers: where a tensor starts is part of the kernels' offsets. A reshape
-is another view of the same buffer; a view or an assembly that is still there is copied. The members
-of a `loom.fused` become kernels of their own.
+Complex tensors are split into real ones first (`loom-split-complex`), so that functions take and
+return pairs of real numbers for them. Tensors become row-major buffers: where a tensor starts is
+part of the kernels' offsets. A reshape is another view of the same buffer; a view or an assembly
+that is still there is copied. The members of a `loom.fused` become kernels of their own.
 """
 
 from __future__ import annotations
@@ -44,13 +45,14 @@ from xdsl.pattern_rewriter import (
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.reconcile_unrealized_casts import reconcile_unrealized_casts
 
-from tapestry.algebra.complexes import find_complex
 from tapestry.algebra.dtypes import byte_size
 from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.loom import TensorType, tensor_type
-from tapestry.locations import location_of, nearest_location
+from tapestry.locations import location_of
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
+from tapestry.passes.loom.simplify import LoomSimplify
+from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
 from tapestry.passes.triton.buffers import allocate, as_buffer, buffer_of, replace_by
 from tapestry.passes.triton.kernels import Options
@@ -323,7 +325,10 @@ class LoomToTriton(ModulePass):
         functions = [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]
         for function in functions:
             _check(function)
-        _check_real(op)
+        if holds_complex(op):
+            # Triton has no complex numbers; simplified, operations read the parts where they are.
+            LoomSplitComplex().apply(ctx, op)
+            LoomSimplify().apply(ctx, op)
         # What a body can hold as a number needs no buffer, however large the constant is.
         PatternRewriteWalker(
             GreedyRewritePatternApplier([FoldViewOfEqualCells(), WriteEqualCellsIntoBody()])
@@ -347,18 +352,6 @@ class LoomToTriton(ModulePass):
         for definition in list(op.body.block.ops):
             if isinstance(definition, loom.MonoidOp | loom.KernelOp):
                 Rewriter.erase_op(definition)
-
-
-def _check_real(module: ModuleOp) -> None:
-    """Raise InvalidProgramError for complex numbers: Triton has none."""
-    found = find_complex(module)
-    if found is not None:
-        place, kind = found
-        raise InvalidProgramError(
-            f"{kind}: complex numbers cannot be lowered to Triton",
-            location=nearest_location(place),
-            hint="run on numpy, or split them into real and imaginary parts",
-        )
 
 
 def _check(function: func.FuncOp) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "larger",
     "larger_number",
     "multiply_add",
+    "pairs_of",
     "power",
     "reciprocal_root",
     "round_half_away",
@@ -91,6 +92,12 @@ def complex_of(real: Array, imaginary: Array) -> Array:
     made = np.empty(np.broadcast_shapes(real.shape, imaginary.shape), dtype)
     made.real, made.imag = real, imaginary
     return made
+
+
+def pairs_of(x: Array) -> Array:
+    """Complex numbers as pairs of real ones: the parts are one more dimension, innermost."""
+    part = np.dtype(f"f{x.dtype.itemsize // 2}")
+    return np.ascontiguousarray(x).reshape(*x.shape, 1).view(part)
 
 
 def reciprocal_root(x: Array) -> Array:

@@ -18,9 +18,9 @@ from typing import Literal
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.arg_spec import ArgSpec
 
-from tapestry.algebra.complexes import find_complex
 from tapestry.diagnostics import TapestryError
 from tapestry.frontend import run_pipeline
+from tapestry.passes.loom.split_complex import split_of
 from tapestry.proving.comparing import Difference
 from tapestry.proving.counterexample import Counterexample
 from tapestry.proving.covering import uncovered
@@ -75,9 +75,10 @@ def compare_programs(a: ModuleOp, b: ModuleOp, options: Options | None = None) -
         return Verdict("differs", f"their signatures differ: {mismatch}")
     if a.is_structurally_equivalent(b):
         return Verdict("certified", "they are the same program")
-    if find_complex(a) or find_complex(b):
-        reason = "complex numbers are not compared; split them into real and imaginary parts"
-        return Verdict("undecided", reason)
+    try:
+        a, b = split_of((a, b))
+    except TapestryError as error:
+        return Verdict("undecided", f"complex numbers are compared by their parts: {error.message}")
     if not HAS_WIDE:
         return Verdict("undecided", "this machine has no float wider than float64")
     staged = compare_in_stages(a, b, lambda one, other: compare_as_they_are(one, other, options))

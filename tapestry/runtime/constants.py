@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.rewriter import Rewriter
 
 from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.functions import pairs_of
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
@@ -59,6 +60,8 @@ def _side_file_cells(op: loom.ConstantOp) -> Array:
     raw = cells.dtype.kind in "Vu" and cells.dtype.itemsize == dtype.itemsize
     if raw and dtype.kind not in "biufc":
         cells = cells.view(dtype)  # .npz stores the types of ml_dtypes as raw bytes
+    if cells.dtype.kind == "c" and dtype.kind == "f" and cells.ndim < kind.box.rank:
+        cells = pairs_of(cells)  # which is what loom-split-complex asks for
     if cells.dtype != dtype or cells.shape != kind.box.shape:
         raise InvalidProgramError(
             f"{entry!r} of the side file {path} is {cells.dtype} of shape {cells.shape}, but the "

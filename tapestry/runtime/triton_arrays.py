@@ -17,6 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tapestry.algebra.functions import complex_of, pairs_of
 from tapestry.runtime.executor import Array
 
 
@@ -95,3 +96,13 @@ def host_upload(data: bytes, shape: Sequence[int], dtype: str) -> HostTensor:
     """A new tensor with cells from bytes, row-major."""
     kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
     return HostTensor(np.frombuffer(bytearray(data), kind).reshape(tuple(shape)))
+
+
+def as_pairs(array: Array) -> Array:
+    """Complex numbers as pairs of real ones, which lowered programs take; others as they are."""
+    return pairs_of(array) if array.dtype.kind == "c" else array
+
+
+def from_pairs(array: Array, dtype: np.dtype[Any]) -> Array:
+    """What a lowered program returns for cells of a dtype: complex numbers from their pairs."""
+    return complex_of(array[..., 0], array[..., 1]) if dtype.kind == "c" else array

@@ -24,6 +24,7 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
+from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.codegen.host_printer import ENTRY
 from tapestry.codegen.module_printer import print_module
 from tapestry.dialects import loom, triton
@@ -40,7 +41,13 @@ from tapestry.runtime.externals import (
 )
 from tapestry.runtime.program import ENTRY as MAIN
 from tapestry.runtime.program import arguments, main_function, outputs
-from tapestry.runtime.triton_arrays import HostTensor, host_allocate, host_upload
+from tapestry.runtime.triton_arrays import (
+    HostTensor,
+    as_pairs,
+    from_pairs,
+    host_allocate,
+    host_upload,
+)
 from tapestry.runtime.triton_assertions import block_errors
 from tapestry.runtime.triton_interpreter import interpreted
 from tapestry.runtime.triton_module import load_kernels, write_module
@@ -233,14 +240,19 @@ class TritonExecutor:
             kernels = load_kernels(path)
             observer = _Observer(launches, device, watch)
             launch = _observed(kernels, [kernel.name for kernel in printed.kernels], observer)
-            given = [device.put(array) for array in (*(inputs[name] for name in names), *constants)]
+            taken = (as_pairs(array) for array in (*(inputs[name] for name in names), *constants))
+            given = [device.put(array) for array in taken]
             known = launch.__kwdefaults__ or {}
             own = {k: v for k, v in device.functions().items() if k in known}
             called = _externals(module, device.target, observer)
             own |= {"externals": called} if called else {}
             made = launch(*given, **own)
-            results = [made] if len(outputs(module)) == 1 else list(made)
-            arrays = tuple(device.get(result) for result in results)
+            kinds = [numpy_dtype(kind.element_type) for kind in outputs(module)]
+            results = [made] if len(kinds) == 1 else list(made)
+            arrays = tuple(
+                from_pairs(device.get(result), dtype)
+                for result, dtype in zip(results, kinds, strict=True)
+            )
         records = tuple(
             Record(n.name, n.shards, n.bytes_read, n.bytes_written, n.seconds) for n in launches
         )
