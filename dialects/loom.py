@@ -132,6 +132,7 @@ __all__ = [
     "ViewOp",
     "YieldOp",
     "argument_type",
+    "fills_attr",
     "find_kernel",
     "projections_attr",
     "selected",

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tapestry.algebra.literals import number_attr
 from tapestry.dialects import loom
 from tapestry.dialects.zspace import ProjectionAttr, RangeAttr
 from tapestry.metakernels.errors import UnsupportedError
@@ -250,6 +251,10 @@ class _Builder:
             "out_projections": loom.projections_attr(writes),
             "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(body.ins), len(body.extras)]),
         }
+        for name, used in (("in_clips", body.ins), ("extra_clips", body.extras)):
+            clips = loom.fills_attr([_fill(expansion, n) for n in used])
+            if clips is not None:
+                properties[name] = clips
         if body.monoid is not None:
             properties["monoid"] = SymbolRefAttr(body.monoid)
         used = tuple(operands[n] for n in (*body.ins, *body.extras))
@@ -257,6 +262,11 @@ class _Builder:
             loom.OperationOp, used, results, properties, _bodies(expansion, body), label
         )
         return list(range(first, first + len(results)))
+
+
+def _fill(expansion: Expansion, position: int) -> loom.Fill | None:
+    fill = expansion.fills[position]
+    return None if fill is None else number_attr(fill.value, element_type(fill.dtype))
 
 
 def _declared(body: Composite, results: Sequence[loom.TensorType]) -> dict[str, loom.TensorType]:

@@ -7,7 +7,9 @@ selections are inside their tensors, and the outputs are tiled exactly.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from tapestry.metakernels.bodies import Body
 from tapestry.metakernels.composition import Resolver, expand_steps
 from tapestry.metakernels.dtypes import allowed, evaluate_dtype, promote
 from tapestry.metakernels.errors import (
@@ -23,6 +25,7 @@ from tapestry.metakernels.errors import (
 from tapestry.metakernels.evaluation import Scope, evaluate, evaluate_list
 from tapestry.metakernels.expansion import (
     Expansion,
+    MapFold,
     Move,
     Opaque,
     Reshape,
@@ -34,10 +37,10 @@ from tapestry.metakernels.kernels import type_bodies
 from tapestry.metakernels.matching import Bindings, Matcher, underdetermined
 from tapestry.metakernels.parameters import bind_parameters
 from tapestry.metakernels.projections import build_projection
-from tapestry.metakernels.scalars import Cell
+from tapestry.metakernels.scalars import Cell, Constant
 from tapestry.metakernels.spaces import build_space
 from tapestry.metakernels.syntax import variables
-from tapestry.metakernels.templates import Output, Template
+from tapestry.metakernels.templates import Input, Output, Template
 from tapestry.metakernels.values import Value, describe, integer, integers
 from tapestry.zspace import Point, Projection, Range
 
@@ -208,17 +211,31 @@ class _Application:
             shape = self._output_shape(output, space)
             outputs.append(Tensor(output.name, TensorSpec(shape, self._output_dtype(output))))
             writes.append(self._write(output, shape, space, mapped))
+        fills = tuple(map(self._fill, self.template.inputs, self.inputs))
         expansion = Expansion(
-            self.template.name, self.inputs, tuple(outputs), space, reads, tuple(writes), Opaque()
+            self.template.name,
+            self.inputs,
+            tuple(outputs),
+            space,
+            reads,
+            tuple(writes),
+            Opaque(),
+            fills,
         )
         body = type_bodies(self.template, expansion, scope, mapped)
         if body is None and len(self.inputs) == 1:
-            self._moved_dtype(self.template.outputs[0])
+            for output in self.template.outputs:
+                self._moved_dtype(output)
         if body is None or all(isinstance(part, Cell) for part in body.wrap):
-            body = _movement(expansion) or body or Opaque()
-        return Expansion(
-            self.template.name, self.inputs, tuple(outputs), space, reads, tuple(writes), body
-        )
+            body = _movement(expansion) or body or _copy(expansion) or Opaque()
+        return replace(expansion, body=body)
+
+    def _fill(self, entry: Input, tensor: Tensor) -> Constant | None:
+        if entry.fill is None:
+            return None
+        with entry.fill.explain(f"inputs.{entry.name}.bounds.clip"):
+            body = Body(self._scope(), {})
+            return body.constant(entry.fill.tree, tensor.spec.dtype)
 
     def _read(self, position: int, space: Space, scope: Scope) -> Projection:
         entry, tensor = self.template.inputs[position], self.inputs[position]
@@ -227,11 +244,12 @@ class _Application:
             projection = build_projection(
                 entry.projection.tree, scope, inputs=len(space.extents), rank=len(shape)
             )
-            if space.size:
+            if space.size and entry.fill is None:
                 box = projection.apply_range(Range.of(space.extents))
                 if not Range.of(shape).contains_range(box):
                     raise IndexOutOfRangeError(
-                        f"{entry.name} is read at {box}, and it has only {Range.of(shape)}"
+                        f"{entry.name} is read at {box}, and it has only {Range.of(shape)}",
+                        hint="bounds: {clip: 0} reads 0 outside (rule 8)",
                     )
         return projection
 
@@ -292,4 +310,18 @@ def _movement(expansion: Expansion) -> Move | None:
     back = write.map.inverse()
     if back is None or space.maps != len(space.extents) or not (read.is_unit and write.is_unit):
         return None
+    if expansion.fills[0] is not None:
+        return None
     return Move(read.map.compose(back))
+
+
+def _copy(expansion: Expansion) -> MapFold | None:
+    """Data movement that is no view: each point reads one cell, perhaps outside, and writes it."""
+    space = expansion.space
+    if space is None or len(expansion.reads) != 1 or space.maps != len(space.extents):
+        return None
+    if not expansion.reads[0].is_unit:
+        return None
+    tensor = expansion.inputs[0]
+    cells = (Cell(tensor.name, tensor.spec.dtype),) * len(expansion.outputs)
+    return MapFold(None, (0,), (), cells, None)

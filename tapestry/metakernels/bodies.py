@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tapestry.metakernels import constants, functions
-from tapestry.metakernels.constants import Known, coerce
+from tapestry.metakernels.constants import NAMED, Known, coerce, extreme
 from tapestry.metakernels.dtypes import HALVES, evaluate_dtype, is_float, promote
 from tapestry.metakernels.errors import (
     DtypeMismatchError,
@@ -27,7 +27,7 @@ from tapestry.metakernels.errors import (
 )
 from tapestry.metakernels.evaluation import Scope, evaluate
 from tapestry.metakernels.parsing import parse_scalar
-from tapestry.metakernels.scalars import Cast, Cell, Folded, Position, Scalar
+from tapestry.metakernels.scalars import Cast, Cell, Constant, Folded, Position, Scalar
 from tapestry.metakernels.syntax import (
     Binary,
     Call,
@@ -82,6 +82,20 @@ class Body:
             )
         return coerce(term, dtype)
 
+    def constant(self, expr: Expr, dtype: str) -> Constant:
+        """`expr` as a number of `dtype` that is known at expansion."""
+        term = self.term(expr)
+        if isinstance(term, Known):
+            term = coerce(term, dtype)
+        if not isinstance(term, Constant):
+            raise KindMismatchError(
+                "it must be known before the operation runs",
+                hint="a number, lowest($t), or what parameters and sizes compute",
+            )
+        if term.dtype != dtype:
+            raise DtypeMismatchError(f"it is a {term.dtype}, and {dtype} is required")
+        return term
+
     def state(self, expr: Expr) -> Scalar:
         """`expr` in its own type, as a part of a fold's state."""
         term = self.term(expr)
@@ -120,13 +134,15 @@ class Body:
             case Call(function, arguments):
                 return self._call(function, arguments)
 
-    def _name(self, name: str) -> Scalar:
+    def _name(self, name: str) -> Term:
         if name == FOLD and self.folded:
             if len(self.folded) > 1:
                 raise KindMismatchError(
                     f"the folded state has {len(self.folded)} parts", hint="write fold[0], fold[1]"
                 )
             return self._part(name, Number(0))
+        if name not in self.cells and name in NAMED:
+            return Known(NAMED[name])
         if name not in self.cells:
             known = (*self.cells, *((FOLD,) if self.folded else ()))
             raise UnknownNameError(f"{name} is no input", hint=nearest(name, known))
@@ -164,6 +180,8 @@ class Body:
         if function == "cast":
             term, dtype = self.term(arguments[0]), evaluate_dtype(arguments[1], self.scope.names)
             return coerce(term, dtype, explicit=True)
+        if function in ("lowest", "highest"):
+            return extreme(function, evaluate_dtype(arguments[0], self.scope.names))
         if function == "where":
             condition = self.term(arguments[0])
             if isinstance(condition, Known):

@@ -15,6 +15,7 @@ from typing import Final
 
 from tapestry.metakernels import builtins, functions
 from tapestry.metakernels.bodies import FOLD
+from tapestry.metakernels.constants import NAMED
 from tapestry.metakernels.dtypes import allowed
 from tapestry.metakernels.errors import (
     TemplateError,
@@ -200,6 +201,8 @@ class _Check:
                 )  # fmt: skip
         for entry in template.inputs:
             self._expression(entry.projection, f"inputs.{entry.name}.ipf", frozenset(known))
+            if entry.fill is not None:
+                self._constant(entry.fill, f"inputs.{entry.name}.bounds.clip")
         for output in template.outputs:
             self._expression(output.projection, f"outputs.{output.name}.ipf", mapped)
             if output.shape is not None:
@@ -308,26 +311,37 @@ class _Check:
                 if isinstance(node, Call):
                     builtins.check_call(node.function, len(node.arguments))
 
+    def _constant(self, source: Source[Expr], what: str) -> None:
+        """A scalar expression that reads no input and no coordinate."""
+        self._coordinates(source, what, ())
+        self._scalar(source, what, ())
+
     def _body(self, source: Source[Expr], what: str, *, folded: bool) -> None:
+        self._scalar(source, what, (*self.inputs, FOLD) if folded else self.inputs)
+
+    def _scalar(self, source: Source[Expr], what: str, inputs: Collection[str]) -> None:
         self._names(source, source.tree, what, self.bound)
-        known = (*self.inputs, FOLD) if folded else self.inputs
+        known = (*inputs, *NAMED)
         with self._explain(source, what):
             for node in _computed(source.tree):
                 if isinstance(node, Call):
                     functions.check_call(node.function, len(node.arguments))
                 elif isinstance(node, Name) and node.name not in known:
                     hint = nearest(node.name, known)
-                    if node.name == FOLD:
+                    if node.name in self.inputs:
+                        hint = "a number is needed here, which no input is"
+                    elif node.name == FOLD:
                         hint = "the folded value is read in unwrap"
                     raise UnknownNameError(f"{node.name} is no input", hint=hint)
 
 
 def _computed(tree: Tree) -> Iterable[Tree]:
-    """The trees inside a body that compute values: not the dtype of a cast."""
+    """The trees inside a body that compute values: not the dtypes that some functions take."""
     pending = [tree]
     while pending:
         node = pending.pop()
         yield node
         inside = list(children(node))
-        is_cast = isinstance(node, Call) and node.function == "cast"
-        pending.extend(inside[:1] if is_cast else inside)
+        if isinstance(node, Call) and node.function in functions.DTYPE_ARGUMENTS:
+            del inside[functions.DTYPE_ARGUMENTS[node.function]]
+        pending.extend(inside)

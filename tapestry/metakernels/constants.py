@@ -14,11 +14,15 @@ Arithmetic among such numbers is done at expansion, in Python.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite, nan, pi
+from typing import Final
 
 from tapestry.metakernels.dtypes import is_float
 from tapestry.metakernels.errors import DtypeMismatchError, KindMismatchError
 from tapestry.metakernels.scalars import Cast, Constant, Scalar
+
+NAMED: Final = {"inf": inf, "nan": nan, "pi": pi}
+"""Numbers that bodies name."""
 
 _WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
@@ -67,6 +71,13 @@ def _represented(value: float, dtype: str, explicit: bool) -> int | float:
         hint = "convert the other operand: cast(..., f32)" if isinstance(value, float) else None
         raise DtypeMismatchError(f"{value} is no {dtype}", hint=hint)
     return int(value)
+
+
+def extreme(name: str, dtype: str) -> Constant:
+    """`lowest` or `highest` value of a dtype; a float's are infinite."""
+    if is_float(dtype):
+        return Constant(-inf if name == "lowest" else inf, dtype)
+    return Constant(limits(dtype)[name == "highest"], dtype)
 
 
 def limits(dtype: str) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal, TypeAlias
 
-from tapestry.metakernels.scalars import Scalar
+from tapestry.metakernels.scalars import Constant, Scalar
 from tapestry.zspace import AffineMap, Point, Projection, Range
 
 Kind: TypeAlias = Literal["map", "fold"]
@@ -124,7 +124,8 @@ class Expansion:
     """A template applied to shapes, dtypes and parameters.
 
     `reads` has one projection per input, over all index dimensions; `writes` one per output, over
-    the map dimensions. A composite or a reshape has no index space of its own.
+    the map dimensions; `fills` what each input is outside its tensor, None where it is read inside
+    alone. A composite or a reshape has no index space of its own.
     """
 
     template: str
@@ -134,3 +135,4 @@ class Expansion:
     reads: tuple[Projection, ...]
     writes: tuple[Projection, ...]
     body: MapFold | Move | Reshape | Opaque | Composite
+    fills: tuple[Constant | None, ...] = ()

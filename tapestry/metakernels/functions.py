@@ -58,12 +58,16 @@ _FLOAT: Final[dict[str, Callable[[float], float]]] = {
 }
 _COUNTS: Final[dict[str, int | None]] = {
     **dict.fromkeys(_FLOAT, 1), "sigmoid": 1, "abs": 1, "sign": 1, "min": None, "max": None,
-    "pow": 2, "where": 3, "cast": 2, "random": 2,
+    "pow": 2, "where": 3, "cast": 2, "random": 2, "lowest": 1, "highest": 1,
 }  # fmt: skip
 _LATER: Final = {
     "read": "reading blocks (`read`) is not supported yet; a body reads one cell per input",
 }
-_CHOOSING: Final = ("abs", "sign", "min", "max", "where", "cast", "floor", "ceil", "round")
+_CHOOSING: Final = (
+    "abs", "sign", "min", "max", "where", "cast", "floor", "ceil", "round", "lowest", "highest",
+)  # fmt: skip
+DTYPE_ARGUMENTS: Final = {"cast": 1, "lowest": 0, "highest": 0}
+"""Which argument of a function is a dtype."""
 
 
 def is_rounding(function: str) -> bool:

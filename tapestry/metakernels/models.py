@@ -27,7 +27,6 @@ from tapestry.metakernels.errors import (
 )
 
 LATER: Final = {
-    "bounds": "clipped reads (padding)",
     "each": "list-valued inputs and outputs",
     "count": "list-valued outputs",
     "when": "members of a family",
@@ -68,12 +67,19 @@ class ParameterModel(_Model):
     doc: Word = ""
 
 
+class BoundsModel(_Model):
+    """`bounds` of an input: what a point reads where the tensor has no cell."""
+
+    clip: Expression
+
+
 class InputModel(_Model):
     """One entry of `inputs`."""
 
     shape: Expression
     ipf: Expression = "[...]"
     dtype: Expression = "any"
+    bounds: BoundsModel | None = None
     doc: Word = ""
 
 
@@ -201,7 +207,19 @@ def _unknown_key(entries: Entries, name: str, path: tuple[Step, ...]) -> WeftErr
         return UnsupportedError(
             f"{where}`{key}` is not supported yet ({LATER[str(key)]})", location=location
         )
-    model = _MODELS.get(str(parents[0]), TemplateModel) if parents else TemplateModel
     return UnknownNameError(
-        f"{where}unknown key `{key}`", location=location, hint=nearest(str(key), model.model_fields)
+        f"{where}unknown key `{key}`",
+        location=location,
+        hint=nearest(str(key), _model_at(parents).model_fields),
     )
+
+
+def _model_at(path: list[Step]) -> type[BaseModel]:
+    """What may stand in the mapping at `path`."""
+    match path:
+        case ["inputs", _, "bounds"]:
+            return BoundsModel
+        case [section, *_]:
+            return _MODELS.get(str(section), TemplateModel)
+        case _:
+            return TemplateModel

@@ -133,13 +133,15 @@ class _Builder:
         return Parameter(name, kind, location, length, parameter.values, model.axis_of, default)
 
     def _input(self, name: str) -> Input:
-        given = self.model.inputs[name].model_fields_set
+        model = self.model.inputs[name]
+        given = model.model_fields_set
         path = ("inputs", name)
         return Input(
             name,
             self._source(parse_pattern, *path, "shape"),
             self._optional(parse_projection, "ipf" in given, "[...]", *path, "ipf"),
             self._optional(parse_dtype, "dtype" in given, "any", *path, "dtype"),
+            None if model.bounds is None else self._source(parse_scalar, *path, "bounds", "clip"),
         )
 
     def _output(self, name: str, model: OutputModel) -> Output:

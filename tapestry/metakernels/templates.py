@@ -45,12 +45,16 @@ class Source(Generic[_T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A tensor that is read: what its shape looks like, and which cell each point reads."""
+    """A tensor that is read: what its shape looks like, and which cell each point reads.
+
+    `fill` is what is read outside the tensor; without one, all reads are inside.
+    """
 
     name: str
     shape: Source[Pattern]
     projection: Source[ProjectionExpr]
     dtype: Source[DtypeBinding]
+    fill: Source[Expr] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ class TreeBuilder:
         return Number(int(digits))
 
     def fraction(self, text: str) -> Number:
-        return Number(float(text))
+        return Number(float(text.removeprefix(".")))  # YAML writes `.inf`
 
     def string(self, text: str) -> String:
         return String(text[1:-1])
