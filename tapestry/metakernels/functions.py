@@ -27,6 +27,7 @@ from tapestry.metakernels.errors import (
     WeftError,
     nearest,
 )
+from tapestry.metakernels.integers import INTEGER_FUNCTIONS, integer_call
 from tapestry.metakernels.scalars import Constant, Operation, Position, Scalar
 from tapestry.metakernels.values import compare as compare_values
 
@@ -43,28 +44,52 @@ _COMPARISONS: Final = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq",
 _FLOAT: Final[dict[str, Callable[[float], float]]] = {
     "sqrt": math.sqrt,
     "rsqrt": lambda x: 1 / math.sqrt(x),
+    "cbrt": math.cbrt,
     "exp": math.exp,
+    "exp2": math.exp2,
     "log": math.log,
+    "log2": math.log2,
+    "log10": math.log10,
     "log1p": math.log1p,
     "expm1": math.expm1,
     "sin": math.sin,
     "cos": math.cos,
     "tan": math.tan,
+    "asin": math.asin,
+    "acos": math.acos,
+    "atan": math.atan,
+    "sinh": math.sinh,
+    "cosh": math.cosh,
     "tanh": math.tanh,
+    "asinh": math.asinh,
+    "acosh": math.acosh,
+    "atanh": math.atanh,
     "erf": math.erf,
     "floor": math.floor,
     "ceil": math.ceil,
     "round": round,
+    "trunc": math.trunc,
+}
+_FLOAT_PAIRS: Final[dict[str, Callable[[float, float], float]]] = {
+    "atan2": math.atan2,
+    "copysign": math.copysign,
+}
+_PREDICATES: Final[dict[str, Callable[[float], bool]]] = {
+    "isnan": math.isnan,
+    "isinf": math.isinf,
+    "isfinite": math.isfinite,
 }
 _COUNTS: Final[dict[str, int | None]] = {
-    **dict.fromkeys(_FLOAT, 1), "sigmoid": 1, "abs": 1, "sign": 1, "min": None, "max": None,
+    **dict.fromkeys(_FLOAT, 1), **dict.fromkeys(_FLOAT_PAIRS, 2), **dict.fromkeys(_PREDICATES, 1),
+    **INTEGER_FUNCTIONS, "sigmoid": 1, "abs": 1, "sign": 1, "min": None, "max": None,
     "pow": 2, "where": 3, "cast": 2, "random": 2, "lowest": 1, "highest": 1,
 }  # fmt: skip
 _LATER: Final = {
     "read": "reading blocks (`read`) is not supported yet; a body reads one cell per input",
 }
 _CHOOSING: Final = (
-    "abs", "sign", "min", "max", "where", "cast", "floor", "ceil", "round", "lowest", "highest",
+    "abs", "sign", "min", "max", "where", "cast", "floor", "ceil", "round", "trunc", "lowest",
+    "highest", "copysign", *_PREDICATES, *INTEGER_FUNCTIONS,
 )  # fmt: skip
 DTYPE_ARGUMENTS: Final = {"cast": 1, "lowest": 0, "highest": 0}
 """Which argument of a function is a dtype."""
@@ -270,6 +295,12 @@ def call(function: str, arguments: Sequence[Term]) -> Term:
         return power(first, arguments[1])
     if function in ("min", "max"):
         return _extremum(function, arguments)
+    if function in INTEGER_FUNCTIONS:
+        return integer_call(function, arguments)
+    if function in _FLOAT_PAIRS:
+        return _pair(function, first, arguments[1])
+    if function in _PREDICATES:
+        return _predicate(function, first)
     if function == "abs":
         return _absolute(first)
     if function == "sign":
@@ -291,6 +322,23 @@ def _float(function: str, term: Term) -> Scalar:
             f"{function} of {term.dtype}: it takes floats", hint=f"{function}(cast(..., f32))"
         )
     return term
+
+
+def _pair(function: str, left: Term, right: Term) -> Term:
+    if isinstance(left, Known) and isinstance(right, Known):
+        return Known(_FLOAT_PAIRS[function](number(left), number(right)))
+    a, b = common(left, right)
+    return Operation(function, (_float(function, a), b), a.dtype)
+
+
+def _predicate(function: str, term: Term) -> Term:
+    """Whether a float is NaN, infinite or finite: NaN alone differs from itself."""
+    if isinstance(term, Known):
+        return Known(_PREDICATES[function](number(term)))
+    value = _float(function, term)
+    if function == "isnan":
+        return compare("!=", value, value)
+    return compare("==" if function == "isinf" else "<", _absolute(value), Known(math.inf))
 
 
 def _known_call(function: str, value: float) -> Known:

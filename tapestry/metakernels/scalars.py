@@ -51,8 +51,9 @@ class Operation:
     """`name(operands)`.
 
     Arithmetic: add sub mul div floordiv mod neg abs min max. Comparisons: lt le gt ge eq ne.
-    Choice: select. Truth values: and or not. Floats: sqrt rsqrt exp log log1p expm1 sin cos tan
-    tanh erf floor ceil round pow. `random` takes a seed, a counter and a word, and yields f32.
+    Choice: select. Truth values: and or not. Floats: pow, atan2, copysign and the functions of one
+    float in `functions`. Integers: and or xor, and those in `integers`. `random` takes a seed, a
+    counter and a word, and yields f32.
     """
 
     name: str

@@ -1,5 +1,7 @@
 """Types of scalar bodies: promotion, numbers, casts, choices at expansion, and refusals."""
 
+from math import inf
+
 import pytest
 
 from tapestry.metakernels import WeftError
@@ -63,6 +65,21 @@ F, D, INT, L, T = (Cell(name, CELLS[name]) for name in "fdilt")
         ("where($flag and not $n < 3, f, nothing)", "f32", F),
         ("where($mode != 'tanh' or 0.5 > 1, nothing, f)", "f32", F),
         ("-i", "i32", Operation("neg", (INT,), "i32")),
+        ("isnan(f)", "i1", Operation("ne", (F, F), "i1")),
+        ("isinf(f)", "i1",
+         Operation("eq", (Operation("abs", (F,), "f32"), Constant(inf, "f32")), "i1")),
+        ("isfinite(f)", "i1",
+         Operation("lt", (Operation("abs", (F,), "f32"), Constant(inf, "f32")), "i1")),
+        ("isnan(nan) or isinf(0) or not isfinite(1)", "i1", Constant(1, "i1")),
+        ("atan2(f, d)", "f64", Operation("atan2", (Cast(F, "f64"), D), "f64")),
+        ("atan2(1, 0) * 2 - pi", "f32", Constant(0.0, "f32")),
+        ("copysign(f, -1)", "f32", Operation("copysign", (F, Constant(-1.0, "f32")), "f32")),
+        ("exp2(f)", "f32", Operation("exp2", (F,), "f32")),
+        ("bit_and(i, l)", "i64", Operation("and", (Cast(INT, "i64"), L), "i64")),
+        ("bit_not(i)", "i32", Operation("xor", (INT, Constant(-1, "i32")), "i32")),
+        ("shift_left(i, 3)", "i32", Operation("shift_left", (INT, Constant(3, "i32")), "i32")),
+        ("shift_right(i, l)", "i64", Operation("shift_right", (Cast(INT, "i64"), L), "i64")),
+        ("div_trunc(7, i)", "i32", Operation("div_trunc", (Constant(7, "i32"), INT), "i32")),
         ("max(f, i, 3)", "f32",
          Operation("max", (Operation("max", (F, Cast(INT, "f32")), "f32"), Constant(3.0, "f32")),
                    "f32")),
@@ -113,6 +130,10 @@ def test_what_rounds(text, is_rounding):
         ("f", "i32", "dtype_mismatch", "computed in f32, and i32 is required"),
         ("l", "i32", "dtype_mismatch", "cast(..., i32)"),
         ("i / i", "i32", "dtype_mismatch", "no true quotient"),
+        ("bit_and(f, 1)", "f32", "dtype_mismatch", "it takes integers"),
+        ("shift_left(1, 2)", "i32", "dtype_mismatch", "give it a type"),
+        ("atan2(i, i)", "i32", "dtype_mismatch", "it takes floats"),
+        ("isnan(i)", "i1", "dtype_mismatch", "it takes floats"),
         ("f // f", "f32", "dtype_mismatch", "floor(a / b)"),
         ("f % 2", "f32", "dtype_mismatch", "integers only"),
         ("i + 0.5", "i32", "dtype_mismatch", "0.5 is no i32"),
