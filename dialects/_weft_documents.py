@@ -29,7 +29,7 @@ from tapestry.diagnostics import Location
 from tapestry.metakernels.documents import Entries, Items, Leaf, Node
 from tapestry.metakernels.errors import TemplateError
 
-ORDERED: Final = ("params", "inputs", "outputs", "let", "fold", "steps")
+ORDERED: Final = ("params", "inputs", "outputs", "let", "fold", "scan", "steps")
 """The sections of a template whose entries have an order."""
 
 

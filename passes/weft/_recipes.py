@@ -240,13 +240,13 @@ class _Builder:
             projection.translate(result.box.start)
             for projection, result in zip(expansion.writes, results, strict=True)
         ]
-        maps = range(space.maps)
+        kept = range(space.kept)
         properties: dict[str, Attribute] = {
             "index_range": RangeAttr(Range.of(space.extents)),
             "iterators": loom.IteratorsAttr(space.kinds),
             "in_projections": loom.projections_attr(reads[n] for n in body.ins),
             "extra_projections": loom.projections_attr(
-                reads[n].select_inputs(maps) for n in body.extras
+                reads[n].select_inputs(kept) for n in body.extras
             ),
             "out_projections": loom.projections_attr(writes),
             "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(body.ins), len(body.extras)]),

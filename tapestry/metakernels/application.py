@@ -255,7 +255,7 @@ class _Application:
 
     def _output_shape(self, output: Output, space: Space) -> Point:
         if output.shape is None:
-            return space.extents[: space.maps]
+            return space.extents[: space.kept]
         with output.shape.explain(f"outputs.{output.name}.shape"):
             shape = integers(evaluate_list(output.shape.tree, self._scope()), "the shape")
             if min(shape, default=0) < 0:
@@ -291,11 +291,11 @@ class _Application:
     def _write(self, output: Output, shape: Point, space: Space, scope: Scope) -> Projection:
         with output.projection.explain(f"outputs.{output.name}.ipf"):
             projection = build_projection(
-                output.projection.tree, scope, inputs=space.maps, rank=len(shape)
+                output.projection.tree, scope, inputs=space.kept, rank=len(shape)
             )
-            if not projection.tiles(space.map_range, Range.of(shape)):
+            if not projection.tiles(space.kept_range, Range.of(shape)):
                 raise NotTiledError(
-                    f"the index {describe(space.map_range.shape)} does not write each cell of "
+                    f"the index {describe(space.kept_range.shape)} does not write each cell of "
                     f"{output.name} {describe(shape)} exactly once"
                 )
         return projection

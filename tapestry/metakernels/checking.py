@@ -18,6 +18,7 @@ from tapestry.metakernels.bodies import FOLD
 from tapestry.metakernels.constants import NAMED
 from tapestry.metakernels.dtypes import allowed
 from tapestry.metakernels.errors import (
+    ScanError,
     TemplateError,
     UnknownNameError,
     UnsupportedError,
@@ -40,7 +41,7 @@ from tapestry.metakernels.syntax import (
     variables,
     walk,
 )
-from tapestry.metakernels.templates import Bodies, Source, Template
+from tapestry.metakernels.templates import Bodies, Fold, Source, Template
 
 MONOIDS: Final = {
     "add": 1, "mul": 1, "max": 1, "min": 1, "and": 1, "or": 1, "argmax": 2, "argmin": 2,
@@ -96,7 +97,7 @@ class _Check:
         return TemplateError(f"template {self.template.name}: {message}", location=place, hint=hint)
 
     def _check_names(self) -> None:
-        sections = ("params", "inputs", "let", "fold", "outputs", "steps")
+        sections = ("params", "inputs", "let", "fold", "scan", "outputs", "steps")
         named = {section: self.template.document.at(section).plain() for section in sections}
         for section, entries in named.items():
             for name in entries if isinstance(entries, dict) else ():
@@ -156,6 +157,7 @@ class _Check:
             for key, given in (
                 ("index", template.index is not None),
                 ("fold", bool(template.folds)),
+                ("scan", bool(template.scans)),
                 ("wrap", bool(template.wrap)),
                 ("unwrap", bool(template.unwrap)),
             )
@@ -180,46 +182,60 @@ class _Check:
         known = labels(template.index.tree.elements) if template.index is not None else []
         if template.index is not None:
             self._expression(template.index, "index")
-        mapped = frozenset(known)
+        known += [scan.label for scan in template.scans]
+        kept = frozenset(known)
         known += [fold.label for fold in template.folds]
         for label in known:
             if known.count(label) > 1:
                 raise self._fail(f"two index dimensions are called @{label}", "index")
-        for fold in template.folds:
-            self._expression(fold.extent, f"fold.{fold.label}.extent")
-            if fold.monoid not in MONOIDS:
-                raise self._fail(
-                    f"unknown monoid {fold.monoid}", "fold", fold.label, "monoid",
-                    hint=nearest(fold.monoid, MONOIDS),
-                )  # fmt: skip
-            if fold.monoid != template.monoid:
-                raise self._fail(
-                    f"fold dimensions of one operation share one monoid, and {fold.label} has "
-                    f"{fold.monoid} beside {template.monoid}",
-                    "fold", fold.label, "monoid",
-                    hint="write the second fold as another step",
-                )  # fmt: skip
+        self._check_folds("fold", template.folds)
+        self._check_folds("scan", template.scans)
+        if template.scans and len(merged := (*template.scans, *template.folds)) > 1:
+            raise ScanError(
+                f"template {template.name}: an operation scans along one dimension, and folds "
+                f"none: {merged[0].label} is scanned, and {merged[1].label} stands beside it",
+                location=template.document.at("scan").location,
+                hint="write the other as a step of its own",
+            )
         for entry in template.inputs:
             self._expression(entry.projection, f"inputs.{entry.name}.ipf", frozenset(known))
             if entry.fill is not None:
                 self._constant(entry.fill, f"inputs.{entry.name}.bounds.clip")
         for output in template.outputs:
-            self._expression(output.projection, f"outputs.{output.name}.ipf", mapped)
+            self._expression(output.projection, f"outputs.{output.name}.ipf", kept)
             if output.shape is not None:
                 self._expression(output.shape, f"outputs.{output.name}.shape")
-        for bodies, where in ((template.wrap, frozenset(known)), (template.unwrap, mapped)):
+        for bodies, where in ((template.wrap, frozenset(known)), (template.unwrap, kept)):
             for _, source in bodies:
                 self._coordinates(source, "a body", where)
 
+    def _check_folds(self, section: str, folds: Iterable[Fold]) -> None:
+        for fold in folds:
+            self._expression(fold.extent, f"{section}.{fold.label}.extent")
+            if fold.monoid not in MONOIDS:
+                raise self._fail(
+                    f"unknown monoid {fold.monoid}", section, fold.label, "monoid",
+                    hint=nearest(fold.monoid, MONOIDS),
+                )  # fmt: skip
+            if section == "fold" and fold.monoid != self.template.folds[0].monoid:
+                raise self._fail(
+                    f"fold dimensions of one operation share one monoid, and {fold.label} has "
+                    f"{fold.monoid} beside {self.template.folds[0].monoid}",
+                    "fold", fold.label, "monoid",
+                    hint="write the second fold as another step",
+                )  # fmt: skip
+
     def _check_bodies(self) -> None:
         template = self.template
-        if template.unwrap and not template.folds:
-            raise self._fail(
-                "unwrap follows a fold, and there is none", "unwrap", hint="write it into wrap"
-            )
-        if template.folds and not template.wrap:
-            raise self._fail("a fold needs wrap: what is folded", "fold")
         monoid = template.monoid
+        if template.unwrap and monoid is None:
+            raise self._fail(
+                "unwrap follows a fold or scan, and there is none", "unwrap",
+                hint="write it into wrap",
+            )  # fmt: skip
+        if monoid is not None and not template.wrap:
+            section = "fold" if template.folds else "scan"
+            raise self._fail(f"a {section} needs wrap: what is folded", section)
         if monoid is not None and len(template.wrap) != MONOIDS[monoid]:
             raise self._fail(
                 f"the state of {monoid} has {MONOIDS[monoid]} parts, and wrap gives "

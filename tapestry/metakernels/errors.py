@@ -115,6 +115,12 @@ class NotAffineError(WeftError):
     kind = "not_affine"
 
 
+class ScanError(WeftError):
+    """A scan that runs along several dimensions, or beside a fold."""
+
+    kind = "scan"
+
+
 class ParameterError(WeftError):
     """A parameter that is missing, unknown, of the wrong type or out of range."""
 

@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 from tapestry.metakernels.scalars import Constant, Scalar
 from tapestry.zspace import AffineMap, Point, Projection, Range
 
-Kind: TypeAlias = Literal["map", "fold"]
+Kind: TypeAlias = Literal["map", "scan", "fold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +46,33 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """An index space: the map dimensions, then the fold dimensions, each with its label if any."""
+    """An index space: the map dimensions, then what is scanned or folded, each with its label.
+
+    Outputs are over the dimensions that are *kept*: all but the folded ones.
+    """
 
     extents: Point
     labels: tuple[str | None, ...]
     maps: int
+    scans: int = 0
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """Per dimension, `map` or `fold`."""
-        folds = len(self.extents) - self.maps
-        return ("map",) * self.maps + ("fold",) * folds
+        """Per dimension, `map`, `scan` or `fold`."""
+        runs: tuple[tuple[Kind, int], ...] = (
+            ("map", self.maps), ("scan", self.scans), ("fold", len(self.extents) - self.kept),
+        )  # fmt: skip
+        return tuple(kind for kind, count in runs for _ in range(count))
 
     @property
-    def map_range(self) -> Range:
-        """The range of the map dimensions."""
-        return Range.of(self.extents[: self.maps])
+    def kept(self) -> int:
+        """How many dimensions are kept; they come first."""
+        return self.maps + self.scans
+
+    @property
+    def kept_range(self) -> Range:
+        """The range of the dimensions that are kept."""
+        return Range.of(self.extents[: self.kept])
 
     @property
     def size(self) -> int:
@@ -124,7 +135,7 @@ class Expansion:
     """A template applied to shapes, dtypes and parameters.
 
     `reads` has one projection per input, over all index dimensions; `writes` one per output, over
-    the map dimensions; `fills` what each input is outside its tensor, None where it is read inside
+    those that are kept; `fills` what each input is outside its tensor, None where it is read inside
     alone. A composite or a reshape has no index space of its own.
     """
 

@@ -21,7 +21,7 @@ def type_bodies(
 ) -> MapFold | None:
     """The typed bodies of `expansion`; None for a template without `wrap`.
 
-    `scope` is that of the whole index, `mapped` that of the map dimensions, which `unwrap` runs
+    `scope` is that of the whole index, `mapped` that of the kept dimensions, which `unwrap` runs
     over.
     """
     if not template.wrap:
@@ -124,12 +124,12 @@ class _Typing:
         read = self._read(bodies)
         for position in read:
             matrix = self.expansion.reads[position].map.matrix
-            if any(c for row in matrix for c in row[space.maps :]):
+            if any(c for row in matrix for c in row[space.kept :]):
                 source = self.template.inputs[position].projection
                 raise UnsupportedError(
                     f"unwrap reads {self.expansion.inputs[position].name}, whose projection "
                     f"`{source.text}` moves with a folded dimension",
                     location=source.text.location,
-                    hint="after the fold only the map dimensions have a coordinate",
+                    hint="after the fold only the dimensions that are kept have a coordinate",
                 )
         return read

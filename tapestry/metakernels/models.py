@@ -32,7 +32,6 @@ LATER: Final = {
     "when": "members of a family",
     "for": "families of operations",
     "domain": "domains (masked index spaces)",
-    "scan": "running states along a dimension",
     "match": "rewrite rules",
     "produce": "rewrite rules",
 }
@@ -93,7 +92,7 @@ class OutputModel(_Model):
 
 
 class FoldModel(_Model):
-    """One entry of `fold`: a dimension that is folded."""
+    """One entry of `fold` or `scan`: a dimension that is folded, or whose states are kept."""
 
     extent: Expression
     monoid: Word
@@ -127,6 +126,7 @@ class TemplateModel(_Model):
     require: list[Expression] = []
     index: Expression | None = None
     fold: dict[str, FoldModel] = {}
+    scan: dict[str, FoldModel] = {}
     wrap: Expression | list[Expression] | dict[str, Expression] | None = None
     unwrap: Expression | list[Expression] | dict[str, Expression] | None = None
     outputs: dict[str, OutputModel] = {"result": OutputModel()}
@@ -140,6 +140,7 @@ _MODELS: Final[dict[str, type[BaseModel]]] = {
     "inputs": InputModel,
     "outputs": OutputModel,
     "fold": FoldModel,
+    "scan": FoldModel,
     "examples": ExampleModel,
 }
 

@@ -11,13 +11,13 @@ Every error has the place of the key or text that is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tapestry.metakernels.checking import check
 from tapestry.metakernels.documents import Entries, Node, text_of
 from tapestry.metakernels.errors import TemplateError, WeftError
-from tapestry.metakernels.models import OutputModel, TemplateModel, check_template
+from tapestry.metakernels.models import FoldModel, OutputModel, TemplateModel, check_template
 from tapestry.metakernels.parameters import Parameter, parse_kind
 from tapestry.metakernels.parsing import (
     parse_dtype,
@@ -79,10 +79,8 @@ class _Builder:
                 for position in range(len(model.require))
             ),
             index=None if model.index is None else self._source(parse_list, "index"),
-            folds=tuple(
-                Fold(name, self._source(parse_expression, "fold", name, "extent"), fold.monoid)
-                for name, fold in model.fold.items()
-            ),
+            folds=self._folds("fold", model.fold),
+            scans=self._folds("scan", model.scan),
             wrap=self._bodies("wrap", model.wrap),
             unwrap=self._bodies("unwrap", model.unwrap),
             outputs=tuple(self._output(name, output) for name, output in model.outputs.items()),
@@ -153,6 +151,12 @@ class _Builder:
                 parse_projection, "ipf" in model.model_fields_set, "[...]", *path, "ipf"
             ),
             None if model.dtype is None else self._source(parse_dtype_value, *path, "dtype"),
+        )
+
+    def _folds(self, section: str, models: Mapping[str, FoldModel]) -> tuple[Fold, ...]:
+        return tuple(
+            Fold(name, self._source(parse_expression, section, name, "extent"), fold.monoid)
+            for name, fold in models.items()
         )
 
     def _bodies(self, key: str, model: str | list[str] | dict[str, str] | None) -> Bodies:

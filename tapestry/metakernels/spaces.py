@@ -1,9 +1,9 @@
-"""Index spaces: extents and labels from `index` and `fold`, and what coordinates the labels are.
+"""Index spaces: extents and labels from `index`, `scan` and `fold`, and what the labels stand for.
 
     index: "[$pre..., y = 2 * $n]"          # labels @pre (several coordinates) and @y (one)
     fold:  {k: {extent: $k, monoid: add}}   # label @k; fold dimensions follow the map dimensions
 
-Inputs and `wrap` see all coordinates, outputs and `unwrap` those of the map dimensions.
+Inputs and `wrap` see all coordinates, outputs and `unwrap` those that are not folded.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ class _Run(NamedTuple):
 
 
 def build_space(template: Template, names: Names) -> tuple[Space, Scope, Scope]:
-    """The index space of `template`, the scope of all its dimensions and that of its map ones."""
+    """The index space of `template`, the scope of all its dimensions and that of the kept ones."""
     scope = Scope(names)
     mapped = _map_runs(template, scope)
+    kept = [*mapped, *_scan_runs(template, scope)]
     folded = _fold_runs(template, scope)
-    maps = sum(len(run.extents) for run in mapped)
-    extents = tuple(extent for run in (*mapped, *folded) for extent in run.extents)
+    maps, count = (sum(len(run.extents) for run in runs) for runs in (mapped, kept))
+    extents = tuple(extent for run in (*kept, *folded) for extent in run.extents)
     assert template.index is not None
     with template.index.explain("index"):
         if len(extents) > MAX_RANK:
             raise LimitError(f"the index has {len(extents)} dimensions, more than {MAX_RANK}")
-    dims = tuple(run.label for run in (*mapped, *folded) for _ in run.extents)
-    space = Space(extents, dims, maps)
+    dims = tuple(run.label for run in (*kept, *folded) for _ in run.extents)
     return (
-        space,
-        Scope(names, _coordinates([*mapped, *folded], len(extents)), extents),
-        Scope(names, _coordinates(mapped, maps), extents[:maps]),
+        Space(extents, dims, maps, count - maps),
+        Scope(names, _coordinates([*kept, *folded], len(extents)), extents),
+        Scope(names, _coordinates(kept, count), extents[:count]),
     )
 
 
@@ -59,6 +59,15 @@ def _map_runs(template: Template, scope: Scope) -> list[_Run]:
             values = tuple(value for value, _ in evaluate_elements(ListExpr((element,)), scope))
             found = labels([element])
             runs.append(_Run(found[0] if found else None, _extents(values), element.spread))
+    return runs
+
+
+def _scan_runs(template: Template, scope: Scope) -> list[_Run]:
+    runs: list[_Run] = []
+    for scan in template.scans:
+        with scan.extent.explain(f"scan.{scan.label}.extent"):
+            extents = _extents((evaluate(scan.extent.tree, scope),))
+            runs.append(_Run(scan.label, extents, several=False))
     return runs
 
 

@@ -69,7 +69,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A folded index dimension (or several, when its extent is a list)."""
+    """A folded index dimension (or several, when its extent is a list), or the scanned one."""
 
     label: str
     extent: Source[Expr]
@@ -114,6 +114,7 @@ class Template:
     requirements: tuple[Source[Expr], ...]
     index: Source[ListExpr] | None
     folds: tuple[Fold, ...]
+    scans: tuple[Fold, ...]
     wrap: Bodies
     unwrap: Bodies
     outputs: tuple[Output, ...]
@@ -124,5 +125,5 @@ class Template:
 
     @property
     def monoid(self) -> str | None:
-        """What the fold dimensions are folded by; None when there are none."""
-        return self.folds[0].monoid if self.folds else None
+        """What is folded or scanned by; None when nothing is."""
+        return next((fold.monoid for fold in (*self.scans, *self.folds)), None)

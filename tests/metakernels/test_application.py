@@ -106,6 +106,22 @@ wrap: "X * F"
     assert rows(conv.reads) == ["(d0, d1) -> (2 * d0 + d1)", "(d0, d1) -> (d1)"]
 
 
+def test_a_scan_follows_the_maps_and_is_kept():
+    text = """
+inputs: {x: {shape: "[$m, $n]", ipf: "[@m, @n]"}}
+index: "[$m]"
+scan: {n: {extent: $n, monoid: add}}
+wrap: "x"
+unwrap: "fold / cast(@n + 1, f32)"
+"""
+    scan = apply("t", (2, 3), library=own(text))
+    assert scan.space.kinds == ("map", "scan")
+    assert scan.outputs[0].spec.shape == (2, 3)
+    assert rows(scan.writes) == ["(d0, d1) -> (d0, d1)"]
+    with pytest.raises(WeftError, match="the list"):
+        apply("t", (2, 3), library=own(text.replace("extent: $n", 'extent: "[$n]"')))
+
+
 def test_transpose_is_a_view():
     transpose = apply("transpose", (2, 3, 4), perm=[2, 0, 1])
     assert transpose.outputs[0].spec.shape == (4, 2, 3)
@@ -405,7 +421,7 @@ def test_reads_and_writes_are_inside_and_complete(shape, data):
     space = expansion.space
     (read,), (write,) = expansion.reads, expansion.writes
     assert read.apply_range(Range.of(space.extents)) == Range.of(tuple(shape))
-    assert write.tiles(space.map_range, Range.of(expansion.outputs[0].spec.shape))
+    assert write.tiles(space.kept_range, Range.of(expansion.outputs[0].spec.shape))
 
 
 @given(sizes, st.data())
