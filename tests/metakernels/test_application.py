@@ -1,6 +1,7 @@
 """Templates applied to shapes, dtypes and parameters: the worked checks, and wrong applications."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,12 +15,12 @@ from tapestry.zspace import Range
 LIBRARY = load_library()
 
 
-def own(text):
+def own(text: str) -> Any:
     """A library with the one template `t` that `text` describes."""
     return LIBRARY.extended({"t": read_yaml(text, "f.yaml")})
 
 
-def apply(name, *specs, library=LIBRARY, **parameters):
+def apply(name: str, *specs: Any, library: Any = LIBRARY, **parameters: Any) -> Any:
     """The expansion of a template; a spec is (shape, dtype), or a shape of f32."""
     tensors = [
         TensorSpec(spec[0], spec[1]) if len(spec) == 2 and isinstance(spec[1], str)
@@ -29,11 +30,11 @@ def apply(name, *specs, library=LIBRARY, **parameters):
     return expand(library.get(name), tensors, parameters, library)
 
 
-def rows(projections):
+def rows(projections: Any) -> Any:
     return [str(projection) for projection in projections]
 
 
-def test_matmul_with_broadcast_batches():
+def test_matmul_with_broadcast_batches() -> None:
     matmul = apply("matmul", (2, 3, 4, 5), (3, 5, 6))
     assert matmul.space.extents == (2, 3, 4, 6, 5)
     assert matmul.space.labels == ("batch", "batch", "row", "col", "inner")
@@ -44,7 +45,7 @@ def test_matmul_with_broadcast_batches():
     ]
 
 
-def test_an_opaque_matmul_reads_boxes():
+def test_an_opaque_matmul_reads_boxes() -> None:
     matmul = apply(
         "t", (2, 3, 4, 5), (2, 3, 5, 6),
         library=own("""
@@ -62,7 +63,7 @@ index: "[$batch..., $row, $col]"
     ]
 
 
-def test_sum_moves_its_axis():
+def test_sum_moves_its_axis() -> None:
     total = apply("sum", (2, 3, 4, 5), axis=2)
     assert total.space.extents == (2, 3, 5, 4)
     assert rows(total.reads) == ["(d0, d1, d2, d3) -> (d0, d1, d3, d2)"]
@@ -71,7 +72,7 @@ def test_sum_moves_its_axis():
     assert rows(kept.writes) == ["(d0, d1, d2) -> (d0, d1, 0, d2)"]
 
 
-def test_the_library_templates_agree_with_the_printed_form_of_a_gather():
+def test_the_library_templates_agree_with_the_printed_form_of_a_gather() -> None:
     embedding = apply(
         "t", ((4,), "i32"), (10, 8),
         library=own("""
@@ -87,7 +88,7 @@ wrap: "where(ids == @vocab, table, 0)"
     assert embedding.outputs[0].spec == TensorSpec((4, 8), "f32")
 
 
-def test_a_strided_window_reads_what_the_formula_says():
+def test_a_strided_window_reads_what_the_formula_says() -> None:
     conv = apply(
         "t", (9,), (3,), stride=2,
         library=own("""
@@ -106,7 +107,7 @@ wrap: "X * F"
     assert rows(conv.reads) == ["(d0, d1) -> (2 * d0 + d1)", "(d0, d1) -> (d1)"]
 
 
-def test_a_scan_follows_the_maps_and_is_kept():
+def test_a_scan_follows_the_maps_and_is_kept() -> None:
     text = """
 inputs: {x: {shape: "[$m, $n]", ipf: "[@m, @n]"}}
 index: "[$m]"
@@ -122,25 +123,25 @@ unwrap: "fold / cast(@n + 1, f32)"
         apply("t", (2, 3), library=own(text.replace("extent: $n", 'extent: "[$n]"')))
 
 
-def test_transpose_is_a_view():
+def test_transpose_is_a_view() -> None:
     transpose = apply("transpose", (2, 3, 4), perm=[2, 0, 1])
     assert transpose.outputs[0].spec.shape == (4, 2, 3)
     assert isinstance(transpose.body, Move)
     assert transpose.body.source.apply((3, 1, 2)) == (1, 2, 3)
 
 
-def test_reshape_resolves_the_rest():
+def test_reshape_resolves_the_rest() -> None:
     reshape = apply("reshape", (2, 3, 4), shape=[-1, 4])
     assert reshape.body == Reshape()
     assert reshape.outputs[0].spec.shape == (6, 4)
 
 
-def test_a_cast_to_the_same_dtype_is_a_view():
+def test_a_cast_to_the_same_dtype_is_a_view() -> None:
     assert isinstance(apply("cast", (3,), dtype="f32").body, Move)
     assert isinstance(apply("cast", (3,), dtype="f16").body, MapFold)
 
 
-def test_half_precision_sums_in_f32():
+def test_half_precision_sums_in_f32() -> None:
     body = apply("sum", ((8,), "bf16"), axis=0).body
     assert [part.dtype for part in body.wrap] == ["f32"]
     assert [part.dtype for part in body.unwrap] == ["bf16"]
@@ -148,19 +149,19 @@ def test_half_precision_sums_in_f32():
     assert apply("max", ((8,), "f16"), axis=0).body.unwrap is None
 
 
-def test_linear_reads_its_bias_after_the_fold():
+def test_linear_reads_its_bias_after_the_fold() -> None:
     body = apply("linear", (2, 3), (3, 4), (4,)).body
     assert (body.ins, body.extras) == ((0, 1), (2,))
 
 
-def test_softmax_is_steps():
+def test_softmax_is_steps() -> None:
     softmax = apply("softmax", ((2, 3), "f16"))
     assert isinstance(softmax.body, Composite)
     assert [call.name for call in softmax.body.calls][-1] == "result"
     assert softmax.outputs[0].spec == TensorSpec((2, 3), "f16")
 
 
-def test_a_fold_over_several_dimensions_and_over_none():
+def test_a_fold_over_several_dimensions_and_over_none() -> None:
     library = own("""
 inputs: {x: {shape: "[$keep, $rest...]", ipf: "[@keep, @rest...]"}}
 index: "[$keep]"
@@ -171,7 +172,7 @@ wrap: "x"
     assert apply("t", (2,), library=library).space.kinds == ("map", "fold")
 
 
-def test_a_generator_has_no_inputs():
+def test_a_generator_has_no_inputs() -> None:
     iota = apply(
         "t", n=5,
         library=own("""
@@ -186,7 +187,7 @@ outputs: {result: {dtype: f32}}
     assert iota.body.ins == ()
 
 
-def test_several_outputs():
+def test_several_outputs() -> None:
     both = apply(
         "t", (4, 3),
         library=own("""
@@ -235,20 +236,22 @@ outputs: {value: {}, where: {dtype: i64}}
         ("softmax", [(3, 4)], {"axis": 7}, "parameter", "axes that fit"),
     ],
 )
-def test_wrong_applications(template, specs, parameters, kind, says):
+def test_wrong_applications(
+    template: str, specs: Any, parameters: Any, kind: str, says: str
+) -> None:
     with pytest.raises(WeftError) as caught:
         apply(template, *specs, **parameters)
     assert caught.value.kind == kind
     assert says in str(caught.value)
 
 
-def written(**keys):
+def written(**keys: Any) -> Any:
     """A template over `x: [$n]`, copied cell by cell, with `keys` changed or added."""
     sections = {"inputs": {"x": {"shape": "[$n]"}}, "index": "[$n]", "wrap": "x", **keys}
     return json.dumps({key: value for key, value in sections.items() if value is not None})
 
 
-def x(**keys):
+def x(**keys: Any) -> Any:
     return {"x": {"shape": "[$n]", **keys}}
 
 
@@ -256,7 +259,7 @@ RELU = {"r": {"op": "relu", "x": "x"}}
 FLAT = {"r": {"shape": "[$n]", "dtype": "f16"}}
 
 
-def folding(monoid, extent="$n"):
+def folding(monoid: str, extent: Any = "$n") -> Any:
     return {"k": {"extent": extent, "monoid": monoid}}
 
 
@@ -390,7 +393,7 @@ def folding(monoid, extent="$n"):
         ),
     ],
 )
-def test_templates_that_are_wrong_only_when_applied(text, kind, says):
+def test_templates_that_are_wrong_only_when_applied(text: str, kind: str, says: str) -> None:
     with pytest.raises(WeftError) as caught:
         apply("t", (4,), library=own(text))
     assert caught.value.kind == kind, caught.value
@@ -398,12 +401,12 @@ def test_templates_that_are_wrong_only_when_applied(text, kind, says):
     assert caught.value.location is not None
 
 
-def test_an_output_without_inputs_needs_a_dtype():
+def test_an_output_without_inputs_needs_a_dtype() -> None:
     with pytest.raises(WeftError, match="the dtype of result is not given"):
         apply("t", library=own('{"inputs": {}, "index": "[2]", "wrap": "1"}'))
 
 
-def test_an_error_stands_where_the_template_says_so():
+def test_an_error_stands_where_the_template_says_so() -> None:
     library = own('inputs: {x: {shape: "[$n]", ipf: "[@n + 1]"}}\nindex: "[$n]"\nwrap: x')
     with pytest.raises(WeftError, match=r"f\.yaml:1:35: error: inputs\.x\.ipf `\[@n \+ 1\]`"):
         apply("t", (4,), library=library)
@@ -413,7 +416,7 @@ sizes = st.lists(st.integers(1, 4), min_size=1, max_size=4)
 
 
 @given(sizes, st.data())
-def test_reads_and_writes_are_inside_and_complete(shape, data):
+def test_reads_and_writes_are_inside_and_complete(shape: Any, data: Any) -> None:
     name = data.draw(st.sampled_from(["sum", "mean", "max", "argmax", "argmin"]))
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     keepdim = data.draw(st.booleans())
@@ -425,7 +428,7 @@ def test_reads_and_writes_are_inside_and_complete(shape, data):
 
 
 @given(sizes, st.data())
-def test_broadcasting_is_numpys(shape, data):
+def test_broadcasting_is_numpys(shape: Any, data: Any) -> None:
     import numpy as np
 
     other = [data.draw(st.sampled_from([1, size])) for size in shape]
@@ -434,7 +437,7 @@ def test_broadcasting_is_numpys(shape, data):
     assert expansion.outputs[0].spec.shape == np.broadcast_shapes(other, shape)
 
 
-def test_a_library_can_stand_alone():
+def test_a_library_can_stand_alone() -> None:
     library = Library({"t": read_yaml('inputs: {x: {shape: "[$n]"}}\nindex: "[$n]"\nwrap: x', "f")})
     assert library.names == ("t",)
     assert isinstance(apply("t", (4,), library=library).body, Move)

@@ -1,6 +1,7 @@
 """Types of scalar bodies: promotion, numbers, casts, choices at expansion, and refusals."""
 
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -16,11 +17,11 @@ NAMES = {"n": 4, "eps": 0.5, "mode": "tanh", "flag": True, "s": (2, 3), "u": "f6
 COORDINATES = {"x": Affine((0, 1), 0), "xs": (Affine((1, 0), 0), Affine((0, 1), 0))}
 
 
-def body(**options):
+def body(**options: Any) -> Any:
     return Body(Scope(NAMES, COORDINATES, (8, 8)), CELLS, **options)
 
 
-def typed(text, dtype, **options):
+def typed(text: str, dtype: str, **options: Any) -> Any:
     return body(**options).read(parse_scalar(text), dtype)
 
 
@@ -85,11 +86,11 @@ F, D, INT, L, T = (Cell(name, CELLS[name]) for name in "fdilt")
                    "f32")),
     ],
 )  # fmt: skip
-def test_types(text, dtype, value):
+def test_types(text: str, dtype: str, value: Any) -> None:
     assert typed(text, dtype) == value
 
 
-def test_half_precision_is_computed_wide_and_rounded_once():
+def test_half_precision_is_computed_wide_and_rounded_once() -> None:
     wide = typed("h * h + 1", "f16", widen=True)
     h = Cast(Cell("h", "f16"), "f32")
     product = Operation("mul", (h, h), "f32")
@@ -97,14 +98,14 @@ def test_half_precision_is_computed_wide_and_rounded_once():
     assert typed("max(h, 0)", "f16").dtype == "f16"
 
 
-def test_two_half_types_meet_in_f32():
+def test_two_half_types_meet_in_f32() -> None:
     assert typed("max(h, g)", "f32").operands == (
         Cast(Cell("h", "f16"), "f32"),
         Cast(Cell("g", "bf16"), "f32"),
     )
 
 
-def test_the_folded_state():
+def test_the_folded_state() -> None:
     assert typed("fold", "f32", folded=("f32",)) == Folded(0, "f32")
     assert typed("fold[1]", "i64", folded=("f32", "i64")) == Folded(1, "i64")
 
@@ -113,7 +114,7 @@ def test_the_folded_state():
     ("max(x, 0)", False), ("where(x > 0, x, -x)", False), ("x + 1", True), ("exp(x)", True),
     ("cast(x, f32)", False), ("floor(abs(x))", False), ("x > 0 and y > 0", False),
 ])  # fmt: skip
-def test_what_rounds(text, is_rounding):
+def test_what_rounds(text: str, is_rounding: Any) -> None:
     assert rounds(parse_scalar(text)) is is_rounding
 
 
@@ -172,7 +173,7 @@ def test_what_rounds(text, is_rounding):
         ("random(i, 4)", "f32", "kind_mismatch", "one of 0 to 3"),
     ],
 )
-def test_refusals(text, dtype, kind, says):
+def test_refusals(text: str, dtype: str, kind: str, says: str) -> None:
     with pytest.raises(WeftError) as caught:
         typed(text, dtype)
     assert caught.value.kind == kind
@@ -182,21 +183,21 @@ def test_refusals(text, dtype, kind, says):
 @pytest.mark.parametrize(("text", "kind", "says"), [
     ("fold", "kind_mismatch", "2 parts"), ("fold[2]", "index_out_of_range", "fold[2]"),
 ])  # fmt: skip
-def test_refusals_of_the_folded_state(text, kind, says):
+def test_refusals_of_the_folded_state(text: str, kind: str, says: str) -> None:
     with pytest.raises(WeftError) as caught:
         typed(text, "f32", folded=("f32", "i64"))
     assert caught.value.kind == kind
     assert says in str(caught.value)
 
 
-def test_a_folded_constant_needs_a_dtype():
+def test_a_folded_constant_needs_a_dtype() -> None:
     with pytest.raises(WeftError, match=r"the constant 1"):
         body().state(parse_scalar("1"))
 
 
 @pytest.mark.parametrize("left", DTYPES)
 @pytest.mark.parametrize("right", DTYPES)
-def test_promotion_is_a_join(left, right):
+def test_promotion_is_a_join(left: Any, right: Any) -> None:
     joined = promote(left, right)
     assert joined == promote(right, left)
     assert promote(left, joined) == promote(right, joined) == joined
@@ -204,7 +205,7 @@ def test_promotion_is_a_join(left, right):
 
 
 @pytest.mark.parametrize("first", DTYPES)
-def test_promotion_does_not_depend_on_order(first):
+def test_promotion_does_not_depend_on_order(first: Any) -> None:
     for second in DTYPES:
         for third in DTYPES:
             assert promote(promote(first, second), third) == promote(first, promote(second, third))

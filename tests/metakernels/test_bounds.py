@@ -1,6 +1,7 @@
 """Reads outside tensors: the worked convolution, fills of every sort, and wrong ones."""
 
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -35,12 +36,12 @@ t:
 """
 
 
-def apply(text, *specs, **parameters):
+def apply(text: str, *specs: Any, **parameters: Any) -> Any:
     library = load_library().with_text(text, "f.yaml")
     return expand(library.get("t"), [TensorSpec(*spec) for spec in specs], parameters, library)
 
 
-def test_the_worked_convolution():
+def test_the_worked_convolution() -> None:
     conv = apply(
         CONV2D, ((2, 3, 9, 8), "f32"), ((4, 3, 3, 3), "f32"), stride=[2, 1], pad=[1, 1], dil=[1, 2]
     )
@@ -52,7 +53,7 @@ def test_the_worked_convolution():
     assert str(read.clip(Range.of((2, 3, 9, 8)))) == "[0, 0, 0, 0] : [2, 3, 9, 8]"
 
 
-def shifted(clip, dtype="f32", **parameters):
+def shifted(clip: str, dtype: str = "f32", **parameters: Any) -> Any:
     return apply(
         f"""
 t:
@@ -82,7 +83,7 @@ t:
         ("where($mode == 'b', 1, lowest($t))", "f32", -inf),
     ],
 )
-def test_fills(clip, dtype, value):
+def test_fills(clip: str, dtype: str, value: Any) -> None:
     moved = shifted(clip, dtype)
     assert isinstance(moved.body, MapFold)
     assert moved.fills == (Constant(value, dtype),)
@@ -99,14 +100,14 @@ def test_fills(clip, dtype, value):
         ("$mode", "f32", "kind_mismatch", "choices only compare"),
     ],
 )
-def test_wrong_fills(clip, dtype, kind, says):
+def test_wrong_fills(clip: str, dtype: str, kind: str, says: str) -> None:
     with pytest.raises(WeftError, match=says) as caught:
         shifted(clip, dtype)
     assert caught.value.kind == kind
     assert str(caught.value).startswith("f.yaml:4:")
 
 
-def test_reading_outside_needs_bounds():
+def test_reading_outside_needs_bounds() -> None:
     text = 't: {inputs: {x: {shape: "[$n]", ipf: "[@n - 1]"}}, index: "[$n]"}'
     with pytest.raises(WeftError, match="x is read at") as caught:
         apply(text, ((4,), "f32"))
