@@ -1,0 +1,296 @@
+"""Derivations as IR: what one point makes of a state, how states merge, what a state means.
+
+The merge of the largest cell `m` and the sum `l` of exponentials relative to it becomes
+
+    loom.monoid @softmax commutative zero [0xFF800000 : f32, 0.0 : f32]
+        merge (%m: f32, %l: f32, %m_1: f32, %l_1: f32) {
+      %new = arith.maximumf %m, %m_1 : f32
+      %ref = (0 where %new is -inf, else %new)
+      %e = exp(%m - %ref)     %e_1 = exp(%m_1 - %ref)
+      loom.yield %new, %l * %e + %l_1 * %e_1 : f32, f32
+    }
+
+Every part is written alike: moved from its own state's centre to the common one, and merged. That
+is what lets a backend merge many states at once instead of two by two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from fractions import Fraction
+from math import inf, log, nan
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import AnyFloat, FloatAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tapestry.algebra.derivation.cascade import LN2, Centre, Derivation, value_of
+from tapestry.algebra.derivation.polynomials import Monomial, Polynomial, constant, symbol
+from tapestry.algebra.literals import number_attr
+from tapestry.algebra.monoids import Monoid, builtin_monoid
+from tapestry.dialects import loom
+
+Values = Callable[[str], SSAValue]
+"""What the symbols of a polynomial are, called only for those that it has."""
+
+_LN2 = constant(1) / symbol(LN2)
+
+
+class Writer:
+    """Appends operations on one float type to a block, each of them once."""
+
+    def __init__(self, block: Block, kind: AnyFloat) -> None:
+        self.block = block
+        self.kind = kind
+        self.truths: dict[str, SSAValue] = {}
+        self._made: dict[Hashable, SSAValue] = {}
+
+    def add(self, op: Operation) -> SSAValue:
+        """What an operation computes, which is appended unless an equal one was."""
+        properties = frozenset(op.properties.items())
+        key = (op.name, tuple(op.operands), tuple(op.result_types), properties)
+        if key not in self._made:
+            self.block.add_op(op)
+            self._made[key] = op.results[0]
+        return self._made[key]
+
+    def number(self, value: float | Fraction) -> SSAValue:
+        """A constant."""
+        return self.add(arith.ConstantOp(FloatAttr(float(value), self.kind)))
+
+    def where(self, condition: SSAValue, then: SSAValue, other: SSAValue) -> SSAValue:
+        """One of two values."""
+        return self.add(arith.SelectOp(condition, then, other))
+
+    def equals(self, value: SSAValue, number: float) -> SSAValue:
+        """Whether a value is a number."""
+        return self.add(arith.CmpfOp(value, self.number(number), "oeq"))
+
+    def polynomial(self, value: Polynomial, symbols: Values, far: Values | None = None) -> SSAValue:
+        """A polynomial's value; `far` is what symbols are in exponents, if that is different."""
+        total: SSAValue | None = None
+        ordered = sorted(value.ordered, key=lambda term: term[1] < 0)
+        for monomial, factor in ordered:
+            # The first term takes its sign along; later ones are added or subtracted.
+            size = factor if total is None else abs(factor)
+            term = self._term(monomial, size, symbols, far or symbols)
+            if total is None:
+                total = term
+            else:
+                join = arith.SubfOp if factor < 0 else arith.AddfOp
+                total = self.add(join(total, term))
+        return self.number(0) if total is None else total
+
+    def _term(self, monomial: Monomial, factor: Fraction, near: Values, far: Values) -> SSAValue:
+        """Parts of states come first: multiplied by what is zero, nothing overflows."""
+        names = sorted(monomial.powers, key=lambda power: (not power[0].startswith("["), power))
+        chosen = [self.truths[name] for name, _ in names if name in self.truths]
+        above = [n for n, power in names for _ in range(power) if n not in self.truths]
+        below = [n for n, power in names for _ in range(-power)]
+        product: SSAValue | None = None
+        for value in map(near, above):
+            product = value if product is None else self.add(arith.MulfOp(product, value))
+        if monomial.exponent is not None:
+            value = self._exponential(monomial.exponent, far)
+            product = value if product is None else self.add(arith.MulfOp(product, value))
+        if product is None or abs(factor) != 1:
+            number = self.number(factor)
+            product = number if product is None else self.add(arith.MulfOp(product, number))
+        elif factor == -1:
+            product = self.add(arith.NegfOp(product))
+        for value in map(near, below):
+            product = self.add(arith.DivfOp(product, value))
+        for condition in chosen:
+            product = self.where(condition, product, self.number(0))
+        return product
+
+    def _exponential(self, exponent: Polynomial, far: Values) -> SSAValue:
+        """e to some power, or two to some power where that is how it was written."""
+        if all(monomial.power(LN2) == 1 for monomial, _ in exponent.terms):
+            return self.add(math.Exp2Op(self.polynomial(exponent * _LN2, far)))
+
+        def with_ln2(name: str) -> SSAValue:
+            return self.number(log(2)) if name == LN2 else far(name)
+
+        return self.add(math.ExpOp(self.polynomial(exponent, with_ln2)))
+
+    def copy(self, block: Block, arguments: Sequence[SSAValue]) -> list[SSAValue]:
+        """What a body yields for some arguments."""
+        values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+        *body, end = block.ops
+        for op in body:
+            values[op.results[0]] = self.add(op.clone(values))
+        return [values[value] for value in end.operands]
+
+
+class _State:
+    """The parts of a state, and its centres."""
+
+    def __init__(
+        self, derivation: Derivation, writer: Writer, parts: Mapping[str, SSAValue]
+    ) -> None:
+        self.writer = writer
+        self.parts = parts
+        self.centres = {centre.name: centre for centre in derivation.centres}
+
+    def count(self, centre: Centre) -> SSAValue:
+        """How many points a mean is of, one if there are none."""
+        writer, count = self.writer, self.parts[centre.parts[1]]
+        return writer.where(writer.equals(count, 0.0), writer.number(1), count)
+
+    def centre(self, name: str) -> SSAValue:
+        """A centre as other states may be moved to it: never infinite for want of points."""
+        centre, writer = self.centres[name], self.writer
+        value = self.parts[centre.parts[0]]
+        if centre.kind == "mean":
+            return writer.add(arith.DivfOp(value, self.count(centre)))
+        return writer.where(writer.equals(value, zero_of(centre)), writer.number(0), value)
+
+    def shifts(self, other: _State, both: _State, name: str) -> tuple[SSAValue, SSAValue]:
+        """How far this state's centre is from that of both, as a factor and in exponents.
+
+        An empty state is infinitely far from an extremum: in an exponent that is right, as a factor
+        it would be infinity times zero. Of means it is the other's share of their difference, which
+        does not cancel as the means of many points do.
+        """
+        centre, writer = self.centres[name], self.writer
+        if centre.kind == "mean":
+            apart = writer.add(arith.SubfOp(self.centre(name), other.centre(name)))
+            count = other.parts[centre.parts[1]]
+            share = writer.add(arith.DivfOp(count, both.count(centre)))
+            shift = writer.add(arith.MulfOp(apart, share))
+            return shift, shift
+        extremum = self.parts[centre.parts[0]]
+        far = writer.add(arith.SubfOp(extremum, both.centre(name)))
+        none = writer.equals(extremum, zero_of(centre))
+        return writer.where(none, writer.number(0), far), far
+
+
+def zero_of(centre: Centre) -> float:
+    """What an extremum of no points is."""
+    return -inf if centre.kind == "max" else inf
+
+
+def merging(derivation: Derivation, name: str, kinds: Mapping[str, Attribute]) -> loom.MonoidOp:
+    """The monoid that a derivation folds by; `kinds` has the type of each part of the state.
+
+    All parts that move have one float type.
+    """
+    types = [kinds[part.name] for part in derivation.parts]
+    block = Block(arg_types=[*types, *types])
+    for part, first, second in zip(
+        derivation.parts, block.args, block.args[len(types) :], strict=False
+    ):
+        first.name_hint = second.name_hint = _identifier(part.name)
+    writer = Writer(block, _float_of(derivation, kinds))
+    sides = [
+        _State(derivation, writer, dict(zip([p.name for p in derivation.parts], args, strict=True)))
+        for args in (block.args[: len(types)], block.args[len(types) :])
+    ]
+    merged: dict[str, SSAValue] = {}
+    for part in derivation.parts:
+        if part.moved is None:
+            monoid = _monoid(part.monoid, kinds[part.name])
+            both = [side.parts[part.name] for side in sides]
+            (merged[part.name],) = writer.copy(monoid.merge, both)
+            merged[part.name].name_hint = _identifier(part.name)
+    new = _State(derivation, writer, merged)
+    for part in derivation.parts:
+        if part.moved is not None:
+            first = _moved(part.moved, part.centres, sides[0], sides[1], new)
+            second = _moved(part.moved, part.centres, sides[1], sides[0], new)
+            merged[part.name] = writer.add(arith.AddfOp(first, second))
+    block.add_op(loom.YieldOp(*(merged[part.name] for part in derivation.parts)))
+    zeros = [
+        number_attr(_monoid(part.monoid, kind).real_zero[0], kind)
+        for part, kind in zip(derivation.parts, types, strict=True)
+    ]
+    return loom.MonoidOp(name, zeros, Region(block), commutative=True)
+
+
+def _identifier(name: str) -> str:
+    return name.replace(" ", "_")
+
+
+def _float_of(derivation: Derivation, kinds: Mapping[str, Attribute]) -> AnyFloat:
+    moving = [kinds[part.name] for part in derivation.parts if part.moved is not None]
+    found = next((kind for kind in (*moving, *kinds.values()) if isinstance(kind, AnyFloat)), None)
+    assert found is not None, "what is derived folds floats"
+    return found
+
+
+def _monoid(name: str, kind: Attribute) -> Monoid:
+    monoid = builtin_monoid(name, (kind,))
+    assert monoid is not None, "folds are by built-in monoids of one part"
+    return monoid
+
+
+def _moved(
+    moved: Polynomial, centres: Sequence[str], old: _State, other: _State, both: _State
+) -> SSAValue:
+    """A part of a state as it is seen from the centres of it and the other together."""
+    near: dict[str, SSAValue] = {value_of(name): part for name, part in old.parts.items()}
+    far: dict[str, SSAValue] = {}
+    for name in centres:
+        shift = old.centres[name].shift
+        if shift in moved.symbols:
+            near[shift], far[shift] = old.shifts(other, both, name)
+    return old.writer.polynomial(moved, near.__getitem__, far.__getitem__)
+
+
+def point(derivation: Derivation, writer: Writer, cells: Values) -> list[SSAValue]:
+    """The parts of the state of one point."""
+
+    def symbols(name: str) -> SSAValue:
+        for centre in derivation.centres:
+            if name == centre.distance:
+                return writer.add(arith.SubfOp(cells(centre.cell), cells(centre.cell)))
+        return cells(name)
+
+    return [writer.polynomial(part.point, symbols) for part in derivation.parts]
+
+
+class Finish:
+    """The results of the folds, computed from a state as far as they are asked for."""
+
+    def __init__(
+        self,
+        derivation: Derivation,
+        writer: Writer,
+        parts: Sequence[SSAValue],
+        others: Values,
+        *,
+        may_be_empty: bool,
+    ) -> None:
+        names = [part.name for part in derivation.parts]
+        self._derivation = derivation
+        self._writer = writer
+        self._state = _State(derivation, writer, dict(zip(names, parts, strict=True)))
+        self._others = others
+        self._may_be_empty = may_be_empty
+        self._known = {value_of(n): part for n, part in self._state.parts.items()}
+
+    def __call__(self, name: str) -> SSAValue:
+        """A fold's result, the mean of one, or what `others` knows."""
+        if name not in self._known:
+            self._known[name] = self._computed(name)
+        return self._known[name]
+
+    def _computed(self, name: str) -> SSAValue:
+        result = self._derivation.results.get(name)
+        if result is None:
+            known = name in self._state.centres
+            return self._state.centre(name) if known else self._others(name)
+        writer = self._writer
+        value = writer.polynomial(result.value, self)
+        for guard in result.guards:
+            centre = self._state.centres[guard]
+            nothing = writer.equals(self(value_of(centre.parts[0])), zero_of(centre))
+            if self._may_be_empty:
+                assert self._derivation.count is not None
+                count = self(value_of(self._derivation.count))
+                some = writer.add(arith.CmpfOp(count, writer.number(0), "une"))
+                nothing = writer.add(arith.AndIOp(nothing, some))
+            # As it is written: every term is of infinity less infinity.
+            value = writer.where(nothing, writer.number(nan), value)
+        return value
