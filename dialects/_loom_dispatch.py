@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from tapestry.dialects._loom_blocks import argument_type, element_of
 from tapestry.dialects._loom_bodies import is_ordered, signature_bodies, yielded
 from tapestry.dialects._loom_geometry import accesses, domain_problems, in_order, tilings
+from tapestry.dialects._loom_parts import state_boxes, state_problems, stored_ranges
 from tapestry.dialects._loom_reads import Fill, fill_problems
 from tapestry.dialects._loom_types import TensorType, tensor_type
 from tapestry.issues import Problem
@@ -142,8 +143,7 @@ def application_problems(op: loom.ApplicationOp) -> list[Problem]:
     cells = [argument.type for argument in kernel.wrap_block.args]
     outs = [tensor_type(value) for value in op.outs]
     if op.is_partial:
-        writes = [kept_range] * len(kernel.state_types)
-        problems += _written(outs, writes, kernel.state_types)
+        problems += _written(outs, _state_ranges(op, kernel, kept_range), kernel.state_types)
     else:
         reads += [p.apply_range(kept_range) for p in kernel.extra_maps]
         fills += kernel.extra_fills
@@ -199,7 +199,7 @@ def merge_problems(op: loom.MergeOp) -> list[Problem]:
     problems += _states(op, kernel)
     outs = [tensor_type(value) for value in op.outs]
     if op.is_partial:
-        problems += _written(outs, [op.index] * len(kernel.state_types), kernel.state_types)
+        problems += _written(outs, _state_ranges(op, kernel, op.index), kernel.state_types)
         if op.extras:
             message = "it is partial, and only unwrap reads extra inputs; remove them"
             problems.append(Problem("extra-unused", message))
@@ -229,32 +229,48 @@ def _states(op: loom.MergeOp, kernel: loom.KernelOp) -> list[Problem]:
     problems: list[Problem] = []
     tensors = [tensor_type(value) for value in op.states]
     for position, state in enumerate(tensors):
-        element, first = kernel.state_types[position % parts], position - position % parts
+        element = kernel.state_types[position % parts]
         if state.element_type != element:
             message = f"state {position} holds {state.element_type}, but must hold {element}"
             problems.append(Problem("state-type", message, state=state, element=element))
-        if state.box.rank != op.index.rank or not op.index.contains_range(state.box):
-            message = f"state {position} is on <{state.box}>, outside <{op.index}>"
-            problems.append(Problem("out-of-bounds", message, state=state.box, over=op.index))
-        elif state.box != tensors[first].box:
-            message = (
-                f"state {position} is on <{state.box}>, but state {first}, a part of the same "
-                f"application's result, is on <{tensors[first].box}>"
-            )
-            problems.append(Problem("state-range", message, state=state.box, over=op.index))
-    return problems or _states_tile(op, kernel)
+    own = _own_axes(kernel, [tensor.box for tensor in tensors])
+    for first in range(0, len(tensors), parts):
+        values = op.states[first : first + parts]
+        ranges = [tensor.box for tensor in tensors[first : first + parts]]
+        made = [_made_over(value, kernel) for value in values]
+        problems += state_problems(first, ranges, own, made, op.index)
+    return problems or _states_tile(op, kernel, state_boxes(op, own))
 
 
-def _states_tile(op: loom.MergeOp, kernel: loom.KernelOp) -> list[Problem]:
+def _own_axes(kernel: loom.KernelOp, stored: Sequence[Range]) -> Sequence[tuple[int, ...]]:
+    """What the parts of a state vary along, as far as some part is stored without a dimension."""
+    from tapestry.algebra.parts import part_axes
+
+    rank = len(kernel.kept_dims)
+    if all(box.rank >= rank for box in stored):
+        return (tuple(range(rank)),) * len(kernel.state_types)
+    return part_axes(kernel)
+
+
+def _state_ranges(
+    op: loom.ApplicationOp | loom.MergeOp, kernel: loom.KernelOp, kept: Range
+) -> list[Range]:
+    """What the parts of the state that is yielded must be stored on."""
+    own = _own_axes(kernel, [tensor_type(value).box for value in op.outs])
+    given = stored_ranges(kept, op.outs, own)
+    return given + [kept] * (len(own) - len(given))
+
+
+def _states_tile(op: loom.MergeOp, kernel: loom.KernelOp, boxes: Sequence[Range]) -> list[Problem]:
     """What the states stand for leaves no gap, does not overlap, and comes in an order that may be.
 
     The states of a scan say by themselves which part they are of; what was folded is seen through
     the partial applications and merges that made the states. Where those cannot be seen, the ranges
-    of the states themselves must tile what is merged.
+    of the states themselves, `boxes`, must tile what is merged.
     """
     firsts = list(op.states)[:: len(kernel.state_types)]
     if kernel.scan_dim is not None:
-        covered = [tensor_type(value).box for value in firsts]
+        covered = list(boxes)
         whole, ordered = op.index, (kernel.scan_dim,)
     else:
         found = [_covered(value, kernel) for value in firsts]
@@ -263,7 +279,7 @@ def _states_tile(op: loom.MergeOp, kernel: loom.KernelOp) -> list[Problem]:
             whole = _index_box(kernel, op.index, covered)
             ordered = kernel.fold_dims if is_ordered(kernel) else ()
         else:
-            covered = list(dict.fromkeys(tensor_type(value).box for value in firsts))
+            covered = list(dict.fromkeys(boxes))
             whole, ordered = op.index, ()
     parts = Partition.explicit(covered)
     try:
@@ -276,6 +292,12 @@ def _states_tile(op: loom.MergeOp, kernel: loom.KernelOp) -> list[Problem]:
         message = f"the merged states do not follow one another from first to last; {why}"
         return [Problem("merge-order", message, states=covered)]
     return []
+
+
+def _made_over(state: SSAValue, kernel: loom.KernelOp) -> Range | None:
+    """The box of the kept dimensions that a state was folded over; None where that is not seen."""
+    covered = _covered(state, kernel)
+    return None if covered is None else kernel.kept_range(covered)
 
 
 def _covered(state: SSAValue, kernel: loom.KernelOp) -> Range | None:

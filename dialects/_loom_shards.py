@@ -133,8 +133,9 @@ class ApplicationOp(Dispatch):
 
     The recorded selection of each operand is what its projection makes of the range. Results hold
     exactly the cells the shard writes. A `partial` application stops before unwrap and yields the
-    parts of the state over its kept dimensions; `loom.merge` finishes it. An application to a part
-    of a scan starts it anew: its states are those of that part alone.
+    parts of the state over its kept dimensions, or each over those of them that it varies along;
+    `loom.merge` finishes it. An application to a part of a scan starts it anew: its states are
+    those of that part alone.
 
     Example:
 
@@ -197,9 +198,10 @@ class MergeOp(Dispatch):
     """The states of partial applications merged, in order, and unwrapped.
 
     `states` lists the parts of each partial application after another; `over` is the range of the
-    kept dimensions that is finished. Folded states that meet in a cell are merged there. The states
-    of a scan lie side by side along it: each goes on from the last state before it. A `partial`
-    merge stops before unwrap and yields the merged state, which another merge takes: trees.
+    kept dimensions that is finished. Folded states that meet in a cell are merged there; a part
+    that lacks some kept dimensions stands for all of them. The states of a scan lie side by side
+    along it: each goes on from the last state before it. A `partial` merge stops before unwrap and
+    yields the merged state, which another merge takes: trees.
 
     Example:
 

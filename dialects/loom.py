@@ -88,6 +88,7 @@ from tapestry.dialects._loom_constant import ConstantOp, DataAttr, SideFileAttr
 from tapestry.dialects._loom_external import ExternalOp
 from tapestry.dialects._loom_fused import FusedOp
 from tapestry.dialects._loom_monoids import MonoidOp
+from tapestry.dialects._loom_parts import state_boxes, stored_axes
 from tapestry.dialects._loom_random import RandomOp
 from tapestry.dialects._loom_reads import Fill, Read, fills_attr, selected
 from tapestry.dialects._loom_shards import ApplicationOp, Dispatch, KernelOp, MergeOp, find_kernel
@@ -136,6 +137,8 @@ __all__ = [
     "find_kernel",
     "projections_attr",
     "selected",
+    "state_boxes",
+    "stored_axes",
     "tensor_type",
 ]
 

@@ -42,6 +42,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.dtypes import byte_size
 from tapestry.algebra.monoids import monoid_of
+from tapestry.algebra.parts import part_axes
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, selected, tensor_type
@@ -199,9 +200,8 @@ def scalar_operations(op: Work) -> Counter[str]:
     monoid = monoid_of(signature)
     if isinstance(op, loom.MergeOp):
         assert monoid is not None
-        parts = len(monoid.state)
-        merged = sum(tensor_type(state).box.size for state in list(op.states)[::parts])
-        _count(counts, monoid.merge, merged)
+        boxes = loom.state_boxes(op, part_axes(signature))
+        _count(counts, monoid.merge, sum(box.size for box in boxes))
         if not op.is_partial:
             _count(counts, signature.unwrap_block, op.index.size)
         return counts

@@ -7,11 +7,12 @@ Runs are of states that follow one another, so any associative merge gives the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
+from tapestry.algebra.parts import Axes
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType
 from tapestry.zspace import Range, bounding
@@ -30,11 +31,40 @@ def splits_states(op: loom.BlockSignature, shards: Sequence[Range]) -> bool:
     return any(len({(s.start[d], s.end[d]) for s in shards}) > 1 for d in op.merged_dims)
 
 
+def storable_axes(
+    varying: Sequence[Axes], shards: Iterable[Range], over: Range
+) -> tuple[Axes, ...]:
+    """Per part of a state, the kept dimensions that the shards of a merge must store it over.
+
+    Those that it varies along are enough when every shard covers the others as the merge does:
+    each shard of a regular partition.
+    """
+    rank = over.rank
+    parts = [*shards]
+    cut = [a for a in range(rank) if any(p.select([a]) != over.select([a]) for p in parts)]
+    every = tuple(range(rank))
+    return tuple(
+        every if over.is_empty or any(axis in cut and axis not in axes for axis in every) else axes
+        for axes in varying
+    )
+
+
+def state_tensors(op: loom.BlockSignature, kept: Range, axes: Sequence[Axes]) -> list[TensorType]:
+    """The parts of a state over a box of the kept dimensions, each stored over some of them."""
+    pairs = zip(axes, op.state_types, strict=True)
+    return [TensorType.of(kept.select(over), element) for over, element in pairs]
+
+
 def merge_runs(
-    op: loom.OperationOp, kernel: str, states: Sequence[State], arity: int
+    op: loom.OperationOp,
+    kernel: str,
+    states: Sequence[State],
+    arity: int,
+    axes: Sequence[Axes],
 ) -> tuple[list[loom.MergeOp], list[State]]:
     """Partial merges of at most `arity` states each, and the states left: at most `arity` too.
 
+    Each part is stored over its `axes`, which a partial merge covers as the states did.
     More are left only where runs of states do not make boxes, which a partial state must stand for.
     """
     merges: list[loom.MergeOp] = []
@@ -55,7 +85,7 @@ def merge_runs(
                 kept,
                 [part for state in run for part in state.parts],
                 (),
-                [TensorType.of(kept, element) for element in op.state_types],
+                state_tensors(op, kept, axes),
                 partial=True,
             )
             merges.append(merge)

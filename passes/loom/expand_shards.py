@@ -10,9 +10,10 @@ becomes
 
 with the body kept once, as `loom.kernel @double`. Where a fold or a scan is split, applications are
 `partial` and a `loom.merge` per box of the other dimensions finishes them: it merges what shards
-folded, and lets each part of a scan go on from the one before it. With `arity=4` no merge takes
-more than four states where runs of them make boxes: partial merges form a tree. The shards of a
-group become groups.
+folded, and lets each part of a scan go on from the one before it. A part of a state is stored over
+the dimensions that it varies along, where the shards of a merge cover the others. With `arity=4` no
+merge takes more than four states where runs of them make boxes: partial merges form a tree. The
+shards of a group become groups.
 
 Input: any verified loom program. Output: the same values; operations without a partition stay.
 """
@@ -35,13 +36,20 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import InsertPoint
 
+from tapestry.algebra.parts import Axes, part_axes
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import kind
 from tapestry.passes.loom._expand_groups import ExpandGroup
-from tapestry.passes.loom._merge_trees import State, merge_runs, splits_states
+from tapestry.passes.loom._merge_trees import (
+    State,
+    merge_runs,
+    splits_states,
+    state_tensors,
+    storable_axes,
+)
 from tapestry.zspace import Partition, Range, ZSpaceError
 
 
@@ -74,12 +82,14 @@ class ExpandShards(RewritePattern):
                 new.append(applied)
                 _append(parts, applied.outs)
         else:
+            varying = part_axes(op)
             for kept_box, group in _merge_groups(op, shards):
-                states = [_partial(op, kernel, shard) for shard in group]
+                axes = storable_axes(varying, map(op.kept_range, group), kept_box)
+                states = [_partial(op, kernel, shard, axes) for shard in group]
                 new += states
                 runs = [State(shard, tuple(s.outs)) for shard, s in zip(group, states, strict=True)]
                 if self.arity is not None:
-                    inner, runs = merge_runs(op, kernel, runs, self.arity)
+                    inner, runs = merge_runs(op, kernel, runs, self.arity, axes)
                     new += inner
                 merged = loom.MergeOp(
                     kernel,
@@ -175,10 +185,12 @@ def _application(op: loom.OperationOp, kernel: str, shard: Range) -> loom.Applic
     return loom.ApplicationOp(kernel, shard, list(args), _written(op, op.kept_range(shard)))
 
 
-def _partial(op: loom.OperationOp, kernel: str, shard: Range) -> loom.ApplicationOp:
+def _partial(
+    op: loom.OperationOp, kernel: str, shard: Range, axes: Sequence[Axes]
+) -> loom.ApplicationOp:
     tensors = [tensor_type(value).box for value in op.ins]
     args = zip(op.ins, op.selections(shard, tensors, partial=True), strict=True)
-    states = [TensorType.of(op.kept_range(shard), kind) for kind in op.state_types]
+    states = state_tensors(op, op.kept_range(shard), axes)
     return loom.ApplicationOp(kernel, shard, list(args), states, partial=True)
 
 

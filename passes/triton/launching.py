@@ -14,12 +14,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tapestry.algebra.dtypes import byte_size
 from tapestry.algebra.monoids import Monoid
+from tapestry.algebra.parts import Axes
 from tapestry.dialects import triton
 from tapestry.dialects.loom import selected
 from tapestry.locations import fuse_locations, source_locations
 from tapestry.passes.triton.folds import FoldState
-from tapestry.passes.triton.kernels import Options, finish_kernel, lower, state_tensors
-from tapestry.passes.triton.mapfold import MapFold, Tensor, merging_of
+from tapestry.passes.triton.kernels import Options, finish_kernel, lower
+from tapestry.passes.triton.mapfold import MapFold, Tensor
+from tapestry.passes.triton.merging import Merging
 from tapestry.passes.triton.tiles import number
 from tapestry.passes.triton.writer import Kernel
 from tapestry.zspace import Range
@@ -79,38 +81,39 @@ class Launcher:
 
     def merge(
         self,
-        fold: MapFold,
+        merging: Merging,
         location: LocationAttr,
-        partials: Sequence[tuple[Range, Sequence[SSAValue]]],
+        partials: Sequence[tuple[Range, Sequence[Axes], Sequence[SSAValue]]],
+        name: str,
     ) -> tuple[list[Operation], list[SSAValue]]:
-        """The host operations that merge partial states, each over its range; the merged state.
+        """The host operations that merge partial states, and the merged state called `name`.
 
-        `fold` says by what to merge; its index space has one point along each fold dimension.
+        Each partial state has its range, and parts over some of the kept dimensions.
         """
-        assert fold.monoid is not None
-        tensors = _states_of(fold)
-        states = _new_states(tensors, fold.monoid, fold.outs[0].name, location)
+        states = _new_states(merging.tensors, merging.monoid, name, location)
         buffers: list[SSAValue] = [allocation.result for allocation in states]
         made: list[Operation] = [*states]
-        for box, parts in partials:
-            step = merging_of(fold, tensors, box)
-            made += self.launch(step, location, [*buffers, *parts], [], buffers)
+        for box, stored, parts in partials:
+            arguments = [*buffers, *parts]
+            for step in merging.steps(box, stored):
+                ins = [arguments[n] for n in step.arguments]
+                outs = [buffers[part] for part in step.parts]
+                made += self.launch(step.fold, location, ins, [], outs)
         return made, buffers
 
     def unwrap(
         self,
-        fold: MapFold,
+        merging: Merging,
         location: LocationAttr,
         states: Sequence[SSAValue],
         extras: Sequence[SSAValue],
         outs: Sequence[SSAValue],
     ) -> list[Operation]:
         """The host operations that make the outputs of a merged state."""
-        if fold.kept_range(fold.index).is_empty:
+        fold, tensors = merging.fold, merging.tensors
+        if merging.over.is_empty:
             return []
-        assert fold.monoid is not None
-        tensors = _states_of(fold)
-        state = FoldState(fold.monoid, fold.monoid.state)
+        state = FoldState(merging.monoid, merging.monoid.state)
         finish = finish_kernel(fold, tensors, state, self._options)
         return [self._finish(finish, fold, tensors, [*states, *extras, *outs], location)]
 
@@ -176,12 +179,6 @@ class Launcher:
             unique = f"{label}_{count}"
         self._names.add(unique)
         return unique
-
-
-def _states_of(fold: MapFold) -> tuple[Tensor, ...]:
-    """The tensors that a merged state is kept in, each part in its own type."""
-    assert fold.monoid is not None
-    return state_tensors(fold, FoldState(fold.monoid, fold.monoid.state))
 
 
 def _new_states(

@@ -46,6 +46,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.reconcile_unrealized_casts import reconcile_unrealized_casts
 
 from tapestry.algebra.dtypes import byte_size
+from tapestry.algebra.parts import Axes, part_axes
 from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.loom import TensorType, tensor_type
@@ -64,6 +65,7 @@ from tapestry.passes.triton.mapfold import (
     map_fold_of,
     merged_of,
 )
+from tapestry.passes.triton.merging import Merging
 from tapestry.passes.triton.schedule import MAX_CELLS, Schedule, power_of_two
 from tapestry.passes.triton.tiles import number
 from tapestry.zspace import Projection, Range
@@ -152,19 +154,52 @@ class LowerMerge(RewritePattern):
     def match_and_rewrite(self, op: loom.MergeOp, rewriter: PatternRewriter) -> None:
         kernel = _kernel_of(op)
         operands = [as_buffer(rewriter, value) for value in op.operands]
-        parts, split = len(kernel.state_types), len(op.states)
-        partials = [
-            (tensor_type(op.states[first]).box, operands[first : first + parts])
+        own = part_axes(kernel)
+        parts, split = len(own), len(op.states)
+        boxes = loom.state_boxes(op, own)
+        stored = [
+            _stored(op.states[first : first + parts], own, op.index)
             for first in range(0, split, parts)
         ]
-        fold = merged_of(op, kernel)
-        merges, made = self.launcher.merge(fold, op.location, partials)
+        merging = Merging.of(merged_of(op, kernel), stored)
+        partials = [
+            (box, axes, operands[first : first + parts])
+            for first, box, axes in zip(range(0, split, parts), boxes, stored, strict=True)
+        ]
+        name = op.outs[0].name_hint or "out0"
+        merges, made = self.launcher.merge(merging, op.location, partials, name)
         rewriter.insert(merges)
-        if not op.is_partial:
+        if op.is_partial:
+            made = self._as_stored(op, rewriter, merging, made, own)
+        else:
             states, made = made, allocate(rewriter, op.results)
             extras = operands[split:]
-            rewriter.insert(self.launcher.unwrap(fold, op.location, states, extras, made))
+            rewriter.insert(self.launcher.unwrap(merging, op.location, states, extras, made))
         replace_by(rewriter, op, made)
+
+    def _as_stored(
+        self,
+        op: loom.MergeOp,
+        rewriter: PatternRewriter,
+        merging: Merging,
+        made: Sequence[SSAValue],
+        own: Sequence[Axes],
+    ) -> list[SSAValue]:
+        """The parts of a merged state over the dimensions that a partial merge leaves them on."""
+        buffers = list(made)
+        for part, axes in enumerate(_stored(op.outs, own, op.index)):
+            if axes != merging.axes[part]:
+                (buffers[part],) = allocate(rewriter, [op.outs[part]])
+                copy = merging.copy(part, axes, op.outs[part].name_hint or f"out{part}")
+                source, target = [made[part]], [buffers[part]]
+                rewriter.insert(self.launcher.launch(copy, op.location, source, [], target))
+        return buffers
+
+
+def _stored(values: Sequence[SSAValue], own: Sequence[Axes], over: Range) -> list[Axes]:
+    """The kept dimensions that each stored part of a state has."""
+    pairs = zip(values, own, strict=True)
+    return [loom.stored_axes(tensor_type(v).box, axes, over.rank) for v, axes in pairs]
 
 
 def _kernel_of(op: loom.Dispatch) -> loom.KernelOp:

@@ -14,6 +14,7 @@ from functools import cached_property
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tapestry.algebra.monoids import Monoid, monoid_of
+from tapestry.algebra.parts import part_axes, repeated_axes
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, Read, tensor_type
 from tapestry.passes.triton.spaces import cut_dimensions
@@ -32,6 +33,8 @@ class Tensor:
     element: Attribute
     projection: Projection
     fill: Fill | None = None
+    repeated: tuple[int, ...] = ()
+    """For an output, the map dimensions that it lacks: the first point along each writes it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +118,7 @@ def map_fold_of(op: loom.OperationOp) -> MapFold:
         kinds=op.kinds,
         ins=_tensors("in", op.in_reads),
         extras=_tensors("extra", op.extra_reads),
-        outs=_tensors("out", map(Read, op.outs, op.out_maps)),
+        outs=_written(op.outs, op.out_maps, op.kept_range(op.index)),
         wrap=op.wrap_block,
         unwrap=op.unwrap_block,
         monoid=monoid_of(op),
@@ -132,6 +135,19 @@ def _tensors(role: str, reads: Iterable[Read]) -> tuple[Tensor, ...]:
         name = value.name_hint or f"{role}{number}"
         found.append(Tensor(name, kind.box, kind.element_type, projection, fill))
     return tuple(found)
+
+
+def _written(
+    values: Sequence[SSAValue], projections: Sequence[Projection], kept: Range
+) -> tuple[Tensor, ...]:
+    """The outputs of a map-fold whose kept dimensions run over `kept`."""
+    return tuple(
+        replace(
+            tensor,
+            repeated=tuple(d for d in repeated_axes(tensor.projection) if kept.shape[d] > 1),
+        )
+        for tensor in _tensors("out", map(Read, values, projections))
+    )
 
 
 def copy_of(name: str, index: Range, source: Tensor, target: Tensor) -> MapFold:
@@ -161,14 +177,18 @@ def applied_of(op: loom.ApplicationOp, kernel: loom.KernelOp) -> MapFold:
     rank = len(kernel.kept_dims)
     out_maps = kernel.out_maps
     if op.is_partial:
-        out_maps = (Projection.identity(rank),) * len(kernel.state_types)
+        every = Projection.identity(rank)
+        own = part_axes(kernel)
+        pairs = zip(op.outs, own, strict=True)
+        along = [loom.stored_axes(tensor_type(out).box, axes, rank) for out, axes in pairs]
+        out_maps = tuple(every.select_outputs(axes) for axes in along)
     return MapFold(
         name=op.kernel_name,
         index=op.index,
         kinds=kernel.kinds,
         ins=_tensors("in", map(Read, op.args[:reads], kernel.in_maps, kernel.in_fills)),
         extras=() if op.is_partial else _extras(op.args[reads:], kernel),
-        outs=_tensors("out", map(Read, op.outs, out_maps)),
+        outs=_written(op.outs, out_maps, kernel.kept_range(op.index)),
         wrap=kernel.wrap_block,
         unwrap=None if op.is_partial else kernel.unwrap_block,
         monoid=monoid_of(kernel),
@@ -185,57 +205,21 @@ def _extras(values: Sequence[SSAValue], kernel: loom.KernelOp) -> tuple[Tensor, 
 def merged_of(op: loom.MergeOp, kernel: loom.KernelOp) -> MapFold:
     """The map-fold that a merge finishes, with one point along each fold dimension.
 
-    A partial one leaves the parts of its state, over the kept dimensions.
+    A partial one writes nothing: what is left are the parts of its state.
     """
     start = [0] * len(kernel.kinds)
     end = [1] * len(kernel.kinds)
     for dim, low, high in zip(kernel.kept_dims, op.index.start, op.index.end, strict=True):
         start[dim], end[dim] = low, high
-    out_maps = kernel.out_maps
-    if op.is_partial:
-        out_maps = (Projection.identity(len(kernel.kept_dims)),) * len(kernel.state_types)
     return MapFold(
         name=op.kernel_name,
         index=Range(tuple(start), tuple(end)),
         kinds=kernel.kinds,
         ins=(),
         extras=() if op.is_partial else _extras(op.extras, kernel),
-        outs=_tensors("out", map(Read, op.outs, out_maps)),
+        outs=() if op.is_partial else _written(op.outs, kernel.out_maps, op.index),
         wrap=kernel.wrap_block,
         unwrap=None if op.is_partial else kernel.unwrap_block,
         monoid=monoid_of(kernel),
-        partition=None,
-    )
-
-
-def _held(rank: int, dim: int, at: int) -> Projection:
-    """Each point's own cell, but for one coordinate, which is always `at`."""
-    rows = [[int(d == row and d != dim) for d in range(rank)] for row in range(rank)]
-    offset = [at if row == dim else 0 for row in range(rank)]
-    return Projection.of(rows, offset, inputs=rank)
-
-
-def merging_of(fold: MapFold, states: Sequence[Tensor], box: Range) -> MapFold:
-    """The map that merges a partial state over `box` into the state that `states` holds.
-
-    It merges with what is in the same cell (zero at first), or where a scan goes on, with the state
-    just before `box`.
-    """
-    assert fold.monoid is not None
-    before, dim = states, fold.scan_dim
-    if dim is not None and box.start[dim] != fold.index.start[dim]:
-        just_before = _held(box.rank, dim, box.start[dim] - 1)
-        before = tuple(replace(state, projection=just_before) for state in states)
-    parts = tuple(replace(state, name=f"{state.name}_partial", box=box) for state in states)
-    return MapFold(
-        name=f"{fold.name}_merge",
-        index=box,
-        kinds=("map",) * box.rank,
-        ins=(*before, *parts),
-        extras=(),
-        outs=tuple(states),
-        wrap=fold.monoid.merge,
-        unwrap=None,
-        monoid=None,
         partition=None,
     )

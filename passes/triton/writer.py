@@ -7,7 +7,7 @@ the order inputs, extras, outputs, then the bounds of every dimension that shard
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i32, i64
@@ -23,6 +23,7 @@ from tapestry.passes.triton.schedule import Blocks
 from tapestry.passes.triton.spaces import (
     Access,
     Dim,
+    Guard,
     Space,
     clipped_access,
     domain_accesses,
@@ -66,6 +67,7 @@ def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space
         for op in body.ops
         if isinstance(op, loom.IndexOp)
     }
+    outs = accesses(fold.outs, fold.kept_dims)
     return make_space(
         fold.index,
         axes,
@@ -73,10 +75,20 @@ def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space
         fold.cut,
         accesses(fold.ins, every),
         accesses(fold.extras, fold.kept_dims),
-        accesses(fold.outs, fold.kept_dims),
+        [_written_once(fold, t, access) for t, access in zip(fold.outs, outs, strict=True)],
         named,
         domain_accesses(fold.inside),
     )
+
+
+def _written_once(fold: MapFold, tensor: Tensor, access: Access) -> Access:
+    """An output's access, with only the first point along the dimensions that it lacks."""
+    guards: list[Guard] = []
+    for axis in tensor.repeated:
+        dim = fold.kept_dims[axis]
+        form = Access(tuple(int(d == dim) for d in range(fold.index.rank)), -fold.index.start[dim])
+        guards.append(Guard(dim, form, None, 1))
+    return replace(access, guards=(*access.guards, *guards))
 
 
 def _fill_of(tensor: Tensor) -> FloatAttr | IntegerAttr:
@@ -202,6 +214,7 @@ class KernelWriter:
         tiles, blocks = self.tiles, self.blocks(frame)
         offsets = tiles.spread(self.positions.offsets(port.access, frame), blocks)
         mask = self.positions.frame_mask(frame, frame)
+        mask = tiles.both(mask, self.positions.inside(port.access, frame))
         if mask is not None:
             mask = tiles.spread(mask, blocks)
         tiles.append(triton.StoreOp(tiles.spread(value, blocks), port.pointer, offsets, mask))

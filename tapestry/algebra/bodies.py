@@ -8,7 +8,7 @@ along {0, 1, 2}; `%e` needs only `math.exp`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -24,11 +24,19 @@ def moving_dims(projection: Projection) -> Dims:
     return frozenset(dim for terms in projection.map.terms for _, dim in terms)
 
 
-def dependences(block: Block, arguments: Sequence[Dims]) -> dict[SSAValue, Dims]:
-    """For every value of a body, the index dimensions it varies along."""
+def dependences(
+    block: Block, arguments: Sequence[Dims], place: Mapping[int, int] | None = None
+) -> dict[SSAValue, Dims]:
+    """For every value of a body, the dimensions it varies along, given those of its arguments.
+
+    `place` says what index dimensions are called there, where it is not by their number.
+    """
     varies: dict[SSAValue, Dims] = dict(zip(block.args, arguments, strict=True))
     for op in block.ops:
-        own: Dims = frozenset((op.dimension,)) if isinstance(op, loom.IndexOp) else frozenset()
+        own: Dims = frozenset()
+        if isinstance(op, loom.IndexOp):
+            dim = op.dimension
+            own = frozenset((dim if place is None else place.get(dim, dim),))
         found = own.union(*(varies[operand] for operand in op.operands))
         for result in op.results:
             varies[result] = found

@@ -7,7 +7,7 @@ shard goes in blocks whose wrapped values stay in cache, whatever the sizes of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from xdsl.ir import Operation
@@ -31,9 +31,9 @@ from tapestry.runtime.mapfold import (
     new_tensor,
     wrapped,
     write,
-    zero_state,
 )
-from tapestry.runtime.scans import no_state, scanned
+from tapestry.runtime.scans import across, scanned
+from tapestry.runtime.states import Layout
 from tapestry.runtime.walk import ArrayExecutor
 from tapestry.zspace import Range
 
@@ -73,12 +73,14 @@ class NumpyExecutor(ArrayExecutor):
         monoid = accumulating_monoid_of(op)
         assert monoid is not None
         kept_box = op.kept_range(op.index)
-        total = zero_state(monoid, kept_box.shape)
+        # Along a dimension that shards cut, a part is what some of them folded, not all.
+        layout = Layout.of(op, monoid).along(_cut_axes(kept_box, map(op.kept_range, shards)))
+        total = layout.zero(kept_box)
         for shard in shards:
-            where = op.kept_range(shard).slices(kept_box)
-            state = merged(monoid, [part[where] for part in total], self.fold(op, shard, ins))
-            for part, value in zip(total, state, strict=True):
-                part[where] = value
+            part = op.kept_range(shard)
+            before = layout.at(total, part, kept_box)
+            state = merged(monoid, before, self.fold(op, shard, ins))
+            layout.put(total, part, kept_box, state)
             watch.step(op.label.data)
         write(op, kept_box, finished(op, kept_box, total, extras), outs)
         return outs
@@ -115,12 +117,13 @@ class NumpyExecutor(ArrayExecutor):
         monoid, axis = accumulating_monoid_of(op), op.scan_dim
         assert monoid is not None
         assert axis is not None
-        carried = no_state(monoid, op.index, axis)
+        layout = Layout.of(op, monoid)
+        front = across(op.index, axis)
+        carried = layout.zero(front)
         for shard in shards:
-            where = list(shard.slices(op.index))
-            where[axis] = slice(None)
-            own = [state[tuple(where)] for state in carried]
-            for part, states in scanned(op, monoid, shard, ins, own, _CELLS):
+            lane = across(shard, axis, op.index.start[axis])
+            own = layout.at(carried, lane, front)
+            for part, states in scanned(op, layout, shard, ins, own, _CELLS):
                 write(op, part, finished(op, part, states, extras), outs)
             watch.step(op.label.data)
 
@@ -140,45 +143,43 @@ class NumpyExecutor(ArrayExecutor):
     def fold(self, op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
         monoid = accumulating_monoid_of(op)
         kept_box, fold_box = op.kept_range(box), op.fold_range(box)
+        layout = Layout.of(op, monoid)
         if monoid is not None and box.is_empty:
-            return zero_state(monoid, kept_box.shape)
+            return layout.zero(kept_box)
         if monoid is not None and op.scan_dim is not None:
-            whole = zero_state(monoid, box.shape)
-            carried = no_state(monoid, box, op.scan_dim)
-            for part, states in scanned(op, monoid, box, ins, carried, _CELLS):
-                for state, value in zip(whole, states, strict=True):
-                    state[part.slices(box)] = value
+            whole = layout.zero(box)
+            carried = layout.zero(across(box, op.scan_dim))
+            for part, states in scanned(op, layout, box, ins, carried, _CELLS):
+                layout.put(whole, part, box, states)
             return whole
         if monoid is not None and op.inside is not None:
             bounds = op.inside.bounds(box)
             if bounds is None:
-                return zero_state(monoid, kept_box.shape)
+                return layout.zero(kept_box)
             fold_box = op.fold_range(bounds)
             box = join(op, kept_box, fold_box)
         contraction = find_contraction(op, monoid)
         if contraction is not None:
             product = contract(op, contraction, box, ins, _PRODUCT_CELLS)
             if product is not None:
-                return [product]
-        kinds = op.state_types if monoid is None else monoid.state
-        state = [np.empty(kept_box.shape, cell_dtype(kind)) for kind in kinds]
+                return layout.narrowed([product])
+        state = layout.empty(kept_box, op.state_types if monoid is None else monoid.state)
         fold_cells = max(1, min(fold_box.size, _CELLS))
         for part in boxes_within(kept_box, max(1, _CELLS // fold_cells)):
-            where = part.slices(kept_box)
-            values = self._block(op, monoid, part, fold_box, ins)
-            for whole, value in zip(state, values, strict=True):
-                whole[where] = value
+            values = self._block(op, layout, part, fold_box, ins)
+            layout.put(state, part, kept_box, values)
         return state
 
     def _block(
         self,
         op: loom.BlockSignature,
-        monoid: Monoid | None,
+        layout: Layout,
         kept_box: Range,
         fold_box: Range,
         ins: Sequence[Tensor],
     ) -> list[Array]:
         """The folded state over a block of the map dimensions, block by block of the fold."""
+        monoid = layout.monoid
         if monoid is None:
             return wrapped(op, kept_box, ins)
         state: list[Array] | None = None
@@ -186,10 +187,21 @@ class NumpyExecutor(ArrayExecutor):
             within = join(op, kept_box, part)
             if op.inside is not None and op.inside.misses(within):
                 continue
-            values = [np.broadcast_to(v, within.shape) for v in wrapped(op, within, ins)]
+            values = layout.spread(op, wrapped(op, within, ins), within)
             folded = _reduce(monoid, values, op.fold_dims, op.kept_dims)
             state = folded if state is None else merged(monoid, state, folded)
-        return zero_state(monoid, kept_box.shape) if state is None else state
+        return layout.zero(kept_box) if state is None else state
+
+
+def _cut_axes(whole: Range, parts: Iterable[Range]) -> set[int]:
+    """The dimensions along which some part is less than the whole."""
+    extents = list(zip(whole.start, whole.end, strict=True))
+    return {
+        axis
+        for part in parts
+        for axis, along in enumerate(zip(part.start, part.end, strict=True))
+        if along != extents[axis]
+    }
 
 
 def _reduce(

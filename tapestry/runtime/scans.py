@@ -17,20 +17,17 @@ from tapestry.algebra.monoids import Monoid
 from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
 from tapestry.runtime.executor import Array
-from tapestry.runtime.mapfold import Tensor, boxes_within, merged, wrapped, zero_state
+from tapestry.runtime.mapfold import Tensor, boxes_within, merged, wrapped
+from tapestry.runtime.states import Layout
 from tapestry.zspace import Range
 
 
-def across(box: Range, axis: int) -> Range:
-    """A box with one point along the scan: where a carried state is."""
-    end = list(box.end)
-    end[axis] = box.start[axis] + 1
-    return Range(box.start, tuple(end))
-
-
-def no_state(monoid: Monoid, box: Range, axis: int) -> list[Array]:
-    """What a scan over `box` starts from: the zero."""
-    return zero_state(monoid, across(box, axis).shape)
+def across(box: Range, axis: int, at: int | None = None) -> Range:
+    """A box with one point along the scan, its first (or `at`): where a carried state is."""
+    start, end = list(box.start), list(box.end)
+    start[axis] = box.start[axis] if at is None else at
+    end[axis] = start[axis] + 1
+    return Range(tuple(start), tuple(end))
 
 
 def running(
@@ -59,7 +56,7 @@ def running(
 
 def scanned(
     op: loom.BlockSignature,
-    monoid: Monoid,
+    layout: Layout,
     box: Range,
     ins: Sequence[Tensor],
     carried: Sequence[Array],
@@ -69,19 +66,18 @@ def scanned(
 
     `carried` is over `across(box)`; it goes on in place, and ends as the last state.
     """
-    axis = op.scan_dim
+    axis, monoid = op.scan_dim, layout.monoid
     assert axis is not None
+    assert monoid is not None
     if box.is_empty:
         return
     front = across(box, axis)
     length = min(box.shape[axis], cells)
     for lane in boxes_within(front, max(1, cells // length)):
-        where = lane.slices(front)
         for part in _along(lane, box, axis).split(axis, max(1, cells // lane.size)):
-            values = [np.broadcast_to(value, part.shape) for value in wrapped(op, part, ins)]
-            states = running(monoid, [state[where] for state in carried], values, axis)
-            for whole, state in zip(carried, states, strict=True):
-                whole[where] = last(state, axis)
+            values = layout.spread(op, wrapped(op, part, ins), part)
+            states = running(monoid, layout.at(carried, lane, front), values, axis)
+            layout.put(carried, lane, front, [last(state, axis) for state in states])
             yield part, states
 
 
@@ -91,15 +87,12 @@ def last(state: Array, axis: int) -> Array:
 
 
 def before(
-    monoid: Monoid, states: Sequence[Array], index: Range, box: Range, axis: int
+    layout: Layout, states: Sequence[Array], index: Range, box: Range, axis: int
 ) -> list[Array]:
     """The states just before `box`, from those over `index`; the zero at the scan's start."""
     if box.start[axis] == index.start[axis]:
-        return no_state(monoid, box, axis)
-    where = list(box.slices(index))
-    at = box.start[axis] - index.start[axis]
-    where[axis] = slice(at - 1, at)
-    return [state[tuple(where)] for state in states]
+        return layout.zero(across(box, axis))
+    return layout.at(states, across(box, axis, box.start[axis] - 1), index)
 
 
 def _along(lane: Range, box: Range, axis: int) -> Range:

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tapestry.algebra.monoids import accumulating_monoid_of
+from tapestry.algebra.parts import Axes, part_axes
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
@@ -33,10 +34,10 @@ from tapestry.runtime.mapfold import (
     new_tensor,
     stored,
     write,
-    zero_state,
 )
 from tapestry.runtime.program import arguments, main_function
 from tapestry.runtime.scans import before
+from tapestry.runtime.states import Layout
 from tapestry.zspace import Projection, Range
 
 
@@ -152,10 +153,10 @@ class ArrayExecutor(ABC):
     def _application(self, op: loom.ApplicationOp, operands: list[Tensor]) -> list[Tensor]:
         kernel = _kernel(op)
         ins = operands[: len(kernel.in_maps)]
-        state = self.fold(kernel, op.index, ins)
         kept_box = kernel.kept_range(op.index)
+        state = self.fold(kernel, op.index, ins)
         if op.is_partial:
-            return [Tensor(kept_box, part) for part in stored(kernel, state)]
+            return _as_tensors(stored(kernel, state), op.outs, kept_box, part_axes(kernel))
         outs = [new_tensor(tensor_type(result)) for result in op.outs]
         values = finished(kernel, kept_box, state, operands[len(ins) :])
         write(kernel, kept_box, values, outs)
@@ -165,23 +166,53 @@ class ArrayExecutor(ABC):
         kernel = _kernel(op)
         monoid = accumulating_monoid_of(kernel)
         assert monoid is not None
+        own, rank = part_axes(kernel), op.index.rank
         parts = len(monoid.state)
-        total = zero_state(monoid, op.index.shape)
+        kinds = list(map(tensor_type, op.states))
+        held = [
+            axes if all(kind.box.rank < rank for kind in kinds[part::parts]) else range(rank)
+            for part, axes in enumerate(own)
+        ]
+        layout = Layout.holding(monoid, held)
+        total = layout.zero(op.index)
         states = operands[: len(op.states)]
-        for first in range(0, len(states), parts):
-            box = states[first].box
-            where = box.slices(op.index)
-            new = [state.data for state in states[first : first + parts]]
-            met = [part[where] for part in total]
-            if kernel.scan_dim is not None:
-                met = before(monoid, total, op.index, box, kernel.scan_dim)
-            for part, value in zip(total, merged(monoid, met, new), strict=True):
-                part[where] = value
+        boxes = loom.state_boxes(op, own)
+        for first, box in zip(range(0, len(states), parts), boxes, strict=True):
+            new = [
+                _over_kept(state, axes, rank)
+                for state, axes in zip(states[first : first + parts], own, strict=True)
+            ]
+            if kernel.scan_dim is None:
+                met = layout.at(total, box, op.index)
+            else:
+                met = before(layout, total, op.index, box, kernel.scan_dim)
+            layout.put(total, box, op.index, merged(monoid, met, new))
         if op.is_partial:
-            return [Tensor(op.index, part) for part in stored(kernel, total)]
+            return _as_tensors(stored(kernel, total), op.outs, op.index, own)
         outs = [new_tensor(tensor_type(result)) for result in op.outs]
         write(kernel, op.index, finished(kernel, op.index, total, operands[len(states) :]), outs)
         return outs
+
+
+def _over_kept(part: Tensor, axes: Axes, rank: int) -> Array:
+    """A stored part of a state with an axis per kept dimension."""
+    if part.box.rank == rank:
+        return part.data
+    missing = [axis for axis in range(rank) if axis not in axes]
+    return np.expand_dims(part.data, missing)
+
+
+def _as_tensors(
+    state: Sequence[Array], outs: Sequence[SSAValue], box: Range, own: Sequence[Axes]
+) -> list[Tensor]:
+    """The parts of a state over a box of the kept dimensions, as they are to be stored."""
+    found: list[Tensor] = []
+    for part, out, axes in zip(state, outs, own, strict=True):
+        kind = tensor_type(out)
+        if kind.box.rank < box.rank:
+            part = part[tuple(slice(None) if a in axes else 0 for a in range(box.rank))]
+        found.append(Tensor(kind.box, np.broadcast_to(part, kind.box.shape)))
+    return found
 
 
 def _selected(

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from math import prod
 
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from tapestry.algebra.parts import part_axes
 from tapestry.dialects import loom
-from tapestry.dialects.loom import TensorType
+from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.proving.sizes.axes import Axes
 from tapestry.proving.sizes.coordinates import Affine, Coordinates, Use, coordinates_of
 from tapestry.proving.sizes.rows import Dimension, Row, tie_row
@@ -301,7 +303,7 @@ class Structure:
             self._projected(kernel.in_maps, op.args, space),
             domain=self._domain(op, kernel, space),
         )
-        self._states(op.outs, tuple(space[d] for d in kernel.kept_dims))
+        self._states(op.outs, kernel, tuple(space[d] for d in kernel.kept_dims))
         self._body(kernel.wrap_block, dict(enumerate(space)), plan.body)
         return plan
 
@@ -310,9 +312,9 @@ class Structure:
         if kernel is None or not set(kernel.properties) <= _KNOWN[loom.KernelOp]:
             return None
         space = self.space_of(op.index)
-        self._states(op.states, space)
+        self._states(op.states, kernel, space)
         if op.is_partial:
-            self._states(op.outs, space)
+            self._states(op.outs, kernel, space)
             return Plan(op, space)
         plan = Plan(
             op,
@@ -325,10 +327,13 @@ class Structure:
             self._body(kernel.unwrap_block, dims, plan.body)
         return plan
 
-    def _states(self, states: Iterable[SSAValue], space: Space) -> None:
-        for state in states:
-            for one, other in zip(self.values[state], space, strict=True):
-                self.axes.tie(one.line, other.line, one.start, one.end)
+    def _states(self, states: Iterable[SSAValue], kernel: loom.KernelOp, space: Space) -> None:
+        """Stored parts of states are over some of the kept dimensions each."""
+        for state, own in zip(states, cycle(part_axes(kernel))):
+            part = self.values[state]
+            axes = loom.stored_axes(tensor_type(state).box, own, len(space))
+            for one, axis in zip(part, axes, strict=True):
+                self.axes.tie(one.line, space[axis].line, one.start, one.end)
 
     def _partition(self, op: loom.OperationOp, plan: Plan) -> None:
         partition = op.partition
