@@ -28,6 +28,7 @@ from tapestry.metakernels.scalars import (
     Constant,
     Folded,
     Position,
+    Read,
     Scalar,
 )
 from tapestry.metakernels.scalars import Operation as Computation
@@ -126,14 +127,14 @@ def _integer_type(dtype: str) -> IntegerType:
 
 
 def build_region(
-    bodies: Sequence[Scalar], state: Sequence[str], cells: Sequence[tuple[str, str]]
+    bodies: Sequence[Scalar], state: Sequence[str], cells: Sequence[tuple[str, Attribute]]
 ) -> Region:
     """A region that yields `bodies`; its arguments are the state's parts, then the cells.
 
-    `state` holds dtypes, `cells` pairs of input name and dtype.
+    `state` holds dtypes, `cells` pairs of an input's name and what the body takes of it: a cell's
+    type, or a block's.
     """
-    dtypes = [*state, *(dtype for _, dtype in cells)]
-    block = Block(arg_types=[element_type(dtype) for dtype in dtypes])
+    block = Block(arg_types=[*map(element_type, state), *(kind for _, kind in cells)])
     arguments = dict(zip((name for name, _ in cells), block.args[len(state) :], strict=True))
     for argument, (name, _) in zip(block.args[len(state) :], cells, strict=True):
         argument.name_hint = name
@@ -164,8 +165,12 @@ class _Emitter:
                     known = self._known[body] = self._computed(body)
                 return known
 
-    def _computed(self, body: Constant | Position | Computation | Cast) -> SSAValue:
+    def _computed(self, body: Constant | Position | Read | Computation | Cast) -> SSAValue:
         match body:
+            case Read(name, indices, otherwise):
+                places = [self.value(index) for index in indices]
+                fill = None if otherwise is None else self.value(otherwise)
+                return self._add(loom.ReadOp(self._cells[name], places, fill))
             case Constant(value, dtype):
                 return self._constant(value, dtype)
             case Position(dim):

@@ -289,8 +289,12 @@ def _is_identity(source: AffineMap) -> bool:
 
 
 def _bodies(expansion: Expansion, body: MapFold) -> tuple[BodyRecipe | None, ...]:
-    def cells(positions: tuple[int, ...]) -> list[tuple[str, str]]:
-        return [(expansion.inputs[n].name, expansion.inputs[n].spec.dtype) for n in positions]
+    def cells(positions: tuple[int, ...]) -> list[tuple[str, Attribute]]:
+        given = [(expansion.inputs[n], expansion.reads[n]) for n in positions]
+        return [
+            (tensor.name, loom.argument_type(read, element_type(tensor.spec.dtype)))
+            for tensor, read in given
+        ]
 
     wrap = BodyRecipe.of(build_region(body.wrap, (), cells(body.ins)))
     if body.unwrap is None:

@@ -12,13 +12,15 @@ rounded once, at the end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tapestry.metakernels import constants, functions
+from tapestry.metakernels.blocks import Block
 from tapestry.metakernels.constants import NAMED, Known, coerce, extreme
 from tapestry.metakernels.dtypes import HALVES, evaluate_dtype, is_float, promote
 from tapestry.metakernels.errors import (
+    BoxError,
     DtypeMismatchError,
     IndexOutOfRangeError,
     KindMismatchError,
@@ -64,6 +66,7 @@ class Body:
     cells: Mapping[str, str]
     folded: tuple[str, ...] = ()
     widen: bool = False
+    blocks: Mapping[str, Block] = field(default_factory=dict[str, Block])
 
     def read(self, expr: Expr, dtype: str) -> Scalar:
         """`expr` as a value of `dtype`; floats round to it, nothing else is converted silently."""
@@ -131,6 +134,8 @@ class Body:
                 return functions.arithmetic(operator, self.term(left), self.term(right))
             case Compare(operator, left, right):
                 return functions.compare(operator, self.term(left), self.term(right))
+            case Call("read", (block, *indices), otherwise):
+                return self._read(block, indices, otherwise)
             case Call(function, arguments):
                 return self._call(function, arguments)
 
@@ -146,8 +151,19 @@ class Body:
         if name not in self.cells:
             known = (*self.cells, *((FOLD,) if self.folded else ()))
             raise UnknownNameError(f"{name} is no input", hint=nearest(name, known))
-        cell = Cell(name, self.cells[name])
+        return self._widened(Cell(name, self.cells[name]))
+
+    def _widened(self, cell: Scalar) -> Scalar:
         return Cast(cell, "f32") if self.widen and cell.dtype in HALVES else cell
+
+    def _read(self, block: Expr, indices: Sequence[Expr], otherwise: Expr | None) -> Scalar:
+        name = block.name if isinstance(block, Name) else ""
+        if name not in self.blocks:
+            raise BoxError("read takes an input with a box first")
+        dtype = self.cells[name]
+        fill = None if otherwise is None else self.read(otherwise, dtype)
+        places = [self.term(index) for index in indices]
+        return self._widened(self.blocks[name].read(name, dtype, places, fill))
 
     def _part(self, name: str, index: Expr) -> Scalar:
         if name != FOLD or not self.folded:

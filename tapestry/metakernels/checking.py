@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from tapestry.metakernels import builtins, functions
+from tapestry.metakernels.blocks import check_reads
 from tapestry.metakernels.bodies import FOLD
 from tapestry.metakernels.constants import NAMED
 from tapestry.metakernels.dtypes import allowed
@@ -333,6 +334,9 @@ class _Check:
         self._scalar(source, what, ())
 
     def _body(self, source: Source[Expr], what: str, *, folded: bool) -> None:
+        boxed = [entry.name for entry in self.template.inputs if entry.projection.tree.box]
+        with self._explain(source, what):
+            check_reads(source.tree, self.inputs, boxed)
         self._scalar(source, what, (*self.inputs, FOLD) if folded else self.inputs)
 
     def _scalar(self, source: Source[Expr], what: str, inputs: Collection[str]) -> None:

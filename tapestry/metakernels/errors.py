@@ -115,6 +115,12 @@ class NotAffineError(WeftError):
     kind = "not_affine"
 
 
+class BoxError(WeftError):
+    """A box (`:>`) that is read like a cell, or a cell that is read like a box."""
+
+    kind = "box"
+
+
 class ScanError(WeftError):
     """A scan that runs along several dimensions, or beside a fold."""
 

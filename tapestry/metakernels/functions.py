@@ -23,7 +23,6 @@ from tapestry.metakernels.errors import (
     KindMismatchError,
     LimitError,
     UnknownNameError,
-    UnsupportedError,
     WeftError,
     nearest,
 )
@@ -79,17 +78,15 @@ _PREDICATES: Final[dict[str, Callable[[float], bool]]] = {
     "isinf": math.isinf,
     "isfinite": math.isfinite,
 }
+_AT_LEAST: Final = {"min": 2, "max": 2, "read": 1}
 _COUNTS: Final[dict[str, int | None]] = {
     **dict.fromkeys(_FLOAT, 1), **dict.fromkeys(_FLOAT_PAIRS, 2), **dict.fromkeys(_PREDICATES, 1),
-    **INTEGER_FUNCTIONS, "sigmoid": 1, "abs": 1, "sign": 1, "min": None, "max": None,
+    **INTEGER_FUNCTIONS, "sigmoid": 1, "abs": 1, "sign": 1, "min": None, "max": None, "read": None,
     "pow": 2, "where": 3, "cast": 2, "random": 2, "lowest": 1, "highest": 1,
 }  # fmt: skip
-_LATER: Final = {
-    "read": "reading blocks (`read`) is not supported yet; a body reads one cell per input",
-}
 _CHOOSING: Final = (
     "abs", "sign", "min", "max", "where", "cast", "floor", "ceil", "round", "trunc", "lowest",
-    "highest", "copysign", *_PREDICATES, *INTEGER_FUNCTIONS,
+    "highest", "copysign", "read", *_PREDICATES, *INTEGER_FUNCTIONS,
 )  # fmt: skip
 DTYPE_ARGUMENTS: Final = {"cast": 1, "lowest": 0, "highest": 0}
 """Which argument of a function is a dtype."""
@@ -102,12 +99,10 @@ def is_rounding(function: str) -> bool:
 
 def check_call(function: str, count: int) -> None:
     """Raise unless bodies have a `function` that takes `count` arguments."""
-    if function in _LATER:
-        raise UnsupportedError(_LATER[function])
     if function not in _COUNTS:
         raise UnknownNameError(f"unknown function {function}", hint=nearest(function, _COUNTS))
     wanted = _COUNTS[function]
-    if count != wanted if wanted is not None else count < 2:
+    if count != wanted if wanted is not None else count < _AT_LEAST[function]:
         text = (
             "two or more arguments" if wanted is None else f"{wanted} argument{'s'[: wanted - 1]}"
         )

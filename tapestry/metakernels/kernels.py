@@ -7,6 +7,9 @@ their own type. Integers compute in their own type.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from tapestry.metakernels.blocks import Block, block_of
 from tapestry.metakernels.bodies import Body, rounds
 from tapestry.metakernels.checking import MONOIDS
 from tapestry.metakernels.errors import DtypeMismatchError, RankMismatchError, UnsupportedError
@@ -26,30 +29,45 @@ def type_bodies(
     """
     if not template.wrap:
         return None
-    return _Typing(template, expansion).bodies(scope, mapped)
+    return _Typing(template, expansion, _blocks(template, expansion, scope)).bodies(scope, mapped)
+
+
+def _blocks(template: Template, expansion: Expansion, scope: Scope) -> dict[str, Block]:
+    """The blocks that bodies read, by the names of inputs."""
+    blocks = {
+        entry.name: block_of(entry.projection.tree, read, scope)
+        for entry, read in zip(template.inputs, expansion.reads, strict=True)
+    }
+    return {name: block for name, block in blocks.items() if block is not None}
 
 
 class _Typing:
-    def __init__(self, template: Template, expansion: Expansion) -> None:
+    def __init__(
+        self, template: Template, expansion: Expansion, blocks: Mapping[str, Block]
+    ) -> None:
         self.template = template
         self.expansion = expansion
         self.cells = {tensor.name: tensor.spec.dtype for tensor in expansion.inputs}
         self.positions = {tensor.name: i for i, tensor in enumerate(expansion.inputs)}
         sources = [source for _, source in (*template.wrap, *template.unwrap)]
+        self.blocks = blocks
         self.widen = template.monoid in ("add", "mul") or any(rounds(s.tree) for s in sources)
 
     def bodies(self, scope: Scope, mapped: Scope) -> MapFold:
         template = self.template
         if template.monoid is None:
-            wrap = self._outputs(template.wrap, Body(scope, self.cells, widen=self.widen), "wrap")
+            wrap = self._outputs(template.wrap, self._body(scope), "wrap")
             return MapFold(None, self._read(wrap), (), wrap, None)
         wrap = self._state(scope, template.monoid)
         unwrap = self._unwrap(mapped, tuple(part.dtype for part in wrap))
         ins, extras = self._read(wrap), self._extras(unwrap or ())
         return MapFold(template.monoid, ins, extras, wrap, unwrap)
 
+    def _body(self, scope: Scope, state: tuple[str, ...] = ()) -> Body:
+        return Body(scope, self.cells, state, self.widen, self.blocks)
+
     def _state(self, scope: Scope, monoid: str) -> tuple[Scalar, ...]:
-        body = Body(scope, self.cells, widen=self.widen)
+        body = self._body(scope)
         parts: list[Scalar] = []
         for _, source in self.template.wrap:
             with source.explain("wrap"):
@@ -77,7 +95,7 @@ class _Typing:
     def _unwrap(self, scope: Scope, state: tuple[str, ...]) -> tuple[Scalar, ...] | None:
         template = self.template
         if template.unwrap:
-            body = Body(scope, self.cells, state, self.widen)
+            body = self._body(scope, state)
             return self._outputs(template.unwrap, body, "unwrap")
         outputs = self.expansion.outputs
         if len(outputs) != len(state):
@@ -107,16 +125,7 @@ class _Typing:
         return tuple(values)
 
     def _read(self, bodies: tuple[Scalar, ...]) -> tuple[int, ...]:
-        read = tuple(sorted(self.positions[name] for name in cell_names(bodies)))
-        for position in read:
-            projection = self.expansion.reads[position]
-            if not projection.is_unit:
-                raise UnsupportedError(
-                    f"{self.expansion.inputs[position].name} is read as a block (`:>`), and bodies "
-                    "read single cells; blocks are not supported yet",
-                    location=self.template.inputs[position].projection.text.location,
-                )
-        return read
+        return tuple(sorted(self.positions[name] for name in cell_names(bodies)))
 
     def _extras(self, bodies: tuple[Scalar, ...]) -> tuple[int, ...]:
         space = self.expansion.space

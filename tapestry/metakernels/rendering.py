@@ -91,8 +91,10 @@ def describe_expression(expr: Expr) -> str:
             return f"{_nested(base)}[{describe_expression(index)}]"
         case Slice(base, low, high):
             return f"{_nested(base)}[{_optional(low)}:{_optional(high)}]"
-        case Call(function, arguments):
-            return f"{function}({', '.join(map(describe_expression, arguments))})"
+        case Call(function, arguments, otherwise):
+            parts = [*map(describe_expression, arguments)]
+            parts += [] if otherwise is None else [f"else={describe_expression(otherwise)}"]
+            return f"{function}({', '.join(parts)})"
         case ListExpr(elements):
             return f"[{', '.join(map(_element, elements))}]"
 

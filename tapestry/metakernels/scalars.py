@@ -31,6 +31,19 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """The cell of the block that the input `name` selects, at i64 indices from its first cell.
+
+    Outside the block it is `otherwise`; without one, that is an error when it is run.
+    """
+
+    name: str
+    indices: tuple[Scalar, ...]
+    otherwise: Scalar | None
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
 class Folded:
     """Part `part` of the folded state, in `unwrap`."""
 
@@ -69,7 +82,7 @@ class Cast:
     dtype: str
 
 
-Scalar: TypeAlias = Constant | Cell | Folded | Position | Operation | Cast
+Scalar: TypeAlias = Constant | Cell | Read | Folded | Position | Operation | Cast
 
 
 def walk_scalar(body: Scalar) -> Iterator[Scalar]:
@@ -81,6 +94,9 @@ def walk_scalar(body: Scalar) -> Iterator[Scalar]:
                 yield from walk_scalar(operand)
         case Cast(operand):
             yield from walk_scalar(operand)
+        case Read(_, indices, otherwise):
+            for operand in (*indices, *(() if otherwise is None else (otherwise,))):
+                yield from walk_scalar(operand)
         case _:
             pass
 
@@ -88,5 +104,5 @@ def walk_scalar(body: Scalar) -> Iterator[Scalar]:
 def cell_names(bodies: tuple[Scalar, ...]) -> frozenset[str]:
     """The inputs that `bodies` read."""
     return frozenset(
-        part.name for body in bodies for part in walk_scalar(body) if isinstance(part, Cell)
+        part.name for body in bodies for part in walk_scalar(body) if isinstance(part, Cell | Read)
     )

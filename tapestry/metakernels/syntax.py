@@ -108,10 +108,11 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`function(arguments)`."""
+    """`function(arguments)`, in a body also `function(arguments, else=otherwise)`."""
 
     function: str
     arguments: tuple[Expr, ...]
+    otherwise: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,6 +170,9 @@ class TreeBuilder:
     def call(self, function: str, *arguments: Expr | None) -> Call:
         return Call(str(function), tuple(a for a in arguments if a is not None))
 
+    def call_else(self, function: str, *arguments: Expr) -> Call:
+        return Call(str(function), arguments[:-1], arguments[-1])
+
     def dtype_binding(self, name: str, constraint: str | None) -> DtypeBinding:
         return DtypeBinding(name[1:], "any" if constraint is None else str(constraint))
 

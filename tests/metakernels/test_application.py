@@ -274,8 +274,8 @@ def folding(monoid: str, extent: Any = "$n") -> Any:
         (written(inputs=x(ipf="[1, 1]")), "rank_mismatch", "more than the 1 index dimensions"),
         (
             written(inputs=x(ipf="[+] :> [$n]"), index="[]"),
-            "unsupported",
-            "blocks are not supported yet",
+            "box",
+            "x is a block",
         ),
         (written(outputs={"r": {"shape": "[2 * $n]"}}), "not_tiled", "exactly once"),
         (written(outputs={"r": {"shape": "[1]", "ipf": "[0]"}}), "not_tiled", "exactly once"),

@@ -166,7 +166,7 @@ def test_what_rounds(text: str, is_rounding: Any) -> None:
         ("cast(f, f33)", "f32", "unknown_name", "unknown dtype f33"),
         ("cast(f, $n)", "f32", "dtype_mismatch", "$n is 4, which is no dtype"),
         ("cast(f, 3)", "f32", "dtype_mismatch", "a dtype is needed"),
-        ("read(f, 0)", "f32", "unsupported", "not supported yet"),
+        ("read(f, 0)", "f32", "box", "an input with a box"),
         ("random(0)", "f32", "kind_mismatch", "takes 2 arguments, not 1"),
         ("random(0, 0)", "f32", "dtype_mismatch", "the seed of random is a number"),
         ("random(f, 0)", "f32", "dtype_mismatch", "the seed of random is a number or a float"),

@@ -90,7 +90,7 @@ def changed(old: str, new: str) -> Any:
         (changed('"x"', '"X"'), "unknown_name", "8:10", "did you mean x?"),
         (changed('"x"', '"fold"'), "unknown_name", "8:10", "read in unwrap"),
         (changed('"x"', '"tanhh(x)"'), "unknown_name", "8:10", "did you mean tanh"),
-        (changed('"x"', '"read(x, 0)"'), "unsupported", "8:10", "not supported yet"),
+        (changed('"x"', '"read(x, 0)"'), "box", "8:10", "x has no box"),
         (changed('"x"', '"3"'), "invalid_template", "3:15", "input x is read by no body"),
         (changed('"x"', '["x", "x"]'), "invalid_template", "8:9", "has 1 parts, and wrap gives 2"),
         (changed('"x"', '{result: "x"}'), "invalid_template", "8:9", "a list of parts"),

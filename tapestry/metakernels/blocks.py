@@ -1,0 +1,114 @@
+"""Blocks: inputs of which a point selects a box, and what a body reads of it.
+
+    inputs:
+      ids: {shape: "[$n]", dtype: int, ipf: "[@n]"}
+      table: {shape: "[$vocab, $dim]", ipf: "[0, @dim] :> [$vocab, 1]"}
+    wrap: "read(table, ids)"
+
+An index is given for each dimension of the box that is not written as 1, and counts from the box's
+first cell. Outside the box `read(table, ids, else=0)` is 0; without `else` it is an error when run.
+
+    >>> Block((50, 1), indexed=(0,)).read("table", "f32", [Cell("ids", "i64")], None).indices
+    (Cell(name='ids', dtype='i64'), Constant(value=0, dtype='i64'))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tapestry.metakernels.constants import Known, coerce
+from tapestry.metakernels.dtypes import is_integer
+from tapestry.metakernels.errors import BoxError, DtypeMismatchError, nearest
+from tapestry.metakernels.evaluation import Scope, evaluate_elements
+from tapestry.metakernels.scalars import Cell, Constant, Operation, Read, Scalar
+from tapestry.metakernels.syntax import Call, Name, Number, ProjectionExpr, Tree, children
+from tapestry.zspace import Projection
+
+READ = "read"
+"""What bodies call the reading of a cell of a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A box by its shape, and the dimensions along which it is indexed."""
+
+    shape: tuple[int, ...]
+    indexed: tuple[int, ...]
+
+    def read(
+        self, name: str, dtype: str, indices: Sequence[Scalar | Known], otherwise: Scalar | None
+    ) -> Scalar:
+        """The cell of the input `name`, of which this is the block, at `indices`."""
+        if len(indices) != len(self.indexed):
+            raise BoxError(
+                f"{READ}({name}, ...) has {len(indices)} indices, and the box of {name} has "
+                f"{len(self.indexed)} dimensions to index",
+                hint="an index for each dimension that the box does not write as 1",
+            )
+        places = dict(zip(self.indexed, map(_index, indices), strict=True))
+        if any(extent != 1 for extent in self.shape):
+            full = tuple(places.get(dim, Constant(0, "i64")) for dim in range(len(self.shape)))
+            return Read(name, full, otherwise, dtype)
+        return Cell(name, dtype) if otherwise is None else _single(name, places, otherwise)
+
+
+def _single(name: str, places: Mapping[int, Scalar], otherwise: Scalar) -> Scalar:
+    """The only cell of a box, unless an index is another than 0."""
+    value: Scalar = Cell(name, otherwise.dtype)
+    for place in places.values():
+        here = Operation("eq", (place, Constant(0, "i64")), "i1")
+        value = Operation("select", (here, value, otherwise), value.dtype)
+    return value
+
+
+def block_of(expr: ProjectionExpr, projection: Projection, scope: Scope) -> Block | None:
+    """What a point selects by the projection that `expr` makes; None when it is a single cell."""
+    if expr.box is None:
+        return None
+    elements = evaluate_elements(expr.box, scope, projection.outputs)
+    indexed = (d for d, (_, element) in enumerate(elements) if element.value != Number(1))
+    return Block(projection.shape, tuple(indexed))
+
+
+def _index(term: Scalar | Known) -> Scalar:
+    if not isinstance(term, Known) and not is_integer(term.dtype):
+        raise DtypeMismatchError(
+            f"an index is an integer, not {term.dtype}", hint="cast(..., i64) truncates"
+        )
+    return coerce(term, "i64")
+
+
+def check_reads(tree: Tree, inputs: Collection[str], boxed: Collection[str]) -> None:
+    """Raise unless `tree` reads inputs with a box by `read`, and no others."""
+    for node in _unread(tree):
+        if isinstance(node, Name) and node.name in boxed:
+            raise BoxError(
+                f"{node.name} is a block: a point selects a box of cells",
+                hint=f"{READ}({node.name}, ...) reads one of them",
+            )
+        if isinstance(node, Call) and node.function == READ:
+            block = node.arguments[0] if node.arguments else None
+            name = block.name if isinstance(block, Name) else None
+            if name is None or name not in boxed:
+                why = "has no box" if name in inputs else "is no input"
+                raise BoxError(
+                    f"{READ} takes an input with a box first"
+                    + ("" if name is None else f", and {name} {why}"),
+                    hint="the projection gives it one: `[...] :> [$n]`"
+                    if name in inputs
+                    else nearest(name or "", boxed),
+                )
+        elif isinstance(node, Call) and node.otherwise is not None:
+            raise BoxError(f"`else=` belongs to {READ}, not to {node.function}")
+
+
+def _unread(tree: Tree) -> Iterator[Tree]:
+    """The trees of a body without the blocks that `read` names."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        inside = list(children(node))
+        named = isinstance(node, Call) and node.function == READ and inside[:1]
+        pending.extend(inside[1:] if named and isinstance(inside[0], Name) else inside)
