@@ -15,7 +15,12 @@ from xdsl.ir import Attribute, SSAValue
 from tapestry.dialects._loom_blocks import argument_type, element_of
 from tapestry.dialects._loom_bodies import is_ordered, signature_bodies, yielded
 from tapestry.dialects._loom_geometry import accesses, domain_problems, in_order, tilings
-from tapestry.dialects._loom_parts import state_boxes, state_problems, stored_ranges
+from tapestry.dialects._loom_parts import (
+    part_problems,
+    state_boxes,
+    state_problems,
+    stored_ranges,
+)
 from tapestry.dialects._loom_reads import Fill, fill_problems
 from tapestry.dialects._loom_types import TensorType, tensor_type
 from tapestry.issues import Problem
@@ -46,7 +51,8 @@ def kernel_problems(op: loom.KernelOp) -> list[Problem]:
     if op.inside is not None and op.inside.rank != len(op.kinds):
         message = f"the domain has {op.inside.rank} dimensions, but there are {len(op.kinds)} here"
         problems.append(Problem("domain-rank", message, domain=op.inside))
-    problems += signature_bodies(op, None, None, None)
+    bodies = signature_bodies(op, None, None, None)
+    problems += bodies or part_problems(op)
     problems += _inputs(op)
     wrap, unwrap = op.wrap.first_block, op.unwrap.first_block
     if wrap is not None and len(wrap.args) != len(op.in_maps):
@@ -233,7 +239,7 @@ def _states(op: loom.MergeOp, kernel: loom.KernelOp) -> list[Problem]:
         if state.element_type != element:
             message = f"state {position} holds {state.element_type}, but must hold {element}"
             problems.append(Problem("state-type", message, state=state, element=element))
-    own = _own_axes(kernel, [tensor.box for tensor in tensors])
+    own = kernel.part_axes
     for first in range(0, len(tensors), parts):
         values = op.states[first : first + parts]
         ranges = [tensor.box for tensor in tensors[first : first + parts]]
@@ -242,21 +248,11 @@ def _states(op: loom.MergeOp, kernel: loom.KernelOp) -> list[Problem]:
     return problems or _states_tile(op, kernel, state_boxes(op, own))
 
 
-def _own_axes(kernel: loom.KernelOp, stored: Sequence[Range]) -> Sequence[tuple[int, ...]]:
-    """What the parts of a state vary along, as far as some part is stored without a dimension."""
-    from tapestry.algebra.parts import part_axes
-
-    rank = len(kernel.kept_dims)
-    if all(box.rank >= rank for box in stored):
-        return (tuple(range(rank)),) * len(kernel.state_types)
-    return part_axes(kernel)
-
-
 def _state_ranges(
     op: loom.ApplicationOp | loom.MergeOp, kernel: loom.KernelOp, kept: Range
 ) -> list[Range]:
     """What the parts of the state that is yielded must be stored on."""
-    own = _own_axes(kernel, [tensor_type(value).box for value in op.outs])
+    own = kernel.part_axes
     given = stored_ranges(kept, op.outs, own)
     return given + [kept] * (len(own) - len(given))
 

@@ -1,11 +1,13 @@
 """States whose parts are stored each over its own dimensions.
 
+    loom.kernel @attend [map, fold, map] by @scaled ... parts((i, d) -> (i), (i, d) -> (i, d))
     %m, %o = loom.application @attend over <[0, 0, 0] : [4, 8, 16]> partial (...)
                : (...) -> (!loom.tensor<[0] : [4], f32>, !loom.tensor<[0, 0] : [4, 16], f32>)
 
-A part is stored over all kept dimensions, or over those that it varies along (`part_axes` of
-`tapestry.algebra.parts`). Then it stands for everything that is merged along the others: a state
-that covers less of them stores its parts over all kept dimensions. The rank tells the two apart.
+A part is stored over all kept dimensions, or over those that its kernel names, which are all that
+it varies along (`varying_axes` of `tapestry.algebra.parts`). Then it stands for everything that is
+merged along the others: a state that covers less of them stores its parts over all kept dimensions.
+The rank tells the two apart.
 """
 
 from __future__ import annotations
@@ -17,13 +19,57 @@ from xdsl.ir import SSAValue
 
 from tapestry.dialects._loom_types import tensor_type
 from tapestry.issues import Problem
-from tapestry.zspace import Range
+from tapestry.zspace import Projection, Range
 
 if TYPE_CHECKING:
     from tapestry.dialects import loom
 
 Axes = tuple[int, ...]
 """Some of the kept dimensions, counted among themselves, in order."""
+
+
+def declared_axes(projections: Sequence[Projection], kept: int) -> tuple[Axes | None, ...]:
+    """The kept dimensions, out of `kept`, that projections of parts name; None for any other one.
+
+    >>> declared_axes([Projection.of([[1, 0]]), Projection.of([[1, 1]])], 2)
+    ((0,), None)
+    """
+    every = Projection.identity(kept)
+    found: list[Axes | None] = []
+    for projection in projections:
+        dims = [dim for terms in projection.map.terms for _, dim in terms]
+        named = projection.inputs == kept and sorted(set(dims)) == dims
+        found.append(tuple(dims) if named and projection == every.select_outputs(dims) else None)
+    return tuple(found)
+
+
+def part_problems(op: loom.KernelOp) -> list[Problem]:
+    """The dimensions that parts are stored over are kept ones, and all that they vary along."""
+    from tapestry.algebra.parts import varying_axes
+
+    if op.part_projections is None:
+        return []
+    projections = [attribute.data for attribute in op.part_projections]
+    varying, kept = varying_axes(op), len(op.kept_dims)
+    if len(projections) != len(varying) or op.monoid_name is None:
+        parts = 0 if op.monoid_name is None else len(varying)
+        message = f"{len(projections)} projections of parts, but the state has {parts}"
+        return [Problem("part-projection", message, projections=projections)]
+    problems: list[Problem] = []
+    declared = declared_axes(projections, kept)
+    for part, (axes, along) in enumerate(zip(declared, varying, strict=True)):
+        needed = Projection.identity(kept).select_outputs(along)
+        if axes is None:
+            message = (
+                f"part {part} is stored over {projections[part]}; its rows must be kept "
+                f"dimensions, in order, {needed} for example"
+            )
+        elif not set(axes).issuperset(along):
+            message = f"part {part} is stored over {projections[part]}, but it varies over {needed}"
+        else:
+            continue
+        problems.append(Problem("part-projection", message, projection=projections[part]))
+    return problems
 
 
 def stored_axes(part: Range, own: Axes, rank: int) -> Axes:

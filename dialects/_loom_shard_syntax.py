@@ -33,9 +33,7 @@ from tapestry.dialects._loom_syntax import (
     segments,
     signature,
 )
-from tapestry.dialects._loom_types import (
-    parse_iterators,
-)
+from tapestry.dialects._loom_types import parse_iterators, projections_attr
 from tapestry.dialects.zspace import (
     RangeAttr,
     parse_projection,
@@ -47,16 +45,19 @@ if TYPE_CHECKING:
 
 
 def parse_kernel(cls: type[loom.KernelOp], parser: Parser) -> loom.KernelOp:
-    """`@name [kinds] by @monoid ins(...) extra(...) outs(...) domain(...) wrap ...`."""
+    """`@name [kinds] by @monoid ins(...) extra(...) outs(...) parts(...) domain(...) wrap ...`."""
     name = parser.parse_symbol_name()
     kinds = parse_iterators(parser)
     monoid = parse_by(parser)
     ins = keyword_list(parser, "ins", lambda: parse_clipped(parser))
     extras = keyword_list(parser, "extra", lambda: parse_clipped(parser))
     outs = keyword_list(parser, "outs", lambda: parse_projection(parser))
+    parts = keyword_list(parser, "parts", lambda: parse_projection(parser))
     domain = parse_inside(parser, len(kinds))
     regions = parse_bodies(parser)
     properties = signature(kinds, monoid, ins, extras, outs) | domain
+    if parts:
+        properties["part_projections"] = projections_attr(parts)
     return cls.create(
         properties={"sym_name": name, **properties},
         attributes=parser.parse_optional_attr_dict(),
@@ -74,6 +75,9 @@ def print_kernel(op: loom.KernelOp, printer: Printer) -> None:
         _print_clips(printer, "extra", op.extra_maps, op.extra_fills)
         if op.out_maps:
             printer.print_string(f"\nouts({', '.join(map(str, op.out_maps))})")
+        if op.part_projections:
+            parts = ", ".join(str(projection.data) for projection in op.part_projections)
+            printer.print_string(f"\nparts({parts})")
         print_inside(printer, op)
         print_bodies(printer, op)
         print_attributes(printer, op, "\n")

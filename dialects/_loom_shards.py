@@ -46,19 +46,21 @@ from tapestry.dialects import _loom_dispatch as dispatch_rules
 from tapestry.dialects import _loom_shard_syntax as syntax
 from tapestry.dialects._checked import CheckedOperation
 from tapestry.dialects._dominance import DefinedBeforeUse
+from tapestry.dialects._loom_parts import Axes, declared_axes
 from tapestry.dialects._loom_signature import BlockSignature
 from tapestry.dialects._loom_syntax import signature_properties
-from tapestry.dialects._loom_types import (
-    TensorType,
-)
-from tapestry.dialects.zspace import RangeAttr
+from tapestry.dialects._loom_types import TensorType, projections_attr
+from tapestry.dialects.zspace import ProjectionAttr, RangeAttr
 from tapestry.issues import Problem
-from tapestry.zspace import Range
+from tapestry.zspace import Projection, Range
 
 
 @irdl_op_definition
 class KernelOp(BlockSignature):
     """A map-fold without operands or range, which `loom.application`s run on shards.
+
+    `parts` says over which kept dimensions the parts of a state may be stored: all that each varies
+    along. Without it, parts are over all kept dimensions.
 
     Example:
 
@@ -72,12 +74,16 @@ class KernelOp(BlockSignature):
     name = "loom.kernel"
 
     sym_name = prop_def(SymbolNameConstraint())
+    part_projections = opt_prop_def(ArrayAttr[ProjectionAttr])
 
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
 
-    def __init__(self, name: str, signature: BlockSignature) -> None:
+    def __init__(
+        self, name: str, signature: BlockSignature, parts: Sequence[Projection] | None = None
+    ) -> None:
+        stored = {} if parts is None else {"part_projections": projections_attr(parts)}
         super().__init__(
-            properties={"sym_name": StringAttr(name), **signature_properties(signature)},
+            properties={"sym_name": StringAttr(name), **signature_properties(signature), **stored},
             regions=[signature.wrap.clone(), signature.unwrap.clone()],
         )
 
@@ -87,6 +93,25 @@ class KernelOp(BlockSignature):
 
     def print(self, printer: Printer) -> None:
         syntax.print_kernel(self, printer)
+
+    @property
+    def part_axes(self) -> tuple[Axes, ...]:
+        """Per part of the state, the kept dimensions that it is stored over; others it is not on.
+
+        They are counted among the kept ones.
+        """
+        rank = len(self.kept_dims)
+        if self.part_projections is None:
+            return (tuple(range(rank)),) * len(self.state_types)
+        named = declared_axes([p.data for p in self.part_projections], rank)
+        return tuple(axes for axes in named if axes is not None)
+
+    @property
+    def is_formed(self) -> bool:
+        parts = self.properties.get("part_projections")
+        if not super().is_formed or (parts is not None and not isinstance(parts, ArrayAttr)):
+            return False
+        return len(self.part_axes) == len(self.state_types)
 
     @property
     def subject(self) -> str:

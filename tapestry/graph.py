@@ -42,7 +42,6 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.dtypes import byte_size
 from tapestry.algebra.monoids import monoid_of
-from tapestry.algebra.parts import part_axes
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, selected, tensor_type
@@ -200,7 +199,8 @@ def scalar_operations(op: Work) -> Counter[str]:
     monoid = monoid_of(signature)
     if isinstance(op, loom.MergeOp):
         assert monoid is not None
-        boxes = loom.state_boxes(op, part_axes(signature))
+        assert isinstance(signature, loom.KernelOp)
+        boxes = loom.state_boxes(op, signature.part_axes)
         _count(counts, monoid.merge, sum(box.size for box in boxes))
         if not op.is_partial:
             _count(counts, signature.unwrap_block, op.index.size)

@@ -26,6 +26,8 @@ loom.monoid @scaled commutative zero [0xFF800000 : f32, 0.0 : f32]
     loom.yield %m, %o : f32, f32
   }
 
+// CHECK: loom.kernel @weigh
+// CHECK: parts((d0, d1) -> (d0), (d0, d1) -> (d0, d1))
 // CHECK: loom.application @weigh over <[0, 0, 0] : [3, 2, 6]> partial
 // CHECK-SAME: -> (!loom.tensor<[0] : [3], f32>, !loom.tensor<[0, 0] : [3, 6], f32>)
 // CHECK: loom.application @weigh over <[0, 2, 0] : [3, 4, 6]> partial
@@ -43,6 +45,7 @@ loom.monoid @scaled commutative zero [0xFF800000 : f32, 0.0 : f32]
 // TREE-SAME: -> (!loom.tensor<[0] : [3], f32>, !loom.tensor<[0, 0] : [3, 6], f32>)
 
 // Half of d is folded apart from the other half: what stands for all of d would be neither's.
+// CUT-NOT: parts(
 // CUT: loom.application @weigh over <[0, 0, 0] : [3, 2, 6]> partial
 // CUT-SAME: -> (!loom.tensor<[0, 0] : [3, 6], f32>, !loom.tensor<[0, 0] : [3, 6], f32>)
 // CUT: loom.application @weigh over <[0, 2, 0] : [3, 4, 4]> partial

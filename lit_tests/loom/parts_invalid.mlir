@@ -10,6 +10,7 @@ loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32] merge (%a: f32, %b: f3
   loom.yield %x, %y : f32, f32
 }
 loom.kernel @both [map, fold, map] by @pair ins((i, j, d) -> (i, j), (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+  parts((i, d) -> (i), (i, d) -> (d))
   wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
   unwrap (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32  loom.yield %r : f32 }
 func.func @main(%a0: !loom.tensor<[0] : [2], f32>, %a1: !loom.tensor<[0] : [6], f32>, %a2: !loom.tensor<[0, 0] : [2, 6], f32>, %a3: !loom.tensor<[0] : [6], f32>) -> !loom.tensor<[0, 0] : [2, 6], f32> {
@@ -27,6 +28,7 @@ loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32] merge (%a: f32, %b: f3
   loom.yield %x, %y : f32, f32
 }
 loom.kernel @both [map, fold, map] by @pair ins((i, j, d) -> (i, j), (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+  parts((i, d) -> (i), (i, d) -> (d))
   wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
   unwrap (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32  loom.yield %r : f32 }
 func.func @main(%s: !loom.tensor<[0, 0] : [2, 8], f32>, %v: !loom.tensor<[0, 0] : [8, 6], f32>) -> (!loom.tensor<[0] : [2], f32>, !loom.tensor<[0] : [6], f32>) {
@@ -44,6 +46,7 @@ loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32] merge (%a: f32, %b: f3
   loom.yield %x, %y : f32, f32
 }
 loom.kernel @both [map, fold, map] by @pair ins((i, j, d) -> (i, j), (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+  parts((i, d) -> (i), (i, d) -> (d))
   wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
   unwrap (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32  loom.yield %r : f32 }
 func.func @main(%s: !loom.tensor<[0, 0] : [2, 8], f32>, %v: !loom.tensor<[0, 0] : [8, 6], f32>) -> (!loom.tensor<[0] : [2], f32>, !loom.tensor<[0] : [5], f32>) {
@@ -61,6 +64,7 @@ loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32] merge (%a: f32, %b: f3
   loom.yield %x, %y : f32, f32
 }
 loom.kernel @both [map, fold, map] by @pair ins((i, j, d) -> (i, j), (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+  parts((i, d) -> (i), (i, d) -> (d))
   wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
   unwrap (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32  loom.yield %r : f32 }
 func.func @main(%a0: !loom.tensor<[0] : [2], f32>, %a1: !loom.tensor<[0] : [7], f32>) -> !loom.tensor<[0, 0] : [2, 6], f32> {
@@ -78,6 +82,7 @@ loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32] merge (%a: f32, %b: f3
   loom.yield %x, %y : f32, f32
 }
 loom.kernel @both [map, fold, map] by @pair ins((i, j, d) -> (i, j), (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+  parts((i, d) -> (i), (i, d) -> (d))
   wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
   unwrap (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32  loom.yield %r : f32 }
 func.func @main(%a0: !loom.tensor<[] : [], f32>, %a1: !loom.tensor<[0] : [6], f32>) -> !loom.tensor<[0, 0] : [2, 6], f32> {
@@ -95,6 +100,7 @@ loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32] merge (%a: f32, %b: f3
   loom.yield %x, %y : f32, f32
 }
 loom.kernel @both [map, fold, map] by @pair ins((i, j, d) -> (i, j), (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+  parts((i, d) -> (i), (i, d) -> (d))
   wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
   unwrap (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32  loom.yield %r : f32 }
 func.func @main(%a0: !loom.tensor<[0] : [2], f32>, %a1: !loom.tensor<[0, 0] : [1, 6], f32>) -> !loom.tensor<[0, 0] : [2, 6], f32> {
@@ -113,6 +119,7 @@ loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32] merge (%a: f32, %b: f3
   loom.yield %x, %y : f32, f32
 }
 loom.kernel @both [map, fold, map] by @pair ins((i, j, d) -> (i, j), (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+  parts((i, d) -> (i), (i, d) -> (d))
   wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
   unwrap (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32  loom.yield %r : f32 }
 func.func @main(%a0: !loom.tensor<[0] : [2], f32>, %a1: !loom.tensor<[0, 0] : [2, 4], f32>) -> !loom.tensor<[0, 0] : [2, 6], f32> {
@@ -131,6 +138,7 @@ loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32] merge (%a: f32, %b: f3
   loom.yield %x, %y : f32, f32
 }
 loom.kernel @both [map, fold, map] by @pair ins((i, j, d) -> (i, j), (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+  parts((i, d) -> (i), (i, d) -> (d))
   wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
   unwrap (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32  loom.yield %r : f32 }
 func.func @main(%s: !loom.tensor<[0, 0] : [2, 8], f32>, %v: !loom.tensor<[0, 0] : [8, 6], f32>, %a: !loom.tensor<[0, 0] : [1, 6], f32>, %b: !loom.tensor<[0, 0] : [1, 6], f32>) -> !loom.tensor<[0, 0] : [2, 6], f32> {
@@ -151,6 +159,7 @@ loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32] merge (%a: f32, %b: f3
   loom.yield %x, %y : f32, f32
 }
 loom.kernel @both [map, fold, map] by @pair ins((i, j, d) -> (i, j), (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+  parts((i, d) -> (i), (i, d) -> (d))
   wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
   unwrap (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32  loom.yield %r : f32 }
 func.func @main(%s: !loom.tensor<[0, 0] : [2, 8], f32>, %v: !loom.tensor<[0, 0] : [8, 6], f32>) -> (!loom.tensor<[0] : [2], f32>, !loom.tensor<[0] : [0], f32>) {
@@ -158,3 +167,61 @@ func.func @main(%s: !loom.tensor<[0, 0] : [2, 8], f32>, %v: !loom.tensor<[0, 0] 
          : (!loom.tensor<[0, 0] : [2, 8], f32>, !loom.tensor<[0, 0] : [8, 6], f32>) -> (!loom.tensor<[0] : [2], f32>, !loom.tensor<[0] : [0], f32>)
   func.return %p, %q : !loom.tensor<[0] : [2], f32>, !loom.tensor<[0] : [0], f32>
 }
+
+// -----
+
+// CHECK{LITERAL}: @both: part 0 is stored over (d0, d1) -> (d1), but it varies over (d0, d1) -> (d0)
+loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32] merge (%a: f32, %b: f32, %c: f32, %d: f32) {
+  %x = arith.addf %a, %c : f32
+  %y = arith.addf %b, %d : f32
+  loom.yield %x, %y : f32, f32
+}
+loom.kernel @both [map, fold, map] by @pair ins((i, j, d) -> (i, j), (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+  parts((i, d) -> (d), (i, d) -> (d))
+  wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
+  unwrap (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32  loom.yield %r : f32 }
+
+// -----
+
+// More dimensions than a part varies along are no mistake.
+// CHECK: parts((d0, d1) -> (d0), (d0, d1) -> (d0, d1))
+loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32] merge (%a: f32, %b: f32, %c: f32, %d: f32) {
+  %x = arith.addf %a, %c : f32
+  %y = arith.addf %b, %d : f32
+  loom.yield %x, %y : f32, f32
+}
+loom.kernel @both [map, fold, map] by @pair ins((i, j, d) -> (i, j), (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+  parts((i, d) -> (i), (i, d) -> (i, d))
+  wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
+  unwrap (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32  loom.yield %r : f32 }
+
+// -----
+
+// CHECK{LITERAL}: @both: part 1 is stored over (d0, d1) -> (d1, d0); its rows must be kept dimensions, in order, (d0, d1) -> (d1) for example
+loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32] merge (%a: f32, %b: f32, %c: f32, %d: f32) {
+  %x = arith.addf %a, %c : f32
+  %y = arith.addf %b, %d : f32
+  loom.yield %x, %y : f32, f32
+}
+loom.kernel @both [map, fold, map] by @pair ins((i, j, d) -> (i, j), (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+  parts((i, d) -> (i), (i, d) -> (d, i))
+  wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
+  unwrap (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32  loom.yield %r : f32 }
+
+// -----
+
+// CHECK{LITERAL}: @both: 1 projections of parts, but the state has 2
+loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32] merge (%a: f32, %b: f32, %c: f32, %d: f32) {
+  %x = arith.addf %a, %c : f32
+  %y = arith.addf %b, %d : f32
+  loom.yield %x, %y : f32, f32
+}
+loom.kernel @both [map, fold, map] by @pair ins((i, j, d) -> (i, j), (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+  parts((i, d) -> (i))
+  wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
+  unwrap (%p: f32, %q: f32) { %r = arith.addf %p, %q : f32  loom.yield %r : f32 }
+
+// -----
+
+// CHECK{LITERAL}: @double: 1 projections of parts, but the state has 0
+loom.kernel @double [map] ins((d0) -> (d0)) outs((d0) -> (d0)) parts((d0) -> (d0)) wrap (%c: f32) { loom.yield %c : f32 }

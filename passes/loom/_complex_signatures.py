@@ -113,6 +113,7 @@ class SplitSignature(RewritePattern):
             "extra_projections": _repeated(recorded("extra_projections"), extras),
             "extra_clips": _repeated(recorded("extra_clips"), extras),
             "out_projections": _repeated(recorded("out_projections"), outs),
+            "part_projections": _repeated(recorded("part_projections"), state),
         }
         name = op.monoid_name
         if name is not None:

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from tapestry.algebra.parts import Axes
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType
-from tapestry.zspace import Range, bounding
+from tapestry.zspace import Projection, Range, bounding
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,19 @@ def storable_axes(
         every if over.is_empty or any(axis in cut and axis not in axes for axis in every) else axes
         for axes in varying
     )
+
+
+def part_projections(
+    op: loom.BlockSignature, stored: Iterable[Sequence[Axes]]
+) -> tuple[Projection, ...] | None:
+    """What a kernel says of the parts that some states store over fewer dimensions; None if none.
+
+    Each part is stored over all kept dimensions or over the same ones everywhere.
+    """
+    every = Projection.identity(len(op.kept_dims))
+    fewest = [min(axes, key=len) for axes in zip(*stored, strict=True)]
+    parts = tuple(every.select_outputs(axes) for axes in fewest)
+    return None if all(part == every for part in parts) else parts
 
 
 def state_tensors(op: loom.BlockSignature, kept: Range, axes: Sequence[Axes]) -> list[TensorType]:

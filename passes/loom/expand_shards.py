@@ -36,7 +36,7 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import InsertPoint
 
-from tapestry.algebra.parts import Axes, part_axes
+from tapestry.algebra.parts import Axes, varying_axes
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
@@ -46,11 +46,12 @@ from tapestry.passes.loom._expand_groups import ExpandGroup
 from tapestry.passes.loom._merge_trees import (
     State,
     merge_runs,
+    part_projections,
     splits_states,
     state_tensors,
     storable_axes,
 )
-from tapestry.zspace import Partition, Range, ZSpaceError
+from tapestry.zspace import Partition, Projection, Range, ZSpaceError
 
 
 @dataclass
@@ -72,19 +73,22 @@ class ExpandShards(RewritePattern):
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         if op.partition is None:
             return
-        kernel = self._kernel(op, rewriter)
         shards = op.partition.ranges()
         new: list[Operation] = []
         parts: list[list[SSAValue]] = [[] for _ in op.outs]
         if not splits_states(op, shards):
+            kernel = self._kernel(op, None, rewriter)
             for shard in shards:
                 applied = _application(op, kernel, shard)
                 new.append(applied)
                 _append(parts, applied.outs)
         else:
-            varying = part_axes(op)
-            for kept_box, group in _merge_groups(op, shards):
-                axes = storable_axes(varying, map(op.kept_range, group), kept_box)
+            groups, varying = _merge_groups(op, shards), varying_axes(op)
+            stored = [
+                storable_axes(varying, map(op.kept_range, group), box) for box, group in groups
+            ]
+            kernel = self._kernel(op, part_projections(op, stored), rewriter)
+            for (kept_box, group), axes in zip(groups, stored, strict=True):
                 states = [_partial(op, kernel, shard, axes) for shard in group]
                 new += states
                 runs = [State(shard, tuple(s.outs)) for shard, s in zip(group, states, strict=True)]
@@ -110,9 +114,14 @@ class ExpandShards(RewritePattern):
             created.location = op.location
         rewriter.replace(op, new, results)
 
-    def _kernel(self, op: loom.OperationOp, rewriter: PatternRewriter) -> str:
+    def _kernel(
+        self,
+        op: loom.OperationOp,
+        parts: tuple[Projection, ...] | None,
+        rewriter: PatternRewriter,
+    ) -> str:
         """The name of the kernel that says what `op` does; equal operations share one."""
-        key = kind(op, without=("shards",))
+        key = (kind(op, without=("shards",)), parts)
         name = self.kernels.get(key)
         if name is None:
             name = op.label.data
@@ -122,7 +131,7 @@ class ExpandShards(RewritePattern):
                 number += 1
             self.names.add(name)
             self.kernels[key] = name
-            kernel = loom.KernelOp(name, op)
+            kernel = loom.KernelOp(name, op, parts)
             kernel.location = op.location
             rewriter.insert(kernel, InsertPoint.at_start(self.module.body.block))
         return name

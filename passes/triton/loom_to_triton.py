@@ -46,7 +46,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.reconcile_unrealized_casts import reconcile_unrealized_casts
 
 from tapestry.algebra.dtypes import byte_size
-from tapestry.algebra.parts import Axes, part_axes
+from tapestry.algebra.parts import Axes
 from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.loom import TensorType, tensor_type
@@ -154,7 +154,7 @@ class LowerMerge(RewritePattern):
     def match_and_rewrite(self, op: loom.MergeOp, rewriter: PatternRewriter) -> None:
         kernel = _kernel_of(op)
         operands = [as_buffer(rewriter, value) for value in op.operands]
-        own = part_axes(kernel)
+        own = kernel.part_axes
         parts, split = len(own), len(op.states)
         boxes = loom.state_boxes(op, own)
         stored = [

@@ -14,7 +14,7 @@ from functools import cached_property
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tapestry.algebra.monoids import Monoid, monoid_of
-from tapestry.algebra.parts import part_axes, repeated_axes
+from tapestry.algebra.parts import repeated_axes
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, Read, tensor_type
 from tapestry.passes.triton.spaces import cut_dimensions
@@ -178,7 +178,7 @@ def applied_of(op: loom.ApplicationOp, kernel: loom.KernelOp) -> MapFold:
     out_maps = kernel.out_maps
     if op.is_partial:
         every = Projection.identity(rank)
-        own = part_axes(kernel)
+        own = kernel.part_axes
         pairs = zip(op.outs, own, strict=True)
         along = [loom.stored_axes(tensor_type(out).box, axes, rank) for out, axes in pairs]
         out_maps = tuple(every.select_outputs(axes) for axes in along)

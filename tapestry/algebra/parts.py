@@ -27,7 +27,7 @@ Axes = tuple[int, ...]
 """Some of the kept dimensions, in order."""
 
 
-def part_axes(op: loom.BlockSignature) -> tuple[Axes, ...]:
+def varying_axes(op: loom.BlockSignature) -> tuple[Axes, ...]:
     """Per part of the state (of what wrap yields, without a fold), what it varies along.
 
     A part varies along what its wrapped value varies along: the coordinates that wrap asks for and
@@ -73,7 +73,7 @@ def closed(monoid: Monoid, parts: Sequence[Dims]) -> list[Dims]:
 
 def output_axes(op: loom.BlockSignature) -> tuple[Axes, ...]:
     """Per output, the kept dimensions that its value varies along."""
-    parts, unwrap = part_axes(op), op.unwrap_block
+    parts, unwrap = varying_axes(op), op.unwrap_block
     if unwrap is None:
         return parts
     arguments = [*map(frozenset, parts), *map(moving_dims, op.extra_maps)]

@@ -16,7 +16,7 @@ import numpy as np
 from xdsl.ir import Attribute
 
 from tapestry.algebra.monoids import Monoid
-from tapestry.algebra.parts import closed, part_axes
+from tapestry.algebra.parts import closed, varying_axes
 from tapestry.dialects import loom
 from tapestry.runtime.arithmetic import cell_constant, cell_dtype
 from tapestry.runtime.executor import Array
@@ -38,7 +38,7 @@ class Layout:
     @staticmethod
     def of(op: loom.BlockSignature, monoid: Monoid | None = None) -> Layout:
         """Each part of an operation's state over the dimensions that it varies along."""
-        return Layout(tuple(map(frozenset, part_axes(op))), monoid)
+        return Layout(tuple(map(frozenset, varying_axes(op))), monoid)
 
     @staticmethod
     def holding(monoid: Monoid, axes: Iterable[Iterable[int]]) -> Layout:

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tapestry.algebra.monoids import accumulating_monoid_of
-from tapestry.algebra.parts import Axes, part_axes
+from tapestry.algebra.parts import Axes
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
@@ -156,7 +156,7 @@ class ArrayExecutor(ABC):
         kept_box = kernel.kept_range(op.index)
         state = self.fold(kernel, op.index, ins)
         if op.is_partial:
-            return _as_tensors(stored(kernel, state), op.outs, kept_box, part_axes(kernel))
+            return _as_tensors(stored(kernel, state), op.outs, kept_box, kernel.part_axes)
         outs = [new_tensor(tensor_type(result)) for result in op.outs]
         values = finished(kernel, kept_box, state, operands[len(ins) :])
         write(kernel, kept_box, values, outs)
@@ -166,7 +166,7 @@ class ArrayExecutor(ABC):
         kernel = _kernel(op)
         monoid = accumulating_monoid_of(kernel)
         assert monoid is not None
-        own, rank = part_axes(kernel), op.index.rank
+        own, rank = kernel.part_axes, op.index.rank
         parts = len(monoid.state)
         kinds = list(map(tensor_type, op.states))
         held = [

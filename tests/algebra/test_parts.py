@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tapestry.algebra.parts import output_axes, part_axes
+from tapestry.algebra.parts import output_axes, varying_axes
 from tapestry.dialects import loom
 from tapestry.frontend import parse_text, verify_module
 
@@ -60,21 +60,21 @@ func.func @main(%x: {x}, %y: {y}) -> ({out}, {out}) {{
 
 def test_a_part_varies_along_what_it_is_wrapped_of() -> None:
     op = _operation("pair", "map, fold, map", _BOTH, ins=("i, j", "j, d"))
-    assert part_axes(op) == ((0,), (1,))
+    assert varying_axes(op) == ((0,), (1,))
     assert output_axes(op) == ((0,), (1,))
 
 
 def test_a_part_varies_along_what_merging_it_reads() -> None:
     op = _operation("scaled", "map, fold, map", _BOTH, ins=("i, j", "j, d"))
-    assert part_axes(op) == ((0,), (0, 1))
+    assert varying_axes(op) == ((0,), (0, 1))
     # The other way round, the first part brings d along.
     op = _operation("scaled", "map, fold, map", _BOTH, ins=("j, d", "i, j"))
-    assert part_axes(op) == ((1,), (0, 1))
+    assert varying_axes(op) == ((1,), (0, 1))
 
 
 def test_parts_of_the_same_everywhere() -> None:
     op = _operation("pair", "map, fold, map", _BOTH, ins=("j", ""))
-    assert part_axes(op) == ((), ())
+    assert varying_axes(op) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -85,19 +85,19 @@ def test_a_domain_decides_what_every_part_counts(
 ) -> None:
     text = row.replace("i", "d0").replace("j", "d1") if "i" in row else row.replace("d", "d2")
     op = _operation("pair", "map, fold, map", _BOTH, ins=("i, j", "j, d"), more=f"domain({text})")
-    assert part_axes(op) == axes
+    assert varying_axes(op) == axes
 
 
 def test_coordinates_and_random_numbers_move() -> None:
     at = """%i = loom.index 2 : i64  %bits = loom.random word 0 of %i, %i : i32
             %r = arith.sitofp %bits : i32 to f32  loom.yield %a, %r : f32, f32"""
     op = _operation("pair", "map, fold, map", at, ins=("i, j", "j"))
-    assert part_axes(op) == ((0,), (1,))
+    assert varying_axes(op) == ((0,), (1,))
 
 
 def test_a_scan_keeps_a_state_per_coordinate() -> None:
     op = _operation("pair", "map, scan, map", _BOTH, ins=("i", "d"))
-    assert part_axes(op) == ((0, 1), (1, 2))
+    assert varying_axes(op) == ((0, 1), (1, 2))
 
 
 def test_unwrap_and_its_extra_inputs() -> None:
@@ -115,5 +115,5 @@ func.func @main(%x: {x}, %b: {b}) -> {y} {{
 }}""").walk()
         if isinstance(op, loom.OperationOp)
     )
-    assert part_axes(op) == ((0,),)
+    assert varying_axes(op) == ((0,),)
     assert output_axes(op) == ((0, 1),)

@@ -20,7 +20,6 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tapestry.algebra.parts import part_axes
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.proving.sizes.axes import Axes
@@ -46,7 +45,7 @@ _SIGNATURE = {
 }
 _KNOWN: dict[type[Operation], set[str]] = {
     loom.OperationOp: _SIGNATURE | {"label", "index_range", "shards", "operandSegmentSizes"},
-    loom.KernelOp: _SIGNATURE | {"sym_name"},
+    loom.KernelOp: _SIGNATURE | {"sym_name", "part_projections"},
     loom.ApplicationOp: {"kernel", "index_range", "selections", "partial"},
     loom.MergeOp: {"kernel", "index_range", "partial", "operandSegmentSizes"},
     loom.ViewOp: {"projection"},
@@ -329,7 +328,7 @@ class Structure:
 
     def _states(self, states: Iterable[SSAValue], kernel: loom.KernelOp, space: Space) -> None:
         """Stored parts of states are over some of the kept dimensions each."""
-        for state, own in zip(states, cycle(part_axes(kernel))):
+        for state, own in zip(states, cycle(kernel.part_axes)):
             part = self.values[state]
             axes = loom.stored_axes(tensor_type(state).box, own, len(space))
             for one, axis in zip(part, axes, strict=True):
