@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.algebra.literals import number_attr
 from tapestry.dialects import loom
-from tapestry.dialects.zspace import ProjectionAttr, RangeAttr
+from tapestry.dialects.zspace import DomainAttr, ProjectionAttr, RangeAttr
 from tapestry.metakernels.errors import UnsupportedError
 from tapestry.metakernels.expansion import (
     Composite,
@@ -255,6 +255,8 @@ class _Builder:
             clips = loom.fills_attr([_fill(expansion, n) for n in used])
             if clips is not None:
                 properties[name] = clips
+        if expansion.inside is not None:
+            properties["domain"] = DomainAttr(expansion.inside)
         if body.monoid is not None:
             properties["monoid"] = SymbolRefAttr(body.monoid)
         used = tuple(operands[n] for n in (*body.ins, *body.extras))

@@ -11,8 +11,10 @@ from dataclasses import replace
 
 from tapestry.metakernels.bodies import Body
 from tapestry.metakernels.composition import Resolver, expand_steps
+from tapestry.metakernels.domains import domain_of, row_forms
 from tapestry.metakernels.dtypes import allowed, evaluate_dtype, promote
 from tapestry.metakernels.errors import (
+    DomainError,
     DtypeMismatchError,
     IndexOutOfRangeError,
     KindMismatchError,
@@ -41,8 +43,8 @@ from tapestry.metakernels.scalars import Cell, Constant
 from tapestry.metakernels.spaces import build_space
 from tapestry.metakernels.syntax import variables
 from tapestry.metakernels.templates import Input, Output, Template
-from tapestry.metakernels.values import Value, describe, integer, integers
-from tapestry.zspace import Point, Projection, Range
+from tapestry.metakernels.values import Affine, Value, describe, integer, integers
+from tapestry.zspace import Domain, Point, Projection, Range
 
 
 def expand(
@@ -221,6 +223,7 @@ class _Application:
             tuple(writes),
             Opaque(),
             fills,
+            self._inside(scope),
         )
         body = type_bodies(self.template, expansion, scope, mapped)
         if body is None and len(self.inputs) == 1:
@@ -236,6 +239,20 @@ class _Application:
         with entry.fill.explain(f"inputs.{entry.name}.bounds.clip"):
             body = Body(self._scope(), {})
             return body.constant(entry.fill.tree, tensor.spec.dtype)
+
+    def _inside(self, scope: Scope) -> Domain | None:
+        forms: list[Affine] = []
+        for row in self.template.domain:
+            with row.explain("domain"):
+                forms += row_forms(row.tree, scope)
+        inside = domain_of(forms, scope.extents)
+        if inside is not None and self.template.monoid is None:
+            with self.template.domain[0].explain("domain"):
+                raise DomainError(
+                    "nothing is folded, so every point must be inside",
+                    hint="choose a value in wrap: where(condition, value, other)",
+                )
+        return inside
 
     def _read(self, position: int, space: Space, scope: Scope) -> Projection:
         entry, tensor = self.template.inputs[position], self.inputs[position]

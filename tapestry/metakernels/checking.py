@@ -17,6 +17,7 @@ from tapestry.metakernels import builtins, functions
 from tapestry.metakernels.blocks import check_reads
 from tapestry.metakernels.bodies import FOLD
 from tapestry.metakernels.constants import NAMED
+from tapestry.metakernels.domains import check_row
 from tapestry.metakernels.dtypes import allowed
 from tapestry.metakernels.errors import (
     ScanError,
@@ -159,6 +160,7 @@ class _Check:
                 ("index", template.index is not None),
                 ("fold", bool(template.folds)),
                 ("scan", bool(template.scans)),
+                ("domain", bool(template.domain)),
                 ("wrap", bool(template.wrap)),
                 ("unwrap", bool(template.unwrap)),
             )
@@ -198,6 +200,10 @@ class _Check:
                 location=template.document.at("scan").location,
                 hint="write the other as a step of its own",
             )
+        for row in template.domain:
+            self._expression(row, "domain", frozenset(known))
+            with self._explain(row, "domain"):
+                check_row(row.tree)
         for entry in template.inputs:
             self._expression(entry.projection, f"inputs.{entry.name}.ipf", frozenset(known))
             if entry.fill is not None:

@@ -121,6 +121,12 @@ class BoxError(WeftError):
     kind = "box"
 
 
+class DomainError(WeftError):
+    """A row of a domain that is no affine comparison, or a domain where nothing is folded."""
+
+    kind = "domain"
+
+
 class ScanError(WeftError):
     """A scan that runs along several dimensions, or beside a fold."""
 

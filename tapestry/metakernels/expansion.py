@@ -20,7 +20,7 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from tapestry.metakernels.scalars import Constant, Scalar
-from tapestry.zspace import AffineMap, Point, Projection, Range
+from tapestry.zspace import AffineMap, Domain, Point, Projection, Range
 
 Kind: TypeAlias = Literal["map", "scan", "fold"]
 
@@ -136,7 +136,8 @@ class Expansion:
 
     `reads` has one projection per input, over all index dimensions; `writes` one per output, over
     those that are kept; `fills` what each input is outside its tensor, None where it is read inside
-    alone. A composite or a reshape has no index space of its own.
+    alone. Points outside the domain `inside`, if there is one, contribute the monoid's zero. A
+    composite or a reshape has no index space of its own.
     """
 
     template: str
@@ -147,3 +148,4 @@ class Expansion:
     writes: tuple[Projection, ...]
     body: MapFold | Move | Reshape | Opaque | Composite
     fills: tuple[Constant | None, ...] = ()
+    inside: Domain | None = None

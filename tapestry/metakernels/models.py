@@ -31,7 +31,6 @@ LATER: Final = {
     "count": "list-valued outputs",
     "when": "members of a family",
     "for": "families of operations",
-    "domain": "domains (masked index spaces)",
     "match": "rewrite rules",
     "produce": "rewrite rules",
 }
@@ -127,6 +126,7 @@ class TemplateModel(_Model):
     index: Expression | None = None
     fold: dict[str, FoldModel] = {}
     scan: dict[str, FoldModel] = {}
+    domain: list[Expression] = []
     wrap: Expression | list[Expression] | dict[str, Expression] | None = None
     unwrap: Expression | list[Expression] | dict[str, Expression] | None = None
     outputs: dict[str, OutputModel] = {"result": OutputModel()}

@@ -81,6 +81,9 @@ class _Builder:
             index=None if model.index is None else self._source(parse_list, "index"),
             folds=self._folds("fold", model.fold),
             scans=self._folds("scan", model.scan),
+            domain=tuple(
+                self._source(parse_expression, "domain", row) for row in range(len(model.domain))
+            ),
             wrap=self._bodies("wrap", model.wrap),
             unwrap=self._bodies("unwrap", model.unwrap),
             outputs=tuple(self._output(name, output) for name, output in model.outputs.items()),

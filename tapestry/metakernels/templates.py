@@ -115,6 +115,7 @@ class Template:
     index: Source[ListExpr] | None
     folds: tuple[Fold, ...]
     scans: tuple[Fold, ...]
+    domain: tuple[Source[Expr], ...]
     wrap: Bodies
     unwrap: Bodies
     outputs: tuple[Output, ...]
