@@ -73,6 +73,9 @@ _FLOAT: Final[dict[str, _Build]] = {
     "round": math.RoundEvenOp,
     "trunc": math.TruncOp,
     "copysign": math.CopySignOp,
+    "fma": math.FmaOp,
+    "fmin": arith.MinnumfOp,
+    "fmax": arith.MaxnumfOp,
     "pow": math.PowFOp,
 }
 _INTEGER: Final[dict[str, _Build]] = {

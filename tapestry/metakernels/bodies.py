@@ -196,7 +196,7 @@ class Body:
         if function == "cast":
             term, dtype = self.term(arguments[0]), evaluate_dtype(arguments[1], self.scope.names)
             return coerce(term, dtype, explicit=True)
-        if function in ("lowest", "highest"):
+        if function in ("lowest", "highest", "largest"):
             return extreme(function, evaluate_dtype(arguments[0], self.scope.names))
         if function == "where":
             condition = self.term(arguments[0])

@@ -131,6 +131,29 @@ def _is_perm(arguments: Sequence[Value], _: Sequence[int]) -> Value:
     return int(sorted(values) == list(range(len(values))))
 
 
+def _inverse(arguments: Sequence[Value], _: Sequence[int]) -> Value:
+    """`inverse($perm)`: where each of 0, 1, ... stands in `$perm`."""
+    values = integers(arguments[0], "the argument of inverse")
+    if sorted(values) != list(range(len(values))):
+        raise KindMismatchError(f"inverse of {describe(values)}, which is no permutation")
+    return tuple(values.index(place) for place in range(len(values)))
+
+
+def _others(arguments: Sequence[Value], _: Sequence[int]) -> Value:
+    """`others($axes, n)`: those of 0, 1, ..., n - 1 that are not in `$axes`, in order."""
+    axes = integers(arguments[0], "the first argument of others")
+    count = require_length(integer(arguments[1], "the second argument of others"))
+    for axis in axes:
+        if not 0 <= axis < count:
+            raise IndexOutOfRangeError(f"others({describe(axes)}, {count}): {axis} is out of range")
+    return tuple(place for place in range(count) if place not in axes)
+
+
+def _where(arguments: Sequence[Value], _: Sequence[int]) -> Value:
+    """`where(condition, a, b)`: a where the condition is not 0, else b."""
+    return arguments[1] if integer(arguments[0], "the condition of where") else arguments[2]
+
+
 def _resolve_shape(arguments: Sequence[Value], _: Sequence[int]) -> Value:
     """`resolve_shape($shape, n)`: the shape with its one -1 replaced so that it has n cells."""
     sizes = integers(arguments[0], "the first argument of resolve_shape")
@@ -162,8 +185,11 @@ _FUNCTIONS: Final[dict[str, tuple[int | None, _Function]]] = {
     "broadcast_all": (1, _broadcast_all),
     "align": (2, _align),
     "iota": (1, _iota),
+    "inverse": (1, _inverse),
     "is_perm": (1, _is_perm),
+    "others": (2, _others),
     "resolve_shape": (2, _resolve_shape),
+    "where": (3, _where),
 }
 
 

@@ -24,6 +24,10 @@ from tapestry.metakernels.scalars import Cast, Constant, Scalar
 NAMED: Final = {"inf": inf, "nan": nan, "pi": pi}
 """Numbers that bodies name."""
 
+_LARGEST: Final = {
+    "f16": "0x1.FFCp15", "bf16": "0x1.FEp127", "f32": "0x1.FFFFFEp127",
+    "f64": "0x1.FFFFFFFFFFFFFp1023",
+}  # fmt: skip
 _WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
@@ -64,7 +68,7 @@ def _represented(value: float, dtype: str, explicit: bool) -> int | float:
     if dtype == "i1":
         if explicit:
             return int(value != 0)
-    elif isinstance(value, float) and explicit and isfinite(value):
+    elif isinstance(value, float) and (value.is_integer() or (explicit and isfinite(value))):
         value = int(value)
     low, high = limits(dtype)
     if isinstance(value, float) or not low <= value <= high:
@@ -74,10 +78,12 @@ def _represented(value: float, dtype: str, explicit: bool) -> int | float:
 
 
 def extreme(name: str, dtype: str) -> Constant:
-    """`lowest` or `highest` value of a dtype; a float's are infinite."""
+    """`lowest`, `highest` or `largest` value of a dtype: the largest one is finite."""
+    if name == "largest" and is_float(dtype):
+        return Constant(float.fromhex(_LARGEST[dtype]), dtype)
     if is_float(dtype):
         return Constant(-inf if name == "lowest" else inf, dtype)
-    return Constant(limits(dtype)[name == "highest"], dtype)
+    return Constant(limits(dtype)[name != "lowest"], dtype)
 
 
 def limits(dtype: str) -> tuple[int, int]:

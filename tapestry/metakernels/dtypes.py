@@ -9,6 +9,7 @@ Truth values are below integers, integers below floats; a float keeps its type b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Final
 
@@ -45,6 +46,11 @@ def wide(dtype: str) -> str:
     return "f32" if dtype in HALVES else dtype
 
 
+def floating(dtype: str) -> str:
+    """The float that functions of `dtype` compute in: itself, or f32 for numbers that are none."""
+    return dtype if is_float(dtype) else "f32"
+
+
 def promote(left: str, right: str) -> str:
     """The type that holds the result of an operation on `left` and `right`."""
     if left == right:
@@ -65,8 +71,16 @@ def allowed(constraint: str) -> tuple[str, ...]:
     )
 
 
+_FUNCTIONS: Final[dict[str, Callable[[str], str]]] = {
+    "promote": lambda dtype: dtype,
+    "floating": floating,
+    "wide": wide,
+}
+"""What functions of dtypes make of the type that their arguments promote to."""
+
+
 def evaluate_dtype(expr: Expr, names: Names) -> str:
-    """The dtype that `f32`, `$t`, `promote($a, $b)` or `wide($t)` computes."""
+    """The dtype that `f32`, `$t`, `promote($a, $b)`, `floating($t)` or `wide($t)` computes."""
     match expr:
         case Name(name):
             if name not in DTYPES:
@@ -81,15 +95,14 @@ def evaluate_dtype(expr: Expr, names: Names) -> str:
             if isinstance(value, str) and value in DTYPES:
                 return value
             raise DtypeMismatchError(f"${name} is {describe(value)}, which is no dtype")
-        case Call("promote", arguments):
-            return reduce(promote, (evaluate_dtype(a, names) for a in arguments))
-        case Call("wide", (argument,)):
-            return wide(evaluate_dtype(argument, names))
-        case Call("wide", _):
-            raise DtypeMismatchError("wide takes one dtype")
+        case Call(name, arguments) if name in _FUNCTIONS:
+            if not arguments:
+                raise DtypeMismatchError(f"{name} takes at least one dtype")
+            met = reduce(promote, (evaluate_dtype(a, names) for a in arguments))
+            return _FUNCTIONS[name](met)
         case Call(name, _):
             raise UnknownNameError(
-                f"unknown function of dtypes {name}", hint=nearest(name, ("promote", "wide"))
+                f"unknown function of dtypes {name}", hint=nearest(name, _FUNCTIONS)
             )
         case _:
             raise DtypeMismatchError("a dtype is needed here, such as f32, $t or promote($a, $b)")

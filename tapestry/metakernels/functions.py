@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import eq, ge, gt, le, lt, ne
 from typing import Final
 
 from tapestry.algebra.philox import WORDS
 from tapestry.metakernels.constants import Known, coerce, number, truth
-from tapestry.metakernels.dtypes import is_float, is_integer, promote
+from tapestry.metakernels.dtypes import floating, is_float, is_integer, promote
 from tapestry.metakernels.errors import (
     DivisionByZeroError,
     DtypeMismatchError,
@@ -27,6 +28,12 @@ from tapestry.metakernels.errors import (
     nearest,
 )
 from tapestry.metakernels.integers import INTEGER_FUNCTIONS, integer_call
+from tapestry.metakernels.quotients import (
+    floor_quotient,
+    floor_remainder,
+    remainder,
+    truncated_quotient,
+)
 from tapestry.metakernels.scalars import Constant, Operation, Position, Scalar
 from tapestry.metakernels.values import compare as compare_values
 
@@ -36,7 +43,10 @@ MAX_POWER: Final = 64
 """The greatest exponent that is spelled out as multiplications."""
 
 _ARITHMETIC: Final = {
-    "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "%": "mod",
+    "+": "add", "-": "sub", "*": "mul", "/": "div",
+}  # fmt: skip
+_KNOWN_ORDER: Final[dict[str, Callable[[float, float], bool]]] = {
+    "<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne,
 }  # fmt: skip
 _COMPARISONS: Final = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
@@ -73,6 +83,9 @@ _FLOAT_PAIRS: Final[dict[str, Callable[[float, float], float]]] = {
     "atan2": math.atan2,
     "copysign": math.copysign,
 }
+_NUMBER_PAIRS: Final = ("fmax", "fmin", "div_trunc", "mod_trunc")
+_WHOLE: Final = ("floor", "ceil", "round", "trunc")
+"""Functions that make whole numbers, and leave integers as they are."""
 _PREDICATES: Final[dict[str, Callable[[float], bool]]] = {
     "isnan": math.isnan,
     "isinf": math.isinf,
@@ -81,14 +94,16 @@ _PREDICATES: Final[dict[str, Callable[[float], bool]]] = {
 _AT_LEAST: Final = {"min": 2, "max": 2, "read": 1}
 _COUNTS: Final[dict[str, int | None]] = {
     **dict.fromkeys(_FLOAT, 1), **dict.fromkeys(_FLOAT_PAIRS, 2), **dict.fromkeys(_PREDICATES, 1),
-    **INTEGER_FUNCTIONS, "sigmoid": 1, "abs": 1, "sign": 1, "min": None, "max": None, "read": None,
-    "pow": 2, "where": 3, "cast": 2, "random": 2, "lowest": 1, "highest": 1,
+    **INTEGER_FUNCTIONS, **dict.fromkeys(_NUMBER_PAIRS, 2), "floating": 1, "sigmoid": 1, "abs": 1,
+    "sign": 1, "min": None, "max": None, "read": None, "pow": 2, "where": 3, "cast": 2, "random": 2,
+    **dict.fromkeys(("lowest", "highest", "largest"), 1),
 }  # fmt: skip
 _CHOOSING: Final = (
     "abs", "sign", "min", "max", "where", "cast", "floor", "ceil", "round", "trunc", "lowest",
-    "highest", "copysign", "read", *_PREDICATES, *INTEGER_FUNCTIONS,
+    "highest", "largest", "fmax", "fmin", "floating", "copysign", "read", *_PREDICATES,
+    *INTEGER_FUNCTIONS,
 )  # fmt: skip
-DTYPE_ARGUMENTS: Final = {"cast": 1, "lowest": 0, "highest": 0}
+DTYPE_ARGUMENTS: Final = {"cast": 1, "lowest": 0, "highest": 0, "largest": 0}
 """Which argument of a function is a dtype."""
 
 
@@ -121,11 +136,12 @@ def common(left: Term, right: Term) -> tuple[Scalar, Scalar]:
 
 
 def _numeric(name: str, left: Term, right: Term) -> tuple[Scalar, Scalar]:
-    for term in (left, right):
-        if not isinstance(term, Known) and term.dtype == "i1":
-            raise DtypeMismatchError(
-                f"`{name}` of a truth value (i1)", hint="count it as a number: cast(..., i32)"
-            )
+    """Both values in their common type; a truth value beside a number counts as 0 or 1."""
+    dtypes = {term.dtype for term in (left, right) if not isinstance(term, Known)}
+    if dtypes == {"i1"}:
+        raise DtypeMismatchError(
+            f"`{name}` of a truth value (i1)", hint="count it as a number: cast(..., i32)"
+        )
     return common(left, right)
 
 
@@ -139,10 +155,8 @@ def arithmetic(operator: str, left: Term, right: Term) -> Term:
             f"`/` of {a.dtype}: integers have no true quotient",
             hint="write `//` for the floor, or cast(..., f32) / ...",
         )
-    if operator in ("//", "%") and not is_integer(a.dtype):
-        raise DtypeMismatchError(
-            f"`{operator}` of {a.dtype} is for integers only", hint="write floor(a / b) for floats"
-        )
+    if operator in ("//", "%"):
+        return floor_quotient(a, b) if operator == "//" else floor_remainder(a, b)
     return Operation(_ARITHMETIC[operator], (a, b), a.dtype)
 
 
@@ -203,8 +217,7 @@ def compare(operator: str, left: Term, right: Term) -> Term:
     if isinstance(left, Known) and isinstance(right, Known):
         if isinstance(left.value, str) or isinstance(right.value, str):
             return Known(bool(compare_values(operator, left.value, right.value)))
-        difference = left.value - right.value
-        return Known(bool(compare_values(operator, (difference > 0) - (difference < 0), 0)))
+        return Known(_KNOWN_ORDER[operator](left.value, right.value))
     return Operation(_COMPARISONS[operator], common(left, right), "i1")
 
 
@@ -222,6 +235,8 @@ def select(condition: Term, left: Term, right: Term) -> Term:
 def power(base: Term, exponent: Term) -> Term:
     """`base ^ exponent`; a small integer exponent becomes multiplications."""
     times = exponent.value if isinstance(exponent, Known) else None
+    if isinstance(times, float) and times.is_integer():
+        times = int(times)
     if isinstance(base, Known) and isinstance(exponent, Known):
         return Known(_known_power(number(base), number(exponent)))
     if not isinstance(base, Known) and base.dtype == "i1":
@@ -290,6 +305,10 @@ def call(function: str, arguments: Sequence[Term]) -> Term:
         return power(first, arguments[1])
     if function in ("min", "max"):
         return _extremum(function, arguments)
+    if function == "floating":
+        return first if isinstance(first, Known) else coerce(first, floating(first.dtype))
+    if function in _NUMBER_PAIRS:
+        return _number_pair(function, first, arguments[1])
     if function in INTEGER_FUNCTIONS:
         return integer_call(function, arguments)
     if function in _FLOAT_PAIRS:
@@ -305,6 +324,8 @@ def call(function: str, arguments: Sequence[Term]) -> Term:
         return arithmetic("/", Known(1), denominator)
     if isinstance(first, Known):
         return _known_call(function, number(first))
+    if function in _WHOLE and is_integer(first.dtype):
+        return first
     argument = _float(function, first)
     return Operation(function, (argument,), argument.dtype)
 
@@ -324,6 +345,18 @@ def _pair(function: str, left: Term, right: Term) -> Term:
         return Known(_FLOAT_PAIRS[function](number(left), number(right)))
     a, b = common(left, right)
     return Operation(function, (_float(function, a), b), a.dtype)
+
+
+def _number_pair(function: str, left: Term, right: Term) -> Term:
+    """A function of two numbers, integers or floats."""
+    if isinstance(left, Known) and isinstance(right, Known):
+        raise DtypeMismatchError(f"{function} of numbers", hint="give one a type: cast(1, f32)")
+    a, b = _numeric(function, left, right)
+    if function == "div_trunc":
+        return truncated_quotient(a, b)
+    if function == "mod_trunc":
+        return remainder(a, b)
+    return Operation(function if is_float(a.dtype) else function[1:], (a, b), a.dtype)
 
 
 def _predicate(function: str, term: Term) -> Term:

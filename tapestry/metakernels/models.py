@@ -119,6 +119,7 @@ class TemplateModel(_Model):
 
     doc: Word = ""
     formula: Word = ""
+    source: Word = ""
     params: dict[str, ParameterModel] = {}
     inputs: dict[str, InputModel]
     let: dict[str, Expression] = {}

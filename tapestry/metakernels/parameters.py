@@ -2,6 +2,7 @@
 
     params:
       axis: {type: int, axis_of: x}                    # negatives count from the end
+    axes: {type: "int[]", axis_of: x}                # several; a single one may be given as it is
       approximate: {type: enum, values: [none, tanh], default: none}
       stride: {type: "int[2]", default: [1, 1]}
 
@@ -51,6 +52,8 @@ class Parameter:
         match self.kind:
             case "int" if _is_int(value):
                 return _small(self.name, value)
+            case "int[]" if self.axis_of is not None and _is_int(value):
+                return self.convert((value,))
             case "int[]" if isinstance(value, list | tuple):
                 items = cast("Sequence[object]", value)
                 if self.length in (None, len(items)) and all(map(_is_int, items)):

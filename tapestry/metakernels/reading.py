@@ -71,6 +71,7 @@ class _Builder:
             location=self.document.location,
             doc=model.doc.strip(),
             formula=model.formula.strip(),
+            source=model.source.strip(),
             parameters=tuple(self._parameter(name) for name in model.params),
             inputs=tuple(self._input(name) for name in model.inputs),
             lets=tuple((name, self._source(parse_expression, "let", name)) for name in model.let),

@@ -108,6 +108,7 @@ class Template:
     location: Location
     doc: str
     formula: str
+    source: str
     parameters: tuple[Parameter, ...]
     inputs: tuple[Input, ...]
     lets: tuple[tuple[str, Source[Expr]], ...]

@@ -1,0 +1,97 @@
+"""Quotients and remainders of scalar bodies: rounded down (`//`, `%`) or towards zero.
+
+    `a // b`   of floats   the greatest whole number not above a / b (as Python, NumPy and PyTorch)
+    `a % b`                what is left, with the sign of b
+    div_trunc(a, b), mod_trunc(a, b)   towards zero, and with the sign of a
+
+Of integers each is one operation. Of floats all but `div_trunc` come from `mod_trunc`: the quotient
+a / b is rounded, and may reach a whole number that the true one is below. `mod_trunc` is exact
+while a / b is below 2^24 in f32 and 2^53 in f64; beyond that whole numbers have gaps.
+
+    >>> from tapestry.metakernels.scalars import Cell
+    >>> truncated_quotient(Cell("a", "f32"), Cell("b", "f32")).name
+    'trunc'
+    >>> truncated_quotient(Cell("a", "i32"), Cell("b", "i32")).name
+    'div_trunc'
+"""
+
+from __future__ import annotations
+
+from tapestry.metakernels.dtypes import is_float
+from tapestry.metakernels.scalars import Constant, Operation, Scalar
+
+
+def floor_quotient(a: Scalar, b: Scalar) -> Scalar:
+    """`a // b`."""
+    if not is_float(a.dtype):
+        return Operation("floordiv", (a, b), a.dtype)
+    rest = remainder(a, b)
+    whole = _of("div", _of("sub", a, rest), b)
+    whole = _select(_apart(rest, b), _of("sub", whole, _number(1.0, a)), whole)
+    down = _of("floor", whole)
+    up = _of("add", down, _number(1.0, a))
+    nearest = _select(_test("gt", _of("sub", whole, down), _number(0.5, a)), up, down)
+    ratio = _of("div", a, b)
+    signed = _of("copysign", _number(0.0, a), ratio)
+    result = _select(_test("eq", whole, _number(0.0, a)), signed, nearest)
+    return _select(_test("eq", b, _number(0.0, b)), ratio, result)
+
+
+def floor_remainder(a: Scalar, b: Scalar) -> Scalar:
+    """`a % b`."""
+    if not is_float(a.dtype):
+        return Operation("mod", (a, b), a.dtype)
+    rest = remainder(a, b)
+    return _select(_apart(rest, b), _of("add", rest, b), rest)
+
+
+def truncated_quotient(a: Scalar, b: Scalar) -> Scalar:
+    """`div_trunc(a, b)`."""
+    if not is_float(a.dtype):
+        return Operation("div_trunc", (a, b), a.dtype)
+    return _of("trunc", _of("div", a, b))
+
+
+def remainder(a: Scalar, b: Scalar) -> Scalar:
+    """`mod_trunc(a, b)`.
+
+    One rounding of a - q * b is exact for a whole q that is off by at most one; a step of b then
+    leads to the one remainder below b.
+    """
+    if not is_float(a.dtype):
+        return Operation("mod_trunc", (a, b), a.dtype)
+    rest = _of("fma", _of("neg", truncated_quotient(a, b)), b, a)
+    step = _of("copysign", b, a)
+    over = _test("ge", _of("abs", rest), _of("abs", b))
+    rest = _select(over, _of("sub", rest, step), rest)
+    below = _test("ne", _test("lt", rest, _number(0.0, a)), _test("lt", a, _number(0.0, a)))
+    wrong = Operation("and", (_test("ne", rest, _number(0.0, a)), below), "i1")
+    rest = _of("copysign", _select(wrong, _of("add", rest, step), rest), a)
+    small = _test("lt", _of("abs", a), _of("abs", b))
+    return _select(small, a, rest)
+
+
+def _apart(rest: Scalar, divisor: Scalar) -> Scalar:
+    """Whether a remainder is not zero, and of another sign than the divisor."""
+    signs = _test(
+        "ne",
+        _test("lt", rest, _number(0.0, rest)),
+        _test("lt", divisor, _number(0.0, divisor)),
+    )
+    return Operation("and", (_test("ne", rest, _number(0.0, rest)), signs), "i1")
+
+
+def _of(name: str, *operands: Scalar) -> Scalar:
+    return Operation(name, operands, operands[0].dtype)
+
+
+def _test(name: str, a: Scalar, b: Scalar) -> Scalar:
+    return Operation(name, (a, b), "i1")
+
+
+def _select(condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    return Operation("select", (condition, a, b), a.dtype)
+
+
+def _number(value: float, like: Scalar) -> Scalar:
+    return Constant(value, like.dtype)
