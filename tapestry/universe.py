@@ -29,6 +29,7 @@ _PASSES = {
     "loom-stride-classes": ("tapestry.passes.loom.stride_classes", "LoomStrideClasses"),
     "loom-shard": ("tapestry.passes.loom.shard", "LoomShard"),
     "loom-fuse": ("tapestry.passes.loom.fuse", "LoomFuse"),
+    "loom-derive": ("tapestry.passes.loom.derive", "LoomDerive"),
     "loom-fold-to-read": ("tapestry.passes.loom.one_hot", "LoomFoldToRead"),
     "loom-read-to-fold": ("tapestry.passes.loom.one_hot", "LoomReadToFold"),
     "loom-expand-shards": ("tapestry.passes.loom.expand_shards", "LoomExpandShards"),

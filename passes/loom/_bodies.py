@@ -78,11 +78,11 @@ def reindex(
     for op in list(block.ops):
         if not isinstance(op, loom.IndexOp):
             continue
-        new = _affine(coordinates, op.dimension, dims)
+        new = coordinate_ops(coordinates, op.dimension, dims)
         rewriter.replace(op, new)
 
 
-def _affine(coordinates: AffineMap, row: int, dims: Sequence[int]) -> list[Operation]:
+def coordinate_ops(coordinates: AffineMap, row: int, dims: Sequence[int]) -> list[Operation]:
     """Operations whose last computes one row of an affine map from `loom.index` values."""
     ops: list[Operation] = []
     total: SSAValue | None = None

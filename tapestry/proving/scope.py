@@ -226,7 +226,7 @@ class _Numbered:
         """The symbols of the module that the region uses, in order."""
         known = symbols_of(self.module)
         used: set[str] = set()
-        waiting = list(region.operations)
+        waiting = [inner for op in region.operations for inner in op.walk()]
         while waiting:
             for attribute in waiting.pop().properties.values():
                 if isinstance(attribute, SymbolRefAttr):

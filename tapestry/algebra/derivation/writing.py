@@ -17,6 +17,7 @@ is what lets a backend merge many states at once instead of two by two.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from fractions import Fraction
 from math import inf, log, nan
 
@@ -24,7 +25,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, FloatAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tapestry.algebra.derivation.cascade import LN2, Centre, Derivation, value_of
+from tapestry.algebra.derivation.cascade import LN2, Centre, Derivation, Result, value_of
 from tapestry.algebra.derivation.polynomials import Monomial, Polynomial, constant, symbol
 from tapestry.algebra.literals import number_attr
 from tapestry.algebra.monoids import Monoid, builtin_monoid
@@ -42,7 +43,7 @@ class Writer:
     def __init__(self, block: Block, kind: AnyFloat) -> None:
         self.block = block
         self.kind = kind
-        self.truths: dict[str, SSAValue] = {}
+        self.truths: AbstractSet[str] = frozenset()
         self._made: dict[Hashable, SSAValue] = {}
 
     def add(self, op: Operation) -> SSAValue:
@@ -84,7 +85,7 @@ class Writer:
     def _term(self, monomial: Monomial, factor: Fraction, near: Values, far: Values) -> SSAValue:
         """Parts of states come first: multiplied by what is zero, nothing overflows."""
         names = sorted(monomial.powers, key=lambda power: (not power[0].startswith("["), power))
-        chosen = [self.truths[name] for name, _ in names if name in self.truths]
+        chosen = [near(name) for name, _ in names if name in self.truths]
         above = [n for n, power in names for _ in range(power) if n not in self.truths]
         below = [n for n, power in names for _ in range(-power)]
         product: SSAValue | None = None
@@ -146,24 +147,30 @@ class _State:
             return writer.add(arith.DivfOp(value, self.count(centre)))
         return writer.where(writer.equals(value, zero_of(centre)), writer.number(0), value)
 
-    def shifts(self, other: _State, both: _State, name: str) -> tuple[SSAValue, SSAValue]:
-        """How far this state's centre is from that of both, as a factor and in exponents.
+    def shift(self, other: _State, both: _State, name: str) -> SSAValue:
+        """How far this state's centre is from that of both.
 
-        An empty state is infinitely far from an extremum: in an exponent that is right, as a factor
-        it would be infinity times zero. Of means it is the other's share of their difference, which
-        does not cancel as the means of many points do.
+        An empty state is infinitely far from an extremum, which is right in an exponent. Of means
+        it is the other's share of their difference, which does not cancel as the means of many
+        points do.
         """
         centre, writer = self.centres[name], self.writer
         if centre.kind == "mean":
             apart = writer.add(arith.SubfOp(self.centre(name), other.centre(name)))
             count = other.parts[centre.parts[1]]
             share = writer.add(arith.DivfOp(count, both.count(centre)))
-            shift = writer.add(arith.MulfOp(apart, share))
-            return shift, shift
+            return writer.add(arith.MulfOp(apart, share))
         extremum = self.parts[centre.parts[0]]
-        far = writer.add(arith.SubfOp(extremum, both.centre(name)))
-        none = writer.equals(extremum, zero_of(centre))
-        return writer.where(none, writer.number(0), far), far
+        return writer.add(arith.SubfOp(extremum, both.centre(name)))
+
+    def shift_as_factor(self, other: _State, both: _State, name: str) -> SSAValue:
+        """The shift of a state with points, zero for an empty one: nothing is moved there."""
+        centre, writer = self.centres[name], self.writer
+        shift = self.shift(other, both, name)
+        if centre.kind == "mean":
+            return shift
+        none = writer.equals(self.parts[centre.parts[0]], zero_of(centre))
+        return writer.where(none, writer.number(0), shift)
 
 
 def zero_of(centre: Centre) -> float:
@@ -229,13 +236,19 @@ def _moved(
     moved: Polynomial, centres: Sequence[str], old: _State, other: _State, both: _State
 ) -> SSAValue:
     """A part of a state as it is seen from the centres of it and the other together."""
-    near: dict[str, SSAValue] = {value_of(name): part for name, part in old.parts.items()}
-    far: dict[str, SSAValue] = {}
-    for name in centres:
-        shift = old.centres[name].shift
-        if shift in moved.symbols:
-            near[shift], far[shift] = old.shifts(other, both, name)
-    return old.writer.polynomial(moved, near.__getitem__, far.__getitem__)
+    shifted = {old.centres[name].shift: name for name in centres}
+
+    values = {value_of(name): part for name, part in old.parts.items()}
+
+    def near(name: str) -> SSAValue:
+        if name in values:
+            return values[name]
+        return old.shift_as_factor(other, both, shifted[name])
+
+    def far(name: str) -> SSAValue:
+        return old.shift(other, both, shifted[name])
+
+    return old.writer.polynomial(moved, near, far)
 
 
 def point(derivation: Derivation, writer: Writer, cells: Values) -> list[SSAValue]:
@@ -281,16 +294,36 @@ class Finish:
         if result is None:
             known = name in self._state.centres
             return self._state.centre(name) if known else self._others(name)
-        writer = self._writer
-        value = writer.polynomial(result.value, self)
-        for guard in result.guards:
-            centre = self._state.centres[guard]
+        safe = self._implied(result)
+
+        def symbols(name: str) -> SSAValue:
+            return self(name) if name in safe else self._guarded(name)
+
+        return self._writer.polynomial(result.value, symbols)
+
+    def _implied(self, result: Result) -> set[str]:
+        """The parts that a result multiplies by another one only, which is guarded alike."""
+        results = self._derivation.results
+        found = set(result.value.symbols)
+        for monomial, _ in result.value.terms:
+            names = {name for name, _ in monomial.powers}
+            others = (results[name].guards for name in names & results.keys())
+            if result.guards not in others:
+                found -= names
+        return found
+
+    def _guarded(self, name: str) -> SSAValue:
+        """A part as it is written: where nothing is finite, each term is infinity less itself."""
+        value, writer = self(name), self._writer
+        part = next((p for p in self._derivation.parts if p.symbol == name), None)
+        for centre in [self._state.centres[c] for c in (() if part is None else part.centres)]:
+            if centre.kind == "mean":
+                continue
             nothing = writer.equals(self(value_of(centre.parts[0])), zero_of(centre))
             if self._may_be_empty:
                 assert self._derivation.count is not None
                 count = self(value_of(self._derivation.count))
                 some = writer.add(arith.CmpfOp(count, writer.number(0), "une"))
                 nothing = writer.add(arith.AndIOp(nothing, some))
-            # As it is written: every term is of infinity less infinity.
             value = writer.where(nothing, writer.number(nan), value)
         return value

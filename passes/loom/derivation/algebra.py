@@ -1,0 +1,225 @@
+"""The bodies of a chain as exponential polynomials: what holds no running value is one symbol.
+
+    exp(x * scale + mask - m) / l * v        is        exp(x1 - m) * l^-1 * x2
+
+with `x1` for `x * scale + mask`: masks, scales, biases and casts of cells are of no concern to the
+algebra. What is computed of results alone, a logarithm of a sum say, is one symbol too.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import isfinite
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, bf16, f16, f32, f64, i1
+
+from tapestry.algebra.derivation.cascade import LN2, Fold, mean_of
+from tapestry.algebra.derivation.polynomials import (
+    OutsideClassError,
+    Polynomial,
+    constant,
+    exp,
+    symbol,
+)
+from tapestry.passes.loom.derivation.chain import Chain
+from tapestry.passes.loom.derivation.terms import Term
+
+_NEAR_ONE = 2.0**-18
+"""How far a factor times the number of points may be from one for the product to be a mean."""
+
+_COMPUTING = (f16, bf16, f32, f64)
+"""Types between which a cast is, up to rounding, the identity; narrower ones quantize."""
+
+
+class Algebra:
+    """The symbols of a chain's terms, and its folds as the derivation takes them."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = chain
+        self.cells: dict[str, Term] = {}
+        self.fixed: dict[str, Term] = {}
+        self.finished: dict[str, Term] = {}
+        self.truths: set[str] = set()
+        self.folds: list[Fold] = []
+        self._names: dict[Term, str] = {}
+        self._centred: set[Term] = set()
+        self._sums: set[str] = set()
+        index = chain.last.index
+        self._points = 1
+        for dim in chain.folded:
+            self._points *= index.shape[dim]
+        for member in chain.members:
+            monoid = member.op.monoid_name
+            assert monoid is not None
+            body = self.polynomial(member.body)
+            self.folds.append(Fold(member.name, monoid, body))
+            plain = _uncast(member.body)
+            if body == symbol(self._names.get(plain, "")):
+                if monoid in ("max", "min"):
+                    self._centred.add(plain)
+                elif monoid == "add" and chain.last.inside is None:
+                    self._centred.add(plain)
+                    self._sums.add(member.name)
+
+    def polynomial(self, term: Term) -> Polynomial:
+        """A term of the chain as a polynomial; raises `OutsideClassError`."""
+        if term.result is not None:
+            return symbol(term.result)
+        if not term.running:
+            return self._still(term)
+        if self._varies(term):
+            return self._operation(term)
+        try:
+            return self._operation(term)
+        except OutsideClassError:
+            return self._atom(term)
+
+    def _varies(self, term: Term) -> bool:
+        return not term.moving.isdisjoint(self.chain.folded)
+
+    def _still(self, term: Term) -> Polynomial:
+        """What holds no running value: a number, or one symbol, or an affine one of a centre."""
+        number = _number(term)
+        if number is not None:
+            return constant(number)
+        if self._varies(term) and not self._centred.isdisjoint(_below(term)):
+            plain = _uncast(term)
+            if plain not in self._centred and _is_affine(plain):
+                return self._operation(plain)
+        return symbol(self._name(_uncast(term), "x" if self._varies(term) else "c"))
+
+    def _atom(self, term: Term) -> Polynomial:
+        """What is computed of results in a way that the algebra does not look into."""
+        return symbol(self._name(_uncast(term), "g"))
+
+    def _name(self, term: Term, letter: str) -> str:
+        if term not in self._names:
+            table = {"x": self.cells, "c": self.fixed, "g": self.finished}[letter]
+            self._names[term] = f"{letter}{len(table) + 1}"
+            table[self._names[term]] = term
+        return self._names[term]
+
+    def _operation(self, term: Term) -> Polynomial:
+        """An operation of the class, on polynomials."""
+        match term.op:
+            case arith.AddfOp():
+                return self._arg(term, 0) + self._arg(term, 1)
+            case arith.SubfOp():
+                return self._arg(term, 0) - self._arg(term, 1)
+            case arith.NegfOp():
+                return -self._arg(term, 0)
+            case arith.MulfOp():
+                return self._product(self._arg(term, 0), self._arg(term, 1))
+            case arith.DivfOp():
+                return self._product(self._arg(term, 0), self._inverse(term.args[1]))
+            case math.ExpOp():
+                return exp(self._arg(term, 0))
+            case math.Exp2Op():
+                return exp(self._arg(term, 0) * symbol(LN2))
+            case math.PowFOp():
+                return self._power(term)
+            case math.FPowIOp():
+                return self._power(term)
+            case math.FmaOp():
+                product = self._product(self._arg(term, 0), self._arg(term, 1))
+                return product + self._arg(term, 2)
+            case arith.ExtFOp() | arith.TruncFOp() if term.kind in _COMPUTING:
+                return self._arg(term, 0)
+            case arith.SelectOp():
+                return self._selected(*term.args)
+            case _:
+                name = "a value" if term.op is None else term.op.name
+                raise OutsideClassError(f"{name} of a running value is no exponential polynomial")
+
+    def _arg(self, term: Term, at: int) -> Polynomial:
+        return self.polynomial(term.args[at])
+
+    def _product(self, left: Polynomial, right: Polynomial) -> Polynomial:
+        """A product, in which a sum over the number of points is a mean."""
+        product = left * right
+        for name in product.symbols & self._sums:
+            factor = (product / symbol(name)).number
+            if factor is not None and abs(factor * self._points - 1) <= _NEAR_ONE:
+                return symbol(mean_of(name))
+        return product
+
+    def _inverse(self, term: Term) -> Polynomial:
+        """One over a term; one that holds no running value, or no cells, is a symbol."""
+        divisor = self.polynomial(term)
+        try:
+            return divisor.inverse()
+        except OutsideClassError:
+            if self._varies(term):
+                raise
+            return self._atom(term).inverse()
+
+    def _power(self, term: Term) -> Polynomial:
+        number = _number(term.args[1])
+        if number is None or number.denominator != 1 or abs(number) > 16:
+            raise OutsideClassError(f"{term} is no whole power")
+        base = term.args[0]
+        if number < 0:
+            return self._inverse(base) ** -int(number)
+        return self.polynomial(base) ** int(number)
+
+    def _selected(self, condition: Term, then: Term, other: Term) -> Polynomial:
+        """A choice that is the same for all points is made at the end, once for each branch."""
+        if self._varies(condition):
+            raise OutsideClassError("a choice between running values differs from point to point")
+        found = constant(0)
+        for value, chosen in ((then, True), (other, False)):
+            branch = self.polynomial(value)
+            if branch:
+                found = found + branch * symbol(self._truth(condition, chosen))
+        return found
+
+    def _truth(self, condition: Term, chosen: bool) -> str:
+        """The symbol that is one where a condition is so, and zero where it is not."""
+        name = self._name(condition, "g" if condition.running else "c")
+        name = name if chosen else f"not {name}"
+        self.truths.add(name)
+        return name
+
+
+def _uncast(term: Term) -> Term:
+    """A term without casts that keep its value."""
+    while isinstance(term.op, arith.ExtFOp):
+        (term,) = term.args
+    return term
+
+
+def _number(term: Term) -> Fraction | None:
+    """The finite number that a term is, None when it is none."""
+    term = _uncast(term)
+    if not isinstance(term.op, arith.ConstantOp) or term.kind == i1:
+        return None
+    held = term.op.value
+    if not isinstance(held, FloatAttr | IntegerAttr) or not isfinite(held.value.data):
+        return None
+    return Fraction(held.value.data)
+
+
+def _below(term: Term) -> set[Term]:
+    """A term with all that it is computed of."""
+    seen, stack = {term}, [term]
+    while stack:
+        new = set(stack.pop().args) - seen
+        seen |= new
+        stack.extend(new)
+    return seen
+
+
+def _is_affine(term: Term) -> bool:
+    """Whether a term is a number times another, or a number or another more or less."""
+    match term.op:
+        case arith.NegfOp():
+            return True
+        case arith.MulfOp():
+            return any(_number(arg) is not None for arg in term.args)
+        case arith.DivfOp():
+            return _number(term.args[1]) is not None
+        case arith.AddfOp() | arith.SubfOp():
+            return isinstance(term.kind, AnyFloat)
+        case _:
+            return False
