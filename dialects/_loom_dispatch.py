@@ -20,6 +20,7 @@ from tapestry.dialects._loom_parts import (
     state_boxes,
     state_problems,
     stored_ranges,
+    varying_outputs,
 )
 from tapestry.dialects._loom_reads import Fill, fill_problems
 from tapestry.dialects._loom_types import TensorType, tensor_type
@@ -156,8 +157,14 @@ def application_problems(op: loom.ApplicationOp) -> list[Problem]:
         cells += _extra_cells(kernel)
         writes = [p.apply_range(kept_range) for p in kernel.out_maps]
         written = _written(outs, writes, _written_elements(kernel))
-        problems += written or tilings(kernel.out_projections.data, outs, kept_range)
+        problems += written or _tilings(kernel, outs, kept_range)
     return _operands(op, reads, fills, cells) + problems
+
+
+def _tilings(kernel: loom.KernelOp, outs: Sequence[TensorType], kept_range: Range) -> list[Problem]:
+    """Each cell is written once, or with one value."""
+    varying = varying_outputs(kernel, kept_range)
+    return tilings(kernel.out_projections.data, outs, kept_range, varying=varying)
 
 
 def _operands(
@@ -212,7 +219,7 @@ def merge_problems(op: loom.MergeOp) -> list[Problem]:
         return problems
     writes = [p.apply_range(op.index) for p in kernel.out_maps]
     written = _written(outs, writes, _written_elements(kernel))
-    problems += written or tilings(kernel.out_projections.data, outs, op.index)
+    problems += written or _tilings(kernel, outs, op.index)
     extras = [tensor_type(value) for value in op.extras]
     problems += accesses(
         "extra input", kernel.extra_projections.data, extras, op.index, kernel.extra_clips

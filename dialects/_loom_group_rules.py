@@ -175,6 +175,10 @@ def _why_whole(op: FusedOp, dim: int) -> str | None:
         own = member_dim(place, dim)
         if own is not None and member.kinds[own] != "map":
             return f"@{member.label.data} {member.kinds[own]}s along it"
+        if own is not None and any(
+            _lacks(projection, member.kept_dims.index(own)) for projection in member.out_maps
+        ):
+            return f"@{member.label.data} leaves it out of what it writes"
         if own is None and any(out in op.yielded for out in member.outs):
             return f"@{member.label.data}, which writes an output, lacks it"
     for writer, reader, written, read in _inner_reads(op):
@@ -183,6 +187,11 @@ def _why_whole(op: FusedOp, dim: int) -> str | None:
                 names = f"@{reader.label.data} reads other cells of @{writer.label.data}"
                 return f"{names} than the same part writes"
     return None
+
+
+def _lacks(projection: Projection, axis: int) -> bool:
+    """Whether what a projection selects stays where it is along a dimension."""
+    return all(dim != axis for terms in projection.map.terms for _, dim in terms)
 
 
 def dim_classes(op: FusedOp) -> tuple[DimClass, ...]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
+from tapestry.dialects._loom_geometry import left_out
 from tapestry.dialects._loom_types import tensor_type
 from tapestry.issues import Problem
 from tapestry.zspace import Projection, Range
@@ -70,6 +71,23 @@ def part_problems(op: loom.KernelOp) -> list[Problem]:
             continue
         problems.append(Problem("part-projection", message, projection=projections[part]))
     return problems
+
+
+def varying_outputs(
+    op: loom.BlockSignature, kept: Range, *, sound: bool = True
+) -> tuple[Axes, ...] | None:
+    """Per output, the dimensions that its value varies along, out of those that run over `kept`.
+
+    None where that is no question, because no output leaves a dimension of several points out. Of
+    bodies that are not sound, and say so themselves, nothing is said to vary.
+    """
+    from tapestry.algebra.parts import output_axes
+
+    outs = op.out_maps
+    if all(p.inputs != kept.rank or not left_out(p, kept) for p in outs):
+        return None
+    found = output_axes(op) if sound else ()
+    return found if len(found) == len(outs) else ((),) * len(outs)
 
 
 def stored_axes(part: Range, own: Axes, rank: int) -> Axes:

@@ -18,7 +18,14 @@ from xdsl.ir import Attribute
 from tapestry.algebra.literals import number_in
 from tapestry.dialects._loom_blocks import argument_type
 from tapestry.dialects._loom_bodies import body, is_ordered, signature_bodies, types_text, yielded
-from tapestry.dialects._loom_geometry import accesses, domain_problems, geometry, shard_tiling
+from tapestry.dialects._loom_geometry import (
+    accesses,
+    cut_writes,
+    domain_problems,
+    geometry,
+    shard_tiling,
+)
+from tapestry.dialects._loom_parts import varying_outputs
 from tapestry.dialects._loom_types import TensorType, tensor_type
 from tapestry.dialects.zspace import ProjectionAttr
 from tapestry.issues import Problem
@@ -33,6 +40,15 @@ def operation_problems(op: loom.OperationOp) -> list[Problem]:
     ins = tuple(tensor_type(value) for value in op.ins)
     extras = tuple(tensor_type(value) for value in op.extras)
     outs = tuple(tensor_type(value) for value in op.outs)
+    bodies = signature_bodies(
+        op,
+        [argument_type(p, t.element_type) for p, t in zip(op.in_maps, ins, strict=False)],
+        [argument_type(p, t.element_type) for p, t in zip(op.extra_maps, extras, strict=False)],
+        [t.element_type for t in outs],
+    )
+    varying = None
+    if op.index.rank == len(op.kinds):
+        varying = varying_outputs(op, op.kept_range(op.index), sound=not bodies)
     problems = list(
         geometry(
             op.index_range,
@@ -47,17 +63,12 @@ def operation_problems(op: loom.OperationOp) -> list[Problem]:
             outs,
             op.shards,
             op.shards is not None and is_ordered(op),
+            varying,
         )
     )
     if op.index.rank == len(op.kinds):
         problems += domain_problems(op.inside, op.index, op.kinds)
-    problems += signature_bodies(
-        op,
-        [argument_type(p, t.element_type) for p, t in zip(op.in_maps, ins, strict=False)],
-        [argument_type(p, t.element_type) for p, t in zip(op.extra_maps, extras, strict=False)],
-        [t.element_type for t in outs],
-    )
-    return problems
+    return problems + bodies
 
 
 def sharding_problems(
@@ -73,7 +84,8 @@ def sharding_problems(
             f"the partition has rank {partition.rank}, but the index space has rank {op.index.rank}"
         )
         return [Problem("shard-tiling", message, index=op.index, shards=partition)]
-    return shard_tiling(partition, op.index, op.kinds, written, ordered=is_ordered(op))
+    problems = shard_tiling(partition, op.index, op.kinds, written, ordered=is_ordered(op))
+    return problems or cut_writes(partition, op.index, op.kinds, written)
 
 
 def view_problems(op: loom.ViewOp) -> list[Problem]:

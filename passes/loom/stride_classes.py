@@ -37,11 +37,13 @@ from xdsl.pattern_rewriter import (
 )
 
 from tapestry.algebra.monoids import Monoid, monoid_of
+from tapestry.algebra.parts import Axes, varying_axes
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._assembly import ReadPartOfAssembly
 from tapestry.passes.loom._bodies import inlined, reindex
+from tapestry.passes.loom._merge_trees import state_tensors, storable_axes
 from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
 from tapestry.passes.loom._residues import MapByClasses, ResidueClass, interleaved_dims, may_change
 from tapestry.passes.loom.materialize import copy_operation
@@ -118,22 +120,32 @@ def _strided_fold(op: loom.OperationOp) -> tuple[int, int] | None:
 def _fold_of(
     op: loom.OperationOp, part: ResidueClass, rewriter: PatternRewriter
 ) -> loom.OperationOp:
-    """The folded state of one class: its parts over the kept dimensions."""
+    """The folded state of one class: each part over the dimensions that it varies along."""
     coordinates = part.map(op.index)
     wrap = op.wrap.clone()
     reindex(wrap.block, coordinates, range(op.index.rank), rewriter)
-    kept = op.kept_range(op.index)
-    states = [TensorType.of(kept, kind) for kind in op.state_types]
+    states = state_tensors(op, op.kept_range(op.index), _part_axes(op))
     return loom.OperationOp(
         f"{op.label.data}_{part.residue}",
         part.range(op.index),
         op.kinds,
         op.monoid_name,
         [read.compose(coordinates) for read in op.in_reads],
-        [(Projection.identity(kept.rank), state) for state in states],
+        list(zip(_part_projections(op), states, strict=True)),
         wrap,
         inside=None if op.inside is None else op.inside.compose(coordinates),
     )
+
+
+def _part_axes(op: loom.OperationOp) -> tuple[Axes, ...]:
+    """The kept dimensions that each part of a state is written over; all, where there are none."""
+    return storable_axes(varying_axes(op), (), op.kept_range(op.index))
+
+
+def _part_projections(op: loom.OperationOp) -> list[Projection]:
+    """From the kept dimensions to the cell of each part of a state."""
+    every = Projection.identity(len(op.kept_dims))
+    return [every.select_outputs(axes) for axes in _part_axes(op)]
 
 
 def _merged(
@@ -144,8 +156,8 @@ def _merged(
 ) -> loom.OperationOp:
     """The map over the kept dimensions that merges states and unwraps what they make."""
     kept = op.kept_range(op.index)
-    identity = Projection.identity(kept.rank)
-    reads = [Read(value, identity) for state in states for value in state]
+    stored = _part_projections(op)
+    reads = [Read(*part) for state in states for part in zip(state, stored, strict=True)]
     body = Block(arg_types=[tensor_type(read.value).element_type for read in reads])
     parts = len(op.state_types)
     total: Sequence[SSAValue] = body.args[:parts]

@@ -125,9 +125,13 @@ def write(
     """Store values over a box of the map dimensions into the outputs."""
     for value, projection, out in zip(values, op.out_maps, outs, strict=True):
         if not box.is_empty:
-            # An output's projection is injective, so the view names each cell once. An axis that
-            # it does not move along has extent 1 in the box, and in the view.
-            cells(out.data, out.box, projection, box)[...] = value
+            # The view names each cell once. An axis that the projection does not move along has
+            # extent 1 in it: the value is the same all along, and the first one is written.
+            view = cells(out.data, out.box, projection, box)
+            over = np.broadcast_shapes(value.shape, view.shape)
+            pairs = zip(view.shape, over, strict=True)
+            first = tuple(slice(1) if one < many else slice(None) for one, many in pairs)
+            view[...] = np.broadcast_to(value, over)[first]
 
 
 def boxes_within(box: Range, limit: int) -> list[Range]:
