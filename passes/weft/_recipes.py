@@ -32,6 +32,7 @@ from tapestry.metakernels.expansion import (
     TensorSpec,
 )
 from tapestry.passes.weft._bodies import build_region, element_type
+from tapestry.passes.weft._monoids import Monoids, name_of
 from tapestry.zspace import AffineMap, Projection, Range
 
 
@@ -128,9 +129,13 @@ def make_recipe(
     expansion: Expansion,
     operands: Sequence[loom.TensorType],
     results: Sequence[loom.TensorType],
+    monoids: Monoids,
 ) -> Recipe:
-    """The operations that compute `expansion` on tensors that may start anywhere (rule 8)."""
-    builder = _Builder(list(operands))
+    """The operations that compute `expansion` on tensors that may start anywhere (rule 8).
+
+    The monoids that they fold by are defined in `monoids`.
+    """
+    builder = _Builder(list(operands), monoids)
     numbers = builder.build(expansion, range(len(operands)), results, "")
     return Recipe(tuple(builder.ops), tuple(numbers))
 
@@ -140,6 +145,7 @@ class _Builder:
     """Collects operations; `types` are those of all values so far."""
 
     types: list[loom.TensorType]
+    monoids: Monoids
     ops: list[OpRecipe] = field(default_factory=list[OpRecipe])
 
     def build(
@@ -258,7 +264,7 @@ class _Builder:
         if expansion.inside is not None:
             properties["domain"] = DomainAttr(expansion.inside)
         if body.monoid is not None:
-            properties["monoid"] = SymbolRefAttr(body.monoid)
+            properties["monoid"] = SymbolRefAttr(name_of(body.monoid, self.monoids))
         used = tuple(operands[n] for n in (*body.ins, *body.extras))
         first = self._add(
             loom.OperationOp, used, results, properties, _bodies(expansion, body), label

@@ -1,7 +1,8 @@
 """`weft-apply`: turns applications of metakernels into loom operations.
 
 Input: `weft.apply` on tensors, `weft.metakernel` definitions. Output: `loom.operation`, `loom.view`
-and `loom.reshape` instead, and no weft operation left.
+and `loom.reshape` instead (and a `loom.monoid` for each that a template defines), and no weft
+operation left.
 
     %r = weft.apply @relu(%x) : (!loom.tensor<[0] : [8], f32>) -> !loom.tensor<[0] : [8], f32>
 
@@ -23,7 +24,7 @@ applications (same metakernel, types and parameters) are expanded once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.context import Context
@@ -50,6 +51,7 @@ from tapestry.metakernels.errors import (
     TemplateError,
 )
 from tapestry.passes._collection import collection_paused
+from tapestry.passes.weft._monoids import Monoids
 from tapestry.passes.weft._parameters import parameter_values
 from tapestry.passes.weft._recipes import Recipe, make_recipe, tensor_of
 
@@ -66,6 +68,7 @@ class ApplyMetakernel(RewritePattern):
     """
 
     library: Library
+    monoids: Monoids = field(default_factory=Monoids)
 
     def __post_init__(self) -> None:
         self._recipes: dict[_Key, Recipe] = {}
@@ -100,7 +103,7 @@ class ApplyMetakernel(RewritePattern):
             specs = [spec_of(tensor) for tensor in operands]
             expansion = expand(template, specs, parameter_values(op.parameters), self.library)
             _check_results(expansion, results)
-            return make_recipe(expansion, operands, results)
+            return make_recipe(expansion, operands, results, self.monoids)
         except WeftError as error:
             where = f" (template at {error.location or template.location})"
             given = ", ".join(str(spec_of(tensor)) for tensor in operands)
@@ -151,8 +154,10 @@ def apply_metakernels(module: ModuleOp, library: Library) -> None:
     if definitions:
         library = library.extended(_documents(definitions))
     with collection_paused():
-        walker = PatternRewriteWalker(ApplyMetakernel(library), apply_recursively=False)
-        walker.rewrite_module(module)
+        monoids = Monoids.of(module)
+        pattern = ApplyMetakernel(library, monoids)
+        PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(module)
+        monoids.insert(module)
     for definition in definitions:
         definition.detach()
         definition.erase()

@@ -60,12 +60,16 @@ Term = Scalar | Known
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Reads bodies: `cells` gives inputs their dtypes, `folded` the parts of the state theirs."""
+    """Reads bodies: `cells` gives inputs their dtypes, `folded` the parts of states theirs.
+
+    `states` names states and the parts that they have; all parts are those of `fold` unless given.
+    """
 
     scope: Scope
     cells: Mapping[str, str]
     folded: tuple[str, ...] = ()
     widen: bool = False
+    states: Mapping[str, range] | None = None
     blocks: Mapping[str, Block] = field(default_factory=dict[str, Block])
 
     def read(self, expr: Expr, dtype: str) -> Scalar:
@@ -139,11 +143,18 @@ class Body:
             case Call(function, arguments):
                 return self._call(function, arguments)
 
+    def _parts(self, name: str) -> range | None:
+        """The parts of the state `name`; None when there is no such state."""
+        if self.states is not None:
+            return self.states.get(name)
+        return range(len(self.folded)) if name == FOLD and self.folded else None
+
     def _name(self, name: str) -> Term:
-        if name == FOLD and self.folded:
-            if len(self.folded) > 1:
+        parts = self._parts(name)
+        if parts is not None:
+            if len(parts) > 1:
                 raise KindMismatchError(
-                    f"the folded state has {len(self.folded)} parts", hint="write fold[0], fold[1]"
+                    f"the state {name} has {len(parts)} parts", hint=f"write {name}[0], {name}[1]"
                 )
             return self._part(name, Number(0))
         if name not in self.cells and name in NAMED:
@@ -166,17 +177,18 @@ class Body:
         return self._widened(self.blocks[name].read(name, dtype, places, fill))
 
     def _part(self, name: str, index: Expr) -> Scalar:
-        if name != FOLD or not self.folded:
+        parts = self._parts(name)
+        if parts is None:
             raise KindMismatchError(
                 f"{name}[...]: an input's cell has no elements",
                 hint="the projection (ipf) says which cell is read",
             )
         part = evaluate(index, self.scope)
-        if not isinstance(part, int) or not 0 <= part < len(self.folded):
+        if not isinstance(part, int) or not 0 <= part < len(parts):
             raise IndexOutOfRangeError(
-                f"fold[{part}]: the folded state has {len(self.folded)} parts, counted from 0"
+                f"{name}[{part}]: the state {name} has {len(parts)} parts, counted from 0"
             )
-        return Folded(part, self.folded[part])
+        return Folded(parts[part], self.folded[parts[part]])
 
     def _evaluated(self, expr: Expr) -> Term:
         value = evaluate(expr, self.scope)

@@ -26,6 +26,7 @@ from tapestry.metakernels.errors import (
     UnsupportedError,
     nearest,
 )
+from tapestry.metakernels.monoids import MONOIDS, check_definition, parts_of
 from tapestry.metakernels.syntax import (
     Call,
     Coordinate,
@@ -44,11 +45,6 @@ from tapestry.metakernels.syntax import (
     walk,
 )
 from tapestry.metakernels.templates import Bodies, Fold, Source, Template
-
-MONOIDS: Final = {
-    "add": 1, "mul": 1, "max": 1, "min": 1, "and": 1, "or": 1, "argmax": 2, "argmin": 2,
-}  # fmt: skip
-"""The monoids that a fold may name, and how many parts their state has."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -89,6 +85,7 @@ class _Check:
         self._check_patterns()
         self._check_lets()
         self._check_parts()
+        self._check_monoids()
         self._check_index()
         self._check_outputs()
         self._check_bodies()
@@ -99,7 +96,7 @@ class _Check:
         return TemplateError(f"template {self.template.name}: {message}", location=place, hint=hint)
 
     def _check_names(self) -> None:
-        sections = ("params", "inputs", "let", "fold", "scan", "outputs", "steps")
+        sections = ("params", "inputs", "let", "fold", "scan", "monoids", "outputs", "steps")
         named = {section: self.template.document.at(section).plain() for section in sections}
         for section, entries in named.items():
             for name in entries if isinstance(entries, dict) else ():
@@ -216,13 +213,19 @@ class _Check:
             for _, source in bodies:
                 self._coordinates(source, "a body", where)
 
+    def _check_monoids(self) -> None:
+        names = [fold.monoid for fold in (*self.template.folds, *self.template.scans)]
+        for definition in self.template.monoids:
+            check_definition(definition, names, self._constant)
+
     def _check_folds(self, section: str, folds: Iterable[Fold]) -> None:
+        own = self.template.monoids
         for fold in folds:
             self._expression(fold.extent, f"{section}.{fold.label}.extent")
-            if fold.monoid not in MONOIDS:
+            if parts_of(fold.monoid, own) is None:
                 raise self._fail(
                     f"unknown monoid {fold.monoid}", section, fold.label, "monoid",
-                    hint=nearest(fold.monoid, MONOIDS),
+                    hint=nearest(fold.monoid, (*MONOIDS, *(monoid.name for monoid in own))),
                 )  # fmt: skip
             if section == "fold" and fold.monoid != self.template.folds[0].monoid:
                 raise self._fail(
@@ -243,12 +246,12 @@ class _Check:
         if monoid is not None and not template.wrap:
             section = "fold" if template.folds else "scan"
             raise self._fail(f"a {section} needs wrap: what is folded", section)
-        if monoid is not None and len(template.wrap) != MONOIDS[monoid]:
+        parts = None if monoid is None else parts_of(monoid, template.monoids)
+        if parts is not None and len(template.wrap) != parts:
             raise self._fail(
-                f"the state of {monoid} has {MONOIDS[monoid]} parts, and wrap gives "
-                f"{len(template.wrap)}",
+                f"the state of {monoid} has {parts} parts, and wrap gives {len(template.wrap)}",
                 "wrap",
-                hint='for example wrap: ["x", "@n"]' if MONOIDS[monoid] == 2 else None,
+                hint='for example wrap: ["x", "@n"]' if parts == 2 else None,
             )
         if monoid is None:
             self._one_per_output(template.wrap, "wrap")
@@ -334,10 +337,10 @@ class _Check:
                 if isinstance(node, Call):
                     builtins.check_call(node.function, len(node.arguments))
 
-    def _constant(self, source: Source[Expr], what: str) -> None:
-        """A scalar expression that reads no input and no coordinate."""
+    def _constant(self, source: Source[Expr], what: str, names: Collection[str] = ()) -> None:
+        """A scalar expression that reads no coordinate, and no input but the `names` it has."""
         self._coordinates(source, what, ())
-        self._scalar(source, what, ())
+        self._scalar(source, what, names)
 
     def _body(self, source: Source[Expr], what: str, *, folded: bool) -> None:
         boxed = [entry.name for entry in self.template.inputs if entry.projection.tree.box]

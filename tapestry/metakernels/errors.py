@@ -127,6 +127,12 @@ class DomainError(WeftError):
     kind = "domain"
 
 
+class MonoidError(WeftError):
+    """A monoid of a template that is not complete, or that nothing folds by."""
+
+    kind = "monoid"
+
+
 class ScanError(WeftError):
     """A scan that runs along several dimensions, or beside a fold."""
 

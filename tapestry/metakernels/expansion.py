@@ -81,15 +81,30 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
+class MonoidBody:
+    """A monoid that the template defines, on a state of typed parts.
+
+    `merge` reads the parts of the left state, then those of the right one (`Folded`).
+    """
+
+    name: str
+    state: tuple[str, ...]
+    zero: tuple[Scalar, ...]
+    merge: tuple[Scalar, ...]
+    commutative: bool
+
+
+@dataclass(frozen=True, slots=True)
 class MapFold:
     """One block operation.
 
     `wrap` gives the parts of the folded state, or the outputs when nothing is folded; `unwrap`
     gives the outputs from the folded state, and None leaves it as it is. `ins` are the inputs (by
-    position) that wrap reads, `extras` those that unwrap reads.
+    position) that wrap reads, `extras` those that unwrap reads. The monoid is a built-in one by its
+    name, or the template's own.
     """
 
-    monoid: str | None
+    monoid: str | MonoidBody | None
     ins: tuple[int, ...]
     extras: tuple[int, ...]
     wrap: tuple[Scalar, ...]

@@ -11,10 +11,18 @@ from collections.abc import Mapping
 
 from tapestry.metakernels.blocks import Block, block_of
 from tapestry.metakernels.bodies import Body, rounds
-from tapestry.metakernels.checking import MONOIDS
+from tapestry.metakernels.constants import Known
 from tapestry.metakernels.errors import DtypeMismatchError, RankMismatchError, UnsupportedError
 from tapestry.metakernels.evaluation import Scope
 from tapestry.metakernels.expansion import Expansion, MapFold
+from tapestry.metakernels.monoids import (
+    MONOIDS,
+    STATISTICS,
+    find,
+    same_float,
+    type_definition,
+    widens,
+)
 from tapestry.metakernels.scalars import Folded, Scalar, cell_names
 from tapestry.metakernels.templates import Bodies, Template
 
@@ -51,7 +59,9 @@ class _Typing:
         self.positions = {tensor.name: i for i, tensor in enumerate(expansion.inputs)}
         sources = [source for _, source in (*template.wrap, *template.unwrap)]
         self.blocks = blocks
-        self.widen = template.monoid in ("add", "mul") or any(rounds(s.tree) for s in sources)
+        self.widen = widens(template.monoid, template.monoids) or any(
+            rounds(source.tree) for source in sources
+        )
 
     def bodies(self, scope: Scope, mapped: Scope) -> MapFold:
         template = self.template
@@ -61,17 +71,29 @@ class _Typing:
         wrap = self._state(scope, template.monoid)
         unwrap = self._unwrap(mapped, tuple(part.dtype for part in wrap))
         ins, extras = self._read(wrap), self._extras(unwrap or ())
-        return MapFold(template.monoid, ins, extras, wrap, unwrap)
+        own = find(template.monoid, template.monoids)
+        state = tuple(part.dtype for part in wrap)
+        monoid = template.monoid if own is None else type_definition(own, scope, state)
+        return MapFold(monoid, ins, extras, wrap, unwrap)
 
     def _body(self, scope: Scope, state: tuple[str, ...] = ()) -> Body:
-        return Body(scope, self.cells, state, self.widen, self.blocks)
+        return Body(scope, self.cells, state, self.widen, blocks=self.blocks)
 
     def _state(self, scope: Scope, monoid: str) -> tuple[Scalar, ...]:
         body = self._body(scope)
         parts: list[Scalar] = []
+        if monoid in STATISTICS:
+            terms: list[Scalar | Known] = []
+            for _, source in self.template.wrap:
+                with source.explain("wrap"):
+                    terms.append(body.term(source.tree))
+            with self.template.wrap[0][1].explain("wrap"):
+                return tuple(same_float(terms, monoid))
         for _, source in self.template.wrap:
             with source.explain("wrap"):
                 parts.append(body.state(source.tree))
+        if find(monoid, self.template.monoids) is not None:
+            return tuple(parts)
         first, source = parts[0], self.template.wrap[0][1]
         with source.explain("wrap"):
             if first.dtype == "i1" and monoid not in ("and", "or"):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
 from pydantic_core import PydanticCustomError
 
 from tapestry.diagnostics import Location
@@ -97,6 +97,14 @@ class FoldModel(_Model):
     monoid: Word
 
 
+class MonoidModel(_Model):
+    """One entry of `monoids`: a state, its zero, and how two states merge."""
+
+    zero: Expression | list[Expression]
+    merge: Expression | list[Expression]
+    commutative: StrictBool = False
+
+
 class StepModel(BaseModel):
     """One entry of `steps`: an application, its inputs and parameters as further keys."""
 
@@ -128,6 +136,7 @@ class TemplateModel(_Model):
     fold: dict[str, FoldModel] = {}
     scan: dict[str, FoldModel] = {}
     domain: list[Expression] = []
+    monoids: dict[str, MonoidModel] = {}
     wrap: Expression | list[Expression] | dict[str, Expression] | None = None
     unwrap: Expression | list[Expression] | dict[str, Expression] | None = None
     outputs: dict[str, OutputModel] = {"result": OutputModel()}
@@ -142,6 +151,7 @@ _MODELS: Final[dict[str, type[BaseModel]]] = {
     "outputs": OutputModel,
     "fold": FoldModel,
     "scan": FoldModel,
+    "monoids": MonoidModel,
     "examples": ExampleModel,
 }
 

@@ -17,7 +17,13 @@ from typing import TypeVar
 from tapestry.metakernels.checking import check
 from tapestry.metakernels.documents import Entries, Node, text_of
 from tapestry.metakernels.errors import TemplateError, WeftError
-from tapestry.metakernels.models import FoldModel, OutputModel, TemplateModel, check_template
+from tapestry.metakernels.models import (
+    FoldModel,
+    MonoidModel,
+    OutputModel,
+    TemplateModel,
+    check_template,
+)
 from tapestry.metakernels.parameters import Parameter, parse_kind
 from tapestry.metakernels.parsing import (
     parse_dtype,
@@ -28,11 +34,13 @@ from tapestry.metakernels.parsing import (
     parse_projection,
     parse_scalar,
 )
+from tapestry.metakernels.syntax import Expr
 from tapestry.metakernels.templates import (
     Bodies,
     Example,
     Fold,
     Input,
+    MonoidDefinition,
     Output,
     Source,
     Step,
@@ -85,6 +93,7 @@ class _Builder:
             domain=tuple(
                 self._source(parse_expression, "domain", row) for row in range(len(model.domain))
             ),
+            monoids=tuple(self._monoid(name, entry) for name, entry in model.monoids.items()),
             wrap=self._bodies("wrap", model.wrap),
             unwrap=self._bodies("unwrap", model.unwrap),
             outputs=tuple(self._output(name, output) for name, output in model.outputs.items()),
@@ -162,6 +171,17 @@ class _Builder:
             Fold(name, self._source(parse_expression, section, name, "extent"), fold.monoid)
             for name, fold in models.items()
         )
+
+    def _monoid(self, name: str, model: MonoidModel) -> MonoidDefinition:
+        def parts(key: str, given: str | list[str]) -> tuple[Source[Expr], ...]:
+            path = ("monoids", name, key)
+            if isinstance(given, str):
+                return (self._source(parse_scalar, *path),)
+            return tuple(self._source(parse_scalar, *path, part) for part in range(len(given)))
+
+        location = self.document.at("monoids", name).location
+        zero, merge = parts("zero", model.zero), parts("merge", model.merge)
+        return MonoidDefinition(name, location, zero, merge, model.commutative)
 
     def _bodies(self, key: str, model: str | list[str] | dict[str, str] | None) -> Bodies:
         if model is None:

@@ -77,6 +77,17 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
+class MonoidDefinition:
+    """A way to fold that the template defines: per part of the state, its zero and its merge."""
+
+    name: str
+    location: Location
+    zero: tuple[Source[Expr], ...]
+    merge: tuple[Source[Expr], ...]
+    commutative: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One application of a composite: `arguments` are its inputs and parameters, as text."""
 
@@ -117,6 +128,7 @@ class Template:
     folds: tuple[Fold, ...]
     scans: tuple[Fold, ...]
     domain: tuple[Source[Expr], ...]
+    monoids: tuple[MonoidDefinition, ...]
     wrap: Bodies
     unwrap: Bodies
     outputs: tuple[Output, ...]
