@@ -4,19 +4,19 @@
     module = application.module(library)         # func.func @main, in loom
     run(module, application.inputs, on="numpy")
 
-The operands are called like the template's inputs.
+The operands are called like the template's inputs, those of a list `tensors.0`, `tensors.1`, ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from tapestry.algebra.dtypes import numpy_dtype, type_named
 from tapestry.attributes import attribute_of
@@ -26,6 +26,7 @@ from tapestry.frontend import verify_module
 from tapestry.metakernels import Expansion, Library, Template, TensorSpec, expand
 from tapestry.metakernels.dtypes import DTYPES
 from tapestry.metakernels.errors import DtypeMismatchError, OperandError, nearest
+from tapestry.metakernels.operands import Given
 from tapestry.metakernels.templates import Example
 from tapestry.passes.weft.apply import apply_metakernels
 from tapestry.runtime.executor import Array
@@ -48,11 +49,12 @@ class Application:
         main = func.FuncOp("main", (operands, results))
         block = main.body.block
         for argument, tensor in zip(block.args, self.expansion.inputs, strict=True):
-            argument.name_hint = tensor.name
+            argument.name_hint = tensor.cell
         parameters = {name: attribute_of(value) for name, value in self.parameters.items()}
-        op = weft.ApplyOp(self.template.name, block.args, results, parameters)
+        operands = _per_input(self.template, self.expansion, block.args)
+        op = weft.ApplyOp(self.template.name, operands, results, parameters)
         for result, tensor in zip(op.results, self.expansion.outputs, strict=True):
-            result.name_hint = f"{self.template.name}_{tensor.name}"
+            result.name_hint = f"{self.template.name}_{tensor.cell}"
         block.add_ops([op, func.ReturnOp(*op.results)])
         module = ModuleOp([main])
         verify_module(module)
@@ -68,16 +70,51 @@ def example_application(template: Template, example: Example, library: Library) 
         if name not in known:
             raise OperandError(f"{name} is no input", hint=nearest(name, known))
     inputs: dict[str, Array] = {}
-    specs: list[TensorSpec] = []
-    for name in known:
-        if name not in example.inputs:
-            raise OperandError(f"the input {name} is not given")
-        dtype = example.dtypes.get(name, "f32")
-        inputs[name] = array_of(example.inputs[name], dtype, name)
-        specs.append(TensorSpec(inputs[name].shape, dtype))
+    specs: list[Given] = []
+    for entry in template.inputs:
+        if entry.name not in example.inputs:
+            if not entry.optional:
+                raise OperandError(f"the input {entry.name} is not given")
+            specs.append(None)
+            continue
+        dtype = example.dtypes.get(entry.name, "f32")
+        values: Any = example.inputs[entry.name]
+        if entry.each is None:
+            tensors = {entry.name: array_of(values, dtype, entry.name)}
+        else:
+            tensors = arrays_of(values, dtype, entry.name)
+        inputs.update(tensors)
+        given = [TensorSpec(array.shape, dtype) for array in tensors.values()]
+        specs.append(given[0] if entry.each is None else given)
     parameters = dict(example.parameters)
     expansion = expand(template, specs, parameters, library)
     return Application(template, expansion, parameters, inputs)
+
+
+def arrays_of(values: Any, dtype: str, what: str) -> dict[str, Array]:
+    """The arrays of a list of tensors, by the names that operands have."""
+    if not isinstance(values, list | tuple):
+        raise OperandError(f"{what} is a list of tensors", hint="a list of arrays: [[1, 2], [3]]")
+    items = cast("Sequence[Any]", values)
+    return {
+        f"{what}.{position}": array_of(item, dtype, f"{what}[{position}]")
+        for position, item in enumerate(items)
+    }
+
+
+def _per_input(
+    template: Template, expansion: Expansion, values: Sequence[SSAValue]
+) -> list[SSAValue | list[SSAValue]]:
+    """The operands, one entry per input of the template."""
+    groups: list[SSAValue | list[SSAValue]] = []
+    for entry in template.inputs:
+        group = [
+            value
+            for value, tensor in zip(values, expansion.inputs, strict=True)
+            if tensor.name == entry.name
+        ]
+        groups.append(group[0] if entry.each is None and group else group)
+    return groups
 
 
 def array_of(value: Any, dtype: str, what: str) -> Array:

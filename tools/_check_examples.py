@@ -9,10 +9,10 @@ the reference gives. What does not hold is an ExampleError at the example.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -23,6 +23,7 @@ from tapestry.dialects.zspace import PartitionAttr
 from tapestry.frontend import run_pipeline, verify_module
 from tapestry.metakernels import Library, Template
 from tapestry.metakernels.errors import OperandError, WeftError, nearest
+from tapestry.metakernels.expansion import Tensor
 from tapestry.runtime.executor import Array
 from tapestry.runtime.running import run
 from tapestry.tools._applications import Application, array_of, example_application
@@ -87,7 +88,7 @@ def _check(template: Template, position: int, library: Library, depth: Depth) ->
     whole = run(module, application.inputs, on="reference").outputs
     _compare_with_values(application, whole, example.outputs)
     named = {
-        tensor.name: array
+        tensor.cell: array
         for tensor, array in zip(application.expansion.outputs, whole, strict=True)
     }
     random = Random(f"{depth.seed} {template.name} {position}")
@@ -129,16 +130,27 @@ def _compare_with_values(
         if name not in known:
             raise OperandError(f"{name} is no output", hint=nearest(name, known))
     for tensor in application.expansion.outputs:
-        if tensor.name not in values:
-            raise OperandError(f"the output {tensor.name} is not given")
-        array = array_of(values[tensor.name], tensor.spec.dtype, tensor.name)
+        array = array_of(_value_of(tensor, values), tensor.spec.dtype, tensor.title)
         if array.shape != tensor.spec.shape:
             raise ExampleError(
-                f"{tensor.name} has shape {list(tensor.spec.shape)}, and the example gives "
+                f"{tensor.title} has shape {list(tensor.spec.shape)}, and the example gives "
                 f"{list(array.shape)}"
             )
-        wanted[tensor.name] = array
+        wanted[tensor.cell] = array
     _compare(wanted, outputs, "the reference")
+
+
+def _value_of(tensor: Tensor, values: Mapping[str, object]) -> object:
+    """What the example says an output is: for a list of outputs, an element of its list."""
+    if tensor.name not in values:
+        raise OperandError(f"the output {tensor.name} is not given")
+    value = values[tensor.name]
+    if tensor.position is None:
+        return value
+    tensors = cast("Sequence[object]", value) if isinstance(value, list) else ()
+    if tensor.position >= len(tensors):
+        raise ExampleError(f"{tensor.title} is not given", hint=f"{tensor.name} is a list")
+    return tensors[tensor.position]
 
 
 def _compare(wanted: Mapping[str, Array], outputs: tuple[Array, ...], what: str) -> None:

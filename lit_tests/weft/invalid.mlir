@@ -10,8 +10,22 @@ weft.metakernel @bad {inputs = [{x = {shape = "[$d..., ]"}}], index = "[$d...]",
 
 // -----
 
-// CHECK: template bad: `for` is not supported yet (families of operations)
-weft.metakernel @bad {inputs = [], index = "[]", for = "$k in 3", wrap = "x"}
+// CHECK: template bad: cannot read the family `$k of 3`: unexpected `of` at column 4
+weft.metakernel @bad {inputs = [], index = "[]", for = "$k of 3", wrap = "x"}
+
+// -----
+
+// CHECK: template bad: $n[$j] in the shape of x, whose `each` is $i (write $n[$i])
+weft.metakernel @bad {inputs = [{x = {each = "$i", shape = "[$n[$j]]"}}], index = "[]", wrap = "1"}
+
+// -----
+
+// CHECK: groups [2, -1] are of 3 operands, and there are 2
+func.func @main(%x: !loom.tensor<[0] : [4], f32>) {
+  %a = "weft.apply"(%x, %x) <{metakernel = @concat, parameters = {}, groups = array<i32: 2, -1>}>
+         : (!loom.tensor<[0] : [4], f32>, !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [8], f32>
+  func.return
+}
 
 // -----
 

@@ -26,7 +26,9 @@ from tapestry.metakernels.errors import UnsupportedError
 from tapestry.metakernels.expansion import (
     Composite,
     Expansion,
+    Family,
     MapFold,
+    Member,
     Move,
     Reshape,
     TensorSpec,
@@ -159,8 +161,10 @@ class _Builder:
         match expansion.body:
             case MapFold() as body:
                 return self._operation(expansion, body, operands, results, label)
-            case Move(source):
-                return [self._view(source, operands[0], results[0])]
+            case Move(source, read):
+                return [self._view(source, operands[read], results[0])]
+            case Family() as body:
+                return self._family(body, operands, results, label)
             case Reshape():
                 return [self._add(loom.ReshapeOp, (operands[0],), (results[0],), {})]
             case Composite() as body:
@@ -194,7 +198,7 @@ class _Builder:
         results: Sequence[loom.TensorType],
         label: str,
     ) -> list[int]:
-        values = {tensor.name: n for tensor, n in zip(expansion.inputs, operands, strict=True)}
+        values = {tensor.cell: n for tensor, n in zip(expansion.inputs, operands, strict=True)}
         declared = _declared(body, results)
         for call in body.calls:
             result = declared.get(call.name) or tensor_of(call.expansion.outputs[0].spec)
@@ -205,6 +209,63 @@ class _Builder:
         found = [values[name] for name in body.results]
         self._relabel(found, label)
         return found
+
+    def _family(
+        self,
+        body: Family,
+        operands: Sequence[int],
+        results: Sequence[loom.TensorType],
+        label: str,
+    ) -> list[int]:
+        """The members, and an assembly for each result that several of them make."""
+        whole: dict[int, int] = {}
+        parts: dict[int, list[tuple[int, AffineMap]]] = {}
+        for position, member in enumerate(body.members):
+            read = [operands[n] for n in member.operands]
+            types, placements = self._parts(member, results)
+            number = str(position) if len(body.members) > 1 else ""
+            path = "_".join(part for part in (label, number) if part)
+            values = self.build(member.expansion, read, types, path)
+            for part, value, placement in zip(member.parts, values, placements, strict=True):
+                if placement is None:
+                    whole[part.output] = value
+                else:
+                    parts.setdefault(part.output, []).append((value, placement))
+        for output, made in parts.items():
+            whole[output] = self._assembly(made, results[output])
+        return [whole[output] for output in range(len(results))]
+
+    def _parts(
+        self, member: Member, results: Sequence[loom.TensorType]
+    ) -> tuple[list[loom.TensorType], list[AffineMap | None]]:
+        """The types of what a member makes, and where that is placed in the results.
+
+        A part that is only moved stands where its cells are in the result.
+        """
+        types: list[loom.TensorType] = []
+        placements: list[AffineMap | None] = []
+        for part, tensor in zip(member.parts, member.expansion.outputs, strict=True):
+            result, placement = results[part.output], part.placement
+            if placement is None:
+                types.append(result)
+                placements.append(None)
+                continue
+            placement = placement.translate(result.box.start)
+            box = Range.of(tensor.spec.shape)
+            identity = AffineMap.identity(placement.outputs)
+            if placement.matrix == identity.matrix:
+                box, placement = box.translate(placement.offset), identity
+            types.append(loom.TensorType.of(box, result.element_type))
+            placements.append(placement)
+        return types, placements
+
+    def _assembly(self, parts: Sequence[tuple[int, AffineMap]], result: loom.TensorType) -> int:
+        rank = result.box.rank
+        properties: dict[str, Attribute] = {}
+        if any(placement != AffineMap.identity(rank) for _, placement in parts):
+            maps = (Projection.cells(placement) for _, placement in parts)
+            properties["placements"] = loom.projections_attr(maps)
+        return self._add(loom.AssembleOp, tuple(n for n, _ in parts), (result,), properties)
 
     def _relabel(self, results: Sequence[int], label: str) -> None:
         """Give the operations that make the results the composite's label, not their step's.
@@ -300,7 +361,7 @@ def _bodies(expansion: Expansion, body: MapFold) -> tuple[BodyRecipe | None, ...
     def cells(positions: tuple[int, ...]) -> list[tuple[str, Attribute]]:
         given = [(expansion.inputs[n], expansion.reads[n]) for n in positions]
         return [
-            (tensor.name, loom.argument_type(read, element_type(tensor.spec.dtype)))
+            (tensor.cell, loom.argument_type(read, element_type(tensor.spec.dtype)))
             for tensor, read in given
         ]
 

@@ -29,7 +29,7 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -57,6 +57,9 @@ from tapestry.passes.weft._recipes import Recipe, make_recipe, tensor_of
 
 _Key = tuple[Attribute, ...]
 
+_SHOWN = 8
+"""Tensors of a list that a message shows."""
+
 
 @dataclass
 class ApplyMetakernel(RewritePattern):
@@ -78,6 +81,7 @@ class ApplyMetakernel(RewritePattern):
         key = (
             op.metakernel,
             op.parameters,
+            op.groups or op.metakernel,
             *(operand.type for operand in op.operands),
             op.metakernel,  # operand types end here
             *op.result_types,
@@ -87,6 +91,9 @@ class ApplyMetakernel(RewritePattern):
             recipe = self._recipes[key] = self._recipe(op)
         hint = op.results[0].name_hint if op.results else None
         made, results = recipe.stamp(op.operands, hint or op.metakernel_name, op.location)
+        for result, value in zip(op.results, results, strict=True):
+            if result.name_hint is not None and isinstance(value.owner, Operation):
+                value.name_hint = result.name_hint
         rewriter.replace(op, made, results)
 
     def _recipe(self, op: weft.ApplyOp) -> Recipe:
@@ -100,13 +107,13 @@ class ApplyMetakernel(RewritePattern):
                 error.message, location=error.location or location_of(op), hint=error.hint
             ) from None
         try:
-            specs = [spec_of(tensor) for tensor in operands]
+            specs = [_specs(value) for value in op.per_input]
             expansion = expand(template, specs, parameter_values(op.parameters), self.library)
             _check_results(expansion, results)
             return make_recipe(expansion, operands, results, self.monoids)
         except WeftError as error:
             where = f" (template at {error.location or template.location})"
-            given = ", ".join(str(spec_of(tensor)) for tensor in operands)
+            given = ", ".join(map(_described, op.per_input))
             raise type(error)(
                 f"@{name} does not apply to ({given}): {error.message}{where}",
                 location=location_of(op),
@@ -117,6 +124,21 @@ class ApplyMetakernel(RewritePattern):
 def spec_of(tensor: TensorType) -> TensorSpec:
     """The shape and dtype of a tensor type; where it starts does not matter to a template."""
     return TensorSpec(tensor.box.shape, str(tensor.element_type))
+
+
+def _specs(value: SSAValue | list[SSAValue]) -> TensorSpec | list[TensorSpec]:
+    """What an application gives for one input."""
+    if isinstance(value, SSAValue):
+        return spec_of(cast(TensorType, value.type))
+    return [spec_of(cast(TensorType, one.type)) for one in value]
+
+
+def _described(value: SSAValue | list[SSAValue]) -> str:
+    specs = _specs(value)
+    if isinstance(specs, TensorSpec):
+        return str(specs)
+    shown = [*map(str, specs[:_SHOWN]), *(["..."] if len(specs) > _SHOWN else [])]
+    return f"[{', '.join(shown)}]"
 
 
 def _check_results(expansion: Expansion, results: list[TensorType]) -> None:
@@ -130,7 +152,7 @@ def _check_results(expansion: Expansion, results: list[TensorType]) -> None:
             continue
         kind = SizeMismatchError if declared.shape != output.spec.shape else DtypeMismatchError
         raise kind(
-            f"{output.name} is {output.spec}, and {declared} is declared",
+            f"{output.title} is {output.spec}, and {declared} is declared",
             hint=f"a type that fits: {tensor_of(output.spec)}",
         )
 

@@ -13,7 +13,7 @@ rounded once, at the end.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tapestry.metakernels import constants, functions
 from tapestry.metakernels.blocks import Block
@@ -25,6 +25,7 @@ from tapestry.metakernels.errors import (
     IndexOutOfRangeError,
     KindMismatchError,
     UnknownNameError,
+    UnreadCellError,
     nearest,
 )
 from tapestry.metakernels.evaluation import Scope, evaluate
@@ -44,11 +45,12 @@ from tapestry.metakernels.syntax import (
     Not,
     Number,
     Slice,
+    Splice,
     String,
     Variable,
     walk,
 )
-from tapestry.metakernels.values import Affine
+from tapestry.metakernels.values import Affine, Names, integer
 
 __all__ = ["Body", "parse_scalar", "rounds"]
 
@@ -63,6 +65,7 @@ class Body:
     """Reads bodies: `cells` gives inputs their dtypes, `folded` the parts of states theirs.
 
     `states` names states and the parts that they have; all parts are those of `fold` unless given.
+    `absent` are inputs of the template that have no cell here.
     """
 
     scope: Scope
@@ -71,6 +74,11 @@ class Body:
     widen: bool = False
     states: Mapping[str, range] | None = None
     blocks: Mapping[str, Block] = field(default_factory=dict[str, Block])
+    absent: frozenset[str] = frozenset()
+
+    def within(self, names: Names) -> Body:
+        """The same, where further names are known."""
+        return replace(self, scope=replace(self.scope, names={**self.scope.names, **names}))
 
     def read(self, expr: Expr, dtype: str) -> Scalar:
         """`expr` as a value of `dtype`; floats round to it, nothing else is converted silently."""
@@ -126,6 +134,10 @@ class Body:
                 return self._part(name, index)
             case Variable() | Count() | Coordinate() | Item() | Slice() | ListExpr():
                 return self._evaluated(expr)
+            case Splice(name):
+                raise KindMismatchError(
+                    f"{name}... is a list of cells", hint=f"as arguments: max({name}...)"
+                )
             case Negate(operand):
                 return functions.negate(self.term(operand))
             case Not(operand):
@@ -159,16 +171,46 @@ class Body:
             return self._part(name, Number(0))
         if name not in self.cells and name in NAMED:
             return Known(NAMED[name])
-        if name not in self.cells:
-            known = (*self.cells, *((FOLD,) if self.folded else ()))
-            raise UnknownNameError(f"{name} is no input", hint=nearest(name, known))
+        return self._cell(self._only(name))
+
+    def _only(self, name: str) -> str:
+        """The cell of the input `name`, of which there must be one."""
+        if name in self.cells:
+            return name
+        cells = self._list(name)
+        if len(cells) == 1:
+            return cells[0]
+        if cells:
+            raise UnreadCellError(
+                f"{name} is {len(cells)} cells here, where one is needed",
+                hint=f"pick one of them, {name}[0], or take all as arguments, max({name}...)",
+            )
+        if name in self.absent:
+            raise UnreadCellError(
+                f"{name} is not read here: it is not given, or its `when` does not hold",
+                hint=f"write where(#{name}, ...): it keeps only the branch that it takes",
+            )
+        known = (*self.cells, *((FOLD,) if self.folded else ()))
+        raise UnknownNameError(f"{name} is no input", hint=nearest(name, known))
+
+    def _list(self, name: str) -> list[str]:
+        """The cells of the list `name`, in order."""
+        return [cell for cell in self.cells if cell.partition(".")[0] == name]
+
+    def _cell(self, name: str) -> Scalar:
         return self._widened(Cell(name, self.cells[name]))
 
     def _widened(self, cell: Scalar) -> Scalar:
         return Cast(cell, "f32") if self.widen and cell.dtype in HALVES else cell
 
     def _read(self, block: Expr, indices: Sequence[Expr], otherwise: Expr | None) -> Scalar:
-        name = block.name if isinstance(block, Name) else ""
+        match block:
+            case Name(name):
+                name = self._only(name)
+            case Item(Name(name), index):
+                name = self._element(name, index)
+            case _:
+                name = ""
         if name not in self.blocks:
             raise BoxError("read takes an input with a box first")
         dtype = self.cells[name]
@@ -176,8 +218,20 @@ class Body:
         places = [self.term(index) for index in indices]
         return self._widened(self.blocks[name].read(name, dtype, places, fill))
 
+    def _element(self, name: str, index: Expr) -> str:
+        """The cell of the list `name` at a position."""
+        position = integer(evaluate(index, self.scope), "the position in a list")
+        if f"{name}.{position}" not in self.cells:
+            read = ", ".join(cell.partition(".")[2] for cell in self._list(name))
+            raise UnreadCellError(
+                f"{name}[{position}] is not read here", hint=f"read: {read or 'none'}"
+            )
+        return f"{name}.{position}"
+
     def _part(self, name: str, index: Expr) -> Scalar:
         parts = self._parts(name)
+        if parts is None and name not in self.cells:
+            return self._cell(self._element(name, index))
         if parts is None:
             raise KindMismatchError(
                 f"{name}[...]: an input's cell has no elements",
@@ -203,8 +257,23 @@ class Body:
             )
         return Known(value)
 
+    def _spliced(self, arguments: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The arguments, with `x...` replaced by the cells of the list x."""
+        found: list[Expr] = []
+        for argument in arguments:
+            if isinstance(argument, Splice):
+                positions = [cell.partition(".")[2] for cell in self._list(argument.name)]
+                if not positions:
+                    raise UnreadCellError(f"{argument.name}... is no cell here: the list is empty")
+                found.extend(Item(Name(argument.name), Number(int(p))) for p in positions)
+            else:
+                found.append(argument)
+        return tuple(found)
+
     def _call(self, function: str, arguments: tuple[Expr, ...]) -> Term:
-        functions.check_call(function, len(arguments))
+        spliced = self._spliced(arguments)
+        functions.check_call(function, len(spliced), spliced=spliced != arguments)
+        arguments = spliced
         if function == "cast":
             term, dtype = self.term(arguments[0]), evaluate_dtype(arguments[1], self.scope.names)
             return coerce(term, dtype, explicit=True)

@@ -191,13 +191,15 @@ _FUNCTIONS: Final[dict[str, tuple[int | None, _Function]]] = {
     "resolve_shape": (2, _resolve_shape),
     "where": (3, _where),
 }
+_ARGUMENTS: Final = {**{name: count for name, (count, _) in _FUNCTIONS.items()}, "where": 3}
+"""How many arguments each takes; `where` is evaluated lazily, by `evaluation`."""
 
 
 def check_call(name: str, count: int) -> None:
     """Raise unless there is a function `name` that takes `count` arguments."""
-    if name not in _FUNCTIONS:
-        raise UnknownNameError(f"unknown function {name}", hint=nearest(name, _FUNCTIONS))
-    wanted = _FUNCTIONS[name][0]
+    if name not in _ARGUMENTS:
+        raise UnknownNameError(f"unknown function {name}", hint=nearest(name, _ARGUMENTS))
+    wanted = _ARGUMENTS[name]
     if wanted is not None and count != wanted:
         raise KindMismatchError(
             f"{name} takes {wanted} argument{'s' if wanted > 1 else ''}, not {count}"

@@ -20,12 +20,13 @@ from tapestry.metakernels.constants import NAMED
 from tapestry.metakernels.domains import check_row
 from tapestry.metakernels.dtypes import allowed
 from tapestry.metakernels.errors import (
+    FamilyError,
     ScanError,
     TemplateError,
     UnknownNameError,
-    UnsupportedError,
     nearest,
 )
+from tapestry.metakernels.list_checking import ListCheck, inside
 from tapestry.metakernels.monoids import MONOIDS, check_definition, parts_of
 from tapestry.metakernels.syntax import (
     Call,
@@ -38,6 +39,7 @@ from tapestry.metakernels.syntax import (
     Name,
     Pattern,
     Sequence,
+    Splice,
     Tree,
     Variable,
     children,
@@ -79,9 +81,13 @@ class _Check:
         self.template = template
         self.bound: set[str] = {parameter.name for parameter in template.parameters}
         self.inputs = [entry.name for entry in template.inputs]
+        self.lists = ListCheck(template)
+        self.shared: frozenset[str] | set[str] = frozenset()
+        """What is known before the members of a family have their own numbers."""
 
     def run(self) -> None:
         self._check_names()
+        self.lists.run()
         self._check_patterns()
         self._check_lets()
         self._check_parts()
@@ -118,13 +124,6 @@ class _Check:
 
     def _check_patterns(self) -> None:
         for entry in self.template.inputs:
-            for node in walk(entry.shape.tree):
-                if isinstance(node, Dimension | Sequence | Group) and node.each is not None:
-                    raise UnsupportedError(
-                        f"template {self.template.name}: ${node.name}[${node.each}] is for "
-                        "list-valued inputs (`each`), which are not supported yet",
-                        location=entry.shape.text.location,
-                    )
             self.bound |= pattern_names(entry.shape.tree)
             with self._explain(entry.dtype, f"inputs.{entry.name}.dtype"):
                 allowed(entry.dtype.tree.constraint)
@@ -132,6 +131,7 @@ class _Check:
                 self.bound.add(entry.dtype.tree.name)
 
     def _check_lets(self) -> None:
+        self.bound |= self.lists.counted(self.bound)
         matched = frozenset(self.bound)
         lets = {name for name, _ in self.template.lets}
         for entry in self.template.inputs:
@@ -139,7 +139,11 @@ class _Check:
                 pin = item.pin if isinstance(item, Sequence) else None
                 size = item.size if isinstance(item, Exactly) else pin
                 if size is not None:
-                    self._names(entry.shape, size, f"inputs.{entry.name}.shape", matched | lets)
+                    known = matched | lets | inside(entry)
+                    self._names(entry.shape, size, f"inputs.{entry.name}.shape", known)
+        for source in self.template.family:
+            self._expression(source, "for")
+            self.bound |= self.lists.member(source, self.bound)
         for name, source in self.template.lets:
             if name in matched:
                 raise self._fail(f"let defines {name}, which is already bound", "let", name)
@@ -147,6 +151,7 @@ class _Check:
             self.bound.add(name)
         for source in self.template.requirements:
             self._expression(source, "require")
+        self.shared = self.bound - self.template.member_names
 
     def _check_parts(self) -> None:
         """Which of the three sorts of template this is, and whether its keys fit that sort."""
@@ -163,6 +168,8 @@ class _Check:
             )
             if given
         ]
+        if template.family:
+            point.append("for")
         for key, given in (("steps", bool(template.steps)), ("view", template.view is not None)):
             if given and point:
                 raise self._fail(f"{point[0]} and {key} exclude each other", point[0])
@@ -202,13 +209,25 @@ class _Check:
             with self._explain(row, "domain"):
                 check_row(row.tree)
         for entry in template.inputs:
-            self._expression(entry.projection, f"inputs.{entry.name}.ipf", frozenset(known))
+            local = inside(entry)
+            self._expression(entry.projection, f"inputs.{entry.name}.ipf", frozenset(known), local)
             if entry.fill is not None:
                 self._constant(entry.fill, f"inputs.{entry.name}.bounds.clip")
+            if entry.when is not None:
+                self._expression(entry.when, f"inputs.{entry.name}.when", local=local)
         for output in template.outputs:
-            self._expression(output.projection, f"outputs.{output.name}.ipf", kept)
+            local = inside(output)
+            self._expression(output.projection, f"outputs.{output.name}.ipf", kept, local)
+            if output.when is not None:
+                self._expression(output.when, f"outputs.{output.name}.when", local=local)
             if output.shape is not None:
-                self._expression(output.shape, f"outputs.{output.name}.shape")
+                what = f"outputs.{output.name}.shape"
+                self._names(output.shape, output.shape.tree, what, self.shared | local)
+                self._expression(output.shape, what, local=local)
+            if output.count is not None:
+                what = f"outputs.{output.name}.count"
+                self._names(output.count, output.count.tree, what, self.shared)
+                self._expression(output.count, what)
         for bodies, where in ((template.wrap, frozenset(known)), (template.unwrap, kept)):
             for _, source in bodies:
                 self._coordinates(source, "a body", where)
@@ -258,16 +277,16 @@ class _Check:
         elif any(name is not None for name, _ in template.wrap):
             raise self._fail("what is folded is one expression or a list of parts", "wrap")
         self._one_per_output(template.unwrap, "unwrap")
-        for _, source in template.wrap:
-            self._body(source, "wrap", folded=False)
-        for _, source in template.unwrap:
-            self._body(source, "unwrap", folded=True)
+        for name, source in template.wrap:
+            self._body(source, "wrap", name, folded=False)
+        for name, source in template.unwrap:
+            self._body(source, "unwrap", name, folded=True)
         if template.wrap:
             read = {
                 node.name
                 for _, source in (*template.wrap, *template.unwrap)
                 for node in walk(source.tree)
-                if isinstance(node, Name)
+                if isinstance(node, Name | Splice)
             }
             for name in self.inputs:
                 if name not in read:
@@ -291,7 +310,7 @@ class _Check:
         for output in self.template.outputs:
             if output.dtype is not None:
                 what = f"outputs.{output.name}.dtype"
-                self._names(output.dtype, output.dtype.tree, what, self.bound)
+                self._names(output.dtype, output.dtype.tree, what, self.shared | inside(output))
 
     def _check_steps(self) -> None:
         names = [step.name for step in self.template.steps]
@@ -313,6 +332,11 @@ class _Check:
     def _names(self, source: Source[Tree], tree: Tree, what: str, bound: Collection[str]) -> None:
         with self._explain(source, what):
             for name in sorted(variables(tree) - set(bound)):
+                if name in self.template.member_names and name in self.bound:
+                    raise FamilyError(
+                        f"${name} is each member's own, and this is shared by all of them",
+                        hint="index, ipf, when and the bodies may use it",
+                    )
                 raise UnknownNameError(
                     f"${name} is not bound", hint=nearest(f"${name}", (f"${n}" for n in bound))
                 )
@@ -328,9 +352,13 @@ class _Check:
                     )
 
     def _expression(
-        self, source: Source[Tree], what: str, coordinates: Collection[str] = frozenset()
+        self,
+        source: Source[Tree],
+        what: str,
+        coordinates: Collection[str] = frozenset(),
+        local: frozenset[str] = frozenset(),
     ) -> None:
-        self._names(source, source.tree, what, self.bound)
+        self._names(source, source.tree, what, self.bound | local)
         self._coordinates(source, what, coordinates)
         with self._explain(source, what):
             for node in walk(source.tree):
@@ -342,20 +370,30 @@ class _Check:
         self._coordinates(source, what, ())
         self._scalar(source, what, names)
 
-    def _body(self, source: Source[Expr], what: str, *, folded: bool) -> None:
+    def _body(self, source: Source[Expr], what: str, output: str | None, *, folded: bool) -> None:
         boxed = [entry.name for entry in self.template.inputs if entry.projection.tree.box]
         with self._explain(source, what):
             check_reads(source.tree, self.inputs, boxed)
-        self._scalar(source, what, (*self.inputs, FOLD) if folded else self.inputs)
+        local = {
+            name for o in self.template.outputs if output in (None, o.name) for name in inside(o)
+        }
+        self._scalar(source, what, (*self.inputs, FOLD) if folded else self.inputs, local)
 
-    def _scalar(self, source: Source[Expr], what: str, inputs: Collection[str]) -> None:
-        self._names(source, source.tree, what, self.bound)
+    def _scalar(
+        self,
+        source: Source[Expr],
+        what: str,
+        inputs: Collection[str],
+        local: Collection[str] = (),
+    ) -> None:
+        self._names(source, source.tree, what, {*self.bound, *local})
         known = (*inputs, *NAMED)
         with self._explain(source, what):
             for node in _computed(source.tree):
                 if isinstance(node, Call):
-                    functions.check_call(node.function, len(node.arguments))
-                elif isinstance(node, Name) and node.name not in known:
+                    spliced = any(isinstance(a, Splice) for a in node.arguments)
+                    functions.check_call(node.function, None if spliced else len(node.arguments))
+                elif isinstance(node, Name | Splice) and node.name not in known:
                     hint = nearest(node.name, known)
                     if node.name in self.inputs:
                         hint = "a number is needed here, which no input is"

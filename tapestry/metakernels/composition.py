@@ -59,7 +59,7 @@ def expand_steps(
             f"composites nest deeper than {MAX_NESTING}: {' -> '.join((*nesting, template.name))}",
             location=template.location,
         )
-    values = {tensor.name: tensor.spec for tensor in inputs}
+    values = {tensor.cell: tensor.spec for tensor in inputs}
     calls: list[StepCall] = []
     for step in template.steps:
         what = f"step {step.name} of {template.name}"

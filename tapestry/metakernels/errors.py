@@ -157,6 +157,30 @@ class NotTiledError(WeftError):
     kind = "not_tiled"
 
 
+class ListError(WeftError):
+    """Entries of lists of tensors, or the names in them, that do not go together."""
+
+    kind = "list"
+
+
+class FamilyError(WeftError):
+    """Members of a family that do not fit its outputs."""
+
+    kind = "family"
+
+
+class ListLengthError(WeftError):
+    """Lists of tensors that share the name of their position, of different lengths."""
+
+    kind = "list_length"
+
+
+class UnreadCellError(WeftError):
+    """A body that reads a tensor which is not there, or a list where one cell is needed."""
+
+    kind = "unread_cell"
+
+
 class OperandError(WeftError):
     """An application with the wrong number of operands or results."""
 

@@ -39,6 +39,7 @@ from tapestry.metakernels.syntax import (
     Not,
     Number,
     Slice,
+    Splice,
     String,
     Variable,
 )
@@ -117,11 +118,14 @@ def evaluate(expr: Expr, scope: Scope) -> Value:
             return _item(evaluate(base, scope), evaluate(index, scope))
         case Slice(base, low, high):
             return _slice(evaluate(base, scope), low, high, scope)
+        case Call("where", (condition, left, right)):
+            chosen = integer(evaluate(condition, scope), "the condition of where")
+            return evaluate(left if chosen else right, scope)
         case Call(function, arguments):
             return call(function, [evaluate(a, scope) for a in arguments], scope.extents)
         case ListExpr():
             return evaluate_list(expr, scope)
-        case Name() | Not():
+        case Name() | Splice() | Not():
             raise ParseError("this belongs into a body (wrap, unwrap), not into a size")
 
 

@@ -38,10 +38,24 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input or output by its name in the template."""
+    """An input or output by its name in the template, and by its position if it is of a list."""
 
     name: str
     spec: TensorSpec
+    position: int | None = None
+
+    @property
+    def cell(self) -> str:
+        """What bodies call a cell of it: `x`, or `tensors.2` for one of a list."""
+        return self.name if self.position is None else f"{self.name}.{self.position}"
+
+    @property
+    def title(self) -> str:
+        """What messages call it: `x`, or `tensors[2]`."""
+        return self.name if self.position is None else f"{self.name}[{self.position}]"
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.spec}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +127,10 @@ class MapFold:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Data movement alone: the result's cell at p is the input's cell at `source(p)`."""
+    """Data movement alone: the result's cell at p is the cell at `source(p)` of input `operand`."""
 
     source: AffineMap
+    operand: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +161,45 @@ class Composite:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Cells of an output: those that a member writes. Its cell at p is the one at `placement(p)`.
+
+    Without a placement the part is the whole output.
+    """
+
+    output: int
+    placement: AffineMap | None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One operation of a family: it reads `operands`, by their number, and writes `parts`."""
+
+    expansion: Expansion
+    operands: tuple[int, ...]
+    parts: tuple[Part, ...]
+
+    def covers(self, inputs: int, outputs: int) -> bool:
+        """Whether this is all there is: it reads every input and writes every output as a whole."""
+        whole = tuple(Part(number, None) for number in range(outputs))
+        return self.operands == tuple(range(inputs)) and self.parts == whole
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Several operations on the same inputs, whose parts tile the outputs."""
+
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Expansion:
     """A template applied to shapes, dtypes and parameters.
 
     `reads` has one projection per input, over all index dimensions; `writes` one per output, over
     those that are kept; `fills` what each input is outside its tensor, None where it is read inside
     alone. Points outside the domain `inside`, if there is one, contribute the monoid's zero. A
-    composite or a reshape has no index space of its own.
+    composite, a family or a reshape has no index space of its own.
     """
 
     template: str
@@ -161,6 +208,6 @@ class Expansion:
     space: Space | None
     reads: tuple[Projection, ...]
     writes: tuple[Projection, ...]
-    body: MapFold | Move | Reshape | Opaque | Composite
+    body: MapFold | Move | Reshape | Opaque | Composite | Family
     fills: tuple[Constant | None, ...] = ()
     inside: Domain | None = None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 from operator import eq, ge, gt, le, lt, ne
 from typing import Final
 
@@ -91,12 +92,12 @@ _PREDICATES: Final[dict[str, Callable[[float], bool]]] = {
     "isinf": math.isinf,
     "isfinite": math.isfinite,
 }
-_AT_LEAST: Final = {"min": 2, "max": 2, "read": 1}
+_AT_LEAST: Final = {"min": 2, "max": 2, "sum": 2}
 _COUNTS: Final[dict[str, int | None]] = {
     **dict.fromkeys(_FLOAT, 1), **dict.fromkeys(_FLOAT_PAIRS, 2), **dict.fromkeys(_PREDICATES, 1),
     **INTEGER_FUNCTIONS, **dict.fromkeys(_NUMBER_PAIRS, 2), "floating": 1, "sigmoid": 1, "abs": 1,
-    "sign": 1, "min": None, "max": None, "read": None, "pow": 2, "where": 3, "cast": 2, "random": 2,
-    **dict.fromkeys(("lowest", "highest", "largest"), 1),
+    "sign": 1, "min": None, "max": None, "sum": None, "read": None, "pow": 2, "where": 3, "cast": 2,
+    "random": 2, **dict.fromkeys(("lowest", "highest", "largest"), 1),
 }  # fmt: skip
 _CHOOSING: Final = (
     "abs", "sign", "min", "max", "where", "cast", "floor", "ceil", "round", "trunc", "lowest",
@@ -112,12 +113,18 @@ def is_rounding(function: str) -> bool:
     return function not in _CHOOSING
 
 
-def check_call(function: str, count: int) -> None:
-    """Raise unless bodies have a `function` that takes `count` arguments."""
+def check_call(function: str, count: int | None, *, spliced: bool = False) -> None:
+    """Raise unless bodies have a `function` that takes `count` arguments (None: not known yet).
+
+    Of arguments that a list gives (`spliced`), one is enough.
+    """
     if function not in _COUNTS:
         raise UnknownNameError(f"unknown function {function}", hint=nearest(function, _COUNTS))
     wanted = _COUNTS[function]
-    if count != wanted if wanted is not None else count < _AT_LEAST[function]:
+    if count is None:
+        return
+    least = 1 if spliced else _AT_LEAST.get(function, 1)
+    if count != wanted if wanted is not None else count < least:
         text = (
             "two or more arguments" if wanted is None else f"{wanted} argument{'s'[: wanted - 1]}"
         )
@@ -303,6 +310,8 @@ def call(function: str, arguments: Sequence[Term]) -> Term:
     first = arguments[0]
     if function == "pow":
         return power(first, arguments[1])
+    if function == "sum":
+        return reduce(lambda total, term: arithmetic("+", total, term), arguments)
     if function in ("min", "max"):
         return _extremum(function, arguments)
     if function == "floating":

@@ -8,6 +8,7 @@ their own type. Integers compute in their own type.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tapestry.metakernels.blocks import Block, block_of
 from tapestry.metakernels.bodies import Body, rounds
@@ -24,7 +25,8 @@ from tapestry.metakernels.monoids import (
     widens,
 )
 from tapestry.metakernels.scalars import Folded, Scalar, cell_names
-from tapestry.metakernels.templates import Bodies, Template
+from tapestry.metakernels.syntax import ProjectionExpr
+from tapestry.metakernels.templates import Bodies, Source, Template
 
 
 def type_bodies(
@@ -42,10 +44,13 @@ def type_bodies(
 
 def _blocks(template: Template, expansion: Expansion, scope: Scope) -> dict[str, Block]:
     """The blocks that bodies read, by the names of inputs."""
-    blocks = {
-        entry.name: block_of(entry.projection.tree, read, scope)
-        for entry, read in zip(template.inputs, expansion.reads, strict=True)
-    }
+    entries = {entry.name: entry for entry in template.inputs}
+    blocks: dict[str, Block | None] = {}
+    for tensor, read in zip(expansion.inputs, expansion.reads, strict=True):
+        entry = entries[tensor.name]
+        local = {} if entry.each is None else {entry.each: tensor.position or 0}
+        inside = replace(scope, names={**scope.names, **local})
+        blocks[tensor.cell] = block_of(entry.projection.tree, read, inside)
     return {name: block for name, block in blocks.items() if block is not None}
 
 
@@ -55,8 +60,12 @@ class _Typing:
     ) -> None:
         self.template = template
         self.expansion = expansion
-        self.cells = {tensor.name: tensor.spec.dtype for tensor in expansion.inputs}
-        self.positions = {tensor.name: i for i, tensor in enumerate(expansion.inputs)}
+        self.cells = {tensor.cell: tensor.spec.dtype for tensor in expansion.inputs}
+        self.positions = {tensor.cell: i for i, tensor in enumerate(expansion.inputs)}
+        self.absent = frozenset(entry.name for entry in template.inputs) - {
+            tensor.name for tensor in expansion.inputs
+        }
+        self.entries = {entry.name: entry for entry in template.inputs}
         sources = [source for _, source in (*template.wrap, *template.unwrap)]
         self.blocks = blocks
         self.widen = widens(template.monoid, template.monoids) or any(
@@ -77,7 +86,7 @@ class _Typing:
         return MapFold(monoid, ins, extras, wrap, unwrap)
 
     def _body(self, scope: Scope, state: tuple[str, ...] = ()) -> Body:
-        return Body(scope, self.cells, state, self.widen, blocks=self.blocks)
+        return Body(scope, self.cells, state, self.widen, blocks=self.blocks, absent=self.absent)
 
     def _state(self, scope: Scope, monoid: str) -> tuple[Scalar, ...]:
         body = self._body(scope)
@@ -138,16 +147,23 @@ class _Typing:
         return tuple(parts)
 
     def _outputs(self, bodies: Bodies, body: Body, what: str) -> tuple[Scalar, ...]:
-        named = {name: source for name, source in bodies if name is not None}
+        entries = {entry.name: entry for entry in self.template.outputs}
+        sources = {
+            name or entry: source for entry, (name, source) in zip(entries, bodies, strict=True)
+        }
         values: list[Scalar] = []
-        for position, output in enumerate(self.expansion.outputs):
-            source = named[output.name] if named else bodies[position][1]
+        for output in self.expansion.outputs:
+            source, each = sources[output.name], entries[output.name].each
+            local = body.within({} if each is None else {each: output.position or 0})
             with source.explain(what):
-                values.append(body.read(source.tree, output.spec.dtype))
+                values.append(local.read(source.tree, output.spec.dtype))
         return tuple(values)
 
     def _read(self, bodies: tuple[Scalar, ...]) -> tuple[int, ...]:
         return tuple(sorted(self.positions[name] for name in cell_names(bodies)))
+
+    def _projection(self, position: int) -> Source[ProjectionExpr]:
+        return self.entries[self.expansion.inputs[position].name].projection
 
     def _extras(self, bodies: tuple[Scalar, ...]) -> tuple[int, ...]:
         space = self.expansion.space
@@ -156,9 +172,9 @@ class _Typing:
         for position in read:
             matrix = self.expansion.reads[position].map.matrix
             if any(c for row in matrix for c in row[space.kept :]):
-                source = self.template.inputs[position].projection
+                source = self._projection(position)
                 raise UnsupportedError(
-                    f"unwrap reads {self.expansion.inputs[position].name}, whose projection "
+                    f"unwrap reads {self.expansion.inputs[position].title}, whose projection "
                     f"`{source.text}` moves with a folded dimension",
                     location=source.text.location,
                     hint="after the fold only the dimensions that are kept have a coordinate",

@@ -27,10 +27,6 @@ from tapestry.metakernels.errors import (
 )
 
 LATER: Final = {
-    "each": "list-valued inputs and outputs",
-    "count": "list-valued outputs",
-    "when": "members of a family",
-    "for": "families of operations",
     "match": "rewrite rules",
     "produce": "rewrite rules",
 }
@@ -78,6 +74,9 @@ class InputModel(_Model):
     ipf: Expression = "[...]"
     dtype: Expression = "any"
     bounds: BoundsModel | None = None
+    each: Expression | None = None
+    when: Expression | None = None
+    optional: bool = Field(default=False, strict=True)
     doc: Word = ""
 
 
@@ -87,6 +86,9 @@ class OutputModel(_Model):
     shape: Expression | None = None
     ipf: Expression = "[...]"
     dtype: Expression | None = None
+    each: Expression | None = None
+    count: Expression | None = None
+    when: Expression | None = None
     doc: Word = ""
 
 
@@ -132,6 +134,7 @@ class TemplateModel(_Model):
     inputs: dict[str, InputModel]
     let: dict[str, Expression] = {}
     require: list[Expression] = []
+    family: Expression | list[Expression] = Field(default=[], alias="for")
     index: Expression | None = None
     fold: dict[str, FoldModel] = {}
     scan: dict[str, FoldModel] = {}
@@ -219,10 +222,9 @@ def _unknown_key(entries: Entries, name: str, path: tuple[Step, ...]) -> WeftErr
         return UnsupportedError(
             f"{where}`{key}` is not supported yet ({LATER[str(key)]})", location=location
         )
+    known = [field.alias or name for name, field in _model_at(parents).model_fields.items()]
     return UnknownNameError(
-        f"{where}unknown key `{key}`",
-        location=location,
-        hint=nearest(str(key), _model_at(parents).model_fields),
+        f"{where}unknown key `{key}`", location=location, hint=nearest(str(key), known)
     )
 
 

@@ -22,12 +22,14 @@ from lark import Lark, Token, UnexpectedInput, UnexpectedToken
 
 from tapestry.metakernels.errors import LimitError, ParseError
 from tapestry.metakernels.syntax import (
+    Clause,
     DtypeBinding,
     Expr,
     ListExpr,
     Pattern,
     ProjectionExpr,
     Tree,
+    Variable,
     depth,
 )
 from tapestry.metakernels.text import Text
@@ -44,6 +46,7 @@ _STARTS: Final = {
     "expr": "expression",
     "list": "list",
     "projection": "projection",
+    "clause": "family",
     "dtype": "dtype",
     "dtype_value": "dtype",
     "scalar": "body",
@@ -53,6 +56,7 @@ _EXPECTED: Final = {
     "pattern": "a size (`$name`), a number, `=(expression)`, `_` or `...`",
     "list": "an expression such as `2 * $n`, or `...`",
     "projection": "an expression such as `2 * $n` or `@row`, `+`, `-` or `...`",
+    "clause": "a number of members such as `$k in len($n)`",
     "dtype": "`$t`, `$t: float`, or one of float, int, number, any and the dtypes",
 }
 
@@ -172,6 +176,24 @@ def parse_list(text: str | Text) -> ListExpr:
 def parse_projection(text: str | Text) -> ProjectionExpr:
     """The projection of an input or output, in cursor or affine form."""
     return parse("projection", text, ProjectionExpr)
+
+
+def parse_clause(text: str | Text) -> Clause:
+    """What `for` says: `$k in len($n)`."""
+    return parse("clause", text, Clause)
+
+
+def parse_variable(text: str | Text) -> str:
+    """The name in what `each` says: `$i`."""
+    tree = parse_expression(text)
+    if isinstance(tree, Variable):
+        return tree.name
+    source = Text.of(text)
+    raise ParseError(
+        f"`{_shortened(source.text)}` is no name for the position in a list",
+        location=source.location,
+        hint="each: $i",
+    )
 
 
 def parse_dtype(text: str | Text) -> DtypeBinding:

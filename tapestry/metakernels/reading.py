@@ -26,6 +26,7 @@ from tapestry.metakernels.models import (
 )
 from tapestry.metakernels.parameters import Parameter, parse_kind
 from tapestry.metakernels.parsing import (
+    parse_clause,
     parse_dtype,
     parse_dtype_value,
     parse_expression,
@@ -33,8 +34,9 @@ from tapestry.metakernels.parsing import (
     parse_pattern,
     parse_projection,
     parse_scalar,
+    parse_variable,
 )
-from tapestry.metakernels.syntax import Expr
+from tapestry.metakernels.syntax import Clause, Expr
 from tapestry.metakernels.templates import (
     Bodies,
     Example,
@@ -87,6 +89,7 @@ class _Builder:
                 self._source(parse_expression, "require", position)
                 for position in range(len(model.require))
             ),
+            family=self._family(),
             index=None if model.index is None else self._source(parse_list, "index"),
             folds=self._folds("fold", model.fold),
             scans=self._folds("scan", model.scan),
@@ -143,6 +146,12 @@ class _Builder:
             raise error.within(f"template {self.name}: default", place) from None
         return Parameter(name, kind, location, length, parameter.values, model.axis_of, default)
 
+    def _family(self) -> tuple[Source[Clause], ...]:
+        clauses = self.model.family
+        if isinstance(clauses, str):
+            return (self._source(parse_clause, "for"),)
+        return tuple(self._source(parse_clause, "for", number) for number in range(len(clauses)))
+
     def _input(self, name: str) -> Input:
         model = self.model.inputs[name]
         given = model.model_fields_set
@@ -153,6 +162,9 @@ class _Builder:
             self._optional(parse_projection, "ipf" in given, "[...]", *path, "ipf"),
             self._optional(parse_dtype, "dtype" in given, "any", *path, "dtype"),
             None if model.bounds is None else self._source(parse_scalar, *path, "bounds", "clip"),
+            None if model.each is None else self._source(parse_variable, *path, "each").tree,
+            None if model.when is None else self._source(parse_expression, *path, "when"),
+            model.optional,
         )
 
     def _output(self, name: str, model: OutputModel) -> Output:
@@ -164,6 +176,9 @@ class _Builder:
                 parse_projection, "ipf" in model.model_fields_set, "[...]", *path, "ipf"
             ),
             None if model.dtype is None else self._source(parse_dtype_value, *path, "dtype"),
+            None if model.each is None else self._source(parse_variable, *path, "each").tree,
+            None if model.count is None else self._source(parse_expression, *path, "count"),
+            None if model.when is None else self._source(parse_expression, *path, "when"),
         )
 
     def _folds(self, section: str, models: Mapping[str, FoldModel]) -> tuple[Fold, ...]:

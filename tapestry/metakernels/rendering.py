@@ -31,6 +31,7 @@ from tapestry.metakernels.syntax import (
     PatternItem,
     Sequence,
     Slice,
+    Splice,
     String,
     Variable,
 )
@@ -81,6 +82,8 @@ def describe_expression(expr: Expr) -> str:
             return f"@{name}"
         case Name(name):
             return name
+        case Splice(name):
+            return f"{name}..."
         case Negate(operand):
             return f"-{_nested(operand)}"
         case Not(operand):

@@ -58,6 +58,13 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
+class Splice:
+    """`x...` as an argument in a body: the cells of every tensor of the list `x`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Negate:
     """`-e`."""
 
@@ -146,6 +153,14 @@ class ProjectionExpr:
 
 
 @dataclass(frozen=True, slots=True)
+class Clause:
+    """`$variable in extent`: a family has a member for each number below `extent`."""
+
+    variable: str
+    extent: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class DtypeBinding:
     """`$t`, `$t: float` or `float`: what an input's element type binds and may be."""
 
@@ -205,6 +220,7 @@ Expr: TypeAlias = (
     | Count
     | Coordinate
     | Name
+    | Splice
     | Negate
     | Binary
     | Compare
@@ -215,12 +231,12 @@ Expr: TypeAlias = (
     | ListExpr
 )
 PatternItem: TypeAlias = Dimension | Sequence | Group | Exactly | Anything
-Tree: TypeAlias = Expr | PatternItem | Pattern | Element | ProjectionExpr | DtypeBinding
+Tree: TypeAlias = Expr | PatternItem | Pattern | Element | ProjectionExpr | Clause | DtypeBinding
 
 _NODES = (
-    Number, String, Variable, Count, Coordinate, Name, Negate, Binary, Compare, Not, Item, Slice,
-    Call, ListExpr, Element, ProjectionExpr, DtypeBinding, Dimension, Sequence, Group, Exactly,
-    Anything, Pattern,
+    Number, String, Variable, Count, Coordinate, Name, Splice, Negate, Binary, Compare, Not, Item,
+    Slice, Call, ListExpr, Element, ProjectionExpr, Clause, DtypeBinding, Dimension, Sequence,
+    Group, Exactly, Anything, Pattern,
 )  # fmt: skip
 
 

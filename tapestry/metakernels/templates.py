@@ -7,7 +7,8 @@
 
 A template says how shapes are matched (`inputs`), which index space the operation runs over
 (`index` and `fold`), what a point computes (`wrap`, `unwrap`) and where it is written (`outputs`).
-Without `wrap` it moves data only; with `steps` it is made of other templates.
+Without `wrap` it moves data only; with `steps` it is made of other templates; with `for` it is a
+family of operations.
 """
 
 from __future__ import annotations
@@ -15,13 +16,22 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from tapestry.diagnostics import Location
 from tapestry.metakernels.documents import Entries
 from tapestry.metakernels.errors import WeftError
 from tapestry.metakernels.parameters import Parameter
-from tapestry.metakernels.syntax import DtypeBinding, Expr, ListExpr, Pattern, ProjectionExpr
+from tapestry.metakernels.syntax import (
+    Clause,
+    DtypeBinding,
+    Expr,
+    ListExpr,
+    Pattern,
+    ProjectionExpr,
+    variables,
+)
 from tapestry.metakernels.text import Text
 
 _T_co = TypeVar("_T_co", covariant=True)
@@ -47,7 +57,9 @@ class Source(Generic[_T_co]):
 class Input:
     """A tensor that is read: what its shape looks like, and which cell each point reads.
 
-    `fill` is what is read outside the tensor; without one, all reads are inside.
+    `fill` is what is read outside the tensor; without one, all reads are inside. With `each` it is
+    a list of tensors, and `each` names the position in it. `when` picks what a member of a family
+    reads. An optional input may be left out.
     """
 
     name: str
@@ -55,16 +67,30 @@ class Input:
     projection: Source[ProjectionExpr]
     dtype: Source[DtypeBinding]
     fill: Source[Expr] | None = None
+    each: str | None = None
+    when: Source[Expr] | None = None
+    optional: bool = False
+
+    @property
+    def counted(self) -> str | None:
+        """The name whose `#` says how many tensors there are, unless it is always one."""
+        return self.name if self.optional else self.each
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A tensor that is written; its shape is that of the mapped index unless given."""
+    """A tensor that is written; its shape is that of the mapped index unless given.
+
+    With `each` it is a list of `count` tensors, and `when` picks which of them a member writes.
+    """
 
     name: str
     shape: Source[ListExpr] | None
     projection: Source[ProjectionExpr]
     dtype: Source[Expr] | None
+    each: str | None = None
+    count: Source[Expr] | None = None
+    when: Source[Expr] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +150,7 @@ class Template:
     inputs: tuple[Input, ...]
     lets: tuple[tuple[str, Source[Expr]], ...]
     requirements: tuple[Source[Expr], ...]
+    family: tuple[Source[Clause], ...]
     index: Source[ListExpr] | None
     folds: tuple[Fold, ...]
     scans: tuple[Fold, ...]
@@ -136,6 +163,29 @@ class Template:
     view: str | None
     examples: tuple[Example, ...]
     document: Entries
+
+    @cached_property
+    def member_names(self) -> frozenset[str]:
+        """The names that each member of a family has its own values for."""
+        names = {source.tree.variable for source in self.family}
+        for _ in self.lets:
+            names |= {name for name, source in self.lets if variables(source.tree) & names}
+        return frozenset(names)
+
+    @cached_property
+    def member_lets(self) -> tuple[tuple[str, Source[Expr]], ...]:
+        """The lets that each member computes, in an order in which they can be."""
+        pending = {name: source for name, source in self.lets if name in self.member_names}
+        ordered: list[tuple[str, Source[Expr]]] = []
+        while pending:
+            free = [n for n, source in pending.items() if not variables(source.tree) & set(pending)]
+            ordered.extend((name, pending.pop(name)) for name in free or tuple(pending))
+        return tuple(ordered)
+
+    @cached_property
+    def member_requirements(self) -> tuple[Source[Expr], ...]:
+        """The requirements that must hold for each member."""
+        return tuple(r for r in self.requirements if variables(r.tree) & self.member_names)
 
     @property
     def monoid(self) -> str | None:

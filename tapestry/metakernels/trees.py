@@ -15,6 +15,7 @@ from tapestry.metakernels.syntax import (
     Anything,
     Binary,
     Call,
+    Clause,
     Compare,
     Coordinate,
     Count,
@@ -35,6 +36,7 @@ from tapestry.metakernels.syntax import (
     ProjectionExpr,
     Sequence,
     Slice,
+    Splice,
     String,
     Variable,
 )
@@ -115,6 +117,9 @@ class TreeBuilder:
             raise ParseError("an offset is added to the rows with `+`", hint="negate its elements")
         return ProjectionExpr(rows, offset, box)
 
+    def clause(self, variable: str, extent: Expr) -> Clause:
+        return Clause(variable[1:], extent)
+
     def compare(self, left: Expr, operator: str, right: Expr) -> Compare:
         return Compare(str(operator), left, right)
 
@@ -163,6 +168,9 @@ class TreeBuilder:
 
     def coordinate(self, name: str) -> Coordinate:
         return Coordinate(name[1:])
+
+    def splice(self, name: str) -> Splice:
+        return Splice(str(name))
 
     def name(self, name: str) -> Name:
         return Name(str(name))

@@ -20,13 +20,24 @@ EXAMPLES = [
 def test_examples(name: str, position: int, executor: str) -> None:
     template = LIBRARY.get(name)
     example = template.examples[position]
-    arrays = [
-        np.array(example.inputs[entry.name]).astype(NUMPY[example.dtypes.get(entry.name, "f32")])
-        for entry in template.inputs
-    ]
+    arrays: list[Any] = []
+    for entry in template.inputs:
+        dtype = NUMPY[example.dtypes.get(entry.name, "f32")]
+        values: Any = example.inputs.get(entry.name)
+        if entry.each is not None:
+            arrays.append([np.array(value).astype(dtype) for value in values])
+        else:
+            arrays.append(None if values is None else np.array(values).astype(dtype))
     results = run(name, arrays, dict(example.parameters), executor, starts=(-1, 2))
-    for output, result in zip(template.outputs, results, strict=True):
-        wanted = np.array(example.outputs[output.name])
+    outputs = [
+        value
+        for output in template.outputs
+        for value in (
+            [example.outputs[output.name]] if output.each is None else example.outputs[output.name]
+        )
+    ]
+    for output, result in zip(outputs, results, strict=True):
+        wanted = np.array(output)
         assert result.shape == wanted.shape
         if np.issubdtype(result.dtype, np.integer):
             np.testing.assert_array_equal(result, wanted)

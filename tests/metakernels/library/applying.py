@@ -2,7 +2,8 @@
 
     (total,) = run("sum", [np.ones((2, 3), "f4")], {"axis": 1})
 
-What weft-apply makes is verified every time. Tensors may start anywhere.
+What weft-apply makes is verified every time. Tensors may start anywhere. A list among the arrays is
+a list of tensors, None an input that is left out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,8 @@ NUMPY = {dtype: numpy_dtype(element_type(dtype)) for dtype in DTYPES}
 NAMES = {array: dtype for dtype, array in NUMPY.items()}
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
+Given = Array | list[Array] | None
+
 Cut = Callable[[int], int]
 """How many parts a dimension of that many cells is cut into."""
 
@@ -40,20 +43,42 @@ def tensor(spec: TensorSpec, start: int = 0) -> TensorType:
     return TensorType.of(box, element_type(spec.dtype))
 
 
+def _spec(array: Array) -> TensorSpec:
+    return TensorSpec(array.shape, NAMES[array.dtype])
+
+
+def _flat(arrays: Sequence[Given]) -> list[Array]:
+    return [array for given in arrays for array in _several(given)]
+
+
+def _several(given: Given) -> list[Array]:
+    return [] if given is None else given if isinstance(given, list) else [given]
+
+
 def applied(
     name: str,
-    arrays: Sequence[Array],
+    arrays: Sequence[Given],
     parameters: Mapping[str, object],
     starts: tuple[int, int] = (0, 0),
 ) -> ModuleOp:
     """A verified program of one application, whose operands and results start at `starts`."""
-    specs = [TensorSpec(array.shape, NAMES[array.dtype]) for array in arrays]
+    specs = [
+        [_spec(a) for a in _several(given)]
+        if given is None or isinstance(given, list)
+        else _spec(given)
+        for given in arrays
+    ]
     expansion = expand(LIBRARY.get(name), specs, parameters, LIBRARY)
-    operands = [tensor(spec, starts[0]) for spec in specs]
+    operands = [tensor(_spec(array), starts[0]) for array in _flat(arrays)]
     results = [tensor(output.spec, starts[1]) for output in expansion.outputs]
     main = func.FuncOp("main", (operands, results))
     attributes = {key: attribute_of(value) for key, value in parameters.items()}
-    op = weft.ApplyOp(name, main.body.block.args, results, attributes)
+    values = iter(main.body.block.args)
+    per_input = [
+        next(values) if isinstance(spec, TensorSpec) else [next(values) for _ in spec]
+        for spec in specs
+    ]
+    op = weft.ApplyOp(name, per_input, results, attributes)
     main.body.block.add_ops([op, func.ReturnOp(*op.results)])
     module = ModuleOp([main])
     verify_module(module)
@@ -64,7 +89,7 @@ def applied(
 
 def run(
     name: str,
-    arrays: Sequence[Array],
+    arrays: Sequence[Given],
     parameters: Mapping[str, object],
     executor: str = "reference",
     starts: tuple[int, int] = (0, 0),
@@ -78,5 +103,5 @@ def run(
                 counts = [cut(size) if size else 1 for size in op.index.shape]
                 op.shards = PartitionAttr(Partition.balanced(op.index, counts))
         verify_module(module)
-    inputs = {str(position): array for position, array in enumerate(arrays)}
+    inputs = {str(position): array for position, array in enumerate(_flat(arrays))}
     return find_executor(executor).run(module, inputs, NoWatch()).outputs
