@@ -207,7 +207,7 @@ def scalar_operations(op: Work) -> Counter[str]:
         return counts
     _count(counts, signature.wrap_block, op.index.size)
     if monoid is not None:
-        _count(counts, monoid.merge, op.index.size + _states_merged(op))
+        _count(counts, monoid.merge, op.index.size + states_merged(op))
     if not (isinstance(op, loom.ApplicationOp) and op.is_partial):
         _count(counts, signature.unwrap_block, signature.kept_range(op.index).size)
     return counts
@@ -306,7 +306,7 @@ def _reads(
     ]
 
 
-def _states_merged(op: _Folding) -> int:
+def states_merged(op: _Folding) -> int:
     """How many kept points the shards of a fold merge a state of, where they split it."""
     partition = _partition(op)
     if partition is None:

@@ -28,6 +28,7 @@ _PASSES = {
     "loom-materialize": ("tapestry.passes.loom.materialize", "LoomMaterialize"),
     "loom-stride-classes": ("tapestry.passes.loom.stride_classes", "LoomStrideClasses"),
     "loom-shard": ("tapestry.passes.loom.shard", "LoomShard"),
+    "loom-propagate": ("tapestry.passes.loom.propagate", "LoomPropagate"),
     "loom-fuse": ("tapestry.passes.loom.fuse", "LoomFuse"),
     "loom-derive": ("tapestry.passes.loom.derive", "LoomDerive"),
     "loom-fold-to-read": ("tapestry.passes.loom.one_hot", "LoomFoldToRead"),

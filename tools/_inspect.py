@@ -2,7 +2,7 @@
 
 $ tapestry inspect model.mlir
 @main
-operation  over               shards  reads  writes  flops
+operation  over               shards  reads  writes  moves  float operations
 linear     [0, 0] : [64, 32]  1       ...
 at most 217.1 kB of tensors are stored at once, while @linear runs
 """
@@ -29,6 +29,7 @@ from tapestry.graph import (
     shard_count,
     traffic,
 )
+from tapestry.movement import Splittable, edges, merged_bytes, moved_bytes
 from tapestry.tools._pipelines import with_metakernels
 
 
@@ -46,27 +47,30 @@ def inspect_file(program: Path, pipeline: str, metakernels: Path | None = None) 
 
 def _show(function: func.FuncOp, console: Console) -> None:
     works = operations(function)
-    moved = [traffic(op) for op in works]
+    costs = [traffic(op) for op in works]
+    moves = [_moves(op) for op in works]
     floats = [flops(op) for op in works]
     table = Table(show_footer=len(works) > 1)
     table.add_column("operation", "total", overflow="fold")
     table.add_column("over", overflow="fold")
     footers = (
         str(sum(map(shard_count, works))),
-        decimal(sum(traffic.read for traffic in moved)),
-        decimal(sum(traffic.written for traffic in moved)),
+        decimal(sum(cost.read for cost in costs)),
+        decimal(sum(cost.written for cost in costs)),
+        decimal(sum(moves)),
         f"{sum(floats):,}",
     )
-    titles = ("shards", "reads", "writes", "float operations")
+    titles = ("shards", "reads", "writes", "moves", "float operations")
     for title, footer in zip(titles, footers, strict=True):
         table.add_column(title, footer, justify="right")
-    for op, bytes_moved, computed in zip(works, moved, floats, strict=True):
+    for op, cost, moved, computed in zip(works, costs, moves, floats, strict=True):
         table.add_row(
             escape(_name(op)),
             escape(str(op.index)),
             str(shard_count(op)),
-            decimal(bytes_moved.read),
-            decimal(bytes_moved.written),
+            decimal(cost.read),
+            decimal(cost.written),
+            decimal(moved),
             f"{computed:,}",
         )
     console.print(table)
@@ -79,6 +83,13 @@ def _show(function: func.FuncOp, console: Console) -> None:
     )
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _moves(op: Operation) -> int:
+    """Bytes that shards need from other shards, or that move to be merged."""
+    if not isinstance(op, Splittable):
+        return 0
+    return sum(map(moved_bytes, edges(op))) + merged_bytes(op)
 
 
 def _name(op: Operation) -> str:

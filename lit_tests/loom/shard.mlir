@@ -9,6 +9,12 @@
 // RUN: not tapestry-opt %s -p 'loom-shard{shards=2 op=z}' 2>&1 | filecheck %s --check-prefix NAME
 // RUN: not tapestry-opt %s -p 'loom-shard{shards=2 grid=1,1,1}' 2>&1 | filecheck %s --check-prefix BOTH
 
+// RUN: tapestry-opt %s -p 'loom-shard{bytes=120}' --equal-each | filecheck %s --check-prefix BYTES
+// RUN: not tapestry-opt %s -p 'loom-shard{bytes=0}' 2>&1 | filecheck %s --check-prefix NONE
+
+// NONE: error: loom-shard: bytes must be at least 1, not 0
+// A whole run touches 96 + 72 + 48 bytes, half of the rows 48 + 72 + 24, a quarter 24 + 72 + 12.
+// BYTES{LITERAL}: shards <grid [[0, 1, 2, 3, 4], [0, 3], [0, 6]]>
 // GRID{LITERAL}: shards <grid [[0, 2, 4], [0, 3], [0, 3, 6]]>
 // FOUR{LITERAL}: shards <grid [[0, 2, 4], [0, 2, 3], [0, 6]]>
 // Map dimensions first; what they cannot take, the fold does.
@@ -20,7 +26,7 @@
 // TEXT: error: the partition 'gird {{.*}}' is not well formed
 // TEXT-NEXT: hint: write "grid
 // NAME: error: loom-shard: there is no operation or group @z
-// BOTH: error: loom-shard takes exactly one of shards, grid and partition
+// BOTH: error: loom-shard takes exactly one of shards, grid, partition and bytes
 
 !x = !loom.tensor<[0, 0] : [4, 6], f32>
 !w = !loom.tensor<[0, 0] : [6, 3], f32>

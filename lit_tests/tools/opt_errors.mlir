@@ -10,7 +10,7 @@
 // PASS-NEXT: hint: did you mean loom-simplify
 
 // RUN: not tapestry-opt %s -p 'loom-shard{shard=4}' 2>&1 | filecheck %s --check-prefix OPTION
-// OPTION: error: pass loom-shard: Provided arguments ["shard"] not found in expected arguments ["shards", "grid", "partition", "op"]
+// OPTION: error: pass loom-shard: Provided arguments ["shard"] not found in expected arguments ["shards", "grid", "partition", "bytes", "op"]
 
 // RUN: not tapestry-opt %s -p 'loom-shard{shards=four}' 2>&1 | filecheck %s --check-prefix VALUE
 // VALUE: error: pass loom-shard: Incompatible types: given ('four',), expected int | None

@@ -13,17 +13,18 @@ Options: `op` names the operations by label (all without it), and one of
   `partition="ranges [[0] : [3], ...]"`   any ranges that tile the index space;
   `shards=4`                              about that many parts, balanced: map dimensions first,
                                           fold dimensions (whose states merge) or the scan (whose
-                                          states go on) when those run out.
+                                          states go on) when those run out;
+  `bytes=65536`                           as few balanced parts as make what each reads and writes
+                                          at most that, as far as operations can be split.
 
 Input and output: any verified loom program; only the attribute changes, so values do not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -38,17 +39,14 @@ from xdsl.pattern_rewriter import (
 from xdsl.utils.exceptions import ParseError
 
 from tapestry.diagnostics import InvalidProgramError, UsageError
-from tapestry.dialects import loom
 from tapestry.dialects.zspace import PartitionAttr, parse_partition
 from tapestry.locations import location_of
+from tapestry.movement import Splittable, part_bytes, whole
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import in_group
 from tapestry.zspace import Partition, ZSpaceError
 
-Shardable: TypeAlias = loom.OperationOp | loom.ExternalOp | loom.FusedOp
-"""What has an index space to split; a group is split as one."""
-
-Choose = Callable[[Shardable], Partition]
+Choose = Callable[[Splittable], Partition]
 
 
 class IllegalShardingError(InvalidProgramError):
@@ -72,17 +70,17 @@ class ShardOperation(RewritePattern):
     along dimensions that its members map.
     """
 
-    chosen: Mapping[Shardable, Partition]
+    chosen: Mapping[Splittable, Partition]
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: Shardable, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: Splittable, rewriter: PatternRewriter) -> None:
         partition = self.chosen.get(op)
         if partition is not None and partition != op.partition:
             op.shards = PartitionAttr(partition)
             rewriter.notify_op_modified(op)
 
 
-def _checked(op: Shardable, partition: Partition) -> Partition:
+def _checked(op: Splittable, partition: Partition) -> Partition:
     problems = op.sharding_problems(partition)
     if problems:
         raise IllegalShardingError(
@@ -92,7 +90,7 @@ def _checked(op: Shardable, partition: Partition) -> Partition:
     return partition
 
 
-def grid_partition(op: Shardable, counts: tuple[int, ...]) -> Partition:
+def grid_partition(op: Splittable, counts: tuple[int, ...]) -> Partition:
     """That many balanced parts per index dimension."""
     if len(counts) != op.index.rank:
         raise IllegalShardingError(
@@ -108,7 +106,7 @@ def grid_partition(op: Shardable, counts: tuple[int, ...]) -> Partition:
         ) from None
 
 
-def balanced_partition(op: Shardable, shards: int) -> Partition:
+def balanced_partition(op: Splittable, shards: int) -> Partition:
     """About `shards` parts: each prime factor, largest first, splits the longest dimension left.
 
     Map dimensions come before a fold's or a scan's. A dimension that no split of suits (one that a
@@ -128,7 +126,42 @@ def balanced_partition(op: Shardable, shards: int) -> Partition:
     return Partition.balanced(op.index, counts)
 
 
-def _splits(op: Shardable, counts: Iterable[int], dim: int, factor: int) -> bool:
+def budget_partition(op: Splittable, budget: int) -> Partition:
+    """Balanced parts that each read and write at most `budget` bytes, as far as that can be.
+
+    Until the largest part fits, a dimension is halved: the map dimension that leaves the fewest
+    bytes, a fold's or the scan's where none helps. Where no split makes a part smaller, it stays.
+    """
+    partition, held = whole(op), part_bytes(op, op.index)
+    counts = [1] * op.index.rank
+    while held > budget:
+        halves: list[tuple[int, list[int], Partition]] = []
+        for dims in (op.map_dims, op.merged_dims):
+            found = [_halved(op, counts, dim) for dim in dims]
+            halves = [half for half in found if half is not None and half[0] < held]
+            if halves:
+                break
+        if not halves:
+            break
+        held, counts, partition = min(halves, key=lambda found: found[0])
+    return partition
+
+
+def _halved(
+    op: Splittable, counts: Sequence[int], dim: int
+) -> tuple[int, list[int], Partition] | None:
+    """The bytes of the largest part with twice as many parts along `dim`, if that is legal."""
+    trial = list(counts)
+    trial[dim] = min(2 * trial[dim], op.index.shape[dim])
+    if trial[dim] <= counts[dim] or trial[dim] > _MOST_SHARDS:
+        return None
+    partition = Partition.balanced(op.index, trial)
+    if op.sharding_problems(partition):
+        return None
+    return part_bytes(op, partition.part(0)), trial, partition
+
+
+def _splits(op: Splittable, counts: Iterable[int], dim: int, factor: int) -> bool:
     trial = list(counts)
     trial[dim] *= factor
     return not op.sharding_problems(Partition.balanced(op.index, trial))
@@ -175,6 +208,7 @@ class LoomShard(ModulePass):
     shards: int | None = None
     grid: tuple[int, ...] | None = None
     partition: str | None = None
+    bytes: int | None = None
     op: str | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -183,7 +217,7 @@ class LoomShard(ModulePass):
             targets = [
                 target
                 for target in op.walk()
-                if isinstance(target, Shardable)
+                if isinstance(target, Splittable)
                 and not in_group(target)
                 and (self.op is None or target.subject == f"@{self.op}")
             ]
@@ -194,15 +228,22 @@ class LoomShard(ModulePass):
             PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)
 
     def _chooser(self) -> Choose:
-        given = [n for n in ("shards", "grid", "partition") if getattr(self, n) is not None]
+        given = [
+            n for n in ("shards", "grid", "partition", "bytes") if getattr(self, n) is not None
+        ]
         if len(given) != 1:
-            raise UsageError("loom-shard takes exactly one of shards, grid and partition")
+            raise UsageError("loom-shard takes exactly one of shards, grid, partition and bytes")
         if self.shards is not None:
             shards = self.shards
             if not 1 <= shards <= _MOST_SHARDS:
                 message = f"loom-shard: shards must be from 1 to {_MOST_SHARDS}, not {shards}"
                 raise UsageError(message)
             return lambda op: balanced_partition(op, shards)
+        if self.bytes is not None:
+            budget = self.bytes
+            if budget < 1:
+                raise UsageError(f"loom-shard: bytes must be at least 1, not {budget}")
+            return lambda op: budget_partition(op, budget)
         if self.grid is not None:
             grid = self.grid
             return lambda op: grid_partition(op, grid)

@@ -39,7 +39,7 @@ def selected_cells(
     ]
     if any(side.is_empty for counts in sides for side in counts):
         return 0
-    groups = _independent_rows(projection)
+    groups = independent_rows(projection)
     read = {dim for _, dims in groups for dim in dims}
     total = prod(counts.total() for dim, counts in enumerate(sides) if dim not in read)
     for rows, dims in groups:
@@ -67,7 +67,7 @@ def _cells(projection: Projection, box: Range, within: Range | None) -> int:
     return (selected if within is None else selected.clip(within)).size
 
 
-def _independent_rows(projection: Projection) -> list[tuple[list[int], list[int]]]:
+def independent_rows(projection: Projection) -> list[tuple[list[int], list[int]]]:
     """Rows in groups that share no index dimension, each with the dimensions that it reads."""
     groups: list[tuple[list[int], list[int]]] = []
     for row, terms in enumerate(projection.map.terms):

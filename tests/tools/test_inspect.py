@@ -26,7 +26,7 @@ def test_a_table_of_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     shown = capsys.readouterr().out
     (row,) = [line for line in shown.splitlines() if "@y" in line and "│" in line]
     cells = [cell.strip() for cell in row.strip("│").split("│")]
-    assert cells == ["@y", "[0] : [6]", "3", "24 bytes", "24 bytes", "6"]
+    assert cells == ["@y", "[0] : [6]", "3", "24 bytes", "24 bytes", "0 bytes", "6"]
     assert "scalar operations: 6 arith.maximumf" in shown
     assert "at most 48 bytes of tensors are stored at once, at @y" in shown
 
