@@ -79,7 +79,9 @@ class Layout:
     def put(
         self, state: Sequence[Array], box: Range, whole: Range, values: Sequence[Array]
     ) -> None:
-        """Set a state over `whole` over `box` alone."""
+        """Set a state over `whole` over `box` alone; over no cells there is nothing to set."""
+        if box.is_empty:
+            return
         for part, where, value in zip(state, self.where(box, whole), values, strict=True):
             part[where] = value
 

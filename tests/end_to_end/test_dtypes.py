@@ -74,3 +74,18 @@ def test_types_and_sizes(dtype: str, shape: Shape, on: str) -> None:
             )
         else:
             assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("on", ["reference", "numpy"])
+def test_one_value_for_no_cells(on: str) -> None:
+    module = tapestry.parse_module("""
+        !x = !loom.tensor<[0] : [1], f32>
+        !y = !loom.tensor<[0] : [0], f32>
+        func.func @main(%x: !x) -> !y {
+          %y = loom.operation @repeat over <[0] : [0]> [map]
+                 ins(%x : (d0) -> (0)) outs((d0) -> (d0))
+                 wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
+          func.return %y : !y
+        }""")
+    (got,) = tapestry.run(module, {"x": np.ones(1, np.float32)}, on=on).outputs
+    assert got.shape == (0,)
