@@ -1,0 +1,47 @@
+"""Running folds of the library are PyTorch's, along any axis and however they are split."""
+
+# pyright: basic
+# PyTorch has no types to speak of.
+
+import pytest
+from hypothesis import strategies as st
+
+from tests.metakernels.library.against_torch import (
+    FLOATS,
+    NUMBERS,
+    Row,
+    array,
+    entries,
+    examples_agree,
+    law,
+    torch,
+)
+
+
+@st.composite
+def along(draw, dtypes, special=False):
+    shape = tuple(draw(st.integers(0, 5)) for _ in range(draw(st.integers(1, 3))))
+    axis = draw(st.integers(-len(shape), len(shape) - 1))
+    return [draw(array(dtypes, shape, special=special))], {"axis": axis}
+
+
+ROWS = {
+    "cummax": Row(lambda x, axis: tuple(torch.cummax(x, axis)), along(NUMBERS, special=True)),
+    "cummin": Row(lambda x, axis: tuple(torch.cummin(x, axis)), along(NUMBERS, special=True)),
+    "cumprod": Row(lambda x, axis: torch.cumprod(x, axis, dtype=x.dtype), along(NUMBERS), ulps=8),
+    "cumsum": Row(
+        lambda x, axis: torch.cumsum(x, axis, dtype=x.dtype), along(NUMBERS), absolute=32
+    ),
+    "logcumsumexp": Row(torch.logcumsumexp, along(FLOATS, special=True), ulps=8, absolute=8),
+}
+
+test_cumulative = law(ROWS)
+
+
+def test_every_entry_is_compared():
+    assert entries("cumulative") == set(ROWS)
+
+
+@pytest.mark.parametrize("name", sorted(ROWS))
+def test_worked_examples(name):
+    examples_agree(ROWS, name)
