@@ -8,6 +8,8 @@ executor must give the same bits.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import prod
@@ -21,6 +23,26 @@ LIMIT = 8
 """Bodies clamp what they read to +-LIMIT."""
 
 _MONOIDS = ("add", "max", "min")
+
+_ONLINE = """
+loom.monoid @online commutative zero [0xFF800000 : f32, 0.0 : f32]
+  merge (%m0: f32, %o0: f32, %m1: f32, %o1: f32) {
+    %m = arith.maximumf %m0, %m1 : f32
+    %low = arith.constant 0xFF800000 : f32
+    %zero = arith.constant 0.0 : f32
+    %none = arith.cmpf oeq, %m, %low : f32
+    %ref = arith.select %none, %zero, %m : f32
+    %d0 = arith.subf %m0, %ref : f32
+    %d1 = arith.subf %m1, %ref : f32
+    %a0 = math.exp2 %d0 : f32
+    %a1 = math.exp2 %d1 : f32
+    %x0 = arith.mulf %o0, %a0 : f32
+    %x1 = arith.mulf %o1, %a1 : f32
+    %o = arith.addf %x0, %x1 : f32
+    loom.yield %m, %o : f32, f32
+  }
+"""
+"""The greatest exponent, and a sum scaled by it: parts that vary along different dimensions."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +77,18 @@ class Program:
         return start, tuple(self.random.randint(1, 5) for _ in range(rank))
 
     def add(self, start: Shape, shape: Shape, text: str) -> Value:
-        value = Value(f"%v{next(self.names)}", start, shape)
-        self.lines.append(f"  {value.name} = {text.replace('RESULT', value.type)}")
-        self.values.append(value)
+        (value,) = self.add_all([(start, shape)], text.replace("RESULT", "RESULTS"))
         return value
+
+    def add_all(self, boxes: Sequence[tuple[Shape, Shape]], text: str) -> list[Value]:
+        """An operation of several results, on boxes of starts and shapes."""
+        values = [Value(f"%v{next(self.names)}", start, shape) for start, shape in boxes]
+        kinds = ", ".join(value.type for value in values)
+        names = ", ".join(value.name for value in values)
+        results = f"({kinds})" if len(values) > 1 else kinds
+        self.lines.append(f"  {names} = {text.replace('RESULTS', results)}")
+        self.values += values
+        return values
 
     @property
     def text(self) -> str:
@@ -66,7 +96,7 @@ class Program:
         kinds = ", ".join(value.type for value in results)
         arguments = ", ".join(f"{value.name}: {value.type}" for value in self.arguments)
         returned = ", ".join(value.name for value in results)
-        head = f"func.func @main({arguments}) -> ({kinds}) {{"
+        head = f"{_ONLINE}func.func @main({arguments}) -> ({kinds}) {{"
         return "\n".join([head, *self.lines, f"  func.return {returned} : {kinds}", "}"])
 
     def inputs(self) -> dict[str, np.ndarray]:
@@ -218,6 +248,56 @@ def _operation(program: Program) -> None:
     program.add(tuple(out_start), out_shape, "\n  ".join(lines))
 
 
+def _states(program: Program) -> None:
+    """A fold whose state has two parts, the first perhaps an output over its own dimensions."""
+    random = program.random
+    rank = random.randint(2, 4)
+    start, shape = program.box(rank)
+    kinds = ["map"] * rank
+    for d in random.sample(range(rank), random.randint(1, rank - 1)):
+        kinds[d] = "fold"
+    every = ", ".join(f"d{d}" for d in range(rank))
+    sources = random.choices(program.values, k=2)
+    reads: list[str] = []
+    for source in sources:
+        rows = [_row(program, source, d, start, shape, clip=True) for d in range(len(source.shape))]
+        text = f"({every}) -> ({', '.join(row for row, _ in rows)})"
+        reads.append(text + (" clip 1.0 : f32" if any(leaves for _, leaves in rows) else ""))
+    domain = ""
+    if random.random() < 0.4:
+        a, b = random.sample(range(rank), 2)
+        domain = f"domain(d{a} - d{b} + {random.randint(-2, 3)} >= 0)".replace("+ -", "- ")
+    kept = [d for d in range(rank) if kinds[d] != "fold"]
+    moving = {int(d) for d in re.findall(r"d(\d)", reads[0].partition("->")[2] + domain)}
+    outs = [kept] if random.random() < 0.5 else [kept, [d for d in kept if d in moving]]
+    names = ", ".join(f"d{n}" for n in range(len(kept)))
+    maps = [f"({names}) -> ({', '.join(f'd{kept.index(d)}' for d in out)})" for out in outs]
+    end = [s + n for s, n in zip(start, shape, strict=True)]
+    ins = ", ".join(f"{source.name} : {read}" for source, read in zip(sources, reads, strict=True))
+    text = f"""loom.operation @online over <{list(start)} : {end}> [{", ".join(kinds)}] by @online
+    ins({ins}) outs({", ".join(maps)}) {domain}
+    wrap (%a: f32, %b: f32) {{
+        %low = arith.constant -3.0 : f32
+        %high = arith.constant 3.0 : f32
+        %least = arith.constant -{LIMIT}.0 : f32
+        %most = arith.constant {LIMIT}.0 : f32
+        %up = arith.maximumf %a, %low : f32
+        %m = arith.minimumf %up, %high : f32
+        %more = arith.maximumf %b, %least : f32
+        %o = arith.minimumf %more, %most : f32
+        loom.yield %m, %o : f32, f32
+    }}
+    unwrap (%m: f32, %o: f32) {{
+        %least = arith.constant -{LIMIT}.0 : f32
+        %r = math.floor %o : f32
+        %n = arith.maximumf %m, %least : f32
+        loom.yield {"%r, %n : f32, f32" if len(outs) > 1 else "%r : f32"}
+    }}
+    : ({", ".join(source.type for source in sources)}) -> RESULTS"""
+    boxes = [(tuple(start[d] for d in out), tuple(shape[d] for d in out)) for out in outs]
+    program.add_all(boxes, text)
+
+
 def _wrap(random: Random, reads: int, rank: int) -> str:
     """A body that combines what it reads, the point's coordinate and a random number."""
     arguments = ", ".join(f"%a{n}: f32" for n in range(reads))
@@ -253,4 +333,4 @@ def _wrap(random: Random, reads: int, rank: int) -> str:
     return f"    wrap ({arguments}) {{\n        {inside}\n    }}"
 
 
-_STEPS = (_operation, _operation, _operation, _view, _reshape, _assemble, _constant)
+_STEPS = (_operation, _operation, _operation, _states, _view, _reshape, _assemble, _constant)
