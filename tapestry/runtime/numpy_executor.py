@@ -117,7 +117,8 @@ class NumpyExecutor(ArrayExecutor):
         monoid, axis = accumulating_monoid_of(op), op.scan_dim
         assert monoid is not None
         assert axis is not None
-        layout = Layout.of(op, monoid)
+        # Shards go on from what was before them on their own part, whatever others carry on.
+        layout = Layout.of(op, monoid).along(_cut_axes(op.index, shards))
         front = across(op.index, axis)
         carried = layout.zero(front)
         for shard in shards:

@@ -73,12 +73,16 @@ def scanned(
         return
     front = across(box, axis)
     length = min(box.shape[axis], cells)
+    # Lanes may share cells of a part that does not vary along what tells them apart.
+    first = [state.copy() for state in carried]
     for lane in boxes_within(front, max(1, cells // length)):
+        own = layout.at(first, lane, front)
         for part in _along(lane, box, axis).split(axis, max(1, cells // lane.size)):
             values = layout.spread(op, wrapped(op, part, ins), part)
-            states = running(monoid, layout.at(carried, lane, front), values, axis)
-            layout.put(carried, lane, front, [last(state, axis) for state in states])
+            states = running(monoid, own, values, axis)
+            own = [last(state, axis) for state in states]
             yield part, states
+        layout.put(carried, lane, front, own)
 
 
 def last(state: Array, axis: int) -> Array:

@@ -220,11 +220,12 @@ def _operation(program: Program) -> None:
         reads.append((source, text))
     kept = [d for d in range(rank) if kinds[d] != "fold"]
     order = random.sample(range(len(kept)), len(kept))
-    out_start, rows = [], []
+    out_start: list[int] = []
+    written: list[str] = []
     for k in order:
         shift = random.randint(-2, 2)
         out_start.append(start[kept[k]] + shift)
-        rows.append(f"d{k} + {shift}".replace("+ -", "- "))
+        written.append(f"d{k} + {shift}".replace("+ -", "- "))
     out_shape = tuple(shape[kept[k]] for k in order)
     end = [s + n for s, n in zip(start, shape, strict=True)]
     lines = [f"loom.operation @{style} over <{list(start)} : {end}> [{', '.join(kinds)}]"]
@@ -232,7 +233,7 @@ def _operation(program: Program) -> None:
         lines[0] += f" by @{random.choice(_MONOIDS)}"
     lines.append(f"    ins({', '.join(text for _, text in reads)})")
     lines.append(
-        f"    outs(({', '.join(f'd{k}' for k in range(len(kept)))}) -> ({', '.join(rows)}))"
+        f"    outs(({', '.join(f'd{k}' for k in range(len(kept)))}) -> ({', '.join(written)}))"
     )
     if style != "map" and rank > 1 and random.random() < 0.4:
         a, b = random.sample(range(rank), 2)
