@@ -29,18 +29,33 @@ class Place:
         return Place(self.dim, self.shift - shift)
 
 
+Scale = tuple[tuple[tuple[int, int, int], ...], int]
+"""Of the digits of a row, from the largest on, what each is times and where it runs; the shift."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A row of several digits: what they are times, and where they are in the group."""
+
+    scale: Scale
+    places: tuple[Place, ...]
+
+
 @dataclass
 class Alignment:
     """The dimensions of a group as far as they are known, and what tensors are on them.
 
     `written` and `read` say, per tensor and row, where its coordinate is in the group; None for a
-    row that is not one dimension.
+    row that is not one dimension. `digits` says it of rows that are several, as `2 * d0 + d1` is.
     """
 
     bounds: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     members: list[list[Place]] = field(default_factory=list[list[Place]])
     written: dict[SSAValue, list[Place | None]] = field(
         default_factory=dict[SSAValue, "list[Place | None]"]
+    )
+    digits: dict[SSAValue, list[Written | None]] = field(
+        default_factory=dict[SSAValue, "list[Written | None]"]
     )
     read: dict[tuple[SSAValue, int], Place] = field(
         default_factory=dict[tuple[SSAValue, int], Place]
@@ -69,8 +84,8 @@ def align(members: Sequence[loom.OperationOp]) -> Alignment | str:
     """The alignment of operations in program order, or why they do not form a group.
 
     Dimensions are the same where one member reads what another writes, through rows that are one
-    dimension each; these must agree. Members that read one tensor by such rows share a dimension
-    where nothing speaks against it.
+    dimension each, or the same digits; these must agree. Members that read one tensor by rows of
+    one dimension share it where nothing speaks against it.
     """
     found = Alignment()
     for member in members:
@@ -85,14 +100,19 @@ def _add(found: Alignment, member: loom.OperationOp) -> str | None:
     places: dict[int, Place] = {}
     for value, rows in _reads(member):
         for unit, written in zip(rows, found.written.get(value, ()), strict=False):
-            if unit is None or written is None:
-                continue
-            dim, place = unit[0], written.less(unit[1])
-            taken = any(other.dim == place.dim for d, other in places.items() if d != dim)
-            if taken or places.setdefault(dim, place) != place:
-                return f"@{member.label.data} reads an inner tensor under two alignments"
-            if _bounds(found, place) != (member.index.start[dim], member.index.end[dim]):
-                return f"@{member.label.data} reads only a part of an inner tensor"
+            if unit is not None and written is not None:
+                problem = _identify(found, member, places, unit[0], written.less(unit[1]))
+                if problem is not None:
+                    return problem
+    for read in member.in_reads:
+        for digits, written in zip(
+            _digits(read.projection, member.index), found.digits.get(read.value, ()), strict=False
+        ):
+            if digits is not None and written is not None and digits.scale == written.scale:
+                for dim, place in zip(digits.dims, written.places, strict=True):
+                    problem = _identify(found, member, places, dim, place)
+                    if problem is not None:
+                        return problem
     for value, rows in _reads(member):
         for row, unit in enumerate(rows):
             shared = found.read.get((value, row))
@@ -116,6 +136,29 @@ def _add(found: Alignment, member: loom.OperationOp) -> str | None:
             None if unit is None else places[unit[0]].less(-unit[1])
             for unit in _units(projection, member.kept_dims)
         ]
+        kept = member.kept_dims
+        found.digits[out] = [
+            None
+            if digits is None
+            else Written(digits.scale, tuple(places[kept[dim]] for dim in digits.dims))
+            for digits in _digits(projection, member.kept_range(member.index))
+        ]
+    return None
+
+
+def _identify(
+    found: Alignment,
+    member: loom.OperationOp,
+    places: dict[int, Place],
+    dim: int,
+    place: Place,
+) -> str | None:
+    """Say that a member's dimension is one of the group; the reason when that cannot be."""
+    taken = any(other.dim == place.dim for d, other in places.items() if d != dim)
+    if taken or places.setdefault(dim, place) != place:
+        return f"@{member.label.data} reads an inner tensor under two alignments"
+    if _bounds(found, place) != (member.index.start[dim], member.index.end[dim]):
+        return f"@{member.label.data} reads only a part of an inner tensor"
     return None
 
 
@@ -143,3 +186,26 @@ def _units(projection: Projection, dims: Sequence[int]) -> list[Unit | None]:
         single = len(terms) == 1 and terms[0][0] == 1
         units.append((dims[terms[0][1]], shift) if single else None)
     return units
+
+
+@dataclass(frozen=True)
+class _Digits:
+    """A row that tells apart all points of several dimensions: their digits, the largest first."""
+
+    scale: Scale
+    dims: tuple[int, ...]
+
+
+def _digits(projection: Projection, index: Range) -> list[_Digits | None]:
+    """Per row of a projection from `index`, the digits that it is made of, if it is several."""
+    rows: list[_Digits | None] = []
+    for terms, shift in zip(projection.map.terms, projection.map.offset, strict=True):
+        ordered = sorted(terms, reverse=True)
+        below, apart = 1, len(terms) > 1
+        for factor, dim in reversed(ordered):
+            apart &= factor >= below
+            below = factor * index.shape[dim]
+        scale = tuple((factor, index.start[dim], index.end[dim]) for factor, dim in ordered)
+        dims = tuple(dim for _, dim in ordered)
+        rows.append(_Digits((scale, shift), dims) if apart else None)
+    return rows

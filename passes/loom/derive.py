@@ -45,7 +45,7 @@ from tapestry.passes.loom._bodies import kind
 from tapestry.passes.loom._rebuild import writes_of
 from tapestry.passes.loom.derivation.algebra import Algebra
 from tapestry.passes.loom.derivation.chain import Chain, Member, find_chain, is_plain_fold
-from tapestry.passes.loom.derivation.emission import Output, derived_monoid, written
+from tapestry.passes.loom.derivation.emission import Output, derived_monoid, joined_name, written
 from tapestry.passes.loom.derivation.replacing import plan_replacing
 from tapestry.zspace import AffineMap, Range
 
@@ -147,7 +147,7 @@ def _in_module(
         module = module.parent_op()
     assert module is not None
     defined = [o for o in module.body.block.ops if isinstance(o, loom.MonoidOp)]
-    name = "_".join(dict.fromkeys(part.name for part in derivation.parts)).replace(".", "_")
+    name = joined_name([part.name for part in derivation.parts])
     new = derived_monoid(derivation, algebra, name)
     for other in defined:
         if kind(other, without=("sym_name",)) == kind(new, without=("sym_name",)):

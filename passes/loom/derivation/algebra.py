@@ -176,6 +176,8 @@ class Algebra:
 
     def _truth(self, condition: Term, chosen: bool) -> str:
         """The symbol that is one where a condition is so, and zero where it is not."""
+        while isinstance(condition.op, arith.XOrIOp) and _is_true(condition.args[1]):
+            condition, chosen = condition.args[0], not chosen
         name = self._name(condition, "g" if condition.running else "c")
         name = name if chosen else f"not {name}"
         self.truths.add(name)
@@ -198,6 +200,14 @@ def _number(term: Term) -> Fraction | None:
     if not isinstance(held, FloatAttr | IntegerAttr) or not isfinite(held.value.data):
         return None
     return Fraction(held.value.data)
+
+
+def _is_true(term: Term) -> bool:
+    """Whether a term is the truth."""
+    if not isinstance(term.op, arith.ConstantOp) or term.kind != i1:
+        return False
+    held = term.op.value
+    return isinstance(held, IntegerAttr) and bool(held.value.data)
 
 
 def _below(term: Term) -> set[Term]:

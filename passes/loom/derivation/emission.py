@@ -21,6 +21,14 @@ from tapestry.passes.loom.derivation.algebra import Algebra
 from tapestry.passes.loom.derivation.chain import Chain
 from tapestry.passes.loom.derivation.terms import Term
 
+_NAME_LENGTH = 48
+
+
+def joined_name(names: Sequence[str]) -> str:
+    """Names put together, or the last alone when that would be unwieldy."""
+    joined = "_".join(dict.fromkeys(names)).replace(".", "_")
+    return joined if len(joined) <= _NAME_LENGTH else names[-1].replace(".", "_")
+
 
 @dataclass(frozen=True)
 class Output:
@@ -138,7 +146,7 @@ def written(
     )
     start.add_op(loom.YieldOp(*(unwrap.value(output.term) for output in outputs)))
     new = loom.OperationOp(
-        "_".join(member.name for member in chain.members),
+        joined_name([member.name for member in chain.members]),
         last.index,
         last.kinds,
         monoid.sym_name.data,
