@@ -80,7 +80,8 @@ func.func @main(%x: !x) -> !x {
 !y = !loom.tensor<[0] : [4], f32>
 // CHECK:      loom.monoid @mean_n_var commutative zero [0.0{{0*}}e+00 : f32, 0.0{{0*}}e+00 : f32, 0.0{{0*}}e+00 : f32]
 // CHECK-SAME: merge (%mean: f32, %n: f32, %var: f32, %mean_1: f32, %n_1: f32, %var_1: f32) {
-// CHECK:      loom.operation @mean_var over <[0, 0] : [4, 8]> [map, fold] by @mean_n_var
+// CHECK-LABEL: @main
+// CHECK-NEXT: %v, %m = loom.operation @mean_var over <[0, 0] : [4, 8]> [map, fold] by @mean_n_var
 // CHECK-NEXT: ins(%x : (d0, d1) -> (d0, d1))
 // CHECK:      wrap (%[[X:.*]]: f32) {
 // CHECK-NEXT:   %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
@@ -107,4 +108,32 @@ func.func @main(%x: !x) -> (!y, !y) {
            %r = arith.mulf %s, %n : f32
            loom.yield %r : f32 } : (!x, !y) -> !y
   func.return %m, %v : !y, !y
+}
+
+// -----
+
+// What else is needed is written over its own dimensions: the largest cell is one for all columns.
+!x = !loom.tensor<[0, 0] : [4, 6], f32>
+!v = !loom.tensor<[0, 0] : [6, 3], f32>
+!o = !loom.tensor<[0, 0] : [4, 3], f32>
+!y = !loom.tensor<[0] : [4], f32>
+// CHECK-LABEL: @main
+// CHECK-NEXT: %o, %m = loom.operation @max_mix over <[0, 0, 0] : [4, 3, 6]> [map, map, fold]
+// CHECK-SAME: by @max_mix
+// CHECK-NEXT: ins(%x : (d0, d1, d2) -> (d0, d2), %v : (d0, d1, d2) -> (d2, d1))
+// CHECK-NEXT: outs((d0, d1) -> (d0, d1), (d0, d1) -> (d0))
+// EQUAL: @main: equal (certified)
+func.func @main(%x: !x, %v: !v) -> (!y, !o) {
+  %m = loom.operation @max over <[0, 0] : [4, 6]> [map, fold] by @max
+         ins(%x : (i, j) -> (i, j)) outs((i) -> (i))
+         wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
+  %o = loom.operation @mix over <[0, 0, 0] : [4, 3, 6]> [map, map, fold] by @add
+         ins(%x : (i, d, j) -> (i, j), %m : (i, d, j) -> (i), %v : (i, d, j) -> (j, d))
+         outs((i, d) -> (i, d))
+         wrap (%c: f32, %b: f32, %a: f32) {
+           %d = arith.subf %c, %b : f32
+           %e = math.exp %d : f32
+           %p = arith.mulf %e, %a : f32
+           loom.yield %p : f32 } : (!x, !y, !v) -> !o
+  func.return %m, %o : !y, !o
 }

@@ -35,6 +35,7 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import InsertPoint
 
+from tapestry.algebra.bodies import moving_dims
 from tapestry.algebra.derivation.cascade import Derivation, NotDerivableError, derive
 from tapestry.algebra.derivation.polynomials import OutsideClassError
 from tapestry.algebra.monoids import BUILTIN_MONOIDS
@@ -47,7 +48,7 @@ from tapestry.passes.loom.derivation.algebra import Algebra
 from tapestry.passes.loom.derivation.chain import Chain, Member, find_chain, is_plain_fold
 from tapestry.passes.loom.derivation.emission import Output, derived_monoid, joined_name, written
 from tapestry.passes.loom.derivation.replacing import plan_replacing
-from tapestry.zspace import AffineMap, Range
+from tapestry.zspace import AffineMap, Projection, Range
 
 
 class DeriveFold(RewritePattern):
@@ -88,7 +89,7 @@ class DeriveFold(RewritePattern):
         )
         if earlier.isdisjoint(plan.dead[1:]):
             return
-        replaced = [*op.outs, *plan.kept]
+        replaced = [*op.outs, *reversed(plan.kept)]
         outputs = [_output(chain, by_op[out.owner], out) for out in replaced]
         monoid = _in_module(op, derivation, algebra, rewriter)
         new = written(chain, algebra, derivation, monoid, outputs, may_be_empty=may_be_empty)
@@ -126,10 +127,16 @@ def _kept_points(chain: Chain, member: Member) -> AffineMap:
 
 
 def _is_written(chain: Chain, member: Member, out: SSAValue) -> bool:
-    """Whether the derived operation visits each cell of a member's output once."""
-    kept = chain.last.kept_range(chain.last.index)
+    """Whether the derived operation can write a member's output: it visits each cell of it.
+
+    Along dimensions that the member lacks, a cell is visited again, with the same value.
+    """
     points = _kept_points(chain, member)
-    return kept.size == tensor_type(out).box.size and points.is_injective_on(kept)
+    axes = sorted(moving_dims(Projection.cells(points)))
+    kept = chain.last.kept_range(chain.last.index).select(axes)
+    return kept.size == tensor_type(out).box.size and points.select_inputs(axes).is_injective_on(
+        kept
+    )
 
 
 def _output(chain: Chain, member: Member, out: SSAValue) -> Output:
