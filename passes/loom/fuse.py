@@ -182,6 +182,7 @@ def _join_epilogue(
         unwrap=unwrap,
         partition=fold.partition,
         inside=fold.inside,
+        attributes=reader.attributes | fold.attributes,
     )
     _replace(fold, reader, new, rewriter)
 
@@ -230,6 +231,7 @@ def _join_prologue(
         unwrap=kept if in_wrap else grown,
         partition=reader.partition,
         inside=reader.inside,
+        attributes=producer.attributes | reader.attributes,
     )
     _replace(producer, reader, new, rewriter)
 
