@@ -32,6 +32,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tapestry.algebra.dtypes import body_type
 from tapestry.zspace import Point, Projection
 
 
@@ -73,7 +74,8 @@ class BlockType(ParametrizedAttribute, TypeAttribute):
 
 def argument_type(projection: Projection, element_type: Attribute) -> Attribute:
     """What a body takes of an input: a cell, or a block where a point selects a box."""
-    return element_type if projection.is_unit else BlockType.of(projection.shape, element_type)
+    cell = body_type(element_type)
+    return cell if projection.is_unit else BlockType.of(projection.shape, cell)
 
 
 def element_of(argument: Attribute) -> Attribute:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tapestry.algebra.dtypes import ELEMENT_TYPES, is_complex, is_element_type, is_storage_only
+from tapestry.algebra.dtypes import BODY_TYPES, is_complex, is_storage_only
 from tapestry.algebra.scalars import has_meaning
 from tapestry.dialects._loom_blocks import BlockType, element_of
 from tapestry.issues import Problem
@@ -55,9 +55,9 @@ def body(
                 message = f"{name} uses a value from outside itself, or before it is defined"
                 problems.append(Problem("dominance", message, at=op))
         defined.update(op.results)
-    unknown = {value.type for value in defined if not is_element_type(element_of(value.type))}
+    unknown = {value.type for value in defined if element_of(value.type) not in BODY_TYPES}
     for kind in sorted(unknown, key=str):
-        message = f"{name} holds values of type {kind}; cells are {types_text(ELEMENT_TYPES)}"
+        message = f"{name} holds values of type {kind}; bodies compute on {types_text(BODY_TYPES)}"
         problems.append(Problem("body-type", message, type=kind))
     return problems
 

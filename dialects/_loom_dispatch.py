@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, SSAValue
 
+from tapestry.algebra.dtypes import body_type
 from tapestry.dialects._loom_blocks import argument_type, element_of
 from tapestry.dialects._loom_bodies import is_ordered, signature_bodies, yielded
 from tapestry.dialects._loom_geometry import accesses, domain_problems, in_order, tilings
@@ -122,15 +123,23 @@ def _written_elements(kernel: loom.KernelOp) -> list[Attribute]:
 
 
 def _written(
-    tensors: Sequence[TensorType], ranges: Sequence[Range], elements: Sequence[Attribute]
+    tensors: Sequence[TensorType],
+    ranges: Sequence[Range],
+    elements: Sequence[Attribute],
+    *,
+    states: bool,
 ) -> list[Problem]:
-    """Results sit exactly on the ranges that are written and hold the right elements."""
+    """Results sit exactly on the ranges that are written and hold the right elements.
+
+    States are kept in the types of bodies; outputs hold cells that bodies compute in those types.
+    """
     if len(tensors) != len(ranges):
         message = f"it has {len(tensors)} results where the kernel writes {len(ranges)}"
         return [Problem("result-count", message, tensors=tensors, ranges=ranges)]
     problems: list[Problem] = []
     for position, (tensor, box, element) in enumerate(zip(tensors, ranges, elements, strict=False)):
-        if tensor.box != box or tensor.element_type != element:
+        have = tensor.element_type if states else body_type(tensor.element_type)
+        if tensor.box != box or have != element:
             message = f"result {position} is {tensor}, but must be <{box}> of {element}"
             problems.append(
                 Problem("result-type", message, tensor=tensor, written=box, element=element)
@@ -150,13 +159,14 @@ def application_problems(op: loom.ApplicationOp) -> list[Problem]:
     cells = [argument.type for argument in kernel.wrap_block.args]
     outs = [tensor_type(value) for value in op.outs]
     if op.is_partial:
-        problems += _written(outs, _state_ranges(op, kernel, kept_range), kernel.state_types)
+        ranges = _state_ranges(op, kernel, kept_range)
+        problems += _written(outs, ranges, kernel.state_types, states=True)
     else:
         reads += [p.apply_range(kept_range) for p in kernel.extra_maps]
         fills += kernel.extra_fills
         cells += _extra_cells(kernel)
         writes = [p.apply_range(kept_range) for p in kernel.out_maps]
-        written = _written(outs, writes, _written_elements(kernel))
+        written = _written(outs, writes, _written_elements(kernel), states=False)
         problems += written or _tilings(kernel, outs, kept_range)
     return _operands(op, reads, fills, cells) + problems
 
@@ -182,7 +192,7 @@ def _operands(
     rows = zip(op.args, op.selections, reads, fills, cells, strict=False)
     for position, (value, selection, box, fill, cell) in enumerate(rows):
         tensor, recorded = tensor_type(value), selection.data
-        if tensor.element_type != element_of(cell):
+        if body_type(tensor.element_type) != element_of(cell):
             message = f"operand {position} holds {tensor.element_type}, but the kernel takes {cell}"
             problems.append(Problem("operand-type", message, tensor=tensor, cell=cell))
         if tensor.box.rank != box.rank:
@@ -212,20 +222,21 @@ def merge_problems(op: loom.MergeOp) -> list[Problem]:
     problems += _states(op, kernel)
     outs = [tensor_type(value) for value in op.outs]
     if op.is_partial:
-        problems += _written(outs, _state_ranges(op, kernel, op.index), kernel.state_types)
+        ranges = _state_ranges(op, kernel, op.index)
+        problems += _written(outs, ranges, kernel.state_types, states=True)
         if op.extras:
             message = "it is partial, and only unwrap reads extra inputs; remove them"
             problems.append(Problem("extra-unused", message))
         return problems
     writes = [p.apply_range(op.index) for p in kernel.out_maps]
-    written = _written(outs, writes, _written_elements(kernel))
+    written = _written(outs, writes, _written_elements(kernel), states=False)
     problems += written or _tilings(kernel, outs, op.index)
     extras = [tensor_type(value) for value in op.extras]
     problems += accesses(
         "extra input", kernel.extra_projections.data, extras, op.index, kernel.extra_clips
     )
     for position, (extra, cell) in enumerate(zip(extras, _extra_cells(kernel), strict=False)):
-        if extra.element_type != element_of(cell):
+        if body_type(extra.element_type) != element_of(cell):
             message = (
                 f"extra input {position} holds {extra.element_type}, but the kernel takes {cell}"
             )

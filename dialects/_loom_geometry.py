@@ -15,6 +15,7 @@ from functools import lru_cache
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute
 
+from tapestry.algebra.dtypes import body_type
 from tapestry.dialects._loom_reads import fill_problems, fills_of
 from tapestry.dialects._loom_types import Iterator, IteratorsAttr, TensorType
 from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
@@ -40,7 +41,7 @@ def accesses(
     if len(projections) != len(tensors):
         message = f"{len(tensors)} {what} tensors, but {len(projections)} projections"
         return [Problem("operand-count", message, tensors=tensors, projections=projections)]
-    problems = fill_problems(what, clips, [tensor.element_type for tensor in tensors])
+    problems = fill_problems(what, clips, [body_type(tensor.element_type) for tensor in tensors])
     fills = (None,) * len(tensors) if problems else fills_of(clips, len(tensors))
     for position, (attribute, tensor) in enumerate(zip(projections, tensors, strict=True)):
         projection = attribute.data

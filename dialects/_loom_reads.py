@@ -21,7 +21,7 @@ from tapestry.issues import Problem
 from tapestry.zspace import AffineMap, Projection, Range
 
 Fill = Number
-"""What an input reads outside its tensor: a number of the tensor's element type."""
+"""What an input reads outside its tensor: a number of the type that the body takes."""
 
 
 class Read(NamedTuple):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute
 
+from tapestry.algebra.dtypes import body_type
 from tapestry.algebra.literals import number_in
 from tapestry.dialects._loom_blocks import argument_type
 from tapestry.dialects._loom_bodies import body, is_ordered, signature_bodies, types_text, yielded
@@ -44,7 +45,7 @@ def operation_problems(op: loom.OperationOp) -> list[Problem]:
         op,
         [argument_type(p, t.element_type) for p, t in zip(op.in_maps, ins, strict=False)],
         [argument_type(p, t.element_type) for p, t in zip(op.extra_maps, extras, strict=False)],
-        [t.element_type for t in outs],
+        [body_type(t.element_type) for t in outs],
     )
     varying = None
     if op.index.rank == len(op.kinds):

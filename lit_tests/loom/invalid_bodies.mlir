@@ -2,7 +2,7 @@
 
 // Each case has a body that breaks one rule; invalid.mlir has those of one operation's types.
 
-// CHECK{LITERAL}: @narrow: wrap holds values of type i4; cells are (f64, f32, f16, bf16, i64
+// CHECK{LITERAL}: @narrow: wrap holds values of type i4; bodies compute on (f64, f32, f16, bf16, i64
 func.func @main(%x: !loom.tensor<[0] : [4], i32>) -> !loom.tensor<[0] : [4], i32> {
   %y = loom.operation @narrow over <[0] : [4]> [map] ins(%x : (d0) -> (d0)) outs((d0) -> (d0))
          wrap (%c: i32) {
@@ -15,7 +15,7 @@ func.func @main(%x: !loom.tensor<[0] : [4], i32>) -> !loom.tensor<[0] : [4], i32
 
 // -----
 
-// CHECK{LITERAL}: @vector: wrap holds values of type vector<4xf32>; cells are
+// CHECK{LITERAL}: @vector: wrap holds values of type vector<4xf32>; bodies compute on
 func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32> {
   %y = loom.operation @vector over <[0] : [4]> [map] ins(%x : (d0) -> (d0)) outs((d0) -> (d0))
          wrap (%c: f32) {
@@ -23,18 +23,6 @@ func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32
            loom.yield %c : f32
          } : (!loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32>
   func.return %y : !loom.tensor<[0] : [4], f32>
-}
-
-// -----
-
-// CHECK{LITERAL}: @index: wrap holds values of type index; cells are
-func.func @main(%x: !loom.tensor<[0] : [4], i64>) -> !loom.tensor<[0] : [4], i64> {
-  %y = loom.operation @index over <[0] : [4]> [map] ins(%x : (d0) -> (d0)) outs((d0) -> (d0))
-         wrap (%c: i64) {
-           %i = arith.index_cast %c : i64 to index
-           loom.yield %c : i64
-         } : (!loom.tensor<[0] : [4], i64>) -> !loom.tensor<[0] : [4], i64>
-  func.return %y : !loom.tensor<[0] : [4], i64>
 }
 
 // -----

@@ -13,10 +13,9 @@ becomes
 
 from __future__ import annotations
 
-from typing import cast
-
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects.complex import ComplexNumberAttr
 from xdsl.ir import Block, SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -24,9 +23,9 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.hints import isa
 
-from tapestry.algebra.dtypes import is_integer
+from tapestry.algebra.dtypes import body_type, is_complex
+from tapestry.algebra.literals import number_attr
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
 from tapestry.passes.loom._rebuild import reads_of, rebuild
@@ -97,9 +96,8 @@ def _constant(value: SSAValue) -> FloatAttr | IntegerAttr | None:
     cell = owner.splat if isinstance(owner, loom.ConstantOp) else None
     if cell is None:
         return None
-    element = tensor_type(value).element_type
-    if isa(element, AnyFloat):
-        return FloatAttr(float(cell), element)
-    if is_integer(element):
-        return IntegerAttr(int(cell), cast(IntegerType, element), truncate_bits=True)
-    return None
+    element = body_type(tensor_type(value).element_type)
+    if is_complex(element):
+        return None
+    number = number_attr(cell.item(), element)
+    return None if isinstance(number, ComplexNumberAttr) else number

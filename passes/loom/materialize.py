@@ -35,6 +35,7 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from tapestry.algebra.dtypes import body_type
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
@@ -46,7 +47,7 @@ def copy_operation(
     read: Read, index: Range, written: Projection, result: TensorType, location: LocationAttr
 ) -> loom.OperationOp:
     """The operation that copies the cell read at each point of `index` to where it is written."""
-    body = Block(arg_types=[result.element_type])
+    body = Block(arg_types=[body_type(result.element_type)])
     body.add_op(loom.YieldOp(body.args[0]))
     copy = loom.OperationOp(
         "copy", index, ("map",) * index.rank, None, [read], [(written, result)], Region(body)

@@ -56,6 +56,7 @@ from tapestry.passes.loom.simplify import LoomSimplify
 from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
 from tapestry.passes.triton.buffers import allocate, as_buffer, buffer_of, replace_by
+from tapestry.passes.triton.indices import replace_indices
 from tapestry.passes.triton.kernels import Options
 from tapestry.passes.triton.launching import Launcher
 from tapestry.passes.triton.mapfold import (
@@ -360,6 +361,7 @@ class LoomToTriton(ModulePass):
         functions = [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]
         for function in functions:
             _check(function)
+        replace_indices(op)
         if holds_complex(op):
             # Triton has no complex numbers; simplified, operations read the parts where they are.
             LoomSplitComplex().apply(ctx, op)

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from xdsl.ir import Attribute, Block, SSAValue
 
+from tapestry.algebra.dtypes import body_type
 from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.algebra.parts import repeated_axes
 from tapestry.dialects import loom
@@ -152,7 +153,7 @@ def _written(
 
 def copy_of(name: str, index: Range, source: Tensor, target: Tensor) -> MapFold:
     """The map-fold that writes what `source` selects at each point of `index` to `target`."""
-    body = Block(arg_types=[source.element])
+    body = Block(arg_types=[body_type(source.element)])
     body.add_op(loom.YieldOp(body.args[0]))
     return MapFold(
         name=name,

@@ -74,8 +74,7 @@ def write_read(
     mask = tiles.both(tiles.both(points, inside), exists)
     if mask is not None:
         offsets, mask = tiles.pair(offsets, mask)
-    other = None if mask is None else port.fill
-    found = tiles.append(triton.LoadOp(port.pointer, offsets, mask, other)).results[0]
+    found = tiles.load(port.pointer, offsets, mask, port.fill)
     if otherwise is None or inside is None:
         return found
     return tiles.where(inside, found, otherwise)

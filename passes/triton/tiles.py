@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType,
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from tapestry.algebra.dtypes import body_type, ui8
 from tapestry.algebra.scalars import Array, constant, exact_value
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
@@ -39,6 +40,8 @@ def number(value: float, element: Attribute) -> FloatAttr | IntegerAttr:
     """A constant of an element type: the nearest number that it has."""
     if isa(element, AnyFloat):
         return FloatAttr(float(exact_value(value, element)), element)
+    if element == ui8:
+        return IntegerAttr(int(value) & 0xFF, ui8)
     return IntegerAttr(int(value), cast(IntegerType, element), truncate_bits=True)
 
 
@@ -101,6 +104,26 @@ class TileBuilder:
     def constant(self, value: float, element: Attribute) -> SSAValue:
         """A scalar constant."""
         return self.value(arith.ConstantOp(number(value, element)))
+
+    def load(
+        self,
+        pointer: SSAValue,
+        offsets: SSAValue,
+        mask: SSAValue | None,
+        fill: FloatAttr | IntegerAttr,
+    ) -> SSAValue:
+        """The cells at offsets, as bodies hold them, and `fill` where `mask` has none."""
+        assert isinstance(pointer.type, triton.PointerType)
+        stored = pointer.type.element_type
+        other = None if mask is None else number(fill.value.data, stored)
+        found = self.append(triton.LoadOp(pointer, offsets, mask, other)).results[0]
+        return self.bits(found, body_type(stored))
+
+    def bits(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """`value` as an element type of its width, bit by bit."""
+        if element_of(value) == element:
+            return value
+        return self.value(triton.BitcastOp(value, element))
 
     def position(self, value: int) -> SSAValue:
         """A constant position, offset or length."""

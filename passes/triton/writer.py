@@ -13,6 +13,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tapestry.algebra.dtypes import body_type
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import GridAxis, KernelOp, PointerType
 from tapestry.passes.triton.bodies import Values, write_body
@@ -97,7 +98,7 @@ def _fill_of(tensor: Tensor) -> FloatAttr | IntegerAttr:
         case FloatAttr() | IntegerAttr() as fill:
             return fill
         case _:
-            return number(0, tensor.element)
+            return number(0, body_type(tensor.element))
 
 
 class KernelWriter:
@@ -119,7 +120,7 @@ class KernelWriter:
             Port(
                 t.name,
                 self._argument(PointerType(t.element), f"{t.name}_ptr"),
-                t.element,
+                body_type(t.element),
                 access,
                 _fill_of(t),
                 t.box.shape,
@@ -177,8 +178,7 @@ class KernelWriter:
         mask = self.tiles.both(points, self.positions.inside(port.access, frame))
         if mask is not None:
             offsets, mask = self.tiles.pair(offsets, mask)
-        other = None if mask is None else port.fill
-        loaded = self.tiles.append(triton.LoadOp(port.pointer, offsets, mask, other)).results[0]
+        loaded = self.tiles.load(port.pointer, offsets, mask, port.fill)
         loaded.name_hint = hint
         return loaded
 
@@ -217,7 +217,9 @@ class KernelWriter:
         mask = tiles.both(mask, self.positions.inside(port.access, frame))
         if mask is not None:
             mask = tiles.spread(mask, blocks)
-        tiles.append(triton.StoreOp(tiles.spread(value, blocks), port.pointer, offsets, mask))
+        assert isinstance(port.pointer.type, PointerType)
+        cells = tiles.bits(tiles.spread(value, blocks), port.pointer.type.element_type)
+        tiles.append(triton.StoreOp(cells, port.pointer, offsets, mask))
 
     def blocks(self, frame: Frame) -> tuple[str, ...]:
         """The names of the blocks along a frame."""

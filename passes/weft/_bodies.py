@@ -19,7 +19,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tapestry.algebra.dtypes import type_named
+from tapestry.algebra.dtypes import body_type, type_named
 from tapestry.dialects import loom
 from tapestry.metakernels.dtypes import is_float
 from tapestry.metakernels.scalars import (
@@ -96,23 +96,34 @@ _INTEGER: Final[dict[str, _Build]] = {
     "div_trunc": arith.DivSIOp,
     "mod_trunc": arith.RemSIOp,
 }
+_UNSIGNED: Final[dict[str, _Build]] = {
+    "floordiv": arith.DivUIOp,
+    "mod": arith.RemUIOp,
+    "min": arith.MinUIOp,
+    "max": arith.MaxUIOp,
+}
+"""What unsigned integers compute by another operation than signed ones."""
 _FLOAT_ORDER: Final = {
     "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une",
 }  # fmt: skip
 _SIGNED_ORDER: Final = {
     "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne",
 }  # fmt: skip
-# Of truth values (i1) a signed order would put true below false.
-_TRUTH_ORDER: Final = {
+# Of truth values (i1) a signed order would put true below false; bytes (ui8) have no sign.
+_UNSIGNED_ORDER: Final = {
     "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne",
 }  # fmt: skip
 
 
 def element_type(dtype: str) -> Attribute:
-    """The IR type of a dtype that templates name."""
+    """The IR type of a dtype that templates name, of the cells of a tensor."""
     element = type_named(dtype)
     assert element is not None
     return element
+
+
+def _body_type(dtype: str) -> Attribute:
+    return body_type(element_type(dtype))
 
 
 def _float_type(dtype: str) -> AnyFloat:
@@ -122,7 +133,7 @@ def _float_type(dtype: str) -> AnyFloat:
 
 
 def _width(dtype: str) -> int:
-    return int(dtype.lstrip("bfi"))
+    return int(dtype.lstrip("bfiu"))
 
 
 def _integer_type(dtype: str) -> IntegerType:
@@ -137,7 +148,7 @@ def build_region(
     `state` holds dtypes, `cells` pairs of an input's name and what the body takes of it: a cell's
     type, or a block's.
     """
-    block = Block(arg_types=[*map(element_type, state), *(kind for _, kind in cells)])
+    block = Block(arg_types=[*map(_body_type, state), *(kind for _, kind in cells)])
     arguments = dict(zip((name for name, _ in cells), block.args[len(state) :], strict=True))
     for argument, (name, _) in zip(block.args[len(state) :], cells, strict=True):
         argument.name_hint = name
@@ -206,6 +217,10 @@ class _Emitter:
                 return self._add(arith.XOrIOp(values[0], self._constant(1, "i1")))
             case "neg" if not is_float(dtype):
                 return self._add(arith.SubiOp(self._constant(0, dtype), values[0]))
+            case "abs" if dtype == "ui8":
+                return values[0]
+            case _ if dtype == "ui8" and name in _UNSIGNED:
+                return self._add(_UNSIGNED[name](*values))
             case "mod":
                 return self._modulo(values[0], values[1])
             case _:
@@ -222,7 +237,7 @@ class _Emitter:
     def _compare(self, name: str, left: SSAValue, right: SSAValue, dtype: str) -> SSAValue:
         if is_float(dtype):
             return self._add(arith.CmpfOp(left, right, _FLOAT_ORDER[name]))
-        order = _TRUTH_ORDER if dtype == "i1" else _SIGNED_ORDER
+        order = _UNSIGNED_ORDER if dtype in ("i1", "ui8") else _SIGNED_ORDER
         return self._add(arith.CmpiOp(left, right, order[name]))
 
     def _modulo(self, left: SSAValue, right: SSAValue) -> SSAValue:
@@ -237,8 +252,11 @@ class _Emitter:
             return self._to_float(value, source, target)
         element = _integer_type(target)
         if is_float(source):
-            return self._add(arith.FPToSIOp(value, element))
-        if source == "i1":
+            convert = arith.FPToUIOp if target == "ui8" else arith.FPToSIOp
+            return self._add(convert(value, element))
+        if _width(source) == _width(target):
+            return value
+        if source in ("i1", "ui8"):
             # A truth value is 1 as an unsigned number, and -1 as a signed one.
             return self._add(arith.ExtUIOp(value, element))
         widens = _width(source) < _width(target)
@@ -247,6 +265,8 @@ class _Emitter:
     def _to_float(self, value: SSAValue, source: str, target: str) -> SSAValue:
         element = _float_type(target)
         if not is_float(source):
+            if source == "ui8":
+                return self._add(arith.UIToFPOp(value, element))
             signed = self._cast(value, "i1", "i32") if source == "i1" else value
             return self._add(arith.SIToFPOp(signed, element))
         if _width(source) == _width(target):

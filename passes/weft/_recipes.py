@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tapestry.algebra.dtypes import body_type
 from tapestry.algebra.literals import number_attr
 from tapestry.dialects import loom
 from tapestry.dialects.zspace import DomainAttr, ProjectionAttr, RangeAttr
@@ -335,7 +336,7 @@ class _Builder:
 
 def _fill(expansion: Expansion, position: int) -> loom.Fill | None:
     fill = expansion.fills[position]
-    return None if fill is None else number_attr(fill.value, element_type(fill.dtype))
+    return None if fill is None else number_attr(fill.value, body_type(element_type(fill.dtype)))
 
 
 def _declared(body: Composite, results: Sequence[loom.TensorType]) -> dict[str, loom.TensorType]:

@@ -20,7 +20,9 @@ from xdsl.dialects.builtin import (
     Float8E4M3FNType,
     Float8E5M2Type,
     Float16Type,
+    IndexType,
     IntegerType,
+    Signedness,
     bf16,
     f16,
     f32,
@@ -33,6 +35,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+ui8 = IntegerType(8, Signedness.UNSIGNED)
+"""Cells that are bytes: NumPy's uint8. Bodies hold their bits as i8."""
+
 _NUMPY: dict[Attribute, np.dtype[Any]] = {
     f64: np.dtype(np.float64),
     f32: np.dtype(np.float32),
@@ -43,6 +48,8 @@ _NUMPY: dict[Attribute, np.dtype[Any]] = {
     i16: np.dtype(np.int16),
     i8: np.dtype(np.int8),
     i1: np.dtype(np.bool_),
+    ui8: np.dtype(np.uint8),
+    IndexType(): np.dtype(np.int64),
     Float8E4M3FNType(): np.dtype(ml_dtypes.float8_e4m3fn),
     Float8E5M2Type(): np.dtype(ml_dtypes.float8_e5m2),
     ComplexType(f32): np.dtype(np.complex64),
@@ -54,8 +61,10 @@ _NAMES: dict[str, Attribute] = {str(element): element for element in _NUMPY}
 ELEMENT_TYPES: tuple[Attribute, ...] = tuple(_NUMPY)
 """Every type a tensor's cell may have."""
 
+BODY_TYPES = tuple(element for element in ELEMENT_TYPES if element != ui8)
+"""Every type a value of a body may have."""
 
-_RANKED = (i1, i8, i16, i32, i64, f16, bf16, f32, f64)
+_RANKED = (i1, ui8, i8, i16, i32, i64, f16, bf16, f32, f64)
 """From what promotes to what it is promoted to."""
 
 
@@ -67,6 +76,13 @@ def is_element_type(element: Attribute) -> bool:
 def numpy_dtype(element: Attribute) -> np.dtype[Any]:
     """The NumPy dtype that stores cells of `element`; KeyError when it is not an element type."""
     return _NUMPY[element]
+
+
+def body_type(element: Attribute) -> Attribute:
+    """The type that bodies hold cells of `element` in: that of its bits, where operations carry
+    the sign.
+    """
+    return i8 if element == ui8 else element
 
 
 def type_named(name: str) -> Attribute | None:
@@ -103,8 +119,8 @@ def promote(left: Attribute, right: Attribute) -> Attribute:
     """The type that holds the result of an operation on two types, as in PyTorch.
 
     Truth values are below integers, integers below floats; a float keeps its type beside any
-    integer, and the two half types meet in f32. Beside a complex type everything is complex, its
-    parts as wide as the parts meet in. TypeError where a type is only stored.
+    integer, i8 and ui8 meet in i16, and the two half types in f32. Beside a complex type everything
+    is complex, its parts as wide as the parts meet in. TypeError where a type is only stored.
     """
     if is_complex(left) or is_complex(right):
         parts = promote(_part(left), _part(right))
@@ -115,6 +131,8 @@ def promote(left: Attribute, right: Attribute) -> Attribute:
             raise TypeError(f"{element} promotes to nothing; cast it first")
     if left != right and is_half(left) and is_half(right):
         return f32
+    if {left, right} == {i8, ui8}:
+        return i16
     return max(left, right, key=_RANKED.index)
 
 
@@ -136,12 +154,14 @@ def accumulation_type(element: Attribute) -> Attribute:
 
 
 def is_integer(element: Attribute) -> bool:
-    """Whether `element` is an integer type, i1 (a truth value) included."""
-    return isinstance(element, IntegerType)
+    """Whether `element` is an integer type, i1 (a truth value) and index included."""
+    return isinstance(element, IntegerType | IndexType)
 
 
 def integer_width(element: Attribute) -> int:
-    """Bits of an integer element type; TypeError for any other."""
+    """Bits of an integer element type, 64 of an index; TypeError for any other."""
+    if isinstance(element, IndexType):
+        return 64
     if not isinstance(element, IntegerType):
         raise TypeError(f"{element} is not an integer type")
     return cast(IntegerType[int], element).width.data

@@ -13,13 +13,20 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects.builtin import AnyFloat, ComplexType, FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ComplexType,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+)
 from xdsl.dialects.complex import ComplexNumberAttr
 from xdsl.ir import Attribute
 
 from tapestry.algebra.dtypes import integer_width
 
-Number = FloatAttr[AnyFloat] | IntegerAttr[IntegerType] | ComplexNumberAttr[AnyFloat]
+Number = FloatAttr[AnyFloat] | IntegerAttr[IntegerType | IndexType] | ComplexNumberAttr[AnyFloat]
 """A number with its type."""
 
 
@@ -40,4 +47,8 @@ def number_attr(value: float, element: Attribute) -> Number:
         return FloatAttr(float(value), element)
     if isinstance(element, ComplexType):
         return ComplexNumberAttr(float(value), 0.0, cast("ComplexType[AnyFloat]", element))
-    return IntegerAttr(int(value), IntegerType(integer_width(element)), truncate_bits=True)
+    if isinstance(element, IndexType):
+        low = IntegerAttr(int(value), IntegerType(64), truncate_bits=True)
+        return IntegerAttr(low.value, element)
+    integer_width(element)  # a TypeError for what is no number
+    return IntegerAttr(int(value), cast(IntegerType, element), truncate_bits=True)

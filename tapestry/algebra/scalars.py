@@ -144,7 +144,7 @@ _BITS: dict[type[Operation], _Function] = {
     math.CountLeadingZerosOp: functions.count_leading_zeros,
     math.CountTrailingZerosOp: functions.count_trailing_zeros,
 }
-_SIGNED_CASTS = (arith.ExtSIOp, arith.TruncIOp, arith.SIToFPOp, arith.FPToSIOp)
+_SIGNED_CASTS = (arith.ExtSIOp, arith.TruncIOp, arith.SIToFPOp, arith.FPToSIOp, arith.IndexCastOp)
 _UNSIGNED_CASTS = (arith.ExtUIOp, arith.UIToFPOp, arith.FPToUIOp)
 _FLOAT_CASTS = (arith.ExtFOp, arith.TruncFOp)
 

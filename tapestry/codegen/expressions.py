@@ -50,6 +50,7 @@ _DTYPES = {
     "f8E5M2": "float8e5",
     "i1": "int1",
     "i8": "int8",
+    "ui8": "uint8",
     "i16": "int16",
     "i32": "int32",
     "i64": "int64",

@@ -16,6 +16,7 @@ _NAMES = {
     "f64": "fp64",
     "f8E4M3FN": "fp8e4nv",
     "f8E5M2": "fp8e5",
+    "ui8": "u8",
 }
 
 

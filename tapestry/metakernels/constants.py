@@ -28,7 +28,7 @@ _LARGEST: Final = {
     "f16": "0x1.FFCp15", "bf16": "0x1.FEp127", "f32": "0x1.FFFFFEp127",
     "f64": "0x1.FFFFFFFFFFFFFp1023",
 }  # fmt: skip
-_WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+_WIDTHS = {"i1": 1, "ui8": 8, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +89,6 @@ def extreme(name: str, dtype: str) -> Constant:
 def limits(dtype: str) -> tuple[int, int]:
     """The least and greatest value of an integer dtype."""
     width = _WIDTHS[dtype]
-    return (0, 1) if width == 1 else (-(1 << (width - 1)), (1 << (width - 1)) - 1)
+    if dtype in ("i1", "ui8"):
+        return 0, (1 << width) - 1
+    return -(1 << (width - 1)), (1 << (width - 1)) - 1

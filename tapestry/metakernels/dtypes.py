@@ -4,7 +4,7 @@
     ('f16', 'f32', 'f32')
 
 Truth values are below integers, integers below floats; a float keeps its type beside any integer
-(as in PyTorch), and the two half types meet in f32.
+(as in PyTorch), i8 and ui8 meet in i16, and the two half types in f32.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tapestry.metakernels.syntax import Call, Expr, Name, Variable
 from tapestry.metakernels.values import Names, describe
 
 FLOATS: Final = ("f16", "bf16", "f32", "f64")
-INTEGERS: Final = ("i8", "i16", "i32", "i64")
+INTEGERS: Final = ("ui8", "i8", "i16", "i32", "i64")
 DTYPES: Final = ("i1", *INTEGERS, *FLOATS)
 HALVES: Final = ("f16", "bf16")
 
@@ -57,6 +57,8 @@ def promote(left: str, right: str) -> str:
         return left
     if left in HALVES and right in HALVES:
         return "f32"
+    if {left, right} == {"i8", "ui8"}:
+        return "i16"
     return max(left, right, key=DTYPES.index)
 
 

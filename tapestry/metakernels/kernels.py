@@ -2,7 +2,7 @@
 
 Bodies that round (arithmetic, functions, sums and products) compute half-precision cells in f32 and
 round once, when the output is written; choosing among cells (max, where, comparisons) stays in
-their own type. Integers compute in their own type.
+their own type. Integers compute in their own type, but bytes (ui8) fold in i32: monoids are signed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tapestry.metakernels.monoids import (
     type_definition,
     widens,
 )
-from tapestry.metakernels.scalars import Folded, Scalar, cell_names
+from tapestry.metakernels.scalars import Cast, Folded, Scalar, cell_names, replaced
 from tapestry.metakernels.syntax import ProjectionExpr
 from tapestry.metakernels.templates import Bodies, Source, Template
 
@@ -79,6 +79,7 @@ class _Typing:
             return MapFold(None, self._read(wrap), (), wrap, None)
         wrap = self._state(scope, template.monoid)
         unwrap = self._unwrap(mapped, tuple(part.dtype for part in wrap))
+        wrap, unwrap = _signed_state(wrap, unwrap)
         ins, extras = self._read(wrap), self._extras(unwrap or ())
         own = find(template.monoid, template.monoids)
         state = tuple(part.dtype for part in wrap)
@@ -180,3 +181,20 @@ class _Typing:
                     hint="after the fold only the dimensions that are kept have a coordinate",
                 )
         return read
+
+
+def _signed_state(
+    wrap: tuple[Scalar, ...], unwrap: tuple[Scalar, ...] | None
+) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...] | None]:
+    """The bodies, with parts of the state that are bytes kept in i32."""
+    if all(part.dtype != "ui8" for part in wrap):
+        return wrap, unwrap
+
+    def narrowed(part: Scalar) -> Scalar | None:
+        if isinstance(part, Folded) and part.dtype == "ui8":
+            return Cast(Folded(part.part, "i32"), "ui8")
+        return None
+
+    wide = tuple(Cast(part, "i32") if part.dtype == "ui8" else part for part in wrap)
+    plain = tuple(Folded(place, part.dtype) for place, part in enumerate(wrap))
+    return wide, tuple(replaced(body, narrowed) for body in unwrap or plain)

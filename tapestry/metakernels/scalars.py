@@ -9,7 +9,7 @@ may be computed once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -106,3 +106,17 @@ def cell_names(bodies: tuple[Scalar, ...]) -> frozenset[str]:
     return frozenset(
         part.name for body in bodies for part in walk_scalar(body) if isinstance(part, Cell | Read)
     )
+
+
+def replaced(body: Scalar, change: Callable[[Scalar], Scalar | None]) -> Scalar:
+    """`body` with what `change` puts in the place of its parts; None leaves a part as it is."""
+    found = change(body)
+    if found is not None:
+        return found
+    match body:
+        case Operation(name, operands, dtype):
+            return Operation(name, tuple(replaced(part, change) for part in operands), dtype)
+        case Cast(operand, dtype):
+            return Cast(replaced(operand, change), dtype)
+        case _:
+            return body

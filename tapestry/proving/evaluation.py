@@ -121,7 +121,7 @@ class Evaluator(ReferenceExecutor):
         return [Tensor(out.box, self._exactly(out.data)) for out in outs]
 
     def _exactly(self, data: Array) -> Array:
-        return data if data.dtype.kind in "ib" else self.arithmetic.exact(data)
+        return data if data.dtype.kind in "iub" else self.arithmetic.exact(data)
 
     def _dispatch(self, op: Operation, operands: list[Tensor], watch: Watch) -> list[Tensor]:
         outs = super()._dispatch(op, operands, watch)

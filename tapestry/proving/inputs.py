@@ -54,7 +54,7 @@ class Draw:
     @property
     def is_float(self) -> bool:
         """Whether the program takes floats here."""
-        return self.dtype.kind not in "ib"
+        return self.dtype.kind not in "iub"
 
     def as_floats(self, real: np.dtype[Any]) -> Array:
         """A float input in a float type."""
@@ -112,7 +112,7 @@ def _draw(
 ) -> Draw:
     if dtype == np.bool_:
         return Draw(dtype, rng.integers(0, 2 if kind.size else 1, shape).astype(np.bool_))
-    if dtype.kind == "i":
+    if dtype.kind in "iu":
         return Draw(dtype, _integers(kind, dtype, shape, rng, bounds))
     if kind.halves or not kind.size:
         return Draw(dtype, rng.integers(-2 * kind.size, 2 * kind.size + 1, shape), 1)
@@ -129,7 +129,7 @@ def _integers(
 ) -> Array:
     limits = np.iinfo(dtype)
     low, high = max(bounds[0], limits.min), min(bounds[1], limits.max + 1)
-    if kind.name == "huge" and low < 0:
+    if kind.name == "huge" and bounds[0] < 0:
         low, high = int(limits.min), int(limits.max) + 1
     elif kind.name != "generic":
         low = max(low, -kind.size)

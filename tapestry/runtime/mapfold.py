@@ -52,15 +52,21 @@ def _read(
         if fill is not None:
             number = number_in(fill)
             assert number is not None
-            outside = cell_constant(number, fill.type)
+            outside = _bits(cell_constant(number, fill.type))
+        data = _bits(tensor.data)
         if not projection.is_unit:
             needed = inside_mask(inside, box)
-            found.append(BlockCells(tensor.data, tensor.box, projection, box, outside, needed))
+            found.append(BlockCells(data, tensor.box, projection, box, outside, needed))
         elif outside is None:
-            found.append(cells(tensor.data, tensor.box, projection, box))
+            found.append(cells(data, tensor.box, projection, box))
         else:
-            found.append(clipped_cells(tensor.data, tensor.box, projection, box, outside))
+            found.append(clipped_cells(data, tensor.box, projection, box, outside))
     return found
+
+
+def _bits(cells: Array) -> Array:
+    """Cells as bodies hold them: the bits of unsigned ones."""
+    return cells.view(f"i{cells.itemsize}") if cells.dtype.kind == "u" else cells
 
 
 def input_cells(

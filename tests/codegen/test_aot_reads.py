@@ -58,6 +58,24 @@ func.func @main(%a: !a, %b: !a) -> !y {
 }
 """
 
+_BYTES = """
+!x = !loom.tensor<[0] : [3000], ui8>
+!n = !loom.tensor<[0] : [3000], index>
+func.func @main(%x: !x, %n: !n) -> (!x, !n) {
+  %y, %m = loom.operation @bytes over <[0] : [3000]> [map]
+         ins(%x : (d0) -> (d0 + 7) clip -1 : i8, %n : (d0) -> (d0), %x : (d0) -> (0) :> [3000])
+         outs((d0) -> (d0), (d0) -> (d0))
+         wrap (%a: i8, %i: index, %b: !loom.block<[3000], i8>) {
+           %at = arith.index_cast %i : index to i64
+           %v = loom.read %b[%at] else %a : i8
+           %h = arith.divui %a, %v : i8
+           %s = arith.addi %i, %i : index
+           loom.yield %h, %s : i8, index
+         } : (!x, !n, !x) -> (!x, !n)
+  func.return %y, %m : !x, !n
+}
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "options", "matrix"),
@@ -65,10 +83,11 @@ func.func @main(%a: !a, %b: !a) -> !y {
         (_CLIP, "", False),
         (_READ.replace("ELSE", ""), "", False),
         (_READ.replace("ELSE", " else %fill"), "", False),
+        (_BYTES, "", False),
         (_PRODUCT, "", False),
         (_PRODUCT, "{numerics=fast}", True),
     ],
-    ids=["clip", "read", "read-else", "domain", "domain-fast"],
+    ids=["clip", "read", "read-else", "bytes", "domain", "domain-fast"],
 )
 def test_compiles_for_hopper(text: str, options: str, matrix: bool, tmp_path: Path) -> None:
     module = parse_text(text)

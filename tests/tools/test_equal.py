@@ -64,7 +64,7 @@ def test_a_difference_is_shown_and_replays(files: dict[str, Path], tmp_path: Pat
     assert result.returncode == 1
     assert result.stdout.startswith("differ: ")
     assert "class generic, seed 0, sizes x [3, 4], b [3, 4]" in result.stdout
-    outputs = []
+    outputs: list[NDArray[Any]] = []
     commands = [line.strip() for line in result.stdout.splitlines() if "tapestry run" in line]
     assert len(commands) == 2
     for place, command in enumerate(commands):
