@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp, NameLoc, StringAttr, Sy
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tapestry.proving.numbering import Numbering, symbols_of
+from tapestry.proving.sizes.holding import Held, held_by
 from tapestry.runtime.program import ENTRY, arguments, main_function
 
 
@@ -144,6 +145,9 @@ class _Numbered:
     main: func.FuncOp
     numbers: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     kinds: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    held: dict[SSAValue, Held] = field(default_factory=dict[SSAValue, Held])
+    """The coordinates that values hold: those that hold any are not cut, for drawn ones are small
+    wherever an axis ends."""
     places: dict[Operation, int] = field(default_factory=dict[Operation, int])
     supposed: list[tuple[SSAValue, SSAValue, int]] = field(
         default_factory=list[tuple[SSAValue, SSAValue, int]]
@@ -174,7 +178,8 @@ class _Numbered:
         while waiting:
             value = waiting.pop()
             number, owner = self.numbers[value], value.owner
-            if not isinstance(owner, Operation) or (value not in wanted and is_known(number)):
+            cuts = is_known(number) and value not in wanted and not self.held[value].origins
+            if not isinstance(owner, Operation) or cuts:
                 cut.setdefault(number, value)
             elif owner not in needed:
                 needed.add(owner)
@@ -244,7 +249,7 @@ def _number(module: ModuleOp, numbering: Numbering, like: _Numbered | None = Non
     supposed to equal it.
     """
     main = main_function(module)
-    found = _Numbered(module, main)
+    found = _Numbered(module, main, held=held_by(module))
     symbols = numbering.symbols(module)
     for place, argument in enumerate(main.args):
         found.numbers[argument] = numbering.number(("argument", place))

@@ -9,12 +9,13 @@
 is one comparison, `d0 - d1 - 128 < 0`: a border that has to keep its place when the axes of `d0`
 and `d1` get shorter. Other coordinates are *numbers*: they may be cast to floats, added, scaled and
 chosen. Whatever else happens to one (a cast that drops bits, a sum that wraps, a floor) may act
-only far from the start of its axis, which then keeps all its cells.
+only far from the start of its axis, which then keeps all its cells. A coordinate that is read in a
+tensor, where another operation has put it, is such a number too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, math
@@ -67,14 +68,25 @@ class Use:
     value: Affine
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """A coordinate of another operation, which a body reads in a tensor: the line it lies on."""
+
+    line: int
+
+
+Source = int | Elsewhere
+"""What a value may be made of: a coordinate of the body's own dimension, or one it reads."""
+
+
 @dataclass
 class Coordinates:
     """What a body does with coordinates, and the literals it holds besides."""
 
     comparisons: list[tuple[Use, Use]] = field(default_factory=list[tuple[Use, Use]])
     numbers: list[Use] = field(default_factory=list[Use])
-    opaque: set[int] = field(default_factory=set[int])
-    """Dimensions whose coordinates go where fewer of them would say less."""
+    opaque: set[Source] = field(default_factory=set[Source])
+    """Coordinates that go where fewer of them would say less."""
     literals: list[arith.ConstantOp] = field(default_factory=list[arith.ConstantOp])
 
 
@@ -98,9 +110,15 @@ _FLOATS = (
 """What may be made of a coordinate as a number: it acts alike everywhere along an axis."""
 
 
-def coordinates_of(block: Block, extents: Extents) -> Coordinates:
-    """What a body does with its coordinates, which lie in `extents`."""
+def coordinates_of(
+    block: Block, extents: Extents, given: Sequence[frozenset[Source]] = ()
+) -> Coordinates:
+    """What a body does with its coordinates, which lie in `extents`, and with those it reads.
+
+    `given` says what its arguments are made of.
+    """
     reader = _Reader(extents)
+    reader.made.update(zip(block.args, given, strict=False))
     for op in block.ops:
         reader.visit(op)
     found = reader.found
@@ -116,8 +134,10 @@ class _Reader:
     extents: Extents
     known: dict[SSAValue, Affine] = field(default_factory=dict[SSAValue, Affine])
     """Values that are affine and do not wrap."""
-    made: dict[SSAValue, frozenset[int]] = field(default_factory=dict[SSAValue, frozenset[int]])
-    """Dimensions of the coordinates that other values are made of."""
+    made: dict[SSAValue, frozenset[Source]] = field(
+        default_factory=dict[SSAValue, frozenset[Source]]
+    )
+    """The coordinates that other values are made of."""
     found: Coordinates = field(default_factory=Coordinates)
 
     def visit(self, op: Operation) -> None:
@@ -147,15 +167,15 @@ class _Reader:
         if not isinstance(op, loom.RandomOp):
             # What is drawn does not grow with the counter that it is drawn with.
             for result in op.results:
-                self.made[result] = frozenset[int]().union(*dims)
+                self.made[result] = frozenset[Source]().union(*dims)
 
-    def _dims(self, value: SSAValue) -> frozenset[int]:
+    def _dims(self, value: SSAValue) -> frozenset[Source]:
         affine = self.known.get(value)
         return self.made.get(value, frozenset()) if affine is None else frozenset(affine.dims)
 
-    def _opaque(self, op: Operation, dims: list[frozenset[int]]) -> frozenset[int]:
+    def _opaque(self, op: Operation, dims: list[frozenset[Source]]) -> frozenset[Source]:
         """The dimensions that have to stay because of what an operation does with them."""
-        every = frozenset[int]().union(*dims)
+        every = frozenset[Source]().union(*dims)
         match op:
             case loom.YieldOp():
                 return frozenset()
@@ -170,8 +190,8 @@ class _Reader:
                 affine = self.known.get(op.operands[0])
                 return every if affine is None or self._bounds(affine)[0] < 0 else frozenset()
             case loom.RandomOp():
-                made = [self.made.get(operand, frozenset[int]()) for operand in op.operands]
-                return frozenset[int]().union(*made)
+                made = [self.made.get(operand, frozenset[Source]()) for operand in op.operands]
+                return frozenset[Source]().union(*made)
             case _:
                 return frozenset() if isinstance(op, _FLOATS) else every
 

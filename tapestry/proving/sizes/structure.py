@@ -11,7 +11,7 @@ dimension keeps all its cells.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from math import prod
@@ -20,10 +20,19 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from tapestry.algebra.monoids import BUILTIN_MONOIDS, monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
-from tapestry.proving.sizes.axes import Axes
-from tapestry.proving.sizes.coordinates import Affine, Coordinates, Use, coordinates_of
+from tapestry.proving.sizes.axes import Axes, Line
+from tapestry.proving.sizes.coordinates import (
+    Affine,
+    Coordinates,
+    Elsewhere,
+    Source,
+    Use,
+    coordinates_of,
+)
+from tapestry.proving.sizes.holding import Held, Origin, held_by, state_holds
 from tapestry.proving.sizes.rows import Dimension, Row, tie_row
 from tapestry.zspace import Projection, Range
 
@@ -116,7 +125,10 @@ class Structure:
         self.axes = Axes()
         self.plans: list[Plan] = []
         self.values: dict[SSAValue, Space] = {}
-        self._coordinates: dict[tuple[Block, tuple[tuple[int, int], ...]], Coordinates] = {}
+        self._coordinates: dict[Hashable, Coordinates] = {}
+        self._held: dict[SSAValue, Held] = {}
+        self._origins: dict[Origin, Line] = {}
+        """Where the dimensions of operations lie whose coordinates tensors hold."""
 
     def space_of(self, box: Range) -> Space:
         """New lines for a box."""
@@ -131,6 +143,7 @@ class Structure:
 
     def add(self, module: ModuleOp) -> None:
         """The functions of a module."""
+        self._held.update(held_by(module))
         for op in module.body.block.ops:
             if isinstance(op, func.FuncOp):
                 self._blocks(op)
@@ -215,6 +228,25 @@ class Structure:
         for value in (*op.operands, *op.results):
             for dimension in self.values.get(value, ()):
                 self.axes.pin(dimension.line)
+        for operand in op.operands:
+            for origin in self._holding(operand).origins:
+                if origin in self._origins:
+                    self.axes.pin(self._origins[origin])
+
+    def _holding(self, value: SSAValue) -> Held:
+        return self._held.get(value, Held())
+
+    def _sources(self, op: Operation, held: Held) -> frozenset[Source]:
+        """The coordinates that a value in a body of `op` is made of.
+
+        What an operation that keeps its extents put there may be left out.
+        """
+        own = frozenset[Source](dim for made, dim in held.origins if made is op)
+        return own | {
+            Elsewhere(self._origins[origin])
+            for origin in held.origins
+            if origin[0] is not op and origin in self._origins
+        }
 
     def _rows(self, projection: Projection, target: Space, space: Space) -> Rows:
         mapping = projection.map
@@ -253,10 +285,34 @@ class Structure:
             tuple(space[d] for d in signature.fold_dims),
         )
         dims = dict(enumerate(space))
-        for region in signature.regions:
-            for block in region.blocks:
-                self._body(block, dims, plan.body)
+        self._place(op, dims)
+        given = [self._holding(value) for value in ins]
+        state = state_holds(op, signature, given)
+        self._body(op, signature.wrap_block, given, dims, plan.body)
+        if signature.unwrap_block is not None:
+            given = [*state, *(self._holding(value) for value in extras)]
+            self._body(op, signature.unwrap_block, given, dims, plan.body)
+        self._merged(op, signature, state, dims)
         return plan
+
+    def _place(self, op: Operation, dims: dict[int, Dimension]) -> None:
+        """Remember where the dimensions lie whose coordinates an operation's bodies ask for."""
+        self._origins.update(((op, dim), d.line) for dim, d in dims.items())
+
+    def _merged(
+        self,
+        op: Operation,
+        signature: loom.BlockSignature,
+        state: Sequence[Held],
+        dims: dict[int, Dimension],
+    ) -> None:
+        """What a monoid of the program's own does with the coordinates in states.
+
+        The built-in ones choose among them, or add them up, alike everywhere.
+        """
+        monoid = monoid_of(signature)
+        if monoid is not None and monoid.name not in BUILTIN_MONOIDS:
+            self._body(op, monoid.merge, [*state, *state], dims, Body())
 
     def _projected(
         self, projections: Sequence[Projection], values: Iterable[SSAValue], space: Space
@@ -303,7 +359,11 @@ class Structure:
             domain=self._domain(op, kernel, space),
         )
         self._states(op.outs, kernel, tuple(space[d] for d in kernel.kept_dims))
-        self._body(kernel.wrap_block, dict(enumerate(space)), plan.body)
+        dims = dict(enumerate(space))
+        self._place(op, dims)
+        given = [self._holding(value) for value in op.args]
+        self._body(op, kernel.wrap_block, given, dims, plan.body)
+        self._merged(op, kernel, state_holds(op, kernel, given), dims)
         return plan
 
     def _merge(self, op: loom.MergeOp) -> Plan | None:
@@ -323,7 +383,12 @@ class Structure:
         )
         if kernel.unwrap_block is not None:
             dims = dict(zip(kernel.kept_dims, space, strict=True))
-            self._body(kernel.unwrap_block, dims, plan.body)
+            self._place(op, dims)
+            count = len(kernel.state_types)
+            every = [self._holding(value) for value in op.states]
+            state = [Held().joined(*every[part::count]) for part in range(count)]
+            given = [*state, *(self._holding(value) for value in op.extras)]
+            self._body(op, kernel.unwrap_block, given, dims, plan.body)
         return plan
 
     def _states(self, states: Iterable[SSAValue], kernel: loom.KernelOp, space: Space) -> None:
@@ -370,14 +435,22 @@ class Structure:
                 self.axes.tie(digits[0], dimension.line, start, end, shift=-start)
                 current = digits[1]
 
-    def _body(self, block: Block, dims: dict[int, Dimension], body: Body) -> None:
+    def _body(
+        self,
+        op: Operation,
+        block: Block,
+        given: Sequence[Held],
+        dims: dict[int, Dimension],
+        body: Body,
+    ) -> None:
         extents = {dim: (d.start, d.end - 1) for dim, d in dims.items()}
-        key = block, tuple(extents.values())
+        made = tuple(self._sources(op, held) for held in given)
+        key = block, tuple(extents.values()), made
         found = self._coordinates.get(key)
         if found is None:
-            found = self._coordinates[key] = coordinates_of(block, extents)
-        for dim in found.opaque:
-            self.axes.pin(dims[dim].line)
+            found = self._coordinates[key] = coordinates_of(block, extents, made)
+        for source in found.opaque:
+            self.axes.pin(source.line if isinstance(source, Elsewhere) else dims[source].line)
         for lhs, rhs in found.comparisons:
             difference = lhs.value.plus(rhs.value, -1)
             if difference.terms:
