@@ -18,7 +18,7 @@ from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.proving.certifying import Certificate, certify
 from tapestry.proving.comparing import Difference, IllConditionedError, Outputs, first_difference
-from tapestry.proving.counterexample import Counterexample, shrink
+from tapestry.proving.counterexample import Budget, Counterexample, shrink
 from tapestry.proving.evaluation import evaluate_program
 from tapestry.proving.floats import NARROW, WIDE, Doubts, FloatArithmetic
 from tapestry.proving.inputs import CLASSES, Draw, InputClass, draw_inputs
@@ -36,11 +36,16 @@ CERTIFYING_WORK = 1 << 17
 """Points of index spaces, or cells, up to which exact arithmetic is run."""
 
 
+_ROUGHLY = 1e-14
+"""How far apart sums of float64 in different orders often are, relative to the largest."""
+
+
 @dataclass(frozen=True)
 class Options:
     """How programs are compared: the first seed, seeds per class, and what casts mean.
 
-    `shrinking` is how often they run to make a counterexample smaller; `metakernels` is a folder of
+    `shrinking` and `shrinking_seconds` say how often, and for how long, they may run to make a
+    counterexample smaller; `metakernels` is a folder of
     templates beside the library's, for programs in weft.
     """
 
@@ -48,6 +53,7 @@ class Options:
     seeds: int = 3
     round_casts: bool = False
     shrinking: int = 200
+    shrinking_seconds: float = 8.0
     metakernels: str | None = None
 
 
@@ -129,11 +135,24 @@ class Pair:
         )
 
         def part(tried: Sequence[Draw]) -> Difference | None:
+            if self._agrees_roughly(tried):
+                return None
             outcome = self.compare(tried)
             return outcome if isinstance(outcome, Difference) else None
 
         where = first_parting(self.a, self.b, inputs)
-        return shrink(replace(found, where=where), part, self.options.shrinking)
+        budget = Budget(self.options.shrinking, self.options.shrinking_seconds)
+        return shrink(replace(found, where=where), part, budget)
+
+    def _agrees_roughly(self, inputs: Sequence[Draw]) -> bool:
+        """Whether both programs agree in float64, which is cheap to see and no parting."""
+        given = [draw.as_cells(NARROW) for draw in inputs]
+        arithmetic = FloatArithmetic(NARROW, round_casts=self.options.round_casts)
+        try:
+            outputs = [evaluate_program(module, given, arithmetic) for module in (self.a, self.b)]
+        except TapestryError:
+            return True  # nothing could be said
+        return all(_nearly_equal(x, y) for x, y in zip(*outputs, strict=True))
 
     def certificate(self) -> Certificate | None:
         """What exact arithmetic says; None where it says nothing."""
@@ -170,6 +189,14 @@ class Pair:
             finite = sum(int(np.count_nonzero(np.isfinite(output))) for output in floats)
             shares.append(finite / cells if cells else 1.0)
         return shares[0], shares[1]
+
+
+def _nearly_equal(x: Array, y: Array) -> bool:
+    """Whether two outputs in float64 are apart by no more than it rounds."""
+    if x.dtype != NARROW:
+        return np.array_equal(x, y)
+    size = float(np.max(np.abs(x[np.isfinite(x)]), initial=0))
+    return np.allclose(x, y, rtol=0, atol=_ROUGHLY * size, equal_nan=True)
 
 
 def _is_finite(outputs: Outputs) -> bool:

@@ -71,7 +71,8 @@ def _operation(op: Operation, found: dict[SSAValue, Held]) -> None:
         case loom.ApplicationOp() | loom.MergeOp():
             made = _dispatched(op, [found[operand] for operand in op.operands])
         case loom.FusedOp():
-            inner = dict(zip(op.body.block.args, (found[x] for x in op.ins), strict=True))
+            inner: dict[SSAValue, Held] = {}
+            inner.update(zip(op.body.block.args, (found[x] for x in op.ins), strict=True))
             for member in op.members:
                 _operation(member, inner)
             made = [inner[value] for value in op.yielded]
