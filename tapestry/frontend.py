@@ -289,9 +289,10 @@ def run_pipeline(module: ModuleOp, spec: str, *, ctx: Context | None = None) -> 
         PassPipeline(passes, verified).apply(ctx, module)
 
 
-def issues_json_text(error: BaseException) -> str:
+def issues_json_text(*errors: BaseException) -> str:
     """The JSON list that a tool prints for tools, where `describe_error` is for people."""
-    return json.dumps([issue.to_json() for issue in _issues_in(error)], indent=2)
+    issues = [issue for error in errors for issue in _issues_in(error)]
+    return json.dumps([issue.to_json() for issue in issues], indent=2)
 
 
 def _issues_in(error: BaseException) -> tuple[Issue, ...]:

@@ -19,7 +19,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 from tapestry.diagnostics import TapestryError
-from tapestry.frontend import describe_error, load_module, parse_text
+from tapestry.frontend import describe_error, issues_json_text, load_module, parse_text
 from tapestry.proving.counterexample import Counterexample
 from tapestry.proving.equality import compare_programs, in_loom
 from tapestry.proving.inputs import Draw
@@ -43,26 +43,36 @@ class Request:
     second: Path
     options: Options
     counterexample: Path | None = None
+    issues_json: bool = False
+
+    def complain(self, errors: Sequence[BaseException], preamble: str = "") -> None:
+        """Say on stderr what is wrong: to people, or as a JSON list of issues."""
+        if self.issues_json:
+            lines = [issues_json_text(*errors)]
+        else:
+            lines = [f"{preamble}{describe_error(error)}" for error in errors]
+        _say(Console(stderr=True), lines)
 
 
 def compare_files(request: Request) -> int:
     """Compare two files, print what was found, and return the exit code."""
     if request.counterexample is not None:
         check_writable(request.counterexample)
-    try:
-        modules = [
-            in_loom(load_module(path), request.options.metakernels)
-            for path in (request.first, request.second)
-        ]
-        for module in modules:
-            arguments(module)
-    except (TapestryError, ParseError, DiagnosticException) as error:
-        _say(Console(stderr=True), [describe_error(error)])
+    modules: list[ModuleOp] = []
+    wrong: list[BaseException] = []
+    for path in (request.first, request.second):
+        try:
+            modules.append(in_loom(load_module(path), request.options.metakernels))
+            arguments(modules[-1])
+        except (TapestryError, ParseError, DiagnosticException) as error:
+            wrong.append(error)
+    if wrong:
+        request.complain(wrong)
         return ILL_FORMED
     try:
         verdict = compare_programs(modules[0], modules[1], request.options)
     except (TapestryError, ParseError, DiagnosticException, MemoryError) as error:
-        _say(Console(stderr=True), [f"undecided: they cannot be compared: {describe_error(error)}"])
+        request.complain([error], "undecided: they cannot be compared: ")
         return EXIT_CODES["undecided"]
     except Exception:  # noqa: BLE001 - not even a mistake of ours may look like a difference
         traceback.print_exc()

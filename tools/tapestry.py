@@ -165,6 +165,12 @@ def equal(
         typer.Option(help="The .npz file to write inputs to on which the programs differ."),
     ] = None,
     metakernels: Metakernels = None,
+    issues_json: Annotated[
+        bool,
+        typer.Option(
+            "--issues-json", help="Print what is wrong on stderr as a JSON list of issues."
+        ),
+    ] = False,
 ) -> None:
     """Compare two programs as functions over the reals.
 
@@ -180,7 +186,7 @@ def equal(
         require_folder(metakernels)
         folder = str(metakernels)
     options = Options(seed, seeds, round_casts=casts is Casts.round, metakernels=folder)
-    code = compare_files(Request(first, second, options, counterexample))
+    code = compare_files(Request(first, second, options, counterexample, issues_json))
     if code:
         raise typer.Exit(code)
 

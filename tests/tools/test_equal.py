@@ -1,11 +1,14 @@
 """`tapestry equal` as a user meets it: answers, exit codes, counterexamples that replay."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tapestry.diagnostics import InvalidProgramError
@@ -64,7 +67,7 @@ def test_a_difference_is_shown_and_replays(files: dict[str, Path], tmp_path: Pat
     assert result.returncode == 1
     assert result.stdout.startswith("differ: ")
     assert "class generic, seed 0, sizes x [3, 4], b [3, 4]" in result.stdout
-    outputs: list[NDArray[Any]] = []
+    outputs: list[npt.NDArray[Any]] = []
     commands = [line.strip() for line in result.stdout.splitlines() if "tapestry run" in line]
     assert len(commands) == 2
     for place, command in enumerate(commands):
@@ -133,3 +136,15 @@ def test_an_error_is_no_difference(
     request = Request(files["double"], files["two"], Options())
     assert compare_files(request) == EXIT_CODES["undecided"]
     assert said in capsys.readouterr().err
+
+
+def test_issues_of_both_programs_are_json_for_tools(files: dict[str, Path], tmp_path: Path):
+    syntax = tmp_path / "syntax.mlir"
+    syntax.write_text("func.func @main(%x i32) { func.return }")
+    result = tapestry("equal", "--issues-json", files["broken"], syntax)
+    issues = json.loads(result.stderr)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert [(issue["kind"], issue["file"]) for issue in issues] == [
+        ("coverage", str(files["broken"])),
+        ("syntax", str(syntax)),
+    ]
