@@ -23,6 +23,7 @@ _DIALECTS = {
 }
 
 _PASSES = {
+    "weft-substitute": ("tapestry.passes.weft.substitute", "WeftSubstitute"),
     "weft-apply": ("tapestry.passes.weft.apply", "WeftApply"),
     "loom-simplify": ("tapestry.passes.loom.simplify", "LoomSimplify"),
     "loom-materialize": ("tapestry.passes.loom.materialize", "LoomMaterialize"),

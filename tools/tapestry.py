@@ -191,6 +191,33 @@ def equal(
         raise typer.Exit(code)
 
 
+rules = typer.Typer(help="Rewrite rules over metakernels.", no_args_is_help=True)
+app.add_typer(rules, name="rules")
+
+
+@rules.callback()
+def rules_group() -> None:
+    """Rewrite rules over metakernels."""
+
+
+@rules.command()
+@exits
+def check(
+    file: Annotated[
+        str, typer.Argument(help="A file of rules, or the name of rules that come with Tapestry.")
+    ],
+    metakernels: Metakernels = None,
+) -> None:
+    """Check that every rule of FILE may be used: types and values stay, and where it ends.
+
+    Exits with 1 where a rule does not hold; its message has the place and a counterexample.
+    """
+    from tapestry.tools._rules import check_rules
+
+    if check_rules(file, None if metakernels is None else str(metakernels)):
+        raise typer.Exit(1)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its code."""
     app(args=list(sys.argv[1:] if arguments is None else arguments), prog_name="tapestry")

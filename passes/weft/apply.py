@@ -172,17 +172,25 @@ class WeftApply(ModulePass):
 
 def apply_metakernels(module: ModuleOp, library: Library) -> None:
     """Expand every `weft.apply` of `module` by its own metakernels, and those of `library`."""
-    definitions = [d for d in module.body.block.ops if isinstance(d, weft.MetakernelOp)]
-    if definitions:
-        library = library.extended(_documents(definitions))
+    library = own_library(module, library)
     with collection_paused():
         monoids = Monoids.of(module)
         pattern = ApplyMetakernel(library, monoids)
         PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(module)
         monoids.insert(module)
-    for definition in definitions:
+    for definition in _definitions(module):
         definition.detach()
         definition.erase()
+
+
+def own_library(module: ModuleOp, library: Library) -> Library:
+    """`library`, extended by the metakernels of `module`, which come first."""
+    definitions = _definitions(module)
+    return library.extended(_documents(definitions)) if definitions else library
+
+
+def _definitions(module: ModuleOp) -> list[weft.MetakernelOp]:
+    return [op for op in module.body.block.ops if isinstance(op, weft.MetakernelOp)]
 
 
 def _documents(definitions: list[weft.MetakernelOp]) -> dict[str, Node]:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import isqrt, prod
 from typing import Final
 
 from tapestry.metakernels.errors import (
@@ -37,6 +37,9 @@ from tapestry.metakernels.values import (
 )
 from tapestry.zspace import ZSpaceError
 from tapestry.zspace import shape as shapes
+
+MAX_DIVIDED: Final = 1 << 40
+"""The largest number whose divisors are looked for."""
 
 _Function = Callable[[Sequence[Value], Sequence[int]], Value]
 
@@ -174,6 +177,15 @@ def _resolve_shape(arguments: Sequence[Value], _: Sequence[int]) -> Value:
     return sizes
 
 
+def _divisors(arguments: Sequence[Value], _: Sequence[int]) -> Value:
+    """The divisors of a number, from 1 on."""
+    number = integer(arguments[0], "the argument of divisors")
+    if not 0 < number <= MAX_DIVIDED:
+        raise KindMismatchError(f"divisors({number}): it takes a number from 1 to {MAX_DIVIDED}")
+    small = [factor for factor in range(1, isqrt(number) + 1) if number % factor == 0]
+    return tuple(sorted({*small, *(number // factor for factor in small)}))
+
+
 _FUNCTIONS: Final[dict[str, tuple[int | None, _Function]]] = {
     "len": (1, _len),
     "sum": (None, _sum),
@@ -188,6 +200,7 @@ _FUNCTIONS: Final[dict[str, tuple[int | None, _Function]]] = {
     "inverse": (1, _inverse),
     "is_perm": (1, _is_perm),
     "others": (2, _others),
+    "divisors": (1, _divisors),
     "resolve_shape": (2, _resolve_shape),
     "where": (3, _where),
 }

@@ -21,16 +21,9 @@ from tapestry.metakernels.documents import Entries, Items, Leaf, Node, Step
 from tapestry.metakernels.errors import (
     TemplateError,
     UnknownNameError,
-    UnsupportedError,
     WeftError,
     nearest,
 )
-
-LATER: Final = {
-    "match": "rewrite rules",
-    "produce": "rewrite rules",
-}
-"""Keys of the language that are not built yet, and what they are for."""
 
 
 def _text(value: object) -> object:
@@ -218,10 +211,6 @@ def _unknown_key(entries: Entries, name: str, path: tuple[Step, ...]) -> WeftErr
     leaf = holder.key(str(key)) if isinstance(holder, Entries) else None
     location = leaf.location if isinstance(leaf, Leaf) else holder.location
     where = f"template {name}: " + (f"{'.'.join(map(str, parents))}: " if parents else "")
-    if key in LATER:
-        return UnsupportedError(
-            f"{where}`{key}` is not supported yet ({LATER[str(key)]})", location=location
-        )
     known = [field.alias or name for name, field in _model_at(parents).model_fields.items()]
     return UnknownNameError(
         f"{where}unknown key `{key}`", location=location, hint=nearest(str(key), known)

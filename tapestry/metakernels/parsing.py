@@ -50,6 +50,7 @@ _STARTS: Final = {
     "dtype": "dtype",
     "dtype_value": "dtype",
     "scalar": "body",
+    "condition": "condition",
 }
 
 _EXPECTED: Final = {
@@ -209,3 +210,8 @@ def parse_dtype_value(text: str | Text) -> Expr:
 def parse_scalar(text: str | Text) -> Expr:
     """A scalar expression, as in `wrap` and `unwrap`."""
     return cast(Expr, parse("scalar", text, object))  # pyright: ignore[reportArgumentType]
+
+
+def parse_condition(text: str | Text) -> Expr:
+    """A condition of a rewrite rule: `$n > 1`, or `single_use(y)` about a tensor."""
+    return cast(Expr, parse("condition", text, object))  # pyright: ignore[reportArgumentType]

@@ -181,6 +181,9 @@ class TreeBuilder:
     def call_else(self, function: str, *arguments: Expr) -> Call:
         return Call(str(function), arguments[:-1], arguments[-1])
 
+    def predicate(self, function: str, *tensors: str) -> Call:
+        return Call(str(function), tuple(Name(str(tensor)) for tensor in tensors))
+
     def dtype_binding(self, name: str, constraint: str | None) -> DtypeBinding:
         return DtypeBinding(name[1:], "any" if constraint is None else str(constraint))
 

@@ -19,15 +19,15 @@ CACHE_VARIABLE = "TAPESTRY_CACHE_DIR"
 """The environment variable that says where files are kept."""
 
 
-def cache_directory() -> Path:
-    """Where printed modules are kept; made when it is not there."""
+def cache_directory(kind: str = "triton") -> Path:
+    """Where printed modules, or files of another kind, are kept; made when it is not there."""
     chosen = os.environ.get(CACHE_VARIABLE)
     candidates = [
         Path(chosen) if chosen else Path.home() / ".cache" / "tapestry",
         Path(tempfile.gettempdir()) / f"tapestry-{os.getuid()}",
     ]
     for candidate in candidates:
-        directory = candidate / "triton"
+        directory = candidate / kind
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError:
