@@ -127,11 +127,11 @@ def identity(op: Operation) -> tuple[Hashable, ...]:
 
 
 def kind(op: Operation, *, without: tuple[str, ...] = ()) -> tuple[Hashable, ...]:
-    """What an operation does, whatever it is applied to: its properties and its bodies."""
+    """What an operation does, whatever it is applied to: its properties, attributes and bodies."""
     applied = ("label", "index_range", "operandSegmentSizes", *without)
     properties = frozenset((k, v) for k, v in op.properties.items() if k not in applied)
     bodies = tuple(_body(block) for region in op.regions for block in region.blocks)
-    return (op.name, properties, bodies)
+    return (op.name, properties, frozenset(op.attributes.items()), bodies)
 
 
 def _body(block: Block) -> tuple[Hashable, ...]:

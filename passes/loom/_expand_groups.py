@@ -63,7 +63,9 @@ def _part(op: loom.FusedOp, shard: Range) -> loom.FusedOp:
     block.add_op(loom.YieldOp(*yielded))
     places: list[AffineMap] = [place for _, place in op.aligned]
     kinds = [tensor_type(value) for value in yielded]
-    return loom.FusedOp(op.label.data, shard, places, op.ins, kinds, Region(block))
+    part = loom.FusedOp(op.label.data, shard, places, op.ins, kinds, Region(block))
+    part.attributes.update(op.attributes)
+    return part
 
 
 def _member(

@@ -16,6 +16,8 @@ merge takes more than four states where runs of them make boxes: partial merges 
 shards of a group become groups.
 
 Input: any verified loom program. Output: the same values; operations without a partition stay.
+Attributes that no dialect declares go to what says what is done: to the kernel of an operation, and
+to each part of an external kernel or a group.
 """
 
 from __future__ import annotations
@@ -132,6 +134,7 @@ class ExpandShards(RewritePattern):
             self.names.add(name)
             self.kernels[key] = name
             kernel = loom.KernelOp(name, op, parts)
+            kernel.attributes.update(op.attributes)
             kernel.location = op.location
             rewriter.insert(kernel, InsertPoint.at_start(self.module.body.block))
         return name
@@ -167,6 +170,8 @@ class ExpandExternal(RewritePattern):
             loom.AssembleOp([part.outs[place] for part in parts], tensor_type(out))
             for place, out in enumerate(op.outs)
         ]
+        for part in parts:
+            part.attributes.update(op.attributes)
         for created in (*parts, *assembled):
             created.location = op.location
         for out, whole in zip(op.outs, assembled, strict=True):

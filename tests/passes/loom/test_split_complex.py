@@ -175,6 +175,44 @@ def test_programs(pipeline: str) -> None:
     np.testing.assert_array_equal(want, np.conj(a @ b[::-1]).sum(1) - (a @ b[::-1])[:, 0])
 
 
+_PARTS_APART = """
+!x = !loom.tensor<[0, 0] : [3, 4], complex<f32>>
+!y = !loom.tensor<[0, 0] : [5, 4], complex<f32>>
+!o = !loom.tensor<[0, 0] : [3, 5], complex<f32>>
+loom.monoid @both commutative
+    zero [#complex.number<:f32 0.0, 0.0> : complex<f32>,
+          #complex.number<:f32 0.0, 0.0> : complex<f32>]
+    merge (%a: complex<f32>, %b: complex<f32>, %c: complex<f32>, %d: complex<f32>) {
+  %m = complex.add %a, %c : complex<f32>
+  %n = complex.add %b, %d : complex<f32>
+  loom.yield %m, %n : complex<f32>, complex<f32>
+}
+func.func @main(%x: !x, %y: !y) -> !o {
+  %o = loom.operation @o over <[0, 0, 0] : [3, 5, 4]> [map, map, fold] by @both
+     ins(%x : (i, j, k) -> (i, k), %y : (i, j, k) -> (j, k)) outs((i, j) -> (i, j))
+     wrap (%a: complex<f32>, %b: complex<f32>) {
+       %r = complex.re %a : complex<f32>
+       %z = arith.constant 1.0 : f32
+       %c = complex.create %r, %z : complex<f32>
+       loom.yield %c, %b : complex<f32>, complex<f32> }
+     unwrap (%a: complex<f32>, %b: complex<f32>) {
+       %p = complex.mul %a, %b : complex<f32>
+       loom.yield %p : complex<f32>
+     } : (!x, !y) -> !o
+  func.return %o : !o
+}
+"""
+
+
+def test_parts_of_states_keep_their_dimensions() -> None:
+    draw = np.random.default_rng(0).integers(-4, 5, (4, 5, 4))
+    x = (draw[0] + 1j * draw[1])[:3].astype(np.complex64)
+    y = (draw[2] + 1j * draw[3]).astype(np.complex64)
+    pipeline = "loom-shard{grid=1,1,2},loom-expand-shards,loom-split-complex"
+    want, got = _both(_PARTS_APART, pipeline, x, y)
+    np.testing.assert_array_equal(got, want)
+
+
 def test_constants_of_files(tmp_path: Path) -> None:
     cells = _all(_PARTS[:3], "complex64")
     np.savez(tmp_path / "w.npz", w=cells)
