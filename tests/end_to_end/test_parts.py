@@ -376,3 +376,62 @@ def test_scans(on: str, grid: str, monkeypatch: pytest.MonkeyPatch) -> None:
         got = find_executor(on).run(module, {"x": x, "y": y}, NoWatch()).outputs
         for one, other in zip(got, want, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+_GROUP = """
+!s = !loom.tensor<[0, 0] : [4, 6], f32>
+!v = !loom.tensor<[0, 0] : [6, 8], f32>
+!o = !loom.tensor<[0, 0] : [4, 8], f32>
+!e = !loom.tensor<[0] : [4], f32>
+func.func @main(%s: !s, %v: !v) -> (!o, !e) {
+  %o, %e = loom.fused @group over <[0, 0, 0] : [4, 6, 8]>
+    aligned((i, j, d) -> (i, j), (i, j, d) -> (i, j, d), (i, j, d) -> (i))
+    ins(%s, %v) group (%x: !s, %y: !v) {
+      %a = loom.operation @halved over <[0, 0] : [4, 6]> [map, map]
+             ins(%x : (i, j) -> (i, j)) outs((i, j) -> (i, j))
+             wrap (%c: f32) {
+               %h = arith.constant 0.5 : f32
+               %r = arith.mulf %c, %h : f32
+               loom.yield %r : f32
+             } : (!s) -> !s
+      %p, %q = loom.operation @attention over <[0, 0, 0] : [4, 6, 8]> [map, fold, map] by @online
+             ins(%a : (i, j, d) -> (i, j), %y : (i, j, d) -> (j, d))
+             outs((i, d) -> (i, d), (i, d) -> (i))
+             wrap (%c: f32, %w: f32) {
+               %one = arith.constant 1.0 : f32
+               loom.yield %c, %one, %w : f32, f32, f32
+             }
+             unwrap (%m: f32, %l: f32, %t: f32) { loom.yield %t, %l : f32, f32 }
+             : (!s, !v) -> (!o, !e)
+      %n = loom.operation @negated over <[0] : [4]> [map] ins(%q : (i) -> (i)) outs((i) -> (i))
+             wrap (%c: f32) { %r = arith.negf %c : f32  loom.yield %r : f32 } : (!e) -> !e
+      loom.yield %p, %n : !o, !e
+    } : (!s, !v) -> (!o, !e)
+  func.return %o, %e : !o, !e
+}
+"""
+
+
+@pytest.mark.parametrize("on", EXECUTORS)
+def test_members_of_a_group(on: str) -> None:
+    text = _ONLINE.replace("EXP", "exp2") + _GROUP
+    random = np.random.default_rng(4)
+    inputs = {
+        "s": 2 * random.integers(-3, 4, (4, 6)).astype(np.float32),
+        "v": random.integers(-4, 5, (6, 8)).astype(np.float32),
+    }
+    want = find_executor("reference").run(parse_text(text), inputs, NoWatch()).outputs
+    weights = np.exp2(inputs["s"] / 2 - inputs["s"].max(1, keepdims=True) / 2)
+    np.testing.assert_array_equal(want[0], weights @ inputs["v"])
+    np.testing.assert_array_equal(want[1], -weights.sum(1))
+    for passes in (
+        "loom-shard{grid=2,1,1},loom-expand-shards",
+        "loom-shard{shards=8}",  # rows alone may be cut: the group's other outputs lack d
+        "loom-ungroup,loom-shard{shards=8},loom-expand-shards{arity=2}",
+    ):
+        module = parse_text(text)
+        run_pipeline(module, passes)
+        verify_module(module)
+        got = find_executor(on).run(module, inputs, NoWatch()).outputs
+        for one, other in zip(got, want, strict=True):
+            np.testing.assert_array_equal(one, other)
