@@ -25,9 +25,10 @@ from xdsl.utils.exceptions import DiagnosticException
 from tapestry.dialects.loom import TensorType
 from tapestry.proving.sizes.axes import UnplacedError
 from tapestry.proving.sizes.literals import pin_literals
+from tapestry.proving.sizes.plans import Space
 from tapestry.proving.sizes.rewriting import apply_updates, plan_updates
 from tapestry.proving.sizes.shortening import shorten
-from tapestry.proving.sizes.structure import Space, Structure
+from tapestry.proving.sizes.structure import Structure
 from tapestry.runtime.program import arguments, main_function
 from tapestry.zspace import ZSpaceError
 

@@ -20,17 +20,10 @@ from tapestry.dialects.zspace import DomainAttr, PartitionAttr, ProjectionAttr, 
 from tapestry.proving.sizes.axes import UnplacedError
 from tapestry.proving.sizes.coordinates import Affine, materialize
 from tapestry.proving.sizes.literals import follow
+from tapestry.proving.sizes.plans import Comparison, Plan, Rows, Space, border, gap
 from tapestry.proving.sizes.rows import Dimension, Row
 from tapestry.proving.sizes.shortening import Shorter
-from tapestry.proving.sizes.structure import (
-    Comparison,
-    Plan,
-    Rows,
-    Space,
-    Structure,
-    border,
-    gap,
-)
+from tapestry.proving.sizes.structure import Structure
 from tapestry.zspace import Partition, Projection, Range
 from tapestry.zspace.domain import Domain
 

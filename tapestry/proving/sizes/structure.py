@@ -11,36 +11,22 @@ dimension keeps all its cells.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import cycle
 from math import prod
 
-from xdsl.dialects import arith, func
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from tapestry.algebra.monoids import BUILTIN_MONOIDS, monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
-from tapestry.proving.sizes.axes import Axes, Line
-from tapestry.proving.sizes.coordinates import (
-    Affine,
-    Coordinates,
-    Elsewhere,
-    Source,
-    Use,
-    coordinates_of,
-)
-from tapestry.proving.sizes.holding import Held, Origin, held_by, state_holds
+from tapestry.proving.sizes.axes import Axes
+from tapestry.proving.sizes.bodies import Bodies
+from tapestry.proving.sizes.holding import Held, state_holds
+from tapestry.proving.sizes.plans import Comparison, Plan, Rows, Space, border, gap
 from tapestry.proving.sizes.rows import Dimension, Row, tie_row
 from tapestry.zspace import Projection, Range
-
-Space = tuple[Dimension, ...]
-"""The dimensions of a box, in order."""
-
-Rows = tuple[Row, ...]
-"""The rows of one projection."""
 
 _SIGNATURE = {
     "iterators",
@@ -66,58 +52,6 @@ _KNOWN: dict[type[Operation], set[str]] = {
 """Properties that are understood: an operation with another one keeps its extents."""
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """`left - right` against zero, at one operation of a body, as rows of new lines."""
-
-    op: Operation
-    dims: tuple[int, ...]
-    """The index dimensions that the terms of both rows stand for."""
-    left: Row | None
-    right: Row | None
-    offset: int
-    """`lhs - rhs = left - right + offset`."""
-
-
-@dataclass(frozen=True)
-class Number:
-    """A coordinate used as a number, and its row."""
-
-    use: Use
-    dims: tuple[int, ...]
-    row: Row
-
-
-@dataclass
-class Body:
-    """What an operation's bodies say about its index space."""
-
-    comparisons: list[Comparison] = field(default_factory=list[Comparison])
-    numbers: list[Number] = field(default_factory=list[Number])
-    literals: list[arith.ConstantOp] = field(default_factory=list[arith.ConstantOp])
-
-
-@dataclass
-class Plan:
-    """The rows of one operation: of its inputs, extra inputs and outputs, and in its bodies."""
-
-    op: Operation
-    space: Space = ()
-    ins: tuple[Rows, ...] = ()
-    extras: tuple[Rows, ...] = ()
-    outs: tuple[Rows, ...] = ()
-    domain: tuple[Comparison, ...] = ()
-    """The rows of its domain, compared with zero."""
-    folded: Space = ()
-    """The dimensions that the operation folds, where it sees all of them."""
-    body: Body = field(default_factory=Body)
-
-    @property
-    def folds(self) -> int:
-        """How many cells are folded into one."""
-        return prod(d.extent for d in self.folded)
-
-
 class Structure:
     """The axes of some programs, filled one program after another by `add`."""
 
@@ -125,10 +59,7 @@ class Structure:
         self.axes = Axes()
         self.plans: list[Plan] = []
         self.values: dict[SSAValue, Space] = {}
-        self._coordinates: dict[Hashable, Coordinates] = {}
-        self._held: dict[SSAValue, Held] = {}
-        self._origins: dict[Origin, Line] = {}
-        """Where the dimensions of operations lie whose coordinates tensors hold."""
+        self.bodies = Bodies(self.axes)
 
     def space_of(self, box: Range) -> Space:
         """New lines for a box."""
@@ -143,7 +74,7 @@ class Structure:
 
     def add(self, module: ModuleOp) -> None:
         """The functions of a module."""
-        self._held.update(held_by(module))
+        self.bodies.add(module)
         for op in module.body.block.ops:
             if isinstance(op, func.FuncOp):
                 self._blocks(op)
@@ -229,24 +160,7 @@ class Structure:
             for dimension in self.values.get(value, ()):
                 self.axes.pin(dimension.line)
         for operand in op.operands:
-            for origin in self._holding(operand).origins:
-                if origin in self._origins:
-                    self.axes.pin(self._origins[origin])
-
-    def _holding(self, value: SSAValue) -> Held:
-        return self._held.get(value, Held())
-
-    def _sources(self, op: Operation, held: Held) -> frozenset[Source]:
-        """The coordinates that a value in a body of `op` is made of.
-
-        What an operation that keeps its extents put there may be left out.
-        """
-        own = frozenset[Source](dim for made, dim in held.origins if made is op)
-        return own | {
-            Elsewhere(self._origins[origin])
-            for origin in held.origins
-            if origin[0] is not op and origin in self._origins
-        }
+            self.bodies.pin_held(operand)
 
     def _rows(self, projection: Projection, target: Space, space: Space) -> Rows:
         mapping = projection.map
@@ -281,38 +195,19 @@ class Structure:
             self._projected(signature.in_maps, ins, space),
             self._projected(signature.extra_maps, extras, kept),
             self._projected(signature.out_maps, op.results, kept),
-            self._domain(op, signature, space),
+            self.bodies.domain(op, signature, space),
             tuple(space[d] for d in signature.fold_dims),
         )
         dims = dict(enumerate(space))
-        self._place(op, dims)
-        given = [self._holding(value) for value in ins]
+        self.bodies.place(op, dims)
+        given = [self.bodies.holding(value) for value in ins]
         state = state_holds(op, signature, given)
-        self._body(op, signature.wrap_block, given, dims, plan.body)
+        self.bodies.read(op, signature.wrap_block, given, dims, plan.body)
         if signature.unwrap_block is not None:
-            given = [*state, *(self._holding(value) for value in extras)]
-            self._body(op, signature.unwrap_block, given, dims, plan.body)
-        self._merged(op, signature, state, dims)
+            given = [*state, *(self.bodies.holding(value) for value in extras)]
+            self.bodies.read(op, signature.unwrap_block, given, dims, plan.body)
+        self.bodies.merged(op, signature, state, dims)
         return plan
-
-    def _place(self, op: Operation, dims: dict[int, Dimension]) -> None:
-        """Remember where the dimensions lie whose coordinates an operation's bodies ask for."""
-        self._origins.update(((op, dim), d.line) for dim, d in dims.items())
-
-    def _merged(
-        self,
-        op: Operation,
-        signature: loom.BlockSignature,
-        state: Sequence[Held],
-        dims: dict[int, Dimension],
-    ) -> None:
-        """What a monoid of the program's own does with the coordinates in states.
-
-        The built-in ones choose among them, or add them up, alike everywhere.
-        """
-        monoid = monoid_of(signature)
-        if monoid is not None and monoid.name not in BUILTIN_MONOIDS:
-            self._body(op, monoid.merge, [*state, *state], dims, Body())
 
     def _projected(
         self, projections: Sequence[Projection], values: Iterable[SSAValue], space: Space
@@ -321,28 +216,6 @@ class Structure:
             self._rows(projection, self.values[value], space)
             for projection, value in zip(projections, values, strict=True)
         )
-
-    def _domain(
-        self, op: Operation, signature: loom.BlockSignature, space: Space
-    ) -> tuple[Comparison, ...]:
-        """The rows of a domain as comparisons of coordinates with zero."""
-        if signature.inside is None:
-            return ()
-        rows = signature.inside.rows
-        dims = dict(enumerate(space))
-        return tuple(
-            self._compared(op, Affine.of({d: c for c, d in terms}, offset), dims)
-            for terms, offset in zip(rows.terms, rows.offset, strict=True)
-        )
-
-    def _compared(
-        self, op: Operation, difference: Affine, dims: dict[int, Dimension]
-    ) -> Comparison:
-        """A difference of coordinates against zero: what counts up, and what counts down."""
-        up = Affine.of({d: c for d, c in difference.terms if c > 0})
-        down = Affine.of({d: -c for d, c in difference.terms if c < 0})
-        left, right = self._affine(up, dims), self._affine(down, dims)
-        return Comparison(op, tuple(dims), left, right, difference.offset)
 
     def _application(self, op: loom.ApplicationOp) -> Plan | None:
         kernel = loom.find_kernel(op, op.kernel_name)
@@ -356,14 +229,14 @@ class Structure:
             op,
             space,
             self._projected(kernel.in_maps, op.args, space),
-            domain=self._domain(op, kernel, space),
+            domain=self.bodies.domain(op, kernel, space),
         )
         self._states(op.outs, kernel, tuple(space[d] for d in kernel.kept_dims))
         dims = dict(enumerate(space))
-        self._place(op, dims)
-        given = [self._holding(value) for value in op.args]
-        self._body(op, kernel.wrap_block, given, dims, plan.body)
-        self._merged(op, kernel, state_holds(op, kernel, given), dims)
+        self.bodies.place(op, dims)
+        given = [self.bodies.holding(value) for value in op.args]
+        self.bodies.read(op, kernel.wrap_block, given, dims, plan.body)
+        self.bodies.merged(op, kernel, state_holds(op, kernel, given), dims)
         return plan
 
     def _merge(self, op: loom.MergeOp) -> Plan | None:
@@ -383,12 +256,12 @@ class Structure:
         )
         if kernel.unwrap_block is not None:
             dims = dict(zip(kernel.kept_dims, space, strict=True))
-            self._place(op, dims)
+            self.bodies.place(op, dims)
             count = len(kernel.state_types)
-            every = [self._holding(value) for value in op.states]
+            every = [self.bodies.holding(value) for value in op.states]
             state = [Held().joined(*every[part::count]) for part in range(count)]
-            given = [*state, *(self._holding(value) for value in op.extras)]
-            self._body(op, kernel.unwrap_block, given, dims, plan.body)
+            given = [*state, *(self.bodies.holding(value) for value in op.extras)]
+            self.bodies.read(op, kernel.unwrap_block, given, dims, plan.body)
         return plan
 
     def _states(self, states: Iterable[SSAValue], kernel: loom.KernelOp, space: Space) -> None:
@@ -435,44 +308,6 @@ class Structure:
                 self.axes.tie(digits[0], dimension.line, start, end, shift=-start)
                 current = digits[1]
 
-    def _body(
-        self,
-        op: Operation,
-        block: Block,
-        given: Sequence[Held],
-        dims: dict[int, Dimension],
-        body: Body,
-    ) -> None:
-        extents = {dim: (d.start, d.end - 1) for dim, d in dims.items()}
-        made = tuple(self._sources(op, held) for held in given)
-        key = block, tuple(extents.values()), made
-        found = self._coordinates.get(key)
-        if found is None:
-            found = self._coordinates[key] = coordinates_of(block, extents, made)
-        for source in found.opaque:
-            self.axes.pin(source.line if isinstance(source, Elsewhere) else dims[source].line)
-        for lhs, rhs in found.comparisons:
-            difference = lhs.value.plus(rhs.value, -1)
-            if difference.terms:
-                body.comparisons.append(self._compared(lhs.op, difference, dims))
-        for use in found.numbers:
-            if not use.value.is_plain:
-                row = self._affine(use.value, dims)
-                if row is not None:
-                    body.numbers.append(Number(use, tuple(dims), row))
-            for dim in use.value.dims:
-                self.axes.number(dims[dim].line)
-        body.literals += found.literals
-
-    def _affine(self, value: Affine, dims: dict[int, Dimension]) -> Row | None:
-        """An affine coordinate as a row onto a line of its own."""
-        if not value.terms:
-            return None
-        terms = dict(value.terms)
-        coefficients = [terms.get(dim, 0) for dim in dims]
-        space = tuple(dims.values())
-        return tie_row(self.axes, self.axes.line(), space, coefficients, value.offset)
-
     def settle(self) -> None:
         """Give every comparison of coordinates its border; all ties have been made."""
         for plan in self.plans:
@@ -498,16 +333,3 @@ class Structure:
         elif apart:
             for cells in (apart - 1, apart, apart + 1):
                 self.axes.distance(one, cells)
-
-
-def border(comparison: Comparison) -> int:
-    """Where the one row of a comparison with a constant meets it."""
-    return comparison.offset if comparison.left is None else -comparison.offset
-
-
-def gap(axes: Axes, comparison: Comparison) -> int:
-    """How far apart, on the axis of both rows, the places are that a comparison tells apart."""
-    assert comparison.left is not None
-    assert comparison.right is not None
-    left, right = axes.frame(comparison.left.target), axes.frame(comparison.right.target)
-    return right.shift - left.shift - comparison.offset
