@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tapestry.diagnostics import Location as Location
     from tapestry.diagnostics import TapestryError as TapestryError
     from tapestry.diagnostics import UsageError as UsageError
+    from tapestry.explaining import boundaries as boundaries
+    from tapestry.explaining import explain as explain
     from tapestry.frontend import load_module as load_module
     from tapestry.frontend import parse_module as parse_module
     from tapestry.frontend import run_pipeline as run_pipeline
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from tapestry.issues import BrokenRulesError as BrokenRulesError
     from tapestry.issues import Issue as Issue
     from tapestry.metakernels import load_library as load_library
+    from tapestry.movement import edges as edges
+    from tapestry.movement import moved_bytes as moved_bytes
     from tapestry.proving.equality import Verdict as Verdict
     from tapestry.proving.equality import compare_programs as compare_programs
     from tapestry.runtime.executor import Record as Record
@@ -55,6 +59,8 @@ _HOMES = {
     "Location": "tapestry.diagnostics",
     "TapestryError": "tapestry.diagnostics",
     "UsageError": "tapestry.diagnostics",
+    "boundaries": "tapestry.explaining",
+    "explain": "tapestry.explaining",
     "load_module": "tapestry.frontend",
     "parse_module": "tapestry.frontend",
     "run_pipeline": "tapestry.frontend",
@@ -71,6 +77,8 @@ _HOMES = {
     "BrokenRulesError": "tapestry.issues",
     "Issue": "tapestry.issues",
     "load_library": "tapestry.metakernels",
+    "edges": "tapestry.movement",
+    "moved_bytes": "tapestry.movement",
     "Verdict": "tapestry.proving.equality",
     "compare_programs": "tapestry.proving.equality",
     "Record": "tapestry.runtime.executor",

@@ -2,6 +2,7 @@
 
     tapestry run model.mlir --inputs in.npz --output out.npz --on triton --shards 4
     tapestry equal before.mlir after.mlir
+    tapestry explain model.mlir -p weft-apply,loom-simplify,loom-fuse
 
 Exit codes: 0 done; 1 the program or its data is wrong, or `--compare` found a difference; 2 the
 command is; 130 it was interrupted. Errors are one message on stderr. An output file appears whole
@@ -139,6 +140,22 @@ def inspect(
     from tapestry.tools._inspect import inspect_file
 
     inspect_file(file, pipeline, metakernels)
+
+
+@app.command()
+@exits
+def explain(
+    file: Annotated[Path, typer.Argument(help="The program, in the weft or loom dialect.")],
+    pipeline: Annotated[
+        str,
+        typer.Option("--pipeline", "-p", help="The passes to run first, as for tapestry-opt."),
+    ] = "weft-apply,loom-simplify,loom-fuse,loom-derive",
+    metakernels: Metakernels = None,
+) -> None:
+    """Say why FILE is in as many pieces as it is: what joined, what could not, what moves."""
+    from tapestry.tools._explain import explain_file
+
+    explain_file(file, pipeline, metakernels)
 
 
 class Casts(StrEnum):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -59,19 +59,12 @@ class FuseEpilogue(RewritePattern):
         if op.monoid_name is not None or in_group(op):
             return
         for position, value in enumerate(op.ins):
-            fold = _sole_producer(value, op)
-            if fold is None or fold.monoid_name is None:
-                continue
-            read = op.in_reads[position]
-            bijection = _bijection(fold, op, read.projection) if read.is_plain else None
-            if bijection is None or body_size(fold) + body_size(op) > self.limit:
-                continue
-            outs = [projection.compose(bijection) for projection in op.out_maps]
-            if fold.partition is not None and fold.sharding_problems(fold.partition, outs):
-                continue
-            if _splits_alike(op, read.projection, fold, fold.out_maps[0]):
-                _join_epilogue(fold, op, position, bijection, rewriter)
-                return
+            fold = value.owner
+            if isinstance(fold, loom.OperationOp) and fold.monoid_name is not None:
+                bijection = epilogue_points(fold, op, position, self.limit)
+                if isinstance(bijection, AffineMap):
+                    _join_epilogue(fold, op, position, bijection, rewriter)
+                    return
 
 
 @dataclass
@@ -94,28 +87,88 @@ class FusePrologue(RewritePattern):
         if in_group(op):
             return
         for position, value in enumerate(op.operands):
-            producer = _sole_producer(value, op)
-            if producer is None or producer.monoid_name is not None:
-                continue
-            ins, extras = reads_of(op)
-            read = [*ins, *extras][position]
-            if not read.is_plain:
-                continue
-            inverse = producer.out_maps[0].map.inverse_on(producer.index)
-            if inverse is None or body_size(producer) + body_size(op) > self.limit:
-                continue
-            if _splits_alike(producer, producer.out_maps[0], op, read.projection):
-                points = inverse.compose(read.projection.map)
-                _join_prologue(producer, op, position, points, rewriter)
-                return
+            producer = value.owner
+            if isinstance(producer, loom.OperationOp) and producer.monoid_name is None:
+                points = prologue_points(producer, op, position, self.limit)
+                if isinstance(points, AffineMap):
+                    _join_prologue(producer, op, position, points, rewriter)
+                    return
 
 
-def _sole_producer(value: SSAValue, reader: loom.OperationOp) -> loom.OperationOp | None:
-    """The operation that writes `value` alone, when `reader` alone reads it."""
-    producer = value.owner
-    if not isinstance(producer, loom.OperationOp) or len(producer.outs) != 1:
-        return None
-    return producer if value.has_one_use() and producer.parent is reader.parent else None
+def epilogue_points(
+    fold: loom.OperationOp, reader: loom.OperationOp, position: int, limit: int
+) -> AffineMap | str:
+    """The reader's index point for each point that the fold keeps, or why there is no such map.
+
+    `position` is the operand of the reader that the fold writes.
+    """
+    problem = _pair_problem(fold, reader, position, limit)
+    if problem is not None:
+        return problem
+    if reader.monoid_name is not None:
+        return f"{reader.subject} folds too: a fold of a fold is two operations"
+    read = reader.in_reads[position]
+    bijection = _bijection(fold, reader, read.projection)
+    if bijection is None:
+        return (
+            f"{reader.subject} reads {read.projection} over <{reader.index}>, which does not visit "
+            f"each cell of what {fold.subject} writes once"
+        )
+    outs = [projection.compose(bijection) for projection in reader.out_maps]
+    if fold.partition is not None and fold.sharding_problems(fold.partition, outs):
+        return f"the shards of {fold.subject} would not write boxes of what {reader.subject} writes"
+    if not _splits_alike(reader, read.projection, fold, fold.out_maps[0]):
+        return _split_apart(fold, reader)
+    return bijection
+
+
+def prologue_points(
+    producer: loom.OperationOp, reader: loom.OperationOp, position: int, limit: int
+) -> AffineMap | str:
+    """The producer's index point that each of the reader's points needs, or why there is none."""
+    problem = _pair_problem(producer, reader, position, limit)
+    if problem is not None:
+        return problem
+    if producer.monoid_name is not None:
+        return f"{producer.subject} folds: where it is read, it would be folded again"
+    inverse = producer.out_maps[0].map.inverse_on(producer.index)
+    if inverse is None:
+        return (
+            f"{producer.subject} writes {producer.out_maps[0]}, which has no inverse: which point "
+            "computes a cell is not an affine function of the cell"
+        )
+    ins, extras = reads_of(reader)
+    read = [*ins, *extras][position]
+    if not _splits_alike(producer, producer.out_maps[0], reader, read.projection):
+        return _split_apart(producer, reader)
+    return inverse.compose(read.projection.map)
+
+
+def _pair_problem(
+    producer: loom.OperationOp, reader: loom.OperationOp, position: int, limit: int
+) -> str | None:
+    """Why two operations could not be one, whichever way they were joined."""
+    if in_group(reader) or in_group(producer):
+        return "members of a group stay as they are"
+    if producer.parent is not reader.parent:
+        return "they do not stand in one block"
+    if len(producer.outs) != 1:
+        return f"{producer.subject} writes {len(producer.outs)} tensors"
+    value = reader.operands[position]
+    if not value.has_one_use():
+        readers = sum(1 for _ in value.uses)
+        return f"what {producer.subject} writes is read {readers} times, so it is stored anyway"
+    ins, extras = reads_of(reader)
+    if not [*ins, *extras][position].is_plain:
+        return f"{reader.subject} reads past the edges of what {producer.subject} writes, or blocks"
+    size = body_size(producer) + body_size(reader)
+    if size > limit:
+        return f"the joined body would have {size} scalar operations, more than {limit}"
+    return None
+
+
+def _split_apart(producer: loom.OperationOp, reader: loom.OperationOp) -> str:
+    return f"{producer.subject} and {reader.subject} are split into different boxes of the tensor"
 
 
 def _bijection(

@@ -1,0 +1,131 @@
+"""Why a program is in as many pieces as it is: what joined, what could not, and what moves.
+
+    >>> from tapestry.frontend import parse_module
+    >>> module = parse_module('''
+    ... !x = !loom.tensor<[0, 0] : [4, 6], f32>
+    ... !y = !loom.tensor<[0] : [4], f32>
+    ... func.func @main(%x: !x) -> (!x, !y) {
+    ...   %e = weft.apply @exp(%x) : (!x) -> !x
+    ...   %s = weft.apply @sum(%e) {axis = 1} : (!x) -> !y
+    ...   func.return %e, %s : !x, !y
+    ... }''')
+    >>> from tapestry.frontend import run_pipeline
+    >>> run_pipeline(module, "weft-apply,loom-fuse,loom-shard{op=e grid=4,1}")
+    >>> [edge] = boundaries(module)
+    >>> print(edge.why_apart)
+    what @e writes is read 2 times, so it is stored anyway
+    >>> edge.moved, edge.read
+    (72, 96)
+
+The reasons are the very conditions of the passes (`loom-fuse`, `loom-derive`): what is not met is
+said of the operations at hand, and nothing else decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute
+
+from tapestry.algebra.derivation.cascade import NotDerivableError, derive
+from tapestry.algebra.derivation.polynomials import OutsideClassError
+from tapestry.dialects import loom
+from tapestry.movement import Edge, Splittable, edges, moved_bytes, read_bytes, splittables
+from tapestry.passes.loom.derivation.algebra import Algebra
+from tapestry.passes.loom.derivation.chain import find_chain, is_plain_fold
+from tapestry.passes.loom.fuse import LoomFuse, epilogue_points, prologue_points
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A tensor stored between two operations: why, and what of it moves between shards.
+
+    `read` is what the reader's shards read, `moved` what of it was written elsewhere, in bytes.
+    """
+
+    edge: Edge
+    why_apart: str
+    read: int
+    moved: int
+
+
+def boundaries(module: ModuleOp) -> tuple[Boundary, ...]:
+    """Every tensor that one operation writes and another reads, in program order."""
+    return tuple(
+        Boundary(edge, _why_apart(edge), read_bytes(edge), moved_bytes(edge))
+        for reader in splittables(module)
+        for edge in edges(reader)
+    )
+
+
+def derivation_steps(op: Splittable) -> tuple[str, ...]:
+    """How `loom-derive` made an operation, step by step; nothing where it did not."""
+    steps = op.attributes.get("derivation")
+    if not isinstance(steps, ArrayAttr):
+        return ()
+    return tuple(s.data for s in cast(ArrayAttr[Attribute], steps) if isinstance(s, StringAttr))
+
+
+def why_not_derived(op: Splittable) -> str | None:
+    """Why a fold that reads earlier folds over its cells stays apart; None if it reads none."""
+    if not isinstance(op, loom.OperationOp) or not is_plain_fold(op) or op.index.is_empty:
+        return None
+    chain = find_chain(op)
+    if len(chain.members) == 1:
+        return None
+    try:
+        algebra = Algebra(chain)
+        derive(
+            algebra.folds,
+            algebra.cells.keys(),
+            finished=algebra.finished.keys() | algebra.truths,
+            may_be_empty=True,
+        )
+    except (OutsideClassError, NotDerivableError) as error:
+        return str(error)
+    return "loom-derive has not run, or what it would replace is needed before"
+
+
+def _why_apart(edge: Edge) -> str:
+    producer, reader = edge.producer, edge.reader
+    if not isinstance(producer, loom.OperationOp) or not isinstance(reader, loom.OperationOp):
+        other = reader if isinstance(producer, loom.OperationOp) else producer
+        what = "a group" if isinstance(other, loom.FusedOp) else "an external kernel"
+        return f"{other.subject} is {what}, which loom-fuse leaves alone"
+    positions = [n for n, value in enumerate(reader.operands) if value is edge.tensor]
+    if not positions:
+        return "a view stands between them: loom-simplify folds it into what is read"
+    join = prologue_points if producer.monoid_name is None else epilogue_points
+    reason = join(producer, reader, positions[0], LoomFuse.limit)
+    return reason if isinstance(reason, str) else "loom-fuse has not run"
+
+
+def explain(module: ModuleOp) -> Iterator[str]:
+    """The same as lines of text: each operation, then the tensors that it reads of others."""
+    for op in splittables(module):
+        yield f"{op.subject} over <{op.index}>"
+        for member in op.members if isinstance(op, loom.FusedOp) else (op,):
+            if member is not op:
+                yield f"  holds {member.subject} over <{member.index}>"
+            for step in derivation_steps(member):
+                yield f"  derived: {step}"
+        refused = why_not_derived(op)
+        if refused is not None:
+            yield f"  not derived: {refused}"
+        for edge in edges(op):
+            moved, read = moved_bytes(edge), read_bytes(edge)
+            yield f"  apart from {edge.producer.subject}: {_why_apart(edge)}"
+            if moved:
+                yield f"  moves {moved:,} of the {read:,} bytes that it reads of it: {_split(edge)}"
+
+
+def _split(edge: Edge) -> str:
+    """How the two are split."""
+    one, other = (
+        f"{op.subject} is " + ("whole" if op.partition is None else f"split by {op.partition}")
+        for op in (edge.producer, edge.reader)
+    )
+    return f"{one}, {other}"

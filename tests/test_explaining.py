@@ -1,0 +1,127 @@
+"""Reasons that operations stay apart, one program per reason, and how folds were derived."""
+
+from __future__ import annotations
+
+import pytest
+
+from tapestry.explaining import boundaries, explain, why_not_derived
+from tapestry.frontend import parse_text, run_pipeline, verify_module
+from tapestry.movement import splittables
+
+HEAD = """
+!x = !loom.tensor<[0, 0] : [4, 6], f32>
+!y = !loom.tensor<[0] : [4], f32>
+func.func @main(%x: !x, %y: !y) -> ({results}) {{
+{lines}
+  func.return {values} : {results}
+}}
+"""
+
+
+def program(lines: str, values: str, results: str) -> str:
+    return HEAD.format(lines=lines, values=values, results=results)
+
+
+def exp(value: str, of: str, more: str = "") -> str:
+    return (
+        f"  {value} = loom.operation @{value[1:]} over <[0, 0] : [4, 6]> [map, map]"
+        f" ins({of} : (d0, d1) -> (d0, d1)) outs((d0, d1) -> (d0, d1)) {more}"
+        " wrap (%c: f32) { %r = math.exp %c : f32 loom.yield %r : f32 } : (!x) -> !x\n"
+    )
+
+
+def total(value: str, of: str) -> str:
+    return (
+        f"  {value} = loom.operation @{value[1:]} over <[0, 0] : [4, 6]> [map, fold] by @add"
+        f" ins({of} : (d0, d1) -> (d0, d1)) outs((d0) -> (d0))"
+        " wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y\n"
+    )
+
+
+def spread(value: str, of: str) -> str:
+    return (
+        f"  {value} = loom.operation @{value[1:]} over <[0, 0] : [4, 6]> [map, map]"
+        f" ins({of} : (d0, d1) -> (d0)) outs((d0, d1) -> (d0, d1))"
+        " wrap (%c: f32) { %r = arith.negf %c : f32 loom.yield %r : f32 } : (!y) -> !x\n"
+    )
+
+
+CLIPPED = (
+    "  %b = loom.operation @b over <[0, 0] : [4, 6]> [map, map]"
+    " ins(%a : (d0, d1) -> (d0 - 1, d1) clip 0.0 : f32) outs((d0, d1) -> (d0, d1))"
+    " wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !x\n"
+)
+TWICE = (
+    "  %a, %a2 = loom.operation @a over <[0, 0] : [4, 6]> [map, map]"
+    " ins(%x : (d0, d1) -> (d0, d1)) outs((d0, d1) -> (d0, d1), (d0, d1) -> (d0, d1))"
+    " wrap (%c: f32) { loom.yield %c, %c : f32, f32 } : (!x) -> (!x, !x)\n"
+)
+VIEWED = "  %t = loom.view %a : (d0) -> (d0, 0) : !x -> !y\n"
+READS_VIEW = (
+    "  %b = loom.operation @b over <[0] : [4]> [map] ins(%t : (d0) -> (d0)) outs((d0) -> (d0))"
+    " wrap (%c: f32) { %r = math.exp %c : f32 loom.yield %r : f32 } : (!y) -> !y\n"
+)
+SPLIT_OTHERWISE = exp("%a", "%x", "shards <grid [[0, 2, 4], [0, 6]]>") + exp(
+    "%b", "%a", "shards <grid [[0, 4], [0, 3, 6]]>"
+)
+
+CASES = {
+    "stored anyway": (exp("%a", "%x") + exp("%b", "%a"), "%a, %b", "!x, !x"),
+    "a fold of a fold is two operations": (
+        total("%a", "%x")
+        + "  %b = loom.operation @b over <[0] : [4]> [fold] by @max ins(%a : (d0) -> (d0))"
+        " outs(() -> ()) wrap (%c: f32) { loom.yield %c : f32 }"
+        " : (!y) -> !loom.tensor<[] : [], f32>\n",
+        "%b",
+        "!loom.tensor<[] : [], f32>",
+    ),
+    "does not visit each cell of what @a writes once": (
+        total("%a", "%x") + spread("%b", "%a"),
+        "%b",
+        "!x",
+    ),
+    "reads past the edges": (exp("%a", "%x") + CLIPPED, "%b", "!x"),
+    "@a writes 2 tensors": (TWICE + exp("%b", "%a"), "%b, %a2", "!x, !x"),
+    "a view stands between them": (exp("%a", "%x") + VIEWED + READS_VIEW, "%b", "!y"),
+    "are split into different boxes": (SPLIT_OTHERWISE, "%b", "!x"),
+}
+
+
+@pytest.mark.parametrize("reason", CASES)
+def test_what_loom_fuse_leaves_has_a_reason(reason: str) -> None:
+    module = parse_text(program(*CASES[reason]))
+    verify_module(module)
+    run_pipeline(module, "loom-fuse")
+    (boundary,) = boundaries(module)
+    assert reason in boundary.why_apart
+    assert any(reason in line for line in explain(module))
+
+
+def test_what_loom_fuse_would_join_has_none() -> None:
+    module = parse_text(program(exp("%a", "%x") + exp("%b", "%a"), "%b", "!x"))
+    (boundary,) = boundaries(module)
+    assert boundary.why_apart == "loom-fuse has not run"
+    run_pipeline(module, "loom-fuse")
+    assert boundaries(module) == ()
+
+
+def relative(body: str) -> str:
+    return (
+        total("%m", "%x").replace("@add", "@max")
+        + "  %s = loom.operation @s over <[0, 0] : [4, 6]> [map, fold] by @add"
+        " ins(%x : (d0, d1) -> (d0, d1), %m : (d0, d1) -> (d0)) outs((d0) -> (d0))"
+        f" wrap (%c: f32, %b: f32) {{ %d = arith.subf %c, %b : f32 %r = {body} %d : f32"
+        " loom.yield %r : f32 } : (!x, !y) -> !y\n"
+    )
+
+
+def test_folds_that_are_derived_say_how_and_others_why_not() -> None:
+    module = parse_text(program(relative("math.exp"), "%s", "!y"))
+    run_pipeline(module, "loom-derive")
+    lines = list(explain(module))
+    assert sum("derived: " in line for line in lines) >= 3
+    assert not any("not derived" in line for line in lines)
+    run_pipeline(refused := parse_text(program(relative("math.tanh"), "%s", "!y")), "loom-derive")
+    _, last = splittables(refused)
+    assert "tanh" in (why_not_derived(last) or "")
+    assert any("not derived" in line and "tanh" in line for line in explain(refused))
