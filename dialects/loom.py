@@ -26,6 +26,9 @@ dimensions (all but the folds), in order. Example, `Y = relu(X W + b)`:
            : (!loom.tensor<[0, 0] : [64, 784], f32>, !loom.tensor<[0, 0] : [784, 32], f32>,
               !loom.tensor<[0] : [32], f32>) -> !loom.tensor<[0, 0] : [64, 32], f32>
 
+An output may leave out kept dimensions that its value does not vary along: a log-sum-exp over
+`(i, d) -> (i)` beside attention's `(i, d) -> (i, d)`.
+
 A scan keeps every state of the fold along one dimension, in increasing coordinate, the point itself
 included: unwrap sees the running state. An operation folds or scans, never both. Running sums:
 

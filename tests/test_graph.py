@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
 
 import tapestry
 from tapestry.algebra.monoids import monoid_of
 from tapestry.dialects import loom
 from tapestry.frontend import parse_text, run_pipeline, verify_module
-from tapestry.graph import live_bytes, shard_count
+from tapestry.graph import Traffic, live_bytes, shard_count
 from tapestry.zspace import Partition, Range
 
 TEXT = """
@@ -69,7 +70,7 @@ def counted(op: loom.OperationOp) -> Counter[str]:
     counts: Counter[str] = Counter()
     monoid = monoid_of(op)
 
-    def run(body) -> None:
+    def run(body: Block) -> None:
         for inner in body.ops:
             if not isinstance(inner, loom.YieldOp | loom.IndexOp | arith.ConstantOp):
                 counts[inner.name] += 1
@@ -128,7 +129,7 @@ def test_spelled_out_shards_cost_the_same(shards: str) -> None:
     run_pipeline(module, "loom-expand-shards")
     main = next(op for op in module.walk() if isinstance(op, func.FuncOp))
     pieces = tapestry.operations(main)[:-1]
-    assert sum((tapestry.scalar_operations(op) for op in pieces), Counter()) == counts
+    assert sum((tapestry.scalar_operations(op) for op in pieces), Counter[str]()) == counts
     applied = [op for op in pieces if isinstance(op, loom.ApplicationOp)]
     extras = [s for op in pieces for s in tapestry.selections(op) if s.role == "extra"]
     inputs = [s for op in applied for s in tapestry.selections(op) if s.role == "in"]
@@ -168,3 +169,28 @@ def test_a_tree_of_merges_unwraps_once() -> None:
     merges = [op for op in tapestry.operations(module) if isinstance(op, loom.MergeOp)]
     assert len(merges) > 1
     assert sum(tapestry.scalar_operations(op)["arith.select"] for op in merges) == 12
+
+
+def test_parts_of_states_take_what_they_are_stored_on() -> None:
+    x, w, y = (f"!loom.tensor<[0, 0] : {shape}, f32>" for shape in ([4, 6], [6, 3], [4, 3]))
+    module = parse_text(f"""
+loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32]
+  merge (%a: f32, %b: f32, %c: f32, %d: f32) {{
+    %p = arith.addf %a, %c : f32
+    %r = arith.addf %b, %d : f32
+    loom.yield %p, %r : f32, f32
+  }}
+func.func @main(%x: {x}, %w: {w}) -> {y} {{
+  %y = loom.operation @both over <[0, 0, 0] : [4, 6, 3]> [map, fold, map] by @pair
+         ins(%x : (i, j, d) -> (i, j), %w : (i, j, d) -> (j, d)) outs((i, d) -> (i, d))
+         wrap (%a: f32, %b: f32) {{ loom.yield %a, %b : f32, f32 }}
+         unwrap (%a: f32, %b: f32) {{ %r = arith.addf %a, %b : f32  loom.yield %r : f32 }}
+         : ({x}, {w}) -> {y}
+  func.return %y : {y}
+}}""")
+    run_pipeline(module, "loom-shard{grid=1,2,1},loom-expand-shards")
+    first, _, merge = tapestry.operations(module)
+    assert tapestry.traffic(first) == Traffic(4 * (12 + 9), 4 * (4 + 3))
+    assert tapestry.traffic(merge) == Traffic(2 * 4 * (4 + 3), 48)
+    # Each point of the kept dimensions merges, whatever its parts are stored on.
+    assert tapestry.scalar_operations(merge)["arith.addf"] == 2 * (2 * 12) + 12
