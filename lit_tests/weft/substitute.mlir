@@ -1,6 +1,6 @@
 // RUN: tapestry-opt %s -p 'weft-substitute{rules="%S/Inputs/rules.yaml"}' --split-input-file | filecheck %s
 // RUN: tapestry-opt %s -p 'weft-substitute{rules="%S/Inputs/rules.yaml"}' --split-input-file --equal-each -o /dev/null 2>&1 | filecheck %s --check-prefix EQUAL
-// EQUAL-COUNT-7: equal (
+// EQUAL-COUNT-8: equal (
 
 // What replaces a value has its name and type; each produced application has its own.
 
@@ -112,4 +112,24 @@ func.func @once(%a: !loom.tensor<[0] : [4], f32>, %b: !loom.tensor<[0] : [4], f3
   %y = weft.apply @maximum(%a, %b)
          : (!loom.tensor<[0] : [4], f32>, !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32>
   func.return %y : !loom.tensor<[0] : [4], f32>
+}
+
+// -----
+
+// Lists of tensors, and results by their place in a list.
+
+// CHECK:      func.func @side_by_side
+// CHECK-NEXT:   %q_c = weft.apply @concat([%w, %v]) {axis = 1 : i64}
+// CHECK-NEXT:   %q_both = weft.apply @matmul(%x, %q_c)
+// CHECK-NEXT:   [[Q:%.*]], [[P:%.*]] = weft.apply @split(%q_both) {chunk = 3 : i64, axis = 1 : i64}
+// CHECK-NEXT:   %y = weft.apply @sub([[P]], [[Q]])
+func.func @side_by_side(%x: !loom.tensor<[0, 0] : [4, 6], f32>, %v: !loom.tensor<[0, 0] : [6, 3], f32>,
+                        %w: !loom.tensor<[0, 0] : [6, 3], f32>) -> !loom.tensor<[0, 0] : [4, 3], f32> {
+  %p = weft.apply @matmul(%x, %v)
+         : (!loom.tensor<[0, 0] : [4, 6], f32>, !loom.tensor<[0, 0] : [6, 3], f32>) -> !loom.tensor<[0, 0] : [4, 3], f32>
+  %q = weft.apply @matmul(%x, %w)
+         : (!loom.tensor<[0, 0] : [4, 6], f32>, !loom.tensor<[0, 0] : [6, 3], f32>) -> !loom.tensor<[0, 0] : [4, 3], f32>
+  %y = weft.apply @sub(%p, %q)
+         : (!loom.tensor<[0, 0] : [4, 3], f32>, !loom.tensor<[0, 0] : [4, 3], f32>) -> !loom.tensor<[0, 0] : [4, 3], f32>
+  func.return %y : !loom.tensor<[0, 0] : [4, 3], f32>
 }

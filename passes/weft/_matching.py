@@ -134,8 +134,8 @@ class RuleMatcher:
     def _is_typed(self, rule: Rule, situation: Situation) -> bool:
         """Whether the matched applications are well formed: `weft-apply` says what is wrong."""
         for application in rule.matched:
-            expansion = self._expansions.of(
-                application.template,
+            expansion = self._expansions.applied(
+                application,
                 situation.operands[application.name],
                 situation.parameters[application.name],
             )

@@ -35,7 +35,10 @@ def build_application(
 ) -> weft.ApplyOp:
     """An application of a rule on values."""
     attributes = {name: attribute_of(value) for name, value in arguments.items()}
-    return weft.ApplyOp(application.template.name, operands, results, attributes)
+    given = application.per_input(operands)
+    while given and not isinstance(given[-1], SSAValue) and not given[-1]:
+        given.pop()
+    return weft.ApplyOp(application.template.name, given, results, attributes)
 
 
 def build_number(value: float, spec: TensorSpec) -> loom.ConstantOp:

@@ -23,7 +23,7 @@ from tapestry.metakernels import Template, WeftError
 from tapestry.passes.weft._parameters import parameter_values
 from tapestry.passes.weft.apply import spec_of
 from tapestry.rewriting.binding import Expansions
-from tapestry.rewriting.rules import Application, Number, Operand, Rule, Value
+from tapestry.rewriting.rules import SINGLE, Application, Number, Operand, Rule, Value
 from tapestry.rewriting.symmetry import commutes
 
 MAX_USES: Final = 32
@@ -85,7 +85,7 @@ class _Search:
         template = application.template
         if (
             op.metakernel_name != template.name
-            or len(op.operands) != len(application.operands)
+            or _sizes(op, template) != _trimmed(application.sizes)
             or len(op.results) != len(application.results)
         ):
             return
@@ -106,7 +106,7 @@ class _Search:
         """The operands as they are; and exchanged, where that is the same."""
         operands = tuple(op.operands)
         yield operands
-        if len(operands) != 2 or operands[0] is operands[1]:
+        if len(operands) != 2 or op.groups is not None or operands[0] is operands[1]:
             return
         pair = [spec_of(cast(TensorType, operand.type)) for operand in operands]
         try:
@@ -141,3 +141,23 @@ class _Search:
             application, position = self.makers[name]
             if value.index == position:
                 yield from self._application(application, value.owner, found)
+
+
+def _sizes(op: weft.ApplyOp, template: Template) -> tuple[int, ...]:
+    """Per input, the length of its list; `SINGLE` is one tensor."""
+    lists = [place for place, entry in enumerate(template.inputs) if entry.each is not None]
+    if op.groups is None and len(lists) == 1:
+        # The tensors of the one list may be given one by one.
+        sizes = [SINGLE] * len(template.inputs)
+        sizes[lists[0]] = max(len(op.args) - len(sizes) + 1, 0)
+        return tuple(sizes)
+    return _trimmed(
+        tuple(len(value) if isinstance(value, list) else SINGLE for value in op.per_input)
+    )
+
+
+def _trimmed(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes without what is left out at the end: that may be said or not."""
+    while sizes and sizes[-1] == 0:
+        sizes = sizes[:-1]
+    return sizes

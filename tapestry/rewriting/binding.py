@@ -17,9 +17,10 @@ from typing import Final
 from tapestry.metakernels import Expansion, Library, Template, TensorSpec, WeftError, expand
 from tapestry.metakernels.composition import evaluate_argument
 from tapestry.metakernels.dtypes import allowed, promote
-from tapestry.metakernels.errors import RequirementError
+from tapestry.metakernels.errors import OperandError, RequirementError
 from tapestry.metakernels.evaluation import Scope, evaluate
 from tapestry.metakernels.matching import Bindings, Matcher, underdetermined
+from tapestry.metakernels.operands import Given
 from tapestry.metakernels.parameters import Parameter, bind_parameters
 from tapestry.metakernels.syntax import Call, Name
 from tapestry.metakernels.values import Names, describe, integer, integers
@@ -45,12 +46,21 @@ class Expansions:
         self._library = library
         self._known: dict[object, Expansion] = {}
 
+    def applied(
+        self,
+        application: Application,
+        specs: Sequence[TensorSpec],
+        parameters: Mapping[str, object],
+    ) -> Expansion:
+        """The expansion of an application of a rule, to operands of these types in order."""
+        return self.of(application.template, application.per_input(specs), parameters)
+
     def of(
-        self, template: Template, specs: Sequence[TensorSpec], parameters: Mapping[str, object]
+        self, template: Template, specs: Sequence[Given], parameters: Mapping[str, object]
     ) -> Expansion:
         """The expansion of `template`; a WeftError says why it does not apply."""
         given = tuple(sorted((name, repr(value)) for name, value in parameters.items()))
-        key = (template.name, tuple(specs), given)
+        key = (template.name, repr(specs), given)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = expand(template, specs, parameters, self._library)
@@ -59,6 +69,12 @@ class Expansions:
     def named(self, name: str, parameters: Mapping[str, object]) -> Expansion:
         """The expansion of the template of that name, which has no inputs."""
         return self.of(self._library.get(name), (), parameters)
+
+
+def ranks_of(application: Application, specs: Sequence[TensorSpec]) -> dict[str, int]:
+    """The rank of each input that is given; that of a list is the rank of its first tensor."""
+    pairs = zip(application.entries, specs, strict=True)
+    return {entry.name: len(spec.shape) for entry, spec in reversed(list(pairs))}
 
 
 def _always(_: str) -> bool:
@@ -121,9 +137,7 @@ def _bind_parameters(rule: Rule, situation: Situation, bound: Bindings) -> Itera
     for application in rule.matched:
         template = application.template
         specs = situation.operands[application.name]
-        ranks = {
-            entry.name: len(spec.shape) for entry, spec in zip(template.inputs, specs, strict=True)
-        }
+        ranks = ranks_of(application, specs)
         given = bind_parameters(template.parameters, situation.parameters[application.name], ranks)
         for parameter in template.parameters:
             text = application.arguments.get(parameter.name)
@@ -237,10 +251,16 @@ def produce(
                 hint=error.hint,
             ) from None
         outputs = made[-1].expansion.outputs
+        if len(outputs) != len(application.results):
+            raise OperandError(
+                f"rule {rule.name}: produce.{application.name} has {len(outputs)} results, and the "
+                f"rule names {len(application.results)}",
+                location=application.location,
+            )
         for name, output in zip(application.results, outputs, strict=True):
             known[name] = output.spec
     for name, source in rule.aliases.items():
-        known[name] = specs[source]
+        known[name] = known[source] if source in known else specs[source]
     return Production(tuple(made), known)
 
 
@@ -268,7 +288,9 @@ def _make(
             raise DoesNotApplyError(f"{dtype} cannot hold {operand.source.text}")
         numbers[position] = value, dtype
         operands.append(TensorSpec((), dtype))
-    return Made(application, arguments, expansions.of(template, operands, arguments), numbers)
+    return Made(
+        application, arguments, expansions.applied(application, operands, arguments), numbers
+    )
 
 
 def _common_dtype(dtypes: Sequence[str]) -> str:

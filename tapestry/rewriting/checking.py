@@ -73,10 +73,11 @@ class _Check:
                     f"produce.{name} is no tensor of match", "produce", name,
                     kind=UnknownNameError, hint=nearest(name, self.matched),
                 )  # fmt: skip
-            if source not in self.there or source in made or source in rule.aliases:
+            if source not in (*self.there, *made) or source in rule.aliases:
+                known = {*self.there, *made} - {name}
                 raise self.fail(
                     f"produce.{name}: {source} is not bound", "produce", name,
-                    kind=UnknownNameError, hint=nearest(source, set(self.there) - {name}),
+                    kind=UnknownNameError, hint=nearest(source, known),
                 )  # fmt: skip
         for application in rule.produced:
             for name in application.values:
@@ -101,7 +102,7 @@ class _Check:
                 hint=f"call what is produced {self.matched[-1]}",
             )  # fmt: skip
         used = {name for application in rule.produced for name in application.values}
-        used.update(rule.outputs)
+        used.update(rule.outputs, rule.aliases.values())
         for application in rule.produced:
             path = "produce", application.name
             if not used & set(application.results):

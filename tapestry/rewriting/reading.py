@@ -17,7 +17,7 @@ that is a parameter holds an expression; `$name` alone, in `match`, binds the pa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Final, TypeVar
@@ -44,13 +44,13 @@ from tapestry.metakernels.templates import Source, Template
 from tapestry.metakernels.text import Text
 from tapestry.rewriting.checking import VARIABLE, check
 from tapestry.rewriting.models import RuleModel, check_rule
-from tapestry.rewriting.rules import Application, Number, Operand, Rule, Typed, Value
+from tapestry.rewriting.rules import SINGLE, Application, Number, Operand, Rule, Typed, Value
 
 RULES: Final = Path(__file__).parents[1] / "metakernels" / "rules"
 """The folder of the rules that come with Tapestry."""
 
 _T = TypeVar("_T")
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.([A-Za-z_][A-Za-z0-9_]*|[0-9]{1,3}))?")
 
 
 def load_rules(file: str, library: Library) -> tuple[Rule, ...]:
@@ -181,13 +181,23 @@ class _Reader:
                 f"{where}: {error.message}", section, name, "op",
                 kind=UnknownNameError, hint=error.hint,
             ) from None  # fmt: skip
-        operands: dict[str, Operand] = {}
+        operands: dict[str, tuple[Operand, ...]] = {}
+        lists = [entry.name for entry in template.inputs if entry.each is not None]
+        optional = [entry.name for entry in template.inputs if entry.optional]
         arguments: dict[str, Text] = {}
         inputs = [entry.name for entry in template.inputs]
         parameters = [parameter.name for parameter in template.parameters]
         for key, value in entries.entries:
             if key.value in inputs:
-                operands[str(key.value)] = self._operand(value, f"{where}: {key.value}")
+                what = f"{where}: {key.value}"
+                given = value.items if isinstance(value, Items) and key.value in lists else (value,)
+                operands[str(key.value)] = tuple(self._operand(node, what) for node in given)
+                if key.value in lists and not isinstance(value, Items):
+                    raise TemplateError(
+                        f"rule {self.name}: {what} is a list of tensors",
+                        location=value.location,
+                        hint=f"a list of one is written [{text_of(value)}]",
+                    )
             elif key.value in parameters:
                 arguments[str(key.value)] = text_of(value)
             elif key.value != "op":
@@ -196,14 +206,42 @@ class _Reader:
                     location=key.location,
                     hint=nearest(str(key.value), (*inputs, *parameters)),
                 )
-        for missing in (wanted for wanted in inputs if wanted not in operands):
+        for missing in (n for n in inputs if n not in operands and n not in optional):
             raise self.fail(
                 f"{where}: input {missing} of {op} is not given", section, name, kind=OperandError
             )
         self._check_parameters(template, arguments, section, name)
         return Application(
-            name, template, tuple(operands[n] for n in inputs), arguments, entries.location
+            name,
+            template,
+            operands=tuple(operand for n in inputs for operand in operands.get(n, ())),
+            sizes=tuple(
+                len(operands.get(n, ())) if n in lists or n not in operands else SINGLE
+                for n in inputs
+            ),
+            count=self._count(name),
+            arguments=arguments,
+            location=entries.location,
         )
+
+    def _count(self, name: str) -> int:
+        """How long the list `name` is, by the tensors of it that the rule names: `y.0`, `y.1`."""
+        named = re.compile(rf"{re.escape(name)}\.([0-9]{{1,3}})")
+        found = [named.fullmatch(text) for text in self._texts(self.document)]
+        return 1 + max((int(match[1]) for match in found if match is not None), default=0)
+
+    def _texts(self, node: Node) -> Iterator[str]:
+        """All keys and values of a document."""
+        match node:
+            case Leaf(_, text):
+                yield text
+            case Items(items):
+                for item in items:
+                    yield from self._texts(item)
+            case Entries(entries):
+                for key, value in entries:
+                    yield key.text
+                    yield from self._texts(value)
 
     def _operand(self, node: Node, what: str) -> Operand:
         if isinstance(node, Items | Entries):

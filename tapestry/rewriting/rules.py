@@ -9,16 +9,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from tapestry.diagnostics import Location
 from tapestry.metakernels.documents import Entries
 from tapestry.metakernels.errors import WeftError
 from tapestry.metakernels.syntax import Call, DtypeBinding, Expr, Name, Pattern, walk
-from tapestry.metakernels.templates import Source, Template
+from tapestry.metakernels.templates import Input, Source, Template
 from tapestry.metakernels.text import Text
 
 
@@ -48,24 +48,51 @@ class Number:
 
 Operand: TypeAlias = Value | Number
 
+SINGLE: Final = -1
+"""The size of what is one tensor and no list."""
+
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, eq=False)
 class Application:
-    """A metakernel applied: operands in the order of its inputs, parameters as text."""
+    """A metakernel applied: operands in the order of its inputs, parameters as text.
+
+    `sizes` says per input how many operands are its list; `SINGLE` is one that is no list, and an
+    optional input that is left out is an empty one. `count` is the length of a list of results.
+    """
 
     name: str
     template: Template
     operands: tuple[Operand, ...]
+    sizes: tuple[int, ...]
+    count: int
     arguments: Mapping[str, Text]
     location: Location
 
     @property
     def results(self) -> tuple[str, ...]:
-        """The names of its tensors: `y`, or `y.values`, `y.positions` where there are several."""
+        """The names of its tensors: `y`; `y.values`, `y.positions`; or `y.0`, `y.1` of a list."""
         outputs = self.template.outputs
-        if len(outputs) == 1:
-            return (self.name,)
-        return tuple(f"{self.name}.{output.name}" for output in outputs)
+        if any(output.each is not None for output in outputs):
+            return tuple(f"{self.name}.{position}" for position in range(self.count))
+        if len(outputs) > 1:
+            return tuple(f"{self.name}.{output.name}" for output in outputs)
+        return (self.name,)
+
+    @property
+    def entries(self) -> tuple[Input, ...]:
+        """The input that each operand is for."""
+        counted = zip(self.template.inputs, self.sizes, strict=True)
+        return tuple(entry for entry, size in counted for _ in range(abs(size)))
+
+    def per_input(self, operands: Sequence[T]) -> list[T | Sequence[T]]:
+        """What stands for the operands, one entry per input; a list is one entry."""
+        pending = iter(operands)
+        return [
+            next(pending) if size == SINGLE else [next(pending) for _ in range(size)]
+            for size in self.sizes
+        ]
 
     @property
     def values(self) -> tuple[str, ...]:

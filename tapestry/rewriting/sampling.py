@@ -213,10 +213,10 @@ class _Draw:
             self.specs[operand.name]
             if isinstance(operand, Value)
             else self._number(application, set(allowed(entry.dtype.tree.constraint)))
-            for operand, entry in zip(application.operands, template.inputs, strict=True)
+            for operand, entry in zip(application.operands, application.entries, strict=True)
         )
         self.operands[application.name] = specs
-        by_name = dict(zip((entry.name for entry in template.inputs), specs, strict=True))
+        by_name = {entry.name: spec for entry, spec in zip(application.entries, specs, strict=True)}
         given: dict[str, object] = {}
         for parameter in template.parameters:
             text = application.arguments.get(parameter.name)
@@ -232,7 +232,9 @@ class _Draw:
             if parameter.kind == "bool":
                 given[parameter.name] = bool(given[parameter.name])
         self.arguments[application.name] = given
-        expansion = self.expansions.of(template, specs, given)
+        expansion = self.expansions.applied(application, specs, given)
+        if len(expansion.outputs) != len(application.results):
+            raise DoesNotApplyError(f"{application.name} has {len(expansion.outputs)} results")
         for name, output in zip(application.results, expansion.outputs, strict=True):
             self.specs[name] = output.spec
 
@@ -284,7 +286,7 @@ def _fitting_dtypes(rule: Rule) -> dict[str, set[str]]:
     """The dtypes of each input that the metakernels it is given to take."""
     fitting: dict[str, set[str]] = {name: {*DTYPES} for name in rule.inputs}
     for application in rule.matched:
-        for operand, entry in zip(application.operands, application.template.inputs, strict=True):
+        for operand, entry in zip(application.operands, application.entries, strict=True):
             if isinstance(operand, Value) and operand.name in fitting:
                 fitting[operand.name] &= set(allowed(entry.dtype.tree.constraint))
     return fitting

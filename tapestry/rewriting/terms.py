@@ -34,7 +34,7 @@ def order_outputs(rule: Rule, precedence: Precedence) -> Precedence | None:
     before = _terms(rule.matched, {})
     after = _terms(rule.produced, before)
     for name, source in rule.aliases.items():
-        after[name] = before.get(source, source)
+        after[name] = after.get(source, source)
     found: Precedence | None = precedence
     for name in rule.outputs:
         found = next(larger(before[name], after[name], found), None)

@@ -38,6 +38,16 @@ def test_what_one_use_alone_keeps_is_removed() -> None:
     assert [a.name for a in kept.removed] == ["y"]
 
 
+def test_lists_have_as_many_tensors_as_the_rule_names() -> None:
+    (rule,) = read(
+        "{s: {op: split, x: x, chunk: $c}, y: {op: concat, tensors: [s.1, s.0, x]}}", "{y: s.0}"
+    )
+    split, concat = rule.matched
+    assert split.results == ("s.0", "s.1")
+    assert (concat.sizes, concat.values) == ((3,), ("s.1", "s.0", "x"))
+    assert concat.per_input("abc") == [["a", "b", "c"]]
+
+
 WRONG: list[tuple[dict[str, str], str, str | None]] = [
     ({"more": "  whre: []\n"}, "f:4:3: error: rule r: unknown key `whre`", "where"),
     ({"more": "  exact: 1\n"}, "f:4:10: error: rule r: exact must be a boolean", None),
@@ -62,6 +72,8 @@ WRONG: list[tuple[dict[str, str], str, str | None]] = [
     ({"match": "{y: {op: relu, x: {z: 1}}}"}, "must be the name of a tensor, or a number", None),
     ({"match": "{y: {op: add, a: x, b: 1 +}}"}, "cannot read the body `1 +`", None),
     ({"match": "{y: {op: add, a: x, b: x + 1}}"}, "x is no number", None),
+    ({"match": "{y: {op: concat, tensors: x}}"}, "tensors is a list of tensors", "[x]"),
+    ({"match": "{y: {op: concat, tensors: [x, [z]]}}"}, "must be the name of a tensor", None),
     ({"match": "{y: {op: relu, x: y}}"}, "match is a cycle: y -> y", None),
     (
         {"match": "{y: {op: relu, x: x}, w: {op: relu, x: v}}"},
