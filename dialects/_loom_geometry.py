@@ -186,8 +186,9 @@ def shard_tiling(
         )
         return [Problem("shard-order", message, index=box, shards=partition)]
     mixed = [(n, p.data) for n, p in enumerate(outs) if _mixes_rows(p.data)]
-    if not mixed:
-        # Boxes of the map dimensions write boxes, apart because the output is injective.
+    if not mixed or box.is_empty:
+        # Boxes of the map dimensions write boxes, apart because the output is injective; and
+        # where there are no points, nothing is written.
         return []
     whole = subrange(box, kept_dims)
     parts = list(dict.fromkeys(subrange(r, kept_dims) for r in partition.ranges()))
