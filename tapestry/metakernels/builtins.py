@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isqrt, prod
+from math import gcd, isqrt, prod
 from typing import Final
 
 from tapestry.metakernels.errors import (
@@ -129,6 +129,22 @@ def _iota(arguments: Sequence[Value], _: Sequence[int]) -> Value:
     return tuple(range(require_length(count)))
 
 
+def _gcd(arguments: Sequence[Value], _: Sequence[int]) -> Value:
+    return gcd(*_numbers(arguments, "gcd"))
+
+
+def _solve(arguments: Sequence[Value], _: Sequence[int]) -> Value:
+    """`solve(a, b, m)`: the least i >= 0 with a i = b modulo m, -1 when there is none."""
+    a, b, modulus = (integer(value, "an argument of solve") for value in arguments)
+    if modulus < 1:
+        raise DivisionByZeroError(f"solve({a}, {b}, {modulus}): the modulus must be at least 1")
+    common = gcd(a, modulus)
+    if b % common:
+        return -1
+    reduced = modulus // common
+    return b // common * pow(a // common, -1, reduced) % reduced
+
+
 def _is_perm(arguments: Sequence[Value], _: Sequence[int]) -> Value:
     values = integers(arguments[0], "the argument of is_perm")
     return int(sorted(values) == list(range(len(values))))
@@ -197,6 +213,8 @@ _FUNCTIONS: Final[dict[str, tuple[int | None, _Function]]] = {
     "broadcast_all": (1, _broadcast_all),
     "align": (2, _align),
     "iota": (1, _iota),
+    "gcd": (None, _gcd),
+    "solve": (3, _solve),
     "inverse": (1, _inverse),
     "is_perm": (1, _is_perm),
     "others": (2, _others),

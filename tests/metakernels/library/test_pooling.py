@@ -3,6 +3,8 @@
 # pyright: basic
 # PyTorch has no types to speak of.
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import strategies as st
@@ -80,7 +82,7 @@ def lp_pool(rank):
 
 
 def rows(rank):
-    included = {"count_include_pad": st.booleans()}
+    included: Any = {"count_include_pad": st.booleans()}
     if rank > 1:
         included["divisor"] = st.integers(0, 3)
     return {

@@ -3,6 +3,8 @@
 # pyright: basic
 # PyTorch has no types to speak of.
 
+from typing import Any
+
 import pytest
 from hypothesis import strategies as st
 
@@ -66,7 +68,7 @@ def upsample(mode):
 
 
 CORNERS = {"align_corners": st.booleans()}
-NEAR = {"ulps": 16, "absolute": 32}
+NEAR: Any = {"ulps": 16, "absolute": 32}
 
 ROWS = {
     "adaptive_avg_pool": Row(along(F.adaptive_avg_pool1d), lines(WIDE), absolute=8),
