@@ -10,9 +10,11 @@ and its parameters (expressions, evaluated in this template's names).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol
 
+from tapestry.metakernels.bodies import Body
+from tapestry.metakernels.constants import Known
 from tapestry.metakernels.dtypes import evaluate_dtype
 from tapestry.metakernels.errors import (
     LimitError,
@@ -25,7 +27,7 @@ from tapestry.metakernels.errors import (
 from tapestry.metakernels.evaluation import Scope, evaluate
 from tapestry.metakernels.expansion import Composite, Expansion, StepCall, Tensor, TensorSpec
 from tapestry.metakernels.parameters import Parameter
-from tapestry.metakernels.parsing import parse_dtype_value, parse_expression
+from tapestry.metakernels.parsing import parse_dtype_value, parse_expression, parse_scalar
 from tapestry.metakernels.templates import Step, Template
 from tapestry.metakernels.text import Text
 from tapestry.metakernels.values import Names
@@ -60,11 +62,13 @@ def expand_steps(
             location=template.location,
         )
     values = {tensor.cell: tensor.spec for tensor in inputs}
+    absent = {entry.name for entry in template.inputs if entry.optional} - values.keys()
     calls: list[StepCall] = []
     for step in template.steps:
         what = f"step {step.name} of {template.name}"
         try:
-            call = _expand_step(step, values, names, library, (*nesting, template.name), expand)
+            path = (*nesting, template.name)
+            call = _expand_step(step, values, absent, names, library, path, expand)
         except LimitError:
             raise
         except WeftError as error:
@@ -81,6 +85,7 @@ def expand_steps(
 def _expand_step(
     step: Step,
     values: Mapping[str, TensorSpec],
+    absent: Collection[str],
     names: Names,
     library: Resolver,
     nesting: tuple[str, ...],
@@ -90,7 +95,7 @@ def _expand_step(
     if len(target.outputs) != 1:
         raise OperandError(f"{step.op} has {len(target.outputs)} outputs, and a step has one")
     parameters = {parameter.name: parameter for parameter in target.parameters}
-    wanted = [entry.name for entry in target.inputs]
+    wanted = {entry.name: entry.optional for entry in target.inputs}
     for key, text in step.arguments.items():
         if key not in wanted and key not in parameters:
             raise UnknownNameError(
@@ -98,9 +103,12 @@ def _expand_step(
                 location=text.location,
                 hint=nearest(key, (*wanted, *parameters)),
             )
-    operands: list[str] = []
-    for name in wanted:
+    operands: list[str | None] = []
+    for name, optional in wanted.items():
         text = step.arguments.get(name)
+        if optional and (text is None or text.text in absent):
+            operands.append(None)
+            continue
         if text is None:
             raise OperandError(f"input {name} of {step.op} is not given")
         if text.text not in values:
@@ -115,10 +123,9 @@ def _expand_step(
         for key, text in step.arguments.items()
         if key in parameters
     }
-    specs = [values[name] for name in operands]
-    return StepCall(
-        step.name, tuple(operands), expand(target, specs, given, library, nesting=nesting)
-    )
+    specs = [None if name is None else values[name] for name in operands]
+    read = tuple(name for name in operands if name is not None)
+    return StepCall(step.name, read, expand(target, specs, given, library, nesting=nesting))
 
 
 def evaluate_argument(parameter: Parameter, text: Text, names: Names) -> object:
@@ -134,12 +141,12 @@ def evaluate_argument(parameter: Parameter, text: Text, names: Names) -> object:
                 return text.text == "true"
             return bool(evaluate(parse_expression(text), Scope(names)))
         case "float":
-            try:
-                return float(text.text)
-            except ValueError:
-                raise ParameterError(
-                    f"{text} is no number", location=text.location, hint="write 0.5 or $p"
-                ) from None
+            value = Body(Scope(names), {}).term(parse_scalar(text))
+            if isinstance(value, Known) and not isinstance(value.value, str):
+                return float(value.value)
+            raise ParameterError(
+                f"{text} is no number", location=text.location, hint="write 0.5, $p or 1 / sqrt($n)"
+            )
         case "enum":
             return text.text
         case "dtype":

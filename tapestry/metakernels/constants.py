@@ -19,7 +19,7 @@ from typing import Final
 
 from tapestry.metakernels.dtypes import is_float
 from tapestry.metakernels.errors import DtypeMismatchError, KindMismatchError
-from tapestry.metakernels.scalars import Cast, Constant, Scalar
+from tapestry.metakernels.scalars import Constant, Scalar, cast
 
 NAMED: Final = {"inf": inf, "nan": nan, "pi": pi}
 """Numbers that bodies name."""
@@ -59,7 +59,7 @@ def coerce(term: Scalar | Known, dtype: str, *, explicit: bool = False) -> Scala
     """`term` as a value of `dtype`; a number must be representable unless `explicit`."""
     if isinstance(term, Known):
         return Constant(_represented(number(term), dtype, explicit), dtype)
-    return term if term.dtype == dtype else Cast(term, dtype)
+    return cast(term, dtype)
 
 
 def _represented(value: float, dtype: str, explicit: bool) -> int | float:

@@ -24,7 +24,7 @@ from tapestry.metakernels.monoids import (
     type_definition,
     widens,
 )
-from tapestry.metakernels.scalars import Cast, Folded, Scalar, cell_names, replaced
+from tapestry.metakernels.scalars import Cast, Folded, Scalar, cell_names, replaced, with_state
 from tapestry.metakernels.syntax import ProjectionExpr
 from tapestry.metakernels.templates import Bodies, Source, Template
 
@@ -80,11 +80,21 @@ class _Typing:
         wrap = self._state(scope, template.monoid)
         unwrap = self._unwrap(mapped, tuple(part.dtype for part in wrap))
         wrap, unwrap = _signed_state(wrap, unwrap)
+        if self._folds_nothing():
+            single = wrap if unwrap is None else tuple(with_state(part, wrap) for part in unwrap)
+            return MapFold(None, self._read(single), (), single, None)
         ins, extras = self._read(wrap), self._extras(unwrap or ())
         own = find(template.monoid, template.monoids)
         state = tuple(part.dtype for part in wrap)
         monoid = template.monoid if own is None else type_definition(own, scope, state)
         return MapFold(monoid, ins, extras, wrap, unwrap)
+
+    def _folds_nothing(self) -> bool:
+        """Whether the fold is over no dimensions: then each point is all that is folded."""
+        space = self.expansion.space
+        if space is None or self.expansion.inside is not None:
+            return False
+        return not {"fold", "scan"} & set(space.kinds)
 
     def _body(self, scope: Scope, state: tuple[str, ...] = ()) -> Body:
         return Body(scope, self.cells, state, self.widen, blocks=self.blocks, absent=self.absent)

@@ -85,6 +85,15 @@ class Cast:
 Scalar: TypeAlias = Constant | Cell | Read | Folded | Position | Operation | Cast
 
 
+def cast(operand: Scalar, dtype: str) -> Scalar:
+    """`operand` in `dtype`; a half that was widened to f32 comes back as it was."""
+    match operand:
+        case Cast(source, "f32") if source.dtype == dtype and dtype in ("f16", "bf16"):
+            return source
+        case _:
+            return operand if operand.dtype == dtype else Cast(operand, dtype)
+
+
 def walk_scalar(body: Scalar) -> Iterator[Scalar]:
     """`body` and everything it is computed from; shared parts come once per use."""
     yield body
@@ -117,6 +126,11 @@ def replaced(body: Scalar, change: Callable[[Scalar], Scalar | None]) -> Scalar:
         case Operation(name, operands, dtype):
             return Operation(name, tuple(replaced(part, change) for part in operands), dtype)
         case Cast(operand, dtype):
-            return Cast(replaced(operand, change), dtype)
+            return cast(replaced(operand, change), dtype)
         case _:
             return body
+
+
+def with_state(body: Scalar, state: tuple[Scalar, ...]) -> Scalar:
+    """`body` with the parts of the folded state computed by `state`: what one point comes to."""
+    return replaced(body, lambda part: state[part.part] if isinstance(part, Folded) else None)

@@ -79,9 +79,6 @@ def _fold_runs(template: Template, scope: Scope) -> list[_Run]:
             several = isinstance(value, tuple)
             values = value if isinstance(value, tuple) else (value,)
             runs.append(_Run(fold.label, _extents(values), several))
-    if runs and not any(run.extents for run in runs):
-        # A fold over no dimensions folds one point.
-        runs.append(_Run(None, (1,), several=True))
     return runs
 
 

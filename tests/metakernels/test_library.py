@@ -50,7 +50,8 @@ def test_every_template_is_documented(name: str) -> None:
     template = LIBRARY.get(name)
     assert template.doc.endswith(".")
     assert template.formula
-    assert template.examples
+    assert template.source
+    assert len(template.examples) >= 2
 
 
 RANDOM = np.random.default_rng(7)

@@ -95,13 +95,15 @@ def run(
     starts: tuple[int, int] = (0, 0),
     cut: Cut | None = None,
 ) -> Sequence[Array]:
-    """The outputs of one application; `cut` splits the index space of every operation of it."""
+    """The outputs of one application; `cut` splits every operation of it that may be split so."""
     module = applied(name, arrays, parameters, starts)
     if cut is not None:
         for op in module.walk():
             if isinstance(op, loom.OperationOp):
                 counts = [cut(size) if size else 1 for size in op.index.shape]
-                op.shards = PartitionAttr(Partition.balanced(op.index, counts))
+                partition = Partition.balanced(op.index, counts)
+                if not op.sharding_problems(partition):
+                    op.shards = PartitionAttr(partition)
         verify_module(module)
     inputs = {str(position): array for position, array in enumerate(_flat(arrays))}
     return find_executor(executor).run(module, inputs, NoWatch()).outputs

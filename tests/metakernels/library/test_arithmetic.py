@@ -84,6 +84,10 @@ ROWS = {
     "remainder": Row(
         remaining(torch.remainder), broadcast(NUMBERS, NUMBERS, special=False), absolute=64
     ),
+    "scale": Row(
+        lambda x, factor=1.0, shift=0.0: x * like(factor, x) + like(shift, x),
+        unary(NUMBERS, factor=WHOLE, shift=WHOLE), absolute=16,
+    ),
     "sign": Row(torch.sign, unary(NUMBERS, special=False)),
     "square": Row(torch.square, unary(NUMBERS)),
     "sub": Row(

@@ -1,6 +1,11 @@
 """weft-apply: what applications become, where it says what is wrong, and what it keeps."""
 
+# pyright: basic
+
+from typing import Any
+
 import pytest
+from xdsl.context import Context
 
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom, weft
@@ -34,7 +39,7 @@ def applied(text, pipeline="weft-apply"):
     return module
 
 
-def operations(module, kind=loom.OperationOp):
+def operations(module: Any, kind: Any = loom.OperationOp) -> list[Any]:
     return [op for op in module.walk() if isinstance(op, kind)]
 
 
@@ -158,7 +163,7 @@ def test_equal_applications_are_expanded_once():
         (f"@relu(%x) : ({V8}) -> !loom.tensor<[0] : [8], f16>", "dtype_mismatch",
          f"a type that fits: {V8}"),
         (f"@relu(%x) {{slope = 2}} : ({V8}) -> {V8}", "parameter", "no parameter slope"),
-        (f"@sum(%x) : ({V8}) -> {V8}", "parameter", "axis (int) is missing"),
+        (f"@argmax(%x) : ({V8}) -> {V8}", "parameter", "axis (int) is missing"),
         (f"@sum(%x) {{axis = dense<1> : tensor<2xi64>}} : ({V8}) -> {V8}", "parameter",
          "a parameter is a number"),
         (f"@sum(%x) {{axis = [0.5]}} : ({V8}) -> {V8}", "parameter", "is [0.5]; it must be int"),
@@ -205,7 +210,7 @@ def test_opaque_operations_are_refused():
 def test_a_metakernel_defined_twice_is_refused():
     text = program(f"func.return %x : {V8}", before=SQUARE + SQUARE)
     with pytest.raises(TapestryError, match=r"@square is defined twice \(first at m.mlir:2:1\)"):
-        WeftApply().apply(None, parse_text(text, "m.mlir"))
+        WeftApply().apply(Context(), parse_text(text, "m.mlir"))
 
 
 def test_a_wrong_metakernel_does_not_verify():
