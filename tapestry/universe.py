@@ -25,6 +25,7 @@ _DIALECTS = {
 _PASSES = {
     "weft-substitute": ("tapestry.passes.weft.substitute", "WeftSubstitute"),
     "weft-apply": ("tapestry.passes.weft.apply", "WeftApply"),
+    "loom-substitute": ("tapestry.passes.loom.substitute", "LoomSubstitute"),
     "loom-simplify": ("tapestry.passes.loom.simplify", "LoomSimplify"),
     "loom-materialize": ("tapestry.passes.loom.materialize", "LoomMaterialize"),
     "loom-stride-classes": ("tapestry.passes.loom.stride_classes", "LoomStrideClasses"),
