@@ -67,9 +67,10 @@ func.func @statistics(%x: !loom.tensor<[0, 0] : [4, 5], f32>)
 // CHECK:          shards
 // CHECK:          arith.maximumf %a, %b
 func.func @sharded(%x: !loom.tensor<[0] : [4], f32>, %z: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32> {
-  %y = loom.operation @y over <[0] : [4]> [map] shards <grid [[0, 2, 4]]>
+  %y = loom.operation @y over <[0] : [4]> [map]
     ins(%x : (d0) -> (d0), %z : (d0) -> (d0))
     outs((d0) -> (d0))
+    shards <grid [[0, 2, 4]]>
     wrap (%a: f32, %b: f32) {
       %0 = arith.maximumf %a, %b : f32
       loom.yield %0 : f32

@@ -251,6 +251,8 @@ class _Draw:
         rank = ranks[0] if ranks else 0
         if parameter.axis_of is not None:
             rank = len(specs[parameter.axis_of].shape)
+        if parameter.default is not None and source.random() < 0.4:
+            return parameter.default
         match parameter.kind:
             case "bool":
                 return source.random() < 0.5
