@@ -137,3 +137,38 @@ func.func @main(%x: !x, %v: !v) -> (!y, !o) {
            loom.yield %p : f32 } : (!x, !y, !v) -> !o
   func.return %m, %o : !y, !o
 }
+
+// -----
+
+// Two folds that read one mean: the earlier one joins the pass of the later one.
+!x = !loom.tensor<[0, 0] : [4, 8], f32>
+!y = !loom.tensor<[0] : [4], f32>
+// CHECK-LABEL: @main
+// CHECK-NEXT: %c, %v = loom.operation @mean_squares_cubes over <[0, 0] : [4, 8]> [map, fold]
+// CHECK-SAME: by @mean_n_squares_cubes
+// CHECK-NEXT: ins(%x : (d0, d1) -> (d0, d1))
+// CHECK-NEXT: outs((d0) -> (d0), (d0) -> (d0))
+// EQUAL: @main: equal (certified)
+func.func @main(%x: !x) -> (!y, !y) {
+  %m = loom.operation @mean over <[0, 0] : [4, 8]> [map, fold] by @add
+         ins(%x : (i, j) -> (i, j)) outs((i) -> (i))
+         wrap (%c: f32) { loom.yield %c : f32 }
+         unwrap (%s: f32) {
+           %n = arith.constant 8.0 : f32
+           %r = arith.divf %s, %n : f32
+           loom.yield %r : f32 } : (!x) -> !y
+  %v = loom.operation @squares over <[0, 0] : [4, 8]> [map, fold] by @add
+         ins(%x : (i, j) -> (i, j), %m : (i, j) -> (i)) outs((i) -> (i))
+         wrap (%c: f32, %b: f32) {
+           %d = arith.subf %c, %b : f32
+           %q = arith.mulf %d, %d : f32
+           loom.yield %q : f32 } : (!x, !y) -> !y
+  %c = loom.operation @cubes over <[0, 0] : [4, 8]> [map, fold] by @add
+         ins(%x : (i, j) -> (i, j), %m : (i, j) -> (i)) outs((i) -> (i))
+         wrap (%c: f32, %b: f32) {
+           %d = arith.subf %c, %b : f32
+           %q = arith.mulf %d, %d : f32
+           %p = arith.mulf %q, %d : f32
+           loom.yield %p : f32 } : (!x, !y) -> !y
+  func.return %v, %c : !y, !y
+}

@@ -24,8 +24,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -34,21 +34,25 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 from xdsl.rewriter import InsertPoint
+from xdsl.utils.hints import isa
 
-from tapestry.algebra.bodies import moving_dims
-from tapestry.algebra.derivation.cascade import Derivation, NotDerivableError, derive
-from tapestry.algebra.derivation.polynomials import OutsideClassError
+from tapestry.algebra.derivation.cascade import Derivation
 from tapestry.algebra.monoids import BUILTIN_MONOIDS
 from tapestry.dialects import loom
-from tapestry.dialects.loom import tensor_type
+from tapestry.locations import Location, nearest_location
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import kind
 from tapestry.passes.loom._rebuild import writes_of
 from tapestry.passes.loom.derivation.algebra import Algebra
-from tapestry.passes.loom.derivation.chain import Chain, Member, find_chain, is_plain_fold
-from tapestry.passes.loom.derivation.emission import Output, derived_monoid, joined_name, written
-from tapestry.passes.loom.derivation.replacing import plan_replacing
-from tapestry.zspace import AffineMap, Projection, Range
+from tapestry.passes.loom.derivation.chain import Chain, Member
+from tapestry.passes.loom.derivation.emission import (
+    STEPS,
+    Output,
+    derived_monoid,
+    joined_name,
+    written,
+)
+from tapestry.passes.loom.derivation.planning import find_derivation, kept_points
 
 
 class DeriveFold(RewritePattern):
@@ -56,43 +60,20 @@ class DeriveFold(RewritePattern):
 
     Legal when all are whole, fold by built-in monoids, are over the same points, and a derivation
     exists; and at least one of the earlier folds is then needed no more, because nothing else reads
-    it or because the derived operation writes it too.
+    it or because the derived operation writes it too. Folds beside them that read the same results
+    join where they are needed no more either.
     """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        if not is_plain_fold(op) or op.index.is_empty:
+        found = find_derivation(op)
+        if isinstance(found, str):
             return
-        chain = find_chain(op)
-        if len(chain.members) == 1:
-            return
-        may_be_empty = not _always_folds(op)
-        try:
-            algebra = Algebra(chain)
-            derivation = derive(
-                algebra.folds,
-                algebra.cells.keys(),
-                finished=algebra.finished.keys() | algebra.truths,
-                may_be_empty=may_be_empty,
-            )
-        except (OutsideClassError, NotDerivableError):
-            return
-        by_op: dict[Operation | Block, Member] = {}
-        for member in chain.members:
-            by_op.setdefault(member.op, member)
-        earlier = {member.op for member in chain.members} - {op}
-        plan = plan_replacing(
-            op,
-            set(earlier),
-            chain.producers(),
-            lambda out: _is_written(chain, by_op[out.owner], out),
-        )
-        if earlier.isdisjoint(plan.dead[1:]):
-            return
+        chain, plan = found.chain, found.plan
         replaced = [*op.outs, *reversed(plan.kept)]
-        outputs = [_output(chain, by_op[out.owner], out) for out in replaced]
-        monoid = _in_module(op, derivation, algebra, rewriter)
-        new = written(chain, algebra, derivation, monoid, outputs, may_be_empty=may_be_empty)
+        outputs = [_output(chain, found.members[out.owner], out) for out in replaced]
+        monoid = _in_module(op, found.derivation, found.algebra, rewriter)
+        new = written(found, monoid, outputs)
         rewriter.insert(new, InsertPoint.before(op))
         place = InsertPoint.after(op)
         for later in plan.later:
@@ -106,43 +87,11 @@ class DeriveFold(RewritePattern):
             rewriter.erase(dead)
 
 
-def _always_folds(op: loom.OperationOp) -> bool:
-    """Whether each point of the kept dimensions folds something: a corner of the fold does."""
-    if op.inside is None:
-        return True
-    for at_end in (False, True):
-        start, end = list(op.index.start), list(op.index.end)
-        for dim in op.fold_dims:
-            corner = end[dim] - 1 if at_end else start[dim]
-            start[dim], end[dim] = corner, corner + 1
-        if op.inside.covers(Range(tuple(start), tuple(end))):
-            return True
-    return False
-
-
-def _kept_points(chain: Chain, member: Member) -> AffineMap:
-    """The kept dimensions of a member as a function of those of its chain."""
-    kept = member.points.select_outputs(member.op.kept_dims)
-    return kept.select_inputs(chain.last.kept_dims)
-
-
-def _is_written(chain: Chain, member: Member, out: SSAValue) -> bool:
-    """Whether the derived operation can write a member's output: it visits each cell of it.
-
-    Along dimensions that the member lacks, a cell is visited again, with the same value.
-    """
-    points = _kept_points(chain, member)
-    axes = sorted(moving_dims(Projection.cells(points)))
-    kept = chain.last.kept_range(chain.last.index).select(axes)
-    return kept.size == tensor_type(out).box.size and points.select_inputs(axes).is_injective_on(
-        kept
-    )
-
-
 def _output(chain: Chain, member: Member, out: SSAValue) -> Output:
+    """What is to be written instead of a member's output, and where."""
     place = member.op.outs.index(out)
     projection, kind = writes_of(member.op)[place]
-    return Output(member.outs[place], (projection.compose(_kept_points(chain, member)), kind))
+    return Output(member.outs[place], (projection.compose(kept_points(chain, member)), kind))
 
 
 def _in_module(
@@ -167,6 +116,41 @@ def _in_module(
     assert first is not None
     rewriter.insert(new, InsertPoint.before(first))
     return new
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How a fold was derived, or why it is not derived with the folds that it reads."""
+
+    label: str
+    location: Location | None
+    steps: tuple[str, ...]
+    reason: str | None
+
+
+def explain(module: ModuleOp) -> list[Explanation]:
+    """What there is to say about each fold of a program, in order.
+
+    Of derived ones the steps of the derivation; of others, the reason why there is none.
+    """
+    said: list[Explanation] = []
+    for op in module.walk():
+        if not isinstance(op, loom.OperationOp) or op.monoid_name is None:
+            continue
+        steps, reason = _recorded(op), None
+        if not steps:
+            found = find_derivation(op)
+            if isinstance(found, str):
+                reason = found
+            else:
+                steps, reason = found.derivation.steps, "loom-derive has not been run"
+        said.append(Explanation(op.label.data, nearest_location(op), steps, reason))
+    return said
+
+
+def _recorded(op: loom.OperationOp) -> tuple[str, ...]:
+    steps = op.attributes.get(STEPS)
+    return tuple(step.data for step in steps) if isa(steps, ArrayAttr[StringAttr]) else ()
 
 
 @dataclass(frozen=True)

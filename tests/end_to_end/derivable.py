@@ -112,6 +112,48 @@ COVARIANCE = _program(
     "%x: !x, %t: !x",
 )
 
+
+def _product(name: str, *of: str) -> str:
+    """The sum of products of distances from means."""
+    ins = [f"%{x} : (i, j) -> (i, j), %m{x} : (i, j) -> (i)" for x in of]
+    cells = [f"%c{n}: f32, %b{n}: f32" for n in range(len(of))]
+    apart = [f"%d{n} = arith.subf %c{n}, %b{n} : f32" for n in range(len(of))]
+    times = [f"%p{n + 1} = arith.mulf %p{n}, %d{n + 1} : f32" for n in range(len(of) - 1)]
+    body = " ".join([*apart, *times]).replace("%p0", "%d0")
+    return f"""
+  %{name} = loom.operation @{name} over <[0, 0] : [4, 12]> [map, fold] by @add
+         ins({", ".join(ins)}) outs((i) -> (i))
+         wrap ({", ".join(cells)}) {{ {body} loom.yield %p{len(of) - 1} : f32 }} {_MEAN}
+         : ({", ".join(["!x, !y"] * len(of))}) -> !y"""
+
+
+CORRELATION = _program(
+    _mean("mx", "x")
+    + _mean("mt", "t")
+    + _product("vx", "x", "x")
+    + _product("vt", "t", "t")
+    + _product("cov", "x", "t")
+    + """
+  %r = loom.operation @correlation over <[0] : [4]> [map]
+         ins(%vx : (i) -> (i), %vt : (i) -> (i), %cov : (i) -> (i)) outs((i) -> (i))
+         wrap (%a: f32, %b: f32, %c: f32) {
+           %p = arith.mulf %a, %b : f32
+           %q = math.rsqrt %p : f32
+           %r = arith.mulf %c, %q : f32
+           loom.yield %r : f32 } : (!y, !y, !y) -> !y
+  func.return %mx, %r : !y, !y""",
+    2,
+    "%x: !x, %t: !x",
+)
+
+MOMENTS = _program(
+    _mean("mx", "x")
+    + _product("var", "x", "x")
+    + _product("skew", "x", "x", "x")
+    + "\n  func.return %mx, %var, %skew : !y, !y, !y",
+    3,
+)
+
 _MASKS = {
     "none": ("", "%c: f32", "loom.yield %c : f32", ""),
     "causal": (

@@ -22,6 +22,8 @@ PROGRAMS = {
     "cross entropy": derivable.CROSS_ENTROPY,
     "variance": derivable.VARIANCE,
     "covariance": derivable.COVARIANCE,
+    "correlation": derivable.CORRELATION,
+    "moments": derivable.MOMENTS,
     **{f"attention, {mask}": derivable.attention(mask) for mask in derivable.MASKS},
     "attention, guarded": derivable.attention("bias", guarded=True),
 }

@@ -14,7 +14,7 @@ from math import isfinite
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, bf16, f16, f32, f64, i1
 
-from tapestry.algebra.derivation.cascade import LN2, Fold, mean_of
+from tapestry.algebra.derivation.cascade import LN2, Fold, NotDerivableError, mean_of
 from tapestry.algebra.derivation.polynomials import (
     OutsideClassError,
     Polynomial,
@@ -33,7 +33,10 @@ _COMPUTING = (f16, bf16, f32, f64)
 
 
 class Algebra:
-    """The symbols of a chain's terms, and its folds as the derivation takes them."""
+    """The symbols of a chain's terms, and its folds as the derivation takes them.
+
+    Raises `NotDerivableError` where a body is not of the class.
+    """
 
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
@@ -52,7 +55,10 @@ class Algebra:
         for member in chain.members:
             monoid = member.op.monoid_name
             assert monoid is not None
-            body = self.polynomial(member.body)
+            try:
+                body = self.polynomial(member.body)
+            except OutsideClassError as error:
+                raise NotDerivableError(str(error), member.name) from error
             self.folds.append(Fold(member.name, monoid, body))
             plain = _uncast(member.body)
             if body == symbol(self._names.get(plain, "")):
@@ -83,7 +89,7 @@ class Algebra:
         number = _number(term)
         if number is not None:
             return constant(number)
-        if self._varies(term) and not self._centred.isdisjoint(_below(term)):
+        if self._varies(term) and not self._centred.isdisjoint(term.below()):
             plain = _uncast(term)
             if plain not in self._centred and _is_affine(plain):
                 return self._operation(plain)
@@ -208,16 +214,6 @@ def _is_true(term: Term) -> bool:
         return False
     held = term.op.value
     return isinstance(held, IntegerAttr) and bool(held.value.data)
-
-
-def _below(term: Term) -> set[Term]:
-    """A term with all that it is computed of."""
-    seen, stack = {term}, [term]
-    while stack:
-        new = set(stack.pop().args) - seen
-        seen |= new
-        stack.extend(new)
-    return seen
 
 
 def _is_affine(term: Term) -> bool:

@@ -10,8 +10,11 @@ and a softmax over the wrong dimension.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import permutations
+from typing import TypeAlias
 
 from xdsl.ir import Operation
 
@@ -37,42 +40,52 @@ class Member:
     outs: tuple[Term, ...]
 
 
-_Excluded = set[tuple[loom.OperationOp, AffineMap]]
-
-
-def find_chain(last: loom.OperationOp) -> Chain:
-    """The chain of a fold: just itself, where it depends on no other along its dimensions."""
-    excluded: _Excluded = set()
-    while True:
-        chain = Chain(last, excluded)
-        apart = chain.apart()
-        if not apart:
-            return chain
-        excluded |= apart
+Placed: TypeAlias = tuple[loom.OperationOp, AffineMap]
+"""A fold, and its points as a function of those of another."""
 
 
 class Chain:
-    """A fold with those that it depends on along its dimensions, earlier ones first."""
+    """A fold with some of those that it depends on along its dimensions, earlier ones first.
 
-    def __init__(self, last: loom.OperationOp, excluded: _Excluded) -> None:
+    Results of `allowed` folds are looked into; those of others are read like any other tensor, and
+    `others` says which they are. `joined` are folds that are part of it besides.
+    """
+
+    def __init__(
+        self,
+        last: loom.OperationOp,
+        allowed: AbstractSet[Placed] = frozenset(),
+        joined: Sequence[Placed] = (),
+    ) -> None:
         self.last = last
         self.terms = Terms()
         self.members: list[Member] = []
+        self.others: set[Placed] = set()
         self.folded = frozenset(last.fold_dims)
-        self._excluded = excluded
+        self._allowed = allowed
         self._inline = Inliner(self.terms, self._result)
-        self._found: dict[tuple[loom.OperationOp, AffineMap], Member | None] = {}
+        self._found: dict[Placed, Member] = {}
+        for op, points in joined:
+            self._known(op, points)
         self._append(last, AffineMap.identity(last.index.rank))
 
-    def apart(self) -> _Excluded:
+    def apart(self) -> set[Placed]:
         """The members that read nothing along the fold which another member reads too."""
         reads = [self._cells(member.body) for member in self.members]
-        found: _Excluded = set()
+        found: set[Placed] = set()
         for at, member in enumerate(self.members[:-1]):
             others = set[Read]().union(*(r for n, r in enumerate(reads) if n != at))
             if reads[at].isdisjoint(others):
                 found.add((member.op, member.points))
         return found
+
+    def read_by(self, name: str | None) -> list[Placed]:
+        """The earlier folds whose results a member reads."""
+        named = {member.name: member for member in self.members}
+        if name is None or name not in named:
+            return []
+        results = named[name].body.results()
+        return [(m.op, m.points) for m in self.members if m.name in results and m.name != name]
 
     def producers(self) -> set[Operation]:
         """What writes the tensors that an operation for the chain may read."""
@@ -114,16 +127,19 @@ class Chain:
         if self._moves(kept):
             return None
         for points in self._alignments(op, kept):
-            key = (op, points)
-            if key not in self._found:
-                self._found[key] = self._member(op, points)
-            member = self._found[key]
-            if member is not None:
-                return member.outs[place]
+            if (op, points) in self._allowed:
+                return self._known(op, points).outs[place]
+            self.others.add((op, points))
         return None
 
+    def _known(self, op: loom.OperationOp, points: AffineMap) -> Member:
+        """The member that a fold is at some points."""
+        if (op, points) not in self._found:
+            self._found[op, points] = self._append(op, points)
+        return self._found[op, points]
+
     def _alignments(self, op: loom.OperationOp, kept: AffineMap) -> list[AffineMap]:
-        """The ways in which the dimensions that a fold folds can be those of the chain."""
+        """The ways in which the dimensions that a fold folds, and its points, are the chain's."""
         rank = self.last.index.rank
         found: list[AffineMap] = []
         if len(op.fold_dims) != len(self.folded):
@@ -138,15 +154,11 @@ class Chain:
                 unit = tuple(int(d == dim) for d in range(rank))
                 rows[own] = (unit, op.index.start[own] - start[dim])
             matrix, offset = zip(*(rows[d] for d in range(op.index.rank)), strict=True)
-            found.append(AffineMap(matrix, offset, rank))
+            points = AffineMap(matrix, offset, rank)
+            inside = None if op.inside is None else op.inside.compose(points)
+            if _rows(inside) == _rows(self.last.inside):
+                found.append(points)
         return found
-
-    def _member(self, op: loom.OperationOp, points: AffineMap) -> Member | None:
-        """A fold as a member, if it is over the same points."""
-        inside = None if op.inside is None else op.inside.compose(points)
-        if (op, points) in self._excluded or _rows(inside) != _rows(self.last.inside):
-            return None
-        return self._append(op, points)
 
 
 def is_plain_fold(op: loom.OperationOp) -> bool:

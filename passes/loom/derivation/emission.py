@@ -18,8 +18,11 @@ from tapestry.dialects.loom import Read
 from tapestry.locations import fuse_locations
 from tapestry.passes.loom._rebuild import Write
 from tapestry.passes.loom.derivation.algebra import Algebra
-from tapestry.passes.loom.derivation.chain import Chain
+from tapestry.passes.loom.derivation.planning import Found
 from tapestry.passes.loom.derivation.terms import Term
+
+STEPS = "derivation"
+"""The attribute in which a derived operation records how it came."""
 
 _NAME_LENGTH = 48
 
@@ -108,16 +111,9 @@ class Body:
         return self.writer.add(arith.ExtFOp(value, kind))
 
 
-def written(
-    chain: Chain,
-    algebra: Algebra,
-    derivation: Derivation,
-    monoid: loom.MonoidOp,
-    outputs: Sequence[Output],
-    *,
-    may_be_empty: bool,
-) -> loom.OperationOp:
+def written(found: Found, monoid: loom.MonoidOp, outputs: Sequence[Output]) -> loom.OperationOp:
     """The operation that computes a chain in one pass."""
+    chain, algebra, derivation = found.chain, found.algebra, found.derivation
     last = chain.last
     kinds = monoid.state_types
     computed = next(kind for kind in kinds if isinstance(kind, AnyFloat))
@@ -142,7 +138,7 @@ def written(
 
     unwrap.writer.truths = algebra.truths
     unwrap.finish = Finish(
-        derivation, unwrap.writer, start.args[: len(kinds)], other, may_be_empty=may_be_empty
+        derivation, unwrap.writer, start.args[: len(kinds)], other, may_be_empty=found.may_be_empty
     )
     start.add_op(loom.YieldOp(*(unwrap.value(output.term) for output in outputs)))
     new = loom.OperationOp(
@@ -156,7 +152,7 @@ def written(
         extras=unwrap.reads,
         unwrap=Region(start),
         inside=last.inside,
-        attributes={"derivation": ArrayAttr(map(StringAttr, derivation.steps))},
+        attributes={STEPS: ArrayAttr(map(StringAttr, derivation.steps))},
     )
     new.location = fuse_locations(*(member.op.location for member in chain.members))
     return new

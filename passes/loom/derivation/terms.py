@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import Dims, moving_dims
 from tapestry.dialects import loom
@@ -38,19 +38,23 @@ class Term:
     args: tuple[Term, ...] = ()
     stored: Read | None = None
 
-    def leaves(self) -> set[Read]:
-        """What it reads."""
-        found: set[Read] = set()
+    def below(self) -> set[Term]:
+        """The term with all that it is computed of."""
         stack: list[Term] = [self]
         seen: set[Term] = {self}
         while stack:
-            term = stack.pop()
-            if term.read is not None:
-                found.add(term.read)
-            new = set(term.args) - seen
+            new = set(stack.pop().args) - seen
             seen |= new
             stack.extend(new)
-        return found
+        return seen
+
+    def leaves(self) -> set[Read]:
+        """What it reads."""
+        return {term.read for term in self.below() if term.read is not None}
+
+    def results(self) -> set[str]:
+        """The folds whose results it is computed of."""
+        return {term.result for term in self.below() if term.result is not None}
 
 
 @dataclass
@@ -111,27 +115,39 @@ Stop = Callable[[loom.OperationOp, int, Read], "Term | None"]
 """What a read of a fold's output is, None for a cell like any other."""
 
 
+_DEPTH = 12
+"""Through how many maps, one after another, a read is looked: enough for any one formula."""
+
+
 class Inliner:
     """Reads as terms: maps are written out, up to what `fold_result` takes."""
 
     def __init__(self, terms: Terms, fold_result: Stop) -> None:
         self._terms = terms
         self._fold_result = fold_result
+        self._known: dict[Read, Term] = {}
+        self._depth = 0
 
     def __call__(self, read: Read) -> Term:
         """What a read selects, in terms of what no map of the same block computes."""
+        if read not in self._known:
+            self._depth += 1
+            found = self._written_out(read) if self._depth <= _DEPTH else None
+            self._known[read] = self._terms.cell(read) if found is None else found
+            self._depth -= 1
+        return self._known[read]
+
+    def _written_out(self, read: Read) -> Term | None:
+        """A read of what a map or a fold computes; None when it is a cell like any other."""
         producer = read.value.owner
         if not isinstance(producer, loom.OperationOp) or not read.is_plain:
-            return self._terms.cell(read)
-        if isinstance(read.value, BlockArgument):
-            return self._terms.cell(read)
+            return None
         place = producer.outs.index(read.value)
         if producer.monoid_name is not None:
-            found = self._fold_result(producer, place, read)
-            return self._terms.cell(read) if found is None else found
+            return self._fold_result(producer, place, read)
         written = producer.out_maps[place].map.inverse_on(producer.index)
         if written is None:
-            return self._terms.cell(read)
+            return None
         points = written.compose(read.projection.map)
         args = [self(inner.compose(points)) for inner in producer.in_reads]
         term = self._terms.body(producer.wrap_block, args, points)[place]

@@ -60,7 +60,11 @@ _COUNT = Monomial()
 
 
 class NotDerivableError(Exception):
-    """Folds that do not become one pass, and why."""
+    """Folds that do not become one pass: why, and which fold it is that does not fit."""
+
+    def __init__(self, reason: str, fold: str | None = None) -> None:
+        super().__init__(reason)
+        self.fold = fold
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,11 @@ class Fold:
     name: str
     monoid: str
     body: Polynomial
+
+    @property
+    def said(self) -> str:
+        """What the fold is, as people say it."""
+        return "sum" if self.monoid == "add" else self.monoid
 
 
 def mean_of(name: str) -> str:
@@ -167,7 +176,10 @@ def derive(
     """
     work = _Work(frozenset(cells), frozenset(finished))
     for fold in folds:
-        work.add(fold)
+        try:
+            work.add(fold)
+        except (OutsideClassError, NotDerivableError) as error:
+            raise NotDerivableError(str(error), fold.name) from error
     guarded = any(result.guards for result in work.results.values())
     if guarded and may_be_empty:
         work.count()
@@ -243,7 +255,7 @@ class _Work:
             return
         name = self._new(Part(fold.name, fold.monoid, fold.body), element)
         self.results[fold.name] = Result(symbol(value_of(name)))
-        self.steps.append(f"{fold.name} = {fold.monoid} of {fold.body}: a part of the state")
+        self.steps.append(f"{fold.name} = {fold.said} of {fold.body}: a part of the state")
         cell = next((c for c in self.cells if fold.body == symbol(c)), None)
         if cell is not None and fold.monoid in ("max", "min"):
             kind: Literal["max", "min"] = "max" if fold.monoid == "max" else "min"

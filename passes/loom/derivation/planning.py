@@ -1,0 +1,140 @@
+"""Whether a fold is derived with the folds before it, and what becomes of the program then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tapestry.algebra.bodies import moving_dims
+from tapestry.algebra.derivation.cascade import Derivation, NotDerivableError, derive
+from tapestry.dialects import loom
+from tapestry.dialects.loom import tensor_type
+from tapestry.passes.loom.derivation.algebra import Algebra
+from tapestry.passes.loom.derivation.chain import Chain, Member, Placed, is_plain_fold
+from tapestry.passes.loom.derivation.replacing import Replacing, plan_replacing
+from tapestry.passes.loom.derivation.siblings import siblings
+from tapestry.zspace import AffineMap, Projection, Range
+
+
+@dataclass(frozen=True)
+class Found:
+    """A chain that is derived: its algebra, its derivation, and what becomes of the program."""
+
+    chain: Chain
+    algebra: Algebra
+    derivation: Derivation
+    plan: Replacing
+    members: dict[Operation | Block, Member]
+    may_be_empty: bool
+
+
+def find_derivation(op: loom.OperationOp) -> Found | str:
+    """The derivation of a fold with all that fits into its pass, or why there is none."""
+    found = _find(op, ())
+    if isinstance(found, str):
+        return found
+    joined: list[Placed] = []
+    for sibling in siblings(found.chain):
+        more = _find(op, [sibling, *joined])
+        if not isinstance(more, str) and set(more.plan.dead) >= {*found.plan.dead, sibling[0]}:
+            joined.insert(0, sibling)
+            found = more
+    return found
+
+
+_ATTEMPTS = 8
+"""With how many choices of earlier folds a derivation is tried."""
+
+
+def _find(op: loom.OperationOp, joined: Sequence[Placed]) -> Found | str:
+    """The derivation of a fold with the most earlier ones, from those that it reads on backwards.
+
+    Where a fold does not fit, those that it reads are left out: they may be a pass before.
+    """
+    if not is_plain_fold(op) or op.index.is_empty:
+        return "it is no whole fold by a built-in monoid"
+    best: Found | None = None
+    reason = "it depends on no other fold along its dimensions"
+    allowed: set[Placed] = set(joined)
+    left_out: set[Placed] = set()
+    for _ in range(_ATTEMPTS):
+        chain = Chain(op, allowed, joined)
+        apart = chain.apart()
+        if apart:
+            left_out |= apart
+        elif len(chain.members) > 1:
+            found = _attempt(chain)
+            if isinstance(found, Found):
+                best = found
+            else:
+                reason = str(found)
+                left_out |= set(chain.read_by(found.fold))
+        more = (allowed | chain.others) - left_out
+        if more == allowed:
+            break
+        allowed = more
+    return reason if best is None else best
+
+
+def _attempt(chain: Chain) -> Found | NotDerivableError:
+    """The derivation of a chain, or what is in its way."""
+    op = chain.last
+    may_be_empty = not _always_folds(op)
+    try:
+        algebra = Algebra(chain)
+        derivation = derive(
+            algebra.folds,
+            algebra.cells.keys(),
+            finished=algebra.finished.keys() | algebra.truths,
+            may_be_empty=may_be_empty,
+        )
+    except NotDerivableError as error:
+        return error
+    members: dict[Operation | Block, Member] = {}
+    for member in chain.members:
+        members.setdefault(member.op, member)
+    earlier = {member.op for member in chain.members} - {op}
+    plan = plan_replacing(
+        op,
+        set(earlier),
+        chain.producers(),
+        lambda out: _is_written(chain, members[out.owner], out),
+    )
+    if earlier.isdisjoint(plan.dead[1:]):
+        return NotDerivableError("all folds that it depends on are needed before it")
+    return Found(chain, algebra, derivation, plan, members, may_be_empty)
+
+
+def _always_folds(op: loom.OperationOp) -> bool:
+    """Whether each point of the kept dimensions folds something: a corner of the fold does."""
+    if op.inside is None:
+        return True
+    for at_end in (False, True):
+        start, end = list(op.index.start), list(op.index.end)
+        for dim in op.fold_dims:
+            corner = end[dim] - 1 if at_end else start[dim]
+            start[dim], end[dim] = corner, corner + 1
+        if op.inside.covers(Range(tuple(start), tuple(end))):
+            return True
+    return False
+
+
+def kept_points(chain: Chain, member: Member) -> AffineMap:
+    """The kept dimensions of a member as a function of those of its chain."""
+    kept = member.points.select_outputs(member.op.kept_dims)
+    return kept.select_inputs(chain.last.kept_dims)
+
+
+def _is_written(chain: Chain, member: Member, out: SSAValue) -> bool:
+    """Whether the derived operation can write a member's output: it visits each cell of it.
+
+    Along dimensions that the member lacks, a cell is visited again, with the same value.
+    """
+    points = kept_points(chain, member)
+    axes = sorted(moving_dims(Projection.cells(points)))
+    kept = chain.last.kept_range(chain.last.index).select(axes)
+    return kept.size == tensor_type(out).box.size and points.select_inputs(axes).is_injective_on(
+        kept
+    )

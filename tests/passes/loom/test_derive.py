@@ -1,0 +1,77 @@
+"""`loom-derive`: what it says, and that it stays fast as programs grow."""
+
+from __future__ import annotations
+
+import time
+
+from tapestry.dialects import loom
+from tapestry.frontend import parse_module, run_pipeline
+from tapestry.passes.loom.derive import explain
+
+_MAX_SUM = """
+  %m{n} = loom.operation @max over <[0, 0] : [4, 6]> [map, fold] by @max
+         ins(%x{n} : (i, j) -> (i, j)) outs((i) -> (i))
+         wrap (%c: f32) {{ loom.yield %c : f32 }} : (!x) -> !y
+  %l{n} = loom.operation @sum over <[0, 0] : [4, 6]> [map, fold] by @add
+         ins(%x{n} : (i, j) -> (i, j), %m{n} : (i, j) -> (i)) outs((i) -> (i))
+         wrap (%c: f32, %b: f32) {{
+           %d = arith.subf %c, %b : f32
+           %e = math.{function} %d : f32
+           loom.yield %e : f32 }} : (!x, !y) -> !y
+  %x{next} = loom.operation @next over <[0, 0] : [4, 6]> [map, map]
+         ins(%x{n} : (i, j) -> (i, j), %l{n} : (i, j) -> (i)) outs((i, j) -> (i, j))
+         wrap (%c: f32, %b: f32) {{
+           %r = arith.divf %c, %b : f32
+           loom.yield %r : f32 }} : (!x, !y) -> !x"""
+
+
+def _program(times: int, function: str = "exp") -> str:
+    body = "".join(_MAX_SUM.format(n=n, next=n + 1, function=function) for n in range(times))
+    return f"""
+!x = !loom.tensor<[0, 0] : [4, 6], f32>
+!y = !loom.tensor<[0] : [4], f32>
+func.func @main(%x0: !x) -> !x {{{body}
+  func.return %x{times} : !x
+}}"""
+
+
+def test_it_explains_what_it_derived_and_what_it_did_not():
+    module = parse_module(_program(1))
+    first, second = explain(module)
+    assert first.reason == "it depends on no other fold along its dimensions"
+    assert second.reason == "loom-derive has not been run"
+    run_pipeline(module, "loom-derive")
+    (derived,) = explain(module)
+    assert derived.steps == second.steps
+    assert derived.reason is None
+    assert derived.steps[0] == "max = max of x1: a part of the state"
+    assert derived.location is not None
+
+
+def test_it_explains_why_nothing_was_derived():
+    module = parse_module(_program(1, "tanh"))
+    run_pipeline(module, "loom-derive")
+    _, kept = explain(module)
+    assert kept.reason == "math.tanh of a running value is no exponential polynomial"
+
+
+def test_equal_derivations_share_a_monoid():
+    module = parse_module(_program(3))
+    run_pipeline(module, "loom-derive")
+    monoids = [op for op in module.walk() if isinstance(op, loom.MonoidOp)]
+    assert len(monoids) == 1
+    folds = [op for op in module.walk() if isinstance(op, loom.OperationOp) and op.monoid_name]
+    assert len(folds) == 3
+
+
+def test_the_cost_grows_as_the_program_does():
+    """Three times the program may cost five times as much, not nine times."""
+
+    def seconds(times: int) -> float:
+        module = parse_module(_program(times))
+        start = time.process_time()
+        run_pipeline(module, "loom-derive")
+        return time.process_time() - start
+
+    seconds(1)
+    assert seconds(36) < 5 * seconds(12)
