@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -44,38 +44,87 @@ def find_derivation(op: loom.OperationOp) -> Found | str:
     return found
 
 
-_ATTEMPTS = 8
-"""With how many choices of earlier folds a derivation is tried."""
+_FAILURES = 3
+"""How many earlier folds that do not fit are tried, nearest first, before the rest is left out."""
 
 
 def _find(op: loom.OperationOp, joined: Sequence[Placed]) -> Found | str:
-    """The derivation of a fold with the most earlier ones, from those that it reads on backwards.
+    """The derivation of a fold with as many earlier ones as fit, those that it reads first.
 
-    Where a fold does not fit, those that it reads are left out: they may be a pass before.
+    All that the chain reads is tried at once; then one by one, nearest first. What does not fit is
+    read like any other tensor: it may be a pass before.
     """
     if not is_plain_fold(op) or op.index.is_empty:
         return "it is no whole fold by a built-in monoid"
-    best: Found | None = None
-    reason = "it depends on no other fold along its dimensions"
-    allowed: set[Placed] = set(joined)
-    left_out: set[Placed] = set()
-    for _ in range(_ATTEMPTS):
-        chain = Chain(op, allowed, joined)
-        apart = chain.apart()
-        if apart:
-            left_out |= apart
-        elif len(chain.members) > 1:
-            found = _attempt(chain)
-            if isinstance(found, Found):
-                best = found
-            else:
-                reason = str(found)
-                left_out |= set(chain.read_by(found.fold))
-        more = (allowed | chain.others) - left_out
-        if more == allowed:
+    tries = _Tries(op, joined)
+    chain, best = Chain(op, set(joined), joined), None
+    while True:
+        new = chain.others - tries.left_out
+        if not new:
             break
-        allowed = more
-    return reason if best is None else best
+        taken = {(member.op, member.points) for member in chain.members}
+        found = tries.once(taken | new)
+        if found is None and len(new) > 1:
+            found = tries.one_by_one(taken, new)
+        if found is None:
+            break
+        chain, best = found.chain, found
+    return tries.reason if best is None else best
+
+
+@dataclass
+class _Tries:
+    """Derivations of a fold with different earlier ones, and why the first did not succeed."""
+
+    op: loom.OperationOp
+    joined: Sequence[Placed]
+    left_out: set[Placed] = field(default_factory=set[Placed])
+    reason: str = "it depends on no other fold along its dimensions"
+    _has_reason: bool = False
+
+    def once(self, allowed: set[Placed]) -> Found | None:
+        """The derivation with some earlier folds."""
+        chain = Chain(self.op, allowed, self.joined)
+        apart = chain.apart()
+        self.left_out |= apart
+        if apart:
+            return self.once(allowed - apart) if allowed - apart != allowed else None
+        if len(chain.members) == 1:
+            return None
+        found = _attempt(chain)
+        if isinstance(found, Found):
+            return found
+        if not self._has_reason:
+            self.reason, self._has_reason = str(found), True
+        return None
+
+    def one_by_one(self, taken: set[Placed], new: set[Placed]) -> Found | None:
+        """The derivation with those of `new` that fit, nearest first."""
+        best: Found | None = None
+        failures = 0
+        for placed in _nearest(self.op, new):
+            found = self.once(taken | {placed})
+            if found is None:
+                self.left_out.add(placed)
+                failures += 1
+                if failures == _FAILURES:
+                    self.left_out |= new - taken
+                    break
+            else:
+                best = found
+                taken = taken | {placed}
+        return best
+
+
+def _nearest(op: loom.OperationOp, placed: set[Placed]) -> Iterator[Placed]:
+    """Folds of one block in the order in which they are met on the way back from an operation."""
+    waiting = set(placed)
+    before: Operation | None = op
+    while before is not None and waiting:
+        for found in [one for one in waiting if one[0] is before]:
+            waiting.discard(found)
+            yield found
+        before = before.prev_op
 
 
 def _attempt(chain: Chain) -> Found | NotDerivableError:
