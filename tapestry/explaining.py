@@ -30,12 +30,9 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
-from tapestry.algebra.derivation.cascade import NotDerivableError, derive
-from tapestry.algebra.derivation.polynomials import OutsideClassError
 from tapestry.dialects import loom
 from tapestry.movement import Edge, Splittable, edges, moved_bytes, read_bytes, splittables
-from tapestry.passes.loom.derivation.algebra import Algebra
-from tapestry.passes.loom.derivation.chain import find_chain, is_plain_fold
+from tapestry.passes.loom.derivation.planning import Found, find_derivation
 from tapestry.passes.loom.fuse import LoomFuse, epilogue_points, prologue_points
 
 
@@ -71,22 +68,8 @@ def derivation_steps(op: Splittable) -> tuple[str, ...]:
 
 def why_not_derived(op: Splittable) -> str | None:
     """Why a fold that reads earlier folds over its cells stays apart; None if it reads none."""
-    if not isinstance(op, loom.OperationOp) or not is_plain_fold(op) or op.index.is_empty:
-        return None
-    chain = find_chain(op)
-    if len(chain.members) == 1:
-        return None
-    try:
-        algebra = Algebra(chain)
-        derive(
-            algebra.folds,
-            algebra.cells.keys(),
-            finished=algebra.finished.keys() | algebra.truths,
-            may_be_empty=True,
-        )
-    except (OutsideClassError, NotDerivableError) as error:
-        return str(error)
-    return "loom-derive has not run, or what it would replace is needed before"
+    found = find_derivation(op) if isinstance(op, loom.OperationOp) else None
+    return "loom-derive has not run" if isinstance(found, Found) else found
 
 
 def _why_apart(edge: Edge) -> str:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
@@ -34,25 +34,22 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.hints import isa
 
 from tapestry.algebra.derivation.cascade import Derivation
 from tapestry.algebra.monoids import BUILTIN_MONOIDS
 from tapestry.dialects import loom
-from tapestry.locations import Location, nearest_location
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import kind
 from tapestry.passes.loom._rebuild import writes_of
 from tapestry.passes.loom.derivation.algebra import Algebra
 from tapestry.passes.loom.derivation.chain import Chain, Member
 from tapestry.passes.loom.derivation.emission import (
-    STEPS,
     Output,
     derived_monoid,
     joined_name,
     written,
 )
-from tapestry.passes.loom.derivation.planning import find_derivation, kept_points
+from tapestry.passes.loom.derivation.planning import Found, find_derivation, kept_points
 
 
 class DeriveFold(RewritePattern):
@@ -67,7 +64,7 @@ class DeriveFold(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         found = find_derivation(op)
-        if isinstance(found, str):
+        if not isinstance(found, Found):
             return
         chain, plan = found.chain, found.plan
         replaced = [*op.outs, *reversed(plan.kept)]
@@ -116,41 +113,6 @@ def _in_module(
     assert first is not None
     rewriter.insert(new, InsertPoint.before(first))
     return new
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """How a fold was derived, or why it is not derived with the folds that it reads."""
-
-    label: str
-    location: Location | None
-    steps: tuple[str, ...]
-    reason: str | None
-
-
-def explain(module: ModuleOp) -> list[Explanation]:
-    """What there is to say about each fold of a program, in order.
-
-    Of derived ones the steps of the derivation; of others, the reason why there is none.
-    """
-    said: list[Explanation] = []
-    for op in module.walk():
-        if not isinstance(op, loom.OperationOp) or op.monoid_name is None:
-            continue
-        steps, reason = _recorded(op), None
-        if not steps:
-            found = find_derivation(op)
-            if isinstance(found, str):
-                reason = found
-            else:
-                steps, reason = found.derivation.steps, "loom-derive has not been run"
-        said.append(Explanation(op.label.data, nearest_location(op), steps, reason))
-    return said
-
-
-def _recorded(op: loom.OperationOp) -> tuple[str, ...]:
-    steps = op.attributes.get(STEPS)
-    return tuple(step.data for step in steps) if isa(steps, ArrayAttr[StringAttr]) else ()
 
 
 @dataclass(frozen=True)

@@ -30,15 +30,20 @@ class Found:
     may_be_empty: bool
 
 
-def find_derivation(op: loom.OperationOp) -> Found | str:
-    """The derivation of a fold with all that fits into its pass, or why there is none."""
+def find_derivation(op: loom.OperationOp) -> Found | str | None:
+    """The derivation of a fold with all that fits into its pass, or why there is none.
+
+    None for what is no fold that reads others along its dimensions.
+    """
+    if not is_plain_fold(op) or op.index.is_empty:
+        return None
     found = _find(op, ())
-    if isinstance(found, str):
+    if not isinstance(found, Found):
         return found
     joined: list[Placed] = []
     for sibling in siblings(found.chain):
         more = _find(op, [sibling, *joined])
-        if not isinstance(more, str) and set(more.plan.dead) >= {*found.plan.dead, sibling[0]}:
+        if isinstance(more, Found) and set(more.plan.dead) >= {*found.plan.dead, sibling[0]}:
             joined.insert(0, sibling)
             found = more
     return found
@@ -48,14 +53,12 @@ _FAILURES = 3
 """How many earlier folds that do not fit are tried, nearest first, before the rest is left out."""
 
 
-def _find(op: loom.OperationOp, joined: Sequence[Placed]) -> Found | str:
+def _find(op: loom.OperationOp, joined: Sequence[Placed]) -> Found | str | None:
     """The derivation of a fold with as many earlier ones as fit, those that it reads first.
 
     All that the chain reads is tried at once; then one by one, nearest first. What does not fit is
     read like any other tensor: it may be a pass before.
     """
-    if not is_plain_fold(op) or op.index.is_empty:
-        return "it is no whole fold by a built-in monoid"
     tries = _Tries(op, joined)
     chain, best = Chain(op, set(joined), joined), None
     while True:
@@ -79,8 +82,7 @@ class _Tries:
     op: loom.OperationOp
     joined: Sequence[Placed]
     left_out: set[Placed] = field(default_factory=set[Placed])
-    reason: str = "it depends on no other fold along its dimensions"
-    _has_reason: bool = False
+    reason: str | None = None
 
     def once(self, allowed: set[Placed]) -> Found | None:
         """The derivation with some earlier folds."""
@@ -94,8 +96,7 @@ class _Tries:
         found = _attempt(chain)
         if isinstance(found, Found):
             return found
-        if not self._has_reason:
-            self.reason, self._has_reason = str(found), True
+        self.reason = self.reason or str(found)
         return None
 
     def one_by_one(self, taken: set[Placed], new: set[Placed]) -> Found | None:

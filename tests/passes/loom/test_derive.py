@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from tapestry.dialects import loom
+from tapestry.explaining import derivation_steps, why_not_derived
 from tapestry.frontend import parse_module, run_pipeline
-from tapestry.passes.loom.derive import explain
 
 _MAX_SUM = """
   %m{n} = loom.operation @max over <[0, 0] : [4, 6]> [map, fold] by @max
@@ -35,24 +35,24 @@ func.func @main(%x0: !x) -> !x {{{body}
 }}"""
 
 
-def test_it_explains_what_it_derived_and_what_it_did_not():
+def test_what_is_derived_is_recorded():
     module = parse_module(_program(1))
-    first, second = explain(module)
-    assert first.reason == "it depends on no other fold along its dimensions"
-    assert second.reason == "loom-derive has not been run"
     run_pipeline(module, "loom-derive")
-    (derived,) = explain(module)
-    assert derived.steps == second.steps
-    assert derived.reason is None
-    assert derived.steps[0] == "max = max of x1: a part of the state"
-    assert derived.location is not None
+    (derived,) = [op for op in module.walk() if isinstance(op, loom.OperationOp) and op.monoid]
+    assert derivation_steps(derived) == (
+        "max = max of x1: a part of the state",
+        "sum = sum of exp(-max + x1)",
+        "sum is the sum of exp(from max); from another centre it is [sum]*exp(to max)",
+        "sum = [sum]",
+    )
 
 
-def test_it_explains_why_nothing_was_derived():
+def test_what_is_not_derived_has_a_reason():
     module = parse_module(_program(1, "tanh"))
     run_pipeline(module, "loom-derive")
-    _, kept = explain(module)
-    assert kept.reason == "math.tanh of a running value is no exponential polynomial"
+    first, second, _ = [op for op in module.walk() if isinstance(op, loom.OperationOp)]
+    assert why_not_derived(first) is None
+    assert why_not_derived(second) == ("math.tanh of a running value is no exponential polynomial")
 
 
 def test_equal_derivations_share_a_monoid():
