@@ -56,7 +56,7 @@ class Algebra:
             monoid = member.op.monoid_name
             assert monoid is not None
             try:
-                body = self.polynomial(member.body)
+                body = self._folded(member.body)
             except OutsideClassError as error:
                 raise NotDerivableError(str(error), member.name) from error
             self.folds.append(Fold(member.name, monoid, body))
@@ -67,6 +67,14 @@ class Algebra:
                 elif monoid == "add" and chain.last.inside is None:
                     self._centred.add(plain)
                     self._sums.add(member.name)
+
+    def _folded(self, body: Term) -> Polynomial:
+        """What a member folds; integers and truths are no concern of the algebra."""
+        if isinstance(body.kind, AnyFloat):
+            return self.polynomial(body)
+        if body.running:
+            raise OutsideClassError(f"a fold of {body.kind} does not depend on earlier ones")
+        return symbol(self._name(body, "x"))
 
     def polynomial(self, term: Term) -> Polynomial:
         """A term of the chain as a polynomial; raises `OutsideClassError`."""

@@ -118,7 +118,8 @@ def written(found: Found, monoid: loom.MonoidOp, outputs: Sequence[Output]) -> l
     kinds = monoid.state_types
     computed = next(kind for kind in kinds if isinstance(kind, AnyFloat))
     wrap = Body(Block(), computed, 0, None)
-    yielded = point(derivation, wrap.writer, lambda name: wrap.wide(algebra.cells[name]))
+    symbols = algebra.cells | algebra.fixed
+    yielded = point(derivation, wrap.writer, lambda name: wrap.wide(symbols[name]))
     wrap.writer.block.add_op(loom.YieldOp(*yielded))
 
     start = Block(arg_types=kinds)

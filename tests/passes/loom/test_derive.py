@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
+
 from tapestry.dialects import loom
 from tapestry.explaining import derivation_steps, why_not_derived
 from tapestry.frontend import parse_module, run_pipeline
+from tapestry.runtime.executor import NoWatch, find_executor
 
 _MAX_SUM = """
   %m{n} = loom.operation @max over <[0, 0] : [4, 6]> [map, fold] by @max
@@ -53,6 +56,47 @@ def test_what_is_not_derived_has_a_reason():
     first, second, _ = [op for op in module.walk() if isinstance(op, loom.OperationOp)]
     assert why_not_derived(first) is None
     assert why_not_derived(second) == ("math.tanh of a running value is no exponential polynomial")
+
+
+def test_other_types_ride_along():
+    """Integers that are folded beside are parts of their own type, and finish as they were."""
+    module = parse_module("""
+!x = !loom.tensor<[0, 0] : [4, 6], f32>
+!y = !loom.tensor<[0] : [4], f32>
+!i = !loom.tensor<[0] : [4], i64>
+func.func @main(%x: !x, %w: !y) -> (!y, !i) {
+  %m = loom.operation @max over <[0, 0] : [4, 6]> [map, fold] by @max
+         ins(%x : (i, j) -> (i, j)) outs((i) -> (i))
+         wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
+  %n = loom.operation @count over <[0, 0] : [4, 6]> [map, fold] by @add
+         ins(%x : (i, j) -> (i, j)) outs((i) -> (i))
+         wrap (%c: f32) {
+           %z = arith.constant 0.0 : f32
+           %p = arith.cmpf ogt, %c, %z : f32
+           %k = arith.extui %p : i1 to i64
+           loom.yield %k : i64 } : (!x) -> !i
+  %l = loom.operation @sum over <[0, 0] : [4, 6]> [map, fold] by @add
+         ins(%x : (i, j) -> (i, j), %m : (i, j) -> (i), %n : (i, j) -> (i), %w : (i, j) -> (i))
+         outs((i) -> (i))
+         wrap (%c: f32, %b: f32, %n: i64, %w: f32) {
+           %d = arith.subf %c, %b : f32
+           %e = math.exp %d : f32
+           %f = arith.sitofp %n : i64 to f32
+           %h = arith.mulf %e, %f : f32
+           %k = arith.mulf %h, %w : f32
+           loom.yield %k : f32 } : (!x, !y, !i, !y) -> !y
+  func.return %l, %n : !y, !i
+}""")
+    inputs = {"x": np.arange(24, dtype="f4").reshape(4, 6) % 7 - 3, "w": np.ones(4, "f4")}
+    want = find_executor("reference").run(module, inputs, NoWatch()).outputs
+    run_pipeline(module, "loom-derive")
+    (derived,) = [op for op in module.walk() if isinstance(op, loom.OperationOp)]
+    assert [str(kind) for kind in derived.state_types] == ["f32", "i64", "f32"]
+    assert len(derived.ins) == 1
+    assert len(derived.extras) == 1
+    got = find_executor("numpy").run(module, inputs, NoWatch()).outputs
+    np.testing.assert_allclose(got[0], want[0], rtol=1e-6)
+    assert np.array_equal(got[1], want[1])
 
 
 def test_equal_derivations_share_a_monoid():
