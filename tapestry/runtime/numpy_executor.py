@@ -32,6 +32,7 @@ from tapestry.runtime.mapfold import (
     wrapped,
     write,
 )
+from tapestry.runtime.moving import merged_at_once
 from tapestry.runtime.scans import across, scanned
 from tapestry.runtime.states import Layout
 from tapestry.runtime.walk import ArrayExecutor
@@ -208,13 +209,16 @@ def _cut_axes(whole: Range, parts: Iterable[Range]) -> set[int]:
 def _reduce(
     monoid: Monoid, values: Sequence[Array], fold_dims: Sequence[int], kept_dims: Sequence[int]
 ) -> list[Array]:
-    """Fold axes away: one NumPy reduction where there is one, else merging neighbours pairwise."""
+    """Fold axes away: by NumPy reductions where they do it, else merging neighbours pairwise."""
     reduction = find_reduction(monoid.primitive, monoid.state[0])
     if reduction is not None:
         wide = cell_dtype(monoid.state[0])
         return [reduction.fold(values[0].astype(wide, copy=False), fold_dims)]
     state = [value.transpose(*fold_dims, *kept_dims) for value in values]
     state = [value.reshape(-1, *value.shape[len(fold_dims) :]) for value in state]
+    together = merged_at_once(monoid, state)
+    if together is not None:
+        return together
     while state[0].shape[0] > 1:
         pairs = state[0].shape[0] // 2
         odd = [value[2 * pairs :] for value in state]
