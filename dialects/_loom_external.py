@@ -35,8 +35,8 @@ from tapestry.attributes import plain_value
 from tapestry.dialects import _loom_syntax as syntax
 from tapestry.dialects._checked import CheckedOperation
 from tapestry.dialects._dominance import DefinedBeforeUse
-from tapestry.dialects._loom_geometry import tilings
 from tapestry.dialects._loom_types import TensorType, projections_attr, tensor_type
+from tapestry.dialects._loom_writes import tilings
 from tapestry.dialects.zspace import (
     PartitionAttr,
     ProjectionAttr,

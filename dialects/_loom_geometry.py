@@ -18,16 +18,12 @@ from xdsl.ir import Attribute
 from tapestry.algebra.dtypes import body_type
 from tapestry.dialects._loom_reads import fill_problems, fills_of
 from tapestry.dialects._loom_types import Iterator, IteratorsAttr, TensorType
+from tapestry.dialects._loom_writes import cut_writes, subrange, tiles, tilings
 from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
 from tapestry.issues import Problem
 from tapestry.zspace import Domain, Partition, Projection, Range, ZSpaceError
 
 _MAY_READ_BLOCKS = ("input", "extra input")
-
-
-def subrange(box: Range, dims: Sequence[int]) -> Range:
-    """The given dimensions of a range."""
-    return Range(tuple(box.start[d] for d in dims), tuple(box.end[d] for d in dims))
 
 
 def accesses(
@@ -75,61 +71,6 @@ def accesses(
                     Problem("out-of-bounds", message, selected=selected, tensor=tensor.box)
                 )
     return problems
-
-
-def tilings(
-    projections: Sequence[ProjectionAttr],
-    tensors: Sequence[TensorType],
-    kept_range: Range,
-    first: int = 0,
-    varying: Sequence[Sequence[int]] | None = None,
-) -> list[Problem]:
-    """Every output is written exactly once per cell; messages count the outputs from `first`.
-
-    An output whose value varies along some of the kept dimensions alone (`varying`; all, without
-    it) may leave the others out: one value goes to a cell, from whichever point.
-    """
-    problems: list[Problem] = []
-    pairs = zip(projections, tensors, strict=True)
-    for position, (attribute, tensor) in enumerate(pairs, first):
-        projection = attribute.data
-        lacking = left_out(projection, kept_range)
-        along = range(kept_range.rank) if varying is None else varying[position - first]
-        once = _at_start(kept_range, [dim for dim in lacking if dim not in along])
-        if once.size != tensor.box.size:
-            message = f"output {position} has {tensor.box.size} cells, but {once.size} are written"
-            problems.append(Problem("coverage", message, tensor=tensor.box, written_by=kept_range))
-        elif not projection.map.is_injective_on(once):
-            message = f"output {position} has cells that are written more than once"
-            problems.append(
-                Problem("competing-writes", message, projection=projection, written_by=kept_range)
-            )
-        else:
-            continue
-        differing = [dim for dim in lacking if dim in along]
-        if varying is not None and differing:
-            names = ", ".join(f"d{dim}" for dim in differing)
-            problems[-1] = Problem(
-                "competing-writes",
-                f"output {position} leaves {names} out, but its value varies along it",
-                projection=projection,
-                written_by=kept_range,
-            )
-    return problems
-
-
-def left_out(projection: Projection, kept_range: Range) -> list[int]:
-    """The dimensions of several points that a projection does not move along."""
-    moving = {dim for terms in projection.map.terms for _, dim in terms}
-    extents = kept_range.shape if not kept_range.is_empty else ()
-    return [dim for dim, extent in enumerate(extents) if extent > 1 and dim not in moving]
-
-
-def _at_start(box: Range, dims: Sequence[int]) -> Range:
-    """A box with one point along some dimensions."""
-    corners = zip(box.start, box.end, strict=True)
-    end = [a + 1 if d in dims else b for d, (a, b) in enumerate(corners)]
-    return Range(box.start, tuple(end))
 
 
 def domain_problems(domain: Domain | None, box: Range, kinds: Sequence[Iterator]) -> list[Problem]:
@@ -192,7 +133,7 @@ def shard_tiling(
         return []
     whole = subrange(box, kept_dims)
     parts = list(dict.fromkeys(subrange(r, kept_dims) for r in partition.ranges()))
-    if not _tiles(parts, whole):
+    if not tiles(parts, whole):
         # Shards of a fold that overlap here merge over the whole before anything is written.
         return []
     problems: list[Problem] = []
@@ -206,44 +147,6 @@ def shard_tiling(
                 Problem("shard-writes", message, projection=projection, shards=partition)
             )
     return problems
-
-
-def cut_writes(
-    partition: Partition, box: Range, kinds: Sequence[Iterator], outs: Sequence[ProjectionAttr]
-) -> list[Problem]:
-    """No shards that write apart cut what an output leaves out: several would write its cells.
-
-    Shards of a fold whose kept parts overlap merge over the whole before anything is written.
-    """
-    kept_dims = [d for d, kind in enumerate(kinds) if kind != "fold"]
-    whole = subrange(box, kept_dims)
-    lacking = [(n, left_out(p.data, whole)) for n, p in enumerate(outs)]
-    if not any(dims for _, dims in lacking):
-        return []
-    parts = list(dict.fromkeys(subrange(r, kept_dims) for r in partition.ranges()))
-    if not _tiles(parts, whole):
-        return []
-    problems: list[Problem] = []
-    for position, dims in lacking:
-        cut = [d for d in dims if any(part.shape[d] != whole.shape[d] for part in parts)]
-        if cut:
-            names = ", ".join(f"d{dim}" for dim in cut)
-            message = (
-                f"the shards cut {names} of the kept dimensions, which output {position} leaves "
-                "out; leave it whole"
-            )
-            problems.append(
-                Problem("shard-writes", message, projection=outs[position].data, shards=partition)
-            )
-    return problems
-
-
-def _tiles(parts: Sequence[Range], whole: Range) -> bool:
-    try:
-        Partition.explicit(parts).check(whole)
-    except ZSpaceError:
-        return False
-    return True
 
 
 def in_order(partition: Partition, box: Range, dims: Sequence[int]) -> bool:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from tapestry.dialects._loom_geometry import left_out
 from tapestry.dialects._loom_types import tensor_type
+from tapestry.dialects._loom_writes import left_out
 from tapestry.issues import Problem
 from tapestry.zspace import Projection, Range
 

@@ -21,13 +21,13 @@ from tapestry.dialects._loom_blocks import argument_type
 from tapestry.dialects._loom_bodies import body, is_ordered, signature_bodies, types_text, yielded
 from tapestry.dialects._loom_geometry import (
     accesses,
-    cut_writes,
     domain_problems,
     geometry,
     shard_tiling,
 )
 from tapestry.dialects._loom_parts import varying_outputs
 from tapestry.dialects._loom_types import TensorType, tensor_type
+from tapestry.dialects._loom_writes import cut_writes
 from tapestry.dialects.zspace import ProjectionAttr
 from tapestry.issues import Problem
 from tapestry.zspace import Partition, Projection, ZSpaceError, check_placed
