@@ -7,7 +7,7 @@ pair.compare(inputs)        # a Difference, None, or why nothing can be said
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -71,17 +71,29 @@ class Pair:
         self._narrow_bounds()
 
     def _narrow_bounds(self) -> None:
-        """Take smaller integers while indices computed of them leave the blocks that are read."""
-        real = NARROW
-        while self._bounds[0] == 0 and self._bounds[1] > 1:
-            given = [draw.as_cells(real) for draw in self.draw(CLASSES["generic"], 0)]
+        """Take fewer integers while indices computed of them leave the blocks that are read."""
+        if self._bounds[0] < 0:
+            return
+        for bounds in _halves(self._bounds):
+            self._bounds = bounds
+            if self._stays_inside():
+                break
+
+    def _stays_inside(self) -> bool:
+        """Whether the programs read inside of blocks on integers of the bounds."""
+        drawn = [draw.as_cells(NARROW) for draw in self.draw(CLASSES["generic"], 0)]
+        low, high = self._bounds[0], self._bounds[1] - 1
+        ends = [
+            [np.full_like(x, end) if x.dtype.kind in "iu" else x for x in drawn]
+            for end in (low, high)
+        ]
+        for given in (drawn, *ends):
             try:
                 for module in (self.a, self.b):
-                    evaluate_program(module, given, FloatArithmetic(real))
+                    evaluate_program(module, given, FloatArithmetic(NARROW))
             except BlockIndexError:
-                self._bounds = (0, self._bounds[1] // 2)
-            else:
-                break
+                return False
+        return True
 
     @property
     def sizes(self) -> str:
@@ -189,6 +201,16 @@ class Pair:
             finite = sum(int(np.count_nonzero(np.isfinite(output))) for output in floats)
             shares.append(finite / cells if cells else 1.0)
         return shares[0], shares[1]
+
+
+def _halves(bounds: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """A range of integers, its halves, their halves, and so on: the widest first."""
+    waiting = [bounds]
+    for low, high in waiting:
+        yield low, high
+        middle = (low + high) // 2
+        if low < middle:
+            waiting += [(low, middle), (middle, high)]
 
 
 def _nearly_equal(x: Array, y: Array) -> bool:
