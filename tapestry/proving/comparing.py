@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tapestry.proving.doubled import BITS, DOUBLED, minus, plain
 from tapestry.proving.floats import NARROW, WIDE
 from tapestry.runtime.executor import Array
 
@@ -27,7 +28,7 @@ WORST = 1e-6
 TINY = 1e-6
 """The least size that a tolerance is judged against: what is smaller may be noise on zero."""
 
-_SCALE = MARGIN * 2.0 ** (np.finfo(NARROW).nmant - np.finfo(WIDE).nmant)
+_BITS = {WIDE: np.finfo(WIDE).nmant, DOUBLED: BITS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,11 @@ class Difference:
     size: int
 
 
+def is_real(x: Array) -> bool:
+    """Whether an output holds floats of a wide kind."""
+    return x.dtype in (WIDE, DOUBLED)
+
+
 class IllConditionedError(Exception):
     """The numbers are too uncertain to compare."""
 
@@ -59,7 +65,7 @@ def first_difference(a: Outputs, b: Outputs) -> Difference | None:
     """Where two programs' outputs part; IllConditionedError where nothing can be said."""
     for place in range(len(a.wide)):
         x, y = a.wide[place], b.wide[place]
-        if x.dtype != WIDE:
+        if not is_real(x):
             tolerance = 0.0
             parts = x != y
         else:
@@ -68,26 +74,29 @@ def first_difference(a: Outputs, b: Outputs) -> Difference | None:
         if parts.any():
             cell = tuple(int(n) for n in np.argwhere(parts)[0])
             count = int(np.count_nonzero(parts))
-            return Difference(place, cell, x[cell], y[cell], tolerance, count, x.size)
+            first, second = plain(x)[cell], plain(y)[cell]
+            return Difference(place, cell, first, second, tolerance, count, x.size)
     return None
 
 
 def _parts(x: Array, y: Array, tolerance: float) -> Array:
-    finite = np.isfinite(x) & np.isfinite(y)
+    near_x, near_y = plain(x), plain(y)
+    finite = np.isfinite(near_x) & np.isfinite(near_y)
     with np.errstate(invalid="ignore"):
-        apart = np.abs(np.where(finite, x - y, 0)) > tolerance
-    same = (x == y) | (np.isnan(x) & np.isnan(y))
+        apart = np.abs(np.where(finite, minus(x, y), 0)) > tolerance
+    same = (near_x == near_y) | (np.isnan(near_x) & np.isnan(near_y))
     return apart | (~finite & ~same)
 
 
 def _tolerance(outputs: Outputs, place: int) -> float:
     wide, narrow = outputs.wide[place], outputs.narrow[place]
-    finite = np.isfinite(wide)
-    values = np.where(finite, wide, 0)
+    finite = np.isfinite(plain(wide))
+    values = np.where(finite, plain(wide), 0)
     size = float(np.max(np.abs(values), initial=0))
     with np.errstate(invalid="ignore"):
-        error = np.max(np.abs(np.where(finite, narrow.astype(WIDE) - values, 0)), initial=0)
-    tolerance = max(_SCALE * float(error), LEAST * size)
+        error = np.max(np.abs(np.where(finite, minus(wide, narrow), 0)), initial=0)
+    scale = MARGIN * 2.0 ** (np.finfo(NARROW).nmant - _BITS[wide.dtype])
+    tolerance = max(scale * float(error), LEAST * size)
     if not tolerance <= WORST * max(size, TINY):
         raise IllConditionedError(
             f"output {place} is known to {tolerance:.1e} only, and is {size:.1e} at most"

@@ -24,7 +24,6 @@ from tapestry.passes.loom.split_complex import split_of
 from tapestry.proving.comparing import Difference
 from tapestry.proving.counterexample import Counterexample
 from tapestry.proving.covering import uncovered
-from tapestry.proving.floats import HAS_WIDE
 from tapestry.proving.inputs import CLASSES
 from tapestry.proving.pair import Options, Pair
 from tapestry.proving.signatures import signature_mismatch
@@ -79,8 +78,6 @@ def compare_programs(a: ModuleOp, b: ModuleOp, options: Options | None = None) -
         a, b = split_of((a, b))
     except TapestryError as error:
         return Verdict("undecided", f"complex numbers are compared by their parts: {error.message}")
-    if not HAS_WIDE:
-        return Verdict("undecided", "this machine has no float wider than float64")
     staged = compare_in_stages(a, b, lambda one, other: compare_as_they_are(one, other, options))
     return staged or Verdict("certified", "every operation is the same")
 

@@ -32,7 +32,9 @@ HAS_WIDE = np.finfo(WIDE).nmant > np.finfo(NARROW).nmant
 CLOSE = 1e-13
 """A comparison of numbers that differ by less than this share of them is too close to call."""
 
-_STEPS = (math.FloorOp, math.CeilOp, math.RoundOp, math.RoundEvenOp, math.TruncOp, arith.FPToSIOp)
+STEPS = (math.FloorOp, math.CeilOp, math.RoundOp, math.RoundEvenOp, math.TruncOp, arith.FPToSIOp)
+"""Operations that jump where a number is whole, or half of one."""
+
 _VANISHING = (math.ExpOp, math.Exp2Op, arith.MulfOp, arith.DivfOp)
 
 
@@ -120,7 +122,7 @@ class FloatArithmetic:
         if isinstance(op, arith.CmpfOp):
             a, b = operands
             self.doubts.close_calls += _close(a, b)
-        elif isinstance(op, _STEPS):
+        elif isinstance(op, STEPS):
             (x,) = operands
             self.doubts.close_calls += _close(2 * x, np.rint(2 * x))
         elif result.dtype == self.real and operands and not isinstance(op, arith.SelectOp):

@@ -17,10 +17,17 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.proving.certifying import Certificate, certify
-from tapestry.proving.comparing import Difference, IllConditionedError, Outputs, first_difference
+from tapestry.proving.comparing import (
+    Difference,
+    IllConditionedError,
+    Outputs,
+    first_difference,
+    is_real,
+)
 from tapestry.proving.counterexample import Budget, Counterexample, shrink
+from tapestry.proving.doubled import Doubled, plain
 from tapestry.proving.evaluation import evaluate_program
-from tapestry.proving.floats import NARROW, WIDE, Doubts, FloatArithmetic
+from tapestry.proving.floats import HAS_WIDE, NARROW, WIDE, Doubts, FloatArithmetic
 from tapestry.proving.inputs import CLASSES, Draw, InputClass, draw_inputs
 from tapestry.proving.parting import first_parting
 from tapestry.proving.stages import work_of
@@ -45,7 +52,8 @@ class Options:
     """How programs are compared: the first seed, seeds per class, and what casts mean.
 
     `shrinking` and `shrinking_seconds` say how often, and for how long, they may run to make a
-    counterexample smaller; `metakernels` is a folder of
+    counterexample smaller; `doubled` computes with two float64 for each float, as is needed where
+    no float is wider; `metakernels` is a folder of
     templates beside the library's, for programs in weft.
     """
 
@@ -54,6 +62,7 @@ class Options:
     round_casts: bool = False
     shrinking: int = 200
     shrinking_seconds: float = 8.0
+    doubled: bool = not HAS_WIDE
     metakernels: str | None = None
 
 
@@ -127,14 +136,18 @@ class Pair:
         return difference
 
     def _run(self, module: ModuleOp, inputs: Sequence[Draw], doubts: list[Doubts]) -> Outputs:
-        results: list[tuple[Array, ...]] = []
-        for real in (WIDE, NARROW):
-            arithmetic = FloatArithmetic(real, round_casts=self.options.round_casts)
-            given = [draw.as_cells(real) for draw in inputs]
-            results.append(evaluate_program(module, given, arithmetic))
-            if real == WIDE:
-                doubts.append(arithmetic.doubts)
-        return Outputs(results[0], results[1])
+        rounds = self.options.round_casts
+        if self.options.doubled:
+            wide = Doubled(round_casts=rounds)
+            given = [wide.admit(draw) for draw in inputs]
+        else:
+            wide = FloatArithmetic(WIDE, round_casts=rounds)
+            given = [draw.as_cells(WIDE) for draw in inputs]
+        results = evaluate_program(module, given, wide)
+        doubts.append(wide.doubts)
+        given = [draw.as_cells(NARROW) for draw in inputs]
+        narrow = FloatArithmetic(NARROW, round_casts=rounds)
+        return Outputs(results, evaluate_program(module, given, narrow))
 
     def counterexample(
         self, kind: str, seed: int, inputs: Sequence[Draw], difference: Difference
@@ -222,7 +235,7 @@ def _nearly_equal(x: Array, y: Array) -> bool:
 
 
 def _is_finite(outputs: Outputs) -> bool:
-    floats = (output for output in outputs.wide if output.dtype == WIDE)
+    floats = (plain(output) for output in outputs.wide if is_real(output))
     return all(bool(np.isfinite(output).all()) for output in floats)
 
 
