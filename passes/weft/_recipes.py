@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
+    DictionaryAttr,
     LocationAttr,
     StringAttr,
     SymbolRefAttr,
@@ -21,9 +22,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.algebra.dtypes import body_type
 from tapestry.algebra.literals import number_attr
+from tapestry.attributes import attribute_of
 from tapestry.dialects import loom
 from tapestry.dialects.zspace import DomainAttr, ProjectionAttr, RangeAttr
-from tapestry.metakernels.errors import UnsupportedError
 from tapestry.metakernels.expansion import (
     Composite,
     Expansion,
@@ -31,6 +32,7 @@ from tapestry.metakernels.expansion import (
     MapFold,
     Member,
     Move,
+    Opaque,
     Reshape,
     TensorSpec,
 )
@@ -170,12 +172,8 @@ class _Builder:
                 return [self._add(loom.ReshapeOp, (operands[0],), (results[0],), {})]
             case Composite() as body:
                 return self._composite(expansion, body, operands, results, label)
-            case _:
-                raise UnsupportedError(
-                    f"{expansion.template} has no wrap and is no view of one input: operations "
-                    "without a body (opaque blocks) are not supported yet",
-                    hint="state what a point computes in wrap",
-                )
+            case Opaque() as body:
+                return self._external(expansion, body, operands, results)
 
     def _add(
         self,
@@ -290,6 +288,44 @@ class _Builder:
         projection = ProjectionAttr(Projection.cells(moved))
         return self._add(loom.ViewOp, (operand,), (result,), {"projection": projection})
 
+    def _projections(
+        self,
+        expansion: Expansion,
+        operands: Sequence[int],
+        results: Sequence[loom.TensorType],
+    ) -> tuple[list[Projection], list[Projection]]:
+        """What points read and write, of tensors that may start anywhere."""
+        reads = [
+            projection.translate(self.types[operand].box.start)
+            for projection, operand in zip(expansion.reads, operands, strict=True)
+        ]
+        writes = [
+            projection.translate(result.box.start)
+            for projection, result in zip(expansion.writes, results, strict=True)
+        ]
+        return reads, writes
+
+    def _external(
+        self,
+        expansion: Expansion,
+        body: Opaque,
+        operands: Sequence[int],
+        results: Sequence[loom.TensorType],
+    ) -> list[int]:
+        assert expansion.space is not None
+        reads, writes = self._projections(expansion, operands, results)
+        properties: dict[str, Attribute] = {
+            "callee": StringAttr(body.kernel),
+            "index_range": RangeAttr(Range.of(expansion.space.extents)),
+            "in_projections": loom.projections_attr(reads),
+            "out_projections": loom.projections_attr(writes),
+        }
+        if body.parameters:
+            given = {name: attribute_of(value) for name, value in body.parameters}
+            properties["parameters"] = DictionaryAttr(given)
+        first = self._add(loom.ExternalOp, tuple(operands), results, properties)
+        return list(range(first, first + len(results)))
+
     def _operation(
         self,
         expansion: Expansion,
@@ -300,14 +336,7 @@ class _Builder:
     ) -> list[int]:
         space = expansion.space
         assert space is not None
-        reads = [
-            projection.translate(self.types[operand].box.start)
-            for projection, operand in zip(expansion.reads, operands, strict=True)
-        ]
-        writes = [
-            projection.translate(result.box.start)
-            for projection, result in zip(expansion.writes, results, strict=True)
-        ]
+        reads, writes = self._projections(expansion, operands, results)
         kept = range(space.kept)
         properties: dict[str, Attribute] = {
             "index_range": RangeAttr(Range.of(space.extents)),
@@ -345,13 +374,20 @@ def _declared(body: Composite, results: Sequence[loom.TensorType]) -> dict[str, 
     calls = {call.name: call for call in body.calls}
     for name in body.results:
         call = calls[name]
-        while isinstance(call.expansion.body, Move) and _is_identity(call.expansion.body.source):
+        while _passes_on(call.expansion):
             source = call.operands[0]
             if source not in calls or source in declared:
                 break
             declared[source] = declared[call.name]
             call = calls[source]
     return declared
+
+
+def _passes_on(expansion: Expansion) -> bool:
+    """Whether the result is the input: every cell of it, each where it was."""
+    if not isinstance(expansion.body, Move) or not _is_identity(expansion.body.source):
+        return False
+    return expansion.inputs[0].spec == expansion.outputs[0].spec
 
 
 def _is_identity(source: AffineMap) -> bool:

@@ -163,6 +163,7 @@ class _Check:
                 ("fold", bool(template.folds)),
                 ("scan", bool(template.scans)),
                 ("domain", bool(template.domain)),
+                ("external", template.external is not None),
                 ("wrap", bool(template.wrap)),
                 ("unwrap", bool(template.unwrap)),
             )
@@ -181,6 +182,8 @@ class _Check:
             or template.outputs[0].shape is None
         ):
             raise self._fail("view: reshape needs one input and one output with its shape", "view")
+        if template.external is not None and (template.wrap or template.monoid is not None):
+            raise self._fail("external excludes wrap, fold and scan", "external")
         if not template.steps and template.view is None and template.index is None:
             raise self._fail("index is missing", hint='for example index: "[$d...]"')
 
@@ -204,6 +207,8 @@ class _Check:
                 location=template.document.at("scan").location,
                 hint="write the other as a step of its own",
             )
+        for name, source in () if template.external is None else template.external.parameters:
+            self._expression(source, f"external.parameters.{name}")
         for row in template.domain:
             self._expression(row, "domain", frozenset(known))
             with self._explain(row, "domain"):

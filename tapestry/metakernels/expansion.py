@@ -20,6 +20,7 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from tapestry.metakernels.scalars import Constant, Scalar
+from tapestry.metakernels.values import Value
 from tapestry.zspace import AffineMap, Domain, Point, Projection, Range
 
 Kind: TypeAlias = Literal["map", "scan", "fold"]
@@ -140,7 +141,10 @@ class Reshape:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """An operation without a body: projections alone, boxes perhaps."""
+    """A kernel that is registered by name: what it computes of the boxes it reads is not known."""
+
+    kernel: str
+    parameters: tuple[tuple[str, Value], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

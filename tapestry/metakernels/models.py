@@ -100,6 +100,13 @@ class MonoidModel(_Model):
     commutative: StrictBool = False
 
 
+class ExternalModel(_Model):
+    """`external`: a kernel that is registered by name, and what it is called with."""
+
+    kernel: Word
+    parameters: dict[str, Expression] = {}
+
+
 class StepModel(BaseModel):
     """One entry of `steps`: an application, its inputs and parameters as further keys."""
 
@@ -133,6 +140,7 @@ class TemplateModel(_Model):
     scan: dict[str, FoldModel] = {}
     domain: list[Expression] = []
     monoids: dict[str, MonoidModel] = {}
+    external: ExternalModel | None = None
     wrap: Expression | list[Expression] | dict[str, Expression] | None = None
     unwrap: Expression | list[Expression] | dict[str, Expression] | None = None
     outputs: dict[str, OutputModel] = {"result": OutputModel()}
@@ -222,6 +230,8 @@ def _model_at(path: list[Step]) -> type[BaseModel]:
     match path:
         case ["inputs", _, "bounds"]:
             return BoundsModel
+        case ["external"]:
+            return ExternalModel
         case [section, *_]:
             return _MODELS.get(str(section), TemplateModel)
         case _:

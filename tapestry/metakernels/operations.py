@@ -33,6 +33,7 @@ from tapestry.metakernels.expansion import (
     Space,
     Tensor,
 )
+from tapestry.metakernels.externals import external_kernel, require_cells
 from tapestry.metakernels.kernels import type_bodies
 from tapestry.metakernels.operands import Operand
 from tapestry.metakernels.projections import build_projection
@@ -135,18 +136,26 @@ def build_operation(
         plan.space,
         tuple(_read(operand, plan) for operand in read),
         tuple(target.write for target in targets),
-        Opaque(),
+        Opaque(template.name),
         tuple(_fill(operand, plan) for operand in read),
         _inside(template, plan.scope),
     )
     body = type_bodies(template, expansion, plan.scope, plan.kept)
-    if body is None and len(read) == 1:
+    if body is None and (template.external is not None or not _is_moved(expansion)):
+        return replace(expansion, body=external_kernel(template, expansion, plan.names))
+    if body is None:
         for number, target in zip(plan.results, targets, strict=True):
             require_moved(results[number].entry, target.tensor, read[0].tensor)
+    require_cells(template, expansion)
     if body is None or all(isinstance(part, Cell) for part in body.wrap):
-        ins = body.ins if body is not None else tuple(range(len(read)))
-        body = _movement(expansion, ins) or body or _copy(expansion) or Opaque()
+        ins = body.ins if body is not None else (0,)
+        body = _movement(expansion, ins) or body or _copy(expansion)
     return replace(expansion, body=body)
+
+
+def _is_moved(expansion: Expansion) -> bool:
+    """Whether each point reads one cell of the only input, and computes nothing."""
+    return len(expansion.reads) == 1 and expansion.reads[0].is_unit
 
 
 def _inside(template: Template, scope: Scope) -> Domain | None:
@@ -257,13 +266,8 @@ def _movement(expansion: Expansion, read: Sequence[int]) -> Move | None:
     return Move(source.map.compose(back), read[0])
 
 
-def _copy(expansion: Expansion) -> MapFold | None:
+def _copy(expansion: Expansion) -> MapFold:
     """Data movement that is no view: each point reads one cell, perhaps outside, and writes it."""
-    space = expansion.space
-    if space is None or len(expansion.reads) != 1 or space.maps != len(space.extents):
-        return None
-    if not expansion.reads[0].is_unit:
-        return None
     tensor = expansion.inputs[0]
     cells = (Cell(tensor.cell, tensor.spec.dtype),) * len(expansion.outputs)
     return MapFold(None, (0,), (), cells, None)

@@ -18,6 +18,7 @@ from tapestry.metakernels.checking import check
 from tapestry.metakernels.documents import Entries, Node, text_of
 from tapestry.metakernels.errors import TemplateError, WeftError
 from tapestry.metakernels.models import (
+    ExternalModel,
     FoldModel,
     MonoidModel,
     OutputModel,
@@ -40,6 +41,7 @@ from tapestry.metakernels.syntax import Clause, Expr
 from tapestry.metakernels.templates import (
     Bodies,
     Example,
+    External,
     Fold,
     Input,
     MonoidDefinition,
@@ -97,6 +99,7 @@ class _Builder:
                 self._source(parse_expression, "domain", row) for row in range(len(model.domain))
             ),
             monoids=tuple(self._monoid(name, entry) for name, entry in model.monoids.items()),
+            external=None if model.external is None else self._external(model.external),
             wrap=self._bodies("wrap", model.wrap),
             unwrap=self._bodies("unwrap", model.unwrap),
             outputs=tuple(self._output(name, output) for name, output in model.outputs.items()),
@@ -197,6 +200,12 @@ class _Builder:
         location = self.document.at("monoids", name).location
         zero, merge = parts("zero", model.zero), parts("merge", model.merge)
         return MonoidDefinition(name, location, zero, merge, model.commutative)
+
+    def _external(self, model: ExternalModel) -> External:
+        path = ("external", "parameters")
+        names = model.parameters
+        given = tuple((name, self._source(parse_expression, *path, name)) for name in names)
+        return External(model.kernel, given)
 
     def _bodies(self, key: str, model: str | list[str] | dict[str, str] | None) -> Bodies:
         if model is None:

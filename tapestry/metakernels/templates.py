@@ -114,6 +114,14 @@ class MonoidDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class External:
+    """A kernel that is registered by name, and the parameters that it is called with."""
+
+    kernel: str
+    parameters: tuple[tuple[str, Source[Expr]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One application of a composite: `arguments` are its inputs and parameters, as text."""
 
@@ -156,6 +164,7 @@ class Template:
     scans: tuple[Fold, ...]
     domain: tuple[Source[Expr], ...]
     monoids: tuple[MonoidDefinition, ...]
+    external: External | None
     wrap: Bodies
     unwrap: Bodies
     outputs: tuple[Output, ...]

@@ -55,7 +55,7 @@ inputs:
 index: "[$batch..., $row, $col]"
 """),
     )  # fmt: skip
-    assert matmul.body == Opaque()
+    assert matmul.body == Opaque("t")
     assert matmul.space.extents == (2, 3, 4, 6)
     assert rows(matmul.reads) == [
         "(d0, d1, d2, d3) -> (d0, d1, d2, 0) :> [1, 1, 1, 5]",

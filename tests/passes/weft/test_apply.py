@@ -194,7 +194,7 @@ def test_a_message_shows_operands_rule_and_template():
     assert "contractions.yaml:" in message
 
 
-def test_opaque_operations_are_refused():
+def test_opaque_operations_are_external_kernels():
     text = program(
         f"%a = weft.apply @block(%x) : ({V8}) -> {V8}",
         f"func.return %a : {V8}",
@@ -202,9 +202,10 @@ def test_opaque_operations_are_refused():
           inputs = [{x = {shape = "[$n]", ipf = "[0] :> [$n]"}}], index = "[$n]"
         }""",
     )
-    with pytest.raises(TapestryError, match="opaque blocks") as caught:
-        applied(text)
-    assert caught.value.kind == "unsupported"
+    (kernel,) = operations(applied(text), loom.ExternalOp)
+    assert isinstance(kernel, loom.ExternalOp)
+    assert kernel.subject == "@block"
+    assert [str(read) for read in kernel.in_maps] == ["(d0) -> (0) :> [8]"]
 
 
 def test_a_metakernel_defined_twice_is_refused():
