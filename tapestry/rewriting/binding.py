@@ -25,7 +25,7 @@ from tapestry.metakernels.parameters import Parameter, bind_parameters
 from tapestry.metakernels.syntax import Call, Name
 from tapestry.metakernels.values import Names, describe, integer, integers
 from tapestry.metakernels.values import Value as Known
-from tapestry.rewriting.checking import VARIABLE
+from tapestry.rewriting.checking import bound_by
 from tapestry.rewriting.numbers import cell, evaluate_number
 from tapestry.rewriting.rules import Application, Number, Rule, Value
 
@@ -142,10 +142,17 @@ def _bind_parameters(rule: Rule, situation: Situation, bound: Bindings) -> Itera
         for parameter in template.parameters:
             text = application.arguments.get(parameter.name)
             value = given[parameter.name]
-            if text is not None and VARIABLE.fullmatch(text.text):
-                bound.bind(text.text[1:], value, f"{parameter.name} of {application.name}")
-            else:
+            names = None if text is None else bound_by(text.text)
+            what = f"{parameter.name} of {application.name}"
+            if isinstance(names, str):
+                bound.bind(names, value, what)
+            elif names is None:
                 yield parameter, application, ranks, value
+            elif isinstance(value, tuple) and len(value) == len(names):
+                for name, item in zip(names, value, strict=True):
+                    bound.bind(name, item, what)
+            else:
+                raise DoesNotApplyError(f"{what} is {describe(value)}")
 
 
 def _bind_types(rule: Rule, situation: Situation, bound: Bindings) -> None:

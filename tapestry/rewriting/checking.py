@@ -29,8 +29,25 @@ PREDICATES: Final = {"single_use": 1, "same_type": 2}
 VARIABLE: Final = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
 """`$name` alone, or inside an expression."""
 
+_BINDING: Final = re.compile(r"(\[?)\s*(\$\w+(?:\s*,\s*\$\w+)*)\s*(\]?)")
+
 _WORDS: Final = ("enum", "bool")
 """Kinds of parameters whose values are words, unless they are one variable."""
+
+
+def bound_by(text: str) -> str | tuple[str, ...] | None:
+    """The name that a matched parameter binds, or those of a list; None for an expression.
+
+    >>> bound_by("$i"), bound_by("[$i, $j]"), bound_by("$i + 1")
+    ('i', ('i', 'j'), None)
+    """
+    found = _BINDING.fullmatch(text)
+    if found is None:
+        return None
+    names = tuple(name.strip()[1:] for name in found[2].split(","))
+    if found[1] and found[3]:
+        return names
+    return names[0] if len(names) == 1 and not (found[1] or found[3]) else None
 
 
 def check(rule: Rule) -> None:
@@ -138,12 +155,11 @@ class _Check:
 
     def _names(self) -> None:
         rule = self.rule
-        bound = {
-            text.text[1:]
-            for application in rule.matched
-            for text in application.arguments.values()
-            if VARIABLE.fullmatch(text.text)
-        }
+        bound: set[str] = set()
+        for application in rule.matched:
+            for text in application.arguments.values():
+                names = bound_by(text.text)
+                bound.update((names,) if isinstance(names, str) else names or ())
         for typed in rule.types:
             bound |= pattern_names(typed.shape.tree)
             if typed.dtype.tree.name is not None:

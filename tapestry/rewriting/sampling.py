@@ -32,7 +32,7 @@ from tapestry.metakernels.syntax import (
 from tapestry.metakernels.values import Value as Known
 from tapestry.metakernels.values import integer
 from tapestry.rewriting.binding import DoesNotApplyError, Expansions, Situation, bindings
-from tapestry.rewriting.checking import VARIABLE
+from tapestry.rewriting.checking import bound_by
 from tapestry.rewriting.numbers import cell, evaluate_number
 from tapestry.rewriting.rules import Application, Number, Rule, Typed, Value
 
@@ -222,11 +222,16 @@ class _Draw:
             text = application.arguments.get(parameter.name)
             if text is None:
                 continue
-            if VARIABLE.fullmatch(text.text):
-                name = text.text[1:]
-                if name not in self.names:
-                    self.names[name] = self._parameter(parameter, by_name)
-                given[parameter.name] = self.names[name]
+            names = bound_by(text.text)
+            if isinstance(names, str):
+                if names not in self.names:
+                    self.names[names] = self._parameter(parameter, by_name)
+                given[parameter.name] = self.names[names]
+            elif names is not None:
+                rank = max((len(spec.shape) for spec in specs), default=0)
+                for name in names:
+                    self.names.setdefault(name, self.source.randrange(max(rank, 1)))
+                given[parameter.name] = tuple(self.names[name] for name in names)
             else:
                 given[parameter.name] = evaluate_argument(parameter, text, self.names)
             if parameter.kind == "bool":
@@ -254,6 +259,8 @@ class _Draw:
         if parameter.default is not None and source.random() < 0.4:
             return parameter.default
         match parameter.kind:
+            case "int[]" if parameter.axis_of is not None:
+                return tuple(sorted(source.sample(range(rank), source.randint(0, rank))))
             case "bool":
                 return source.random() < 0.5
             case "enum":
