@@ -5,10 +5,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
 from tests.metakernels.library.against_torch import (
+    FLOATS,
     NUMBERS,
     Row,
     channels,
@@ -17,6 +19,7 @@ from tests.metakernels.library.against_torch import (
     floats,
     law,
     like,
+    one_axis,
     torch,
     unary,
 )
@@ -52,6 +55,12 @@ def hardtanh(x, low=-1.0, high=1.0):
     return functional.hardtanh(x, low, high)
 
 
+def doubled(drawn):
+    """The array of a draw, twice along its axis."""
+    (x,), given = drawn
+    return np.concatenate([x, x[::-1]], given["axis"])
+
+
 POSITIVE = floats(0.25, 2)
 
 ROWS = {
@@ -80,6 +89,18 @@ ROWS = {
     "tanhshrink": same("tanhshrink"),
     "softshrink": same("softshrink", lambd=POSITIVE),
     "hardshrink": same("hardshrink", lambd=POSITIVE),
+    "gate_halves": Row(
+        lambda x, _, axis=-1: functional.glu(x, axis),
+        one_axis(FLOATS).map(lambda drawn: ([doubled(drawn)] * 2, drawn[1])), **LOOSE,
+    ),
+    "glu": Row(
+        lambda x, axis=-1: functional.glu(x, axis),
+        one_axis(FLOATS).map(lambda drawn: ([doubled(drawn)], drawn[1])), **LOOSE,
+    ),
+    "swiglu": Row(
+        lambda gate, value: functional.silu(gate) * value,
+        one_axis(FLOATS).map(lambda drawn: ([drawn[0][0]] * 2, {})), **LOOSE,
+    ),
     "threshold": Row(threshold, unary(NUMBERS, threshold=floats(-1, 1).map(round).map(float))),
 }  # fmt: skip
 
