@@ -90,7 +90,7 @@ ROWS = {
     "softshrink": same("softshrink", lambd=POSITIVE),
     "hardshrink": same("hardshrink", lambd=POSITIVE),
     "gate_halves": Row(
-        lambda x, _, axis=-1: functional.glu(x, axis),
+        lambda x, gate, axis=-1: x.chunk(2, axis)[0] * torch.sigmoid(gate.chunk(2, axis)[1]),
         one_axis(FLOATS).map(lambda drawn: ([doubled(drawn)] * 2, drawn[1])), **LOOSE,
     ),
     "glu": Row(
