@@ -55,7 +55,7 @@ test_rows = law(ROWS)
 
 
 def test_every_entry_has_a_row() -> None:
-    assert set(ROWS) == entries("functions")
+    assert set(ROWS) == entries("functions", "trigonometry", "rounding")
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))
