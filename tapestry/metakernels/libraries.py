@@ -4,13 +4,15 @@
     'matmul'
 
 A file holds any number of templates, `name: template`. A user's template takes the place of the
-library's of the same name. The library's templates are read when first asked for; a user's all at
-once, so that a mistake in one is seen.
+library's of the same name. The library's templates are read when first asked for, one by one, so
+that a program pays for those that it uses; a user's all at once, so that a mistake in one is seen.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -24,10 +26,28 @@ LIBRARY: Final = Path(__file__).parent / "library"
 """The folder of the templates that come with Tapestry."""
 
 
+_ENTRY: Final = re.compile(r"^(\w+):", re.MULTILINE)
+"""Where a template of the library begins: its name, at the start of a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """The text of one template of the library, and the lines before it in its file."""
+
+    file: str
+    text: str
+    before: int
+
+    def read(self) -> Node:
+        """The template's document, every place in it that of the file."""
+        ((_, node),) = read_yaml("\n" * self.before + self.text, self.file).entries
+        return node
+
+
 class Library:
     """Templates by name; each is parsed once, when first asked for."""
 
-    def __init__(self, documents: Mapping[str, Node]) -> None:
+    def __init__(self, documents: Mapping[str, Node | Unread]) -> None:
         self._documents = dict(documents)
         self._templates: dict[str, Template] = {}
 
@@ -44,7 +64,9 @@ class Library:
                 raise UnknownNameError(
                     f"there is no metakernel @{name}", hint=nearest(name, self._documents)
                 )
-            template = read_template(name, self._documents[name])
+            document = self._documents[name]
+            document = document.read() if isinstance(document, Unread) else document
+            template = read_template(name, document)
             self._templates[name] = template
         return template
 
@@ -84,7 +106,25 @@ def load_library(folders: Iterable[str | Path] = ()) -> Library:
 
 @cache
 def _standard() -> Library:
-    return Library(read_folder(LIBRARY))
+    documents: dict[str, Unread] = {}
+    for path in sorted(LIBRARY.glob("*.yaml")):
+        documents.update(unread_templates(path.read_text(encoding="utf-8"), str(path)))
+    return Library(documents)
+
+
+def unread_templates(text: str, file: str) -> dict[str, Unread]:
+    r"""The templates in the `text` of a file of the library, by name.
+
+    >>> parts = unread_templates("# Two.\n\na:\n  doc: A\nb:\n  doc: B\n", "f.yaml")
+    >>> [(name, part.text, part.before) for name, part in parts.items()]
+    [('a', 'a:\n  doc: A\n', 2), ('b', 'b:\n  doc: B\n', 4)]
+    """
+    found = list(_ENTRY.finditer(text))
+    ends = [*(match.start() for match in found[1:]), len(text)]
+    return {
+        match[1]: Unread(file, text[match.start() : end], text.count("\n", 0, match.start()))
+        for match, end in zip(found, ends, strict=True)
+    }
 
 
 def read_folder(folder: Path) -> dict[str, Node]:

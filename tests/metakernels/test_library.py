@@ -6,6 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tapestry.metakernels.libraries import LIBRARY as FOLDER
+from tapestry.metakernels.libraries import read_folder
 from tests.metakernels.library.applying import LIBRARY, NUMPY, run
 
 EXAMPLES = [
@@ -100,3 +102,12 @@ def test_softmax_sums_to_one_in_half_precision() -> None:
     exact = np.exp(wide - wide.max(0)) / np.exp(wide - wide.max(0)).sum(0)
     assert weights.dtype == np.float16
     np.testing.assert_allclose(weights.astype(np.float64), exact, rtol=2**-10, atol=1e-7)
+
+
+def test_the_library_is_read_one_template_at_a_time_and_whole() -> None:
+    documents = read_folder(FOLDER)
+    assert LIBRARY.names == tuple(sorted(documents))
+    for name, document in documents.items():
+        template = LIBRARY.get(name)
+        assert template.location == document.location
+        assert template.document.plain() == document.plain()
