@@ -34,3 +34,15 @@ func.func @main(%n: !n) -> !y {
          } : (!n) -> !y
   func.return %y : !y
 }
+
+// -----
+
+// States are what bodies make, which have no unsigned types.
+// CHECK: no monoid @max folds states of type (ui8)
+!x = !loom.tensor<[0] : [6], ui8>
+!s = !loom.tensor<[] : [], ui8>
+func.func @main(%x: !x) -> !s {
+  %s = loom.operation @most over <[0] : [6]> [fold] by @max ins(%x : (d0) -> (d0)) outs(() -> ())
+         wrap (%a: ui8) { loom.yield %a : ui8 } : (!x) -> !s
+  func.return %s : !s
+}

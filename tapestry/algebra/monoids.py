@@ -32,9 +32,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.algebra._statistics import STATISTICS, statistic
 from tapestry.algebra.dtypes import (
+    BODY_TYPES,
     integer_width,
     is_complex,
-    is_element_type,
     is_float,
     is_half,
     is_integer,
@@ -186,7 +186,7 @@ def _zero(name: str, element: Attribute) -> int | float | None:
 
 
 def _definition(name: str, state: tuple[Attribute, ...]) -> loom.MonoidOp | None:
-    if not state or name not in BUILTIN_MONOIDS or not all(map(is_element_type, state)):
+    if not state or name not in BUILTIN_MONOIDS or not {*state} <= {*BODY_TYPES}:
         return None
     if any(map(is_storage_only, state)):
         return None
