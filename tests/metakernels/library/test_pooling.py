@@ -99,7 +99,38 @@ def rows(rank):
     }  # fmt: skip
 
 
-ROWS = rows(1) | rows(2) | rows(3)
+@st.composite
+def backward(draw):
+    (x,), given = draw(windows(2, WIDE, dilated=True))
+    result, indices = max_pool(2, True)(torch.tensor(x), **given)
+    random = np.random.default_rng(x.size)
+    grad = random.integers(-9, 9, result.shape).astype(x.dtype)
+    del given["ceil_mode"]
+    return [grad, indices.numpy()], given | {"size": list(x.shape[-2:])}
+
+
+def max_pool_backward(grad, indices, size, **_):
+    flat = torch.zeros((*grad.shape[:-2], size[0] * size[1]), dtype=grad.dtype)
+    return flat.scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).unflatten(-1, size)
+
+
+@st.composite
+def columns(draw):
+    (x,), given = draw(windows(2, WIDE, dilated=True))
+    given.pop("ceil_mode")
+    return [x if x.ndim == 4 else x[None]], given
+
+
+def unfold(x, kernel, stride=1, padding=0, dilation=1):
+    cells = x if x.is_floating_point() else x.double()
+    return F.unfold(cells, kernel, dilation, padding, stride).to(x.dtype)
+
+
+OTHERS = {
+    "max_pool2d_with_indices_backward": Row(max_pool_backward, backward(), absolute=8),
+    "unfold2d": Row(unfold, columns()),
+}
+ROWS = rows(1) | rows(2) | rows(3) | OTHERS
 
 test_pools = law(ROWS, examples=6)
 
@@ -110,8 +141,11 @@ def test_every_entry_is_compared():
 
 @pytest.mark.parametrize("name", [name for name in sorted(ROWS) if name[-2:] != "3d"])
 def test_worked_examples(name):
-    rank = int(name.split("pool")[1][0])
     row = ROWS[name]
+    if name in OTHERS:
+        examples_agree(ROWS, name)
+        return
+    rank = int(name.split("pool")[1][0])
 
     def reference(x, **parameters):
         if not x.is_floating_point():
