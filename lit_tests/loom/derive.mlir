@@ -172,3 +172,28 @@ func.func @main(%x: !x) -> (!y, !y) {
            loom.yield %p : f32 } : (!x, !y) -> !y
   func.return %v, %c : !y, !y
 }
+
+// -----
+
+// Rows that may fold nothing count their points: only what was folded can have been masked.
+!x = !loom.tensor<[0, 0] : [6, 6], f32>
+!y = !loom.tensor<[0] : [6], f32>
+// CHECK-LABEL: @main
+// CHECK-NEXT: %l, %m = loom.operation @max_sum over <[0, 0] : [6, 6]> [map, fold] by @max_sum_n
+// CHECK:      domain(d0 - d1 - 2 >= 0)
+// CHECK:      unwrap (%max: f32, %sum: f32, %n: f32) {
+// CHECK:        arith.cmpf une, %n,
+// EQUAL: @main: equal (certified)
+func.func @main(%x: !x) -> (!y, !y) {
+  %m = loom.operation @max over <[0, 0] : [6, 6]> [map, fold] by @max
+         ins(%x : (i, j) -> (i, j)) outs((i) -> (i)) domain(d0 - d1 - 2 >= 0)
+         wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
+  %l = loom.operation @sum over <[0, 0] : [6, 6]> [map, fold] by @add
+         ins(%x : (i, j) -> (i, j), %m : (i, j) -> (i)) outs((i) -> (i))
+         domain(d0 - d1 - 2 >= 0)
+         wrap (%c: f32, %b: f32) {
+           %d = arith.subf %c, %b : f32
+           %e = math.exp %d : f32
+           loom.yield %e : f32 } : (!x, !y) -> !y
+  func.return %m, %l : !y, !y
+}

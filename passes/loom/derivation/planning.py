@@ -142,6 +142,11 @@ def _attempt(chain: Chain) -> Found | NotDerivableError:
         )
     except NotDerivableError as error:
         return error
+    if not _is_moved(chain, derivation) and _repeats(chain):
+        return NotDerivableError(
+            f"the sums of {chain.members[-1].name} need no centre, and are over dimensions that "
+            "earlier folds lack: those would be folded again along them"
+        )
     members: dict[Operation | Block, Member] = {}
     for member in chain.members:
         members.setdefault(member.op, member)
@@ -155,6 +160,22 @@ def _attempt(chain: Chain) -> Found | NotDerivableError:
     if earlier.isdisjoint(plan.dead[1:]):
         return NotDerivableError("all folds that it depends on are needed before it")
     return Found(chain, algebra, derivation, plan, members, may_be_empty)
+
+
+def _is_moved(chain: Chain, derivation: Derivation) -> bool:
+    """Whether the last fold of a chain is a sum that moves with a centre.
+
+    Where it does not, as in a matrix product of rows that are scaled by their norm, the earlier
+    results are factors that could as well be applied to a fold of its own.
+    """
+    symbols = derivation.results[chain.members[-1].name].value.symbols
+    return any(part.moved is not None and part.symbol in symbols for part in derivation.parts)
+
+
+def _repeats(chain: Chain) -> bool:
+    """Whether the last fold of a chain has dimensions that an earlier one lacks."""
+    kept = frozenset(chain.last.kept_dims)
+    return any(not kept <= moving_dims(Projection.cells(m.points)) for m in chain.members)
 
 
 def _always_folds(op: loom.OperationOp) -> bool:
