@@ -29,7 +29,8 @@ from tapestry.metakernels.operands import Given, Operand, arrange
 from tapestry.metakernels.operations import output_dtype, require_moved
 from tapestry.metakernels.parameters import bind_parameters
 from tapestry.metakernels.requirements import check_requirements
-from tapestry.metakernels.templates import Output, Template
+from tapestry.metakernels.syntax import Expr
+from tapestry.metakernels.templates import Output, Source, Template
 from tapestry.metakernels.values import Value, describe, integers
 from tapestry.zspace import Range
 
@@ -91,7 +92,6 @@ class _Application:
         self._bind_positions()
         self._bind_dtypes()
         self._match()
-        self._require()
         if self.template.steps:
             return self._composite()
         if self.template.view is not None:
@@ -143,6 +143,8 @@ class _Application:
         matchers = list(pending)
         local = self.template.member_names
         lets = [(name, source) for name, source in self.template.lets if name not in local]
+        member = self.template.member_requirements
+        required = [source for source in self.template.requirements if source not in member]
         moved = True
         while moved and (pending or lets):
             moved = False
@@ -151,6 +153,7 @@ class _Application:
                     if matcher.advance():
                         pending.remove((matcher, entry))
                         moved = True
+            required = self._require(required)
             for let in tuple(lets):
                 name, source = let
                 if self.bindings.knows(source.tree):
@@ -158,6 +161,7 @@ class _Application:
                         self.bindings.bind(name, evaluate(source.tree, self._scope()), "let")
                     lets.remove(let)
                     moved = True
+                    required = self._require(required)
         for matcher, entry in pending:
             with entry.shape.explain(f"inputs.{entry.name}.shape"):
                 raise underdetermined(matcher)
@@ -167,14 +171,19 @@ class _Application:
         for matcher, entry in matchers:
             with entry.shape.explain(f"inputs.{entry.name}.shape"):
                 matcher.check_computed()
+        check_requirements(required, self.names)
 
     def _scope(self) -> Scope:
         return self.bindings.scope
 
-    def _require(self) -> None:
-        local = self.template.member_requirements
-        shared = (source for source in self.template.requirements if source not in local)
-        check_requirements(shared, self.names)
+    def _require(self, requirements: Sequence[Source[Expr]]) -> list[Source[Expr]]:
+        """The requirements that cannot be checked yet; those that can hold.
+
+        They are checked as early as possible, so that lets may rely on them.
+        """
+        known = [source for source in requirements if self.bindings.knows(source.tree)]
+        check_requirements(known, self.names)
+        return [source for source in requirements if source not in known]
 
     def _dtype(self, output: Output) -> str:
         return output_dtype(self.template, output, self.operands, self.names)

@@ -35,6 +35,7 @@ from tapestry.metakernels.syntax import (
     Binary,
     Call,
     Compare,
+    Comprehension,
     Coordinate,
     Count,
     Expr,
@@ -132,7 +133,10 @@ class Body:
                 return self._name(name)
             case Item(Name(name), index):
                 return self._part(name, index)
-            case Variable() | Count() | Coordinate() | Item() | Slice() | ListExpr():
+            case (
+                Variable() | Count() | Coordinate() | Item() | Slice() | ListExpr()
+                | Comprehension()
+            ):  # fmt: skip
                 return self._evaluated(expr)
             case Splice(name):
                 raise KindMismatchError(

@@ -168,11 +168,6 @@ def _others(arguments: Sequence[Value], _: Sequence[int]) -> Value:
     return tuple(place for place in range(count) if place not in axes)
 
 
-def _where(arguments: Sequence[Value], _: Sequence[int]) -> Value:
-    """`where(condition, a, b)`: a where the condition is not 0, else b."""
-    return arguments[1] if integer(arguments[0], "the condition of where") else arguments[2]
-
-
 def _resolve_shape(arguments: Sequence[Value], _: Sequence[int]) -> Value:
     """`resolve_shape($shape, n)`: the shape with its one -1 replaced so that it has n cells."""
     sizes = integers(arguments[0], "the first argument of resolve_shape")
@@ -202,6 +197,10 @@ def _divisors(arguments: Sequence[Value], _: Sequence[int]) -> Value:
     return tuple(sorted({*small, *(number // factor for factor in small)}))
 
 
+def _contains(arguments: Sequence[Value], _: Sequence[int]) -> Value:
+    return int(arguments[1] in _list(arguments[0], "the first argument of contains"))
+
+
 _FUNCTIONS: Final[dict[str, tuple[int | None, _Function]]] = {
     "len": (1, _len),
     "sum": (None, _sum),
@@ -220,7 +219,7 @@ _FUNCTIONS: Final[dict[str, tuple[int | None, _Function]]] = {
     "others": (2, _others),
     "divisors": (1, _divisors),
     "resolve_shape": (2, _resolve_shape),
-    "where": (3, _where),
+    "contains": (2, _contains),
 }
 _ARGUMENTS: Final = {**{name: count for name, (count, _) in _FUNCTIONS.items()}, "where": 3}
 """How many arguments each takes; `where` is evaluated lazily, by `evaluation`."""

@@ -21,6 +21,7 @@ from tapestry.metakernels.domains import check_row
 from tapestry.metakernels.dtypes import allowed
 from tapestry.metakernels.errors import (
     FamilyError,
+    ListError,
     ScanError,
     TemplateError,
     UnknownNameError,
@@ -30,6 +31,7 @@ from tapestry.metakernels.list_checking import ListCheck, inside
 from tapestry.metakernels.monoids import MONOIDS, check_definition, parts_of
 from tapestry.metakernels.syntax import (
     Call,
+    Comprehension,
     Coordinate,
     Dimension,
     Element,
@@ -109,6 +111,12 @@ class _Check:
                 if not _NAME.fullmatch(name) or (section == "inputs" and name == FOLD):
                     raise self._fail(f"{name} cannot be a name in {section}", section, name)
         for parameter in self.template.parameters:
+            if parameter.inserted and parameter.axis_of is None:
+                raise self._fail(
+                    f"{parameter.name} is inserted, and no axis",
+                    "params", parameter.name, "inserted",
+                    hint="axis_of says into which input",
+                )  # fmt: skip
             if parameter.axis_of is not None:
                 if parameter.axis_of not in self.inputs:
                     raise self._fail(
@@ -141,8 +149,9 @@ class _Check:
                 if size is not None:
                     known = matched | lets | inside(entry)
                     self._names(entry.shape, size, f"inputs.{entry.name}.shape", known)
+        common = lets - self.template.member_names
         for source in self.template.family:
-            self._expression(source, "for")
+            self._expression(source, "for", local=frozenset(common))
             self.bound |= self.lists.member(source, self.bound)
         for name, source in self.template.lets:
             if name in matched:
@@ -293,9 +302,12 @@ class _Check:
                 for node in walk(source.tree)
                 if isinstance(node, Name | Splice)
             }
-            for name in self.inputs:
-                if name not in read:
-                    raise self._fail(f"input {name} is read by no body", "inputs", name)
+            for entry in self.template.inputs:
+                if entry.name not in read and entry.when is None:
+                    raise self._fail(
+                        f"input {entry.name} is read by no body", "inputs", entry.name,
+                        hint="when: 0 says that its shape alone is used",
+                    )  # fmt: skip
 
     def _one_per_output(self, bodies: Bodies, key: str) -> None:
         outputs = [output.name for output in self.template.outputs]
@@ -336,6 +348,12 @@ class _Check:
 
     def _names(self, source: Source[Tree], tree: Tree, what: str, bound: Collection[str]) -> None:
         with self._explain(source, what):
+            for node in walk(tree):
+                if isinstance(node, Comprehension) and node.variable in self.bound:
+                    raise ListError(
+                        f"${node.variable} is bound already, and the list binds it again",
+                        hint="give one of them another name",
+                    )
             for name in sorted(variables(tree) - set(bound)):
                 if name in self.template.member_names and name in self.bound:
                     raise FamilyError(

@@ -4,6 +4,8 @@
     -2
     >>> evaluate_expression("sum($n[:2]) * #n", {"$n": [3, 1, 5]})
     12
+    >>> evaluate_expression("[2 * $n[$j] for $j in #n if $j != 1]", {"$n": [3, 1, 5]})
+    [6, 10]
 
 Sizes are exact integers: `/` must leave no remainder, and nothing is clamped.
 """
@@ -11,13 +13,14 @@ Sizes are exact integers: `/` must leave no remainder, and nothing is clamped.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
 
 from tapestry.metakernels.builtins import call
 from tapestry.metakernels.errors import (
     IndexOutOfRangeError,
     KindMismatchError,
+    LimitError,
     ParseError,
     RankMismatchError,
     UnknownNameError,
@@ -28,6 +31,7 @@ from tapestry.metakernels.syntax import (
     Binary,
     Call,
     Compare,
+    Comprehension,
     Coordinate,
     Count,
     Element,
@@ -55,6 +59,9 @@ from tapestry.metakernels.values import (
     require_length,
 )
 
+MAX_REPEATS: Final = 1 << 16
+"""How many elements nested comprehensions may compute together."""
+
 Plain: TypeAlias = "int | list[Plain]"
 
 
@@ -65,6 +72,8 @@ class Scope:
     names: Names
     coordinates: Names = field(default_factory=dict[str, Value])
     extents: tuple[int, ...] = ()
+    repeats: int = 1
+    """How often the comprehensions around repeat what is evaluated here."""
 
 
 def evaluate_expression(text: str | Text, environment: Mapping[str, object]) -> Plain:
@@ -125,6 +134,8 @@ def evaluate(expr: Expr, scope: Scope) -> Value:
             return call(function, [evaluate(a, scope) for a in arguments], scope.extents)
         case ListExpr():
             return evaluate_list(expr, scope)
+        case Comprehension():
+            return _comprehension(expr, scope)
         case Name() | Splice() | Not():
             raise ParseError("this belongs into a body (wrap, unwrap), not into a size")
 
@@ -136,6 +147,23 @@ def _lookup(names: Names, name: str, sigil: str) -> Value:
             hint=nearest(f"{sigil}{name}", (f"{sigil}{n}" for n in names)),
         )
     return names[name]
+
+
+def _comprehension(expr: Comprehension, scope: Scope) -> Value:
+    """A value for each number below the extent that fulfils the condition, in order."""
+    extent = integer(evaluate(expr.extent, scope), "the extent of a list")
+    if extent < 0:
+        raise IndexOutOfRangeError(f"a list for ${expr.variable} in {extent}: that is negative")
+    repeats = scope.repeats * max(extent, 1)
+    if repeats > MAX_REPEATS:
+        raise LimitError(f"nested lists would compute {repeats} elements, more than {MAX_REPEATS}")
+    values: list[Value] = []
+    for number in range(require_length(extent)):
+        names = {**scope.names, expr.variable: number}
+        inside = replace(scope, names=names, repeats=repeats)
+        if expr.condition is None or integer(evaluate(expr.condition, inside), "the condition"):
+            values.append(evaluate(expr.value, inside))
+    return tuple(values)
 
 
 def _item(base: Value, index: Value) -> Value:

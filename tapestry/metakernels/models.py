@@ -50,6 +50,7 @@ class ParameterModel(_Model):
     type: Word
     default: Any = None
     axis_of: Word | None = None
+    inserted: bool = Field(default=False, strict=True)
     values: list[Word] = []
     doc: Word = ""
 

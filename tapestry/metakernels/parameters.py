@@ -3,6 +3,7 @@
     params:
       axis: {type: int, axis_of: x}                    # negatives count from the end
     axes: {type: "int[]", axis_of: x}                # several; a single one may be given as it is
+    place: {type: int, axis_of: x, inserted: true}   # of x with one axis more: -1 is after the last
       approximate: {type: enum, values: [none, tanh], default: none}
       stride: {type: "int[2]", default: [1, 1]}
 
@@ -39,6 +40,7 @@ class Parameter:
     values: tuple[str, ...] = ()
     axis_of: str | None = None
     default: ParameterValue | None = None
+    inserted: bool = False
 
     @property
     def type_name(self) -> str:
@@ -137,19 +139,21 @@ def bind_parameters(
 
 def _axes(parameter: Parameter, value: ParameterValue, rank: int) -> ParameterValue:
     if isinstance(value, tuple):
+        rank += len(value) if parameter.inserted else 0
         axes = tuple(_axis(parameter, axis, rank) for axis in value)
         if len(set(axes)) < len(axes):
             raise ParameterError(f"parameter {parameter.name} lists an axis twice: {_shown(value)}")
         return axes
     assert isinstance(value, int)
-    return _axis(parameter, value, rank)
+    return _axis(parameter, value, rank + parameter.inserted)
 
 
 def _axis(parameter: Parameter, axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         fits = f"from {-rank} to {rank - 1}" if rank else "none, a scalar has no axes"
         raise ParameterError(
-            f"parameter {parameter.name} is {axis}, and {parameter.axis_of} has rank {rank}",
+            f"parameter {parameter.name} is {axis}, and {parameter.axis_of} "
+            f"{'then has' if parameter.inserted else 'has'} rank {rank}",
             hint=f"axes that fit: {fits}",
         )
     return axis % rank

@@ -12,6 +12,7 @@ Every error has the place of the key or text that is wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from tapestry.metakernels.checking import check
@@ -132,7 +133,13 @@ class _Builder:
         location = self.document.at("params", name).location
         kind, length = parse_kind(model.type, self.document.at("params", name, "type").location)
         parameter = Parameter(
-            name, kind, location, length, tuple(model.values), model.axis_of, default=None
+            name,
+            kind,
+            location,
+            length,
+            tuple(model.values),
+            model.axis_of,
+            inserted=model.inserted,
         )
         if kind == "enum" and not model.values:
             raise TemplateError(
@@ -147,7 +154,7 @@ class _Builder:
         except WeftError as error:
             place = self.document.at("params", name, "default").location
             raise error.within(f"template {self.name}: default", place) from None
-        return Parameter(name, kind, location, length, parameter.values, model.axis_of, default)
+        return replace(parameter, default=default)
 
     def _family(self) -> tuple[Source[Clause], ...]:
         clauses = self.model.family

@@ -14,6 +14,7 @@ from tapestry.metakernels.syntax import (
     Binary,
     Call,
     Compare,
+    Comprehension,
     Coordinate,
     Count,
     Dimension,
@@ -98,6 +99,12 @@ def describe_expression(expr: Expr) -> str:
             parts = [*map(describe_expression, arguments)]
             parts += [] if otherwise is None else [f"else={describe_expression(otherwise)}"]
             return f"{function}({', '.join(parts)})"
+        case Comprehension(value, variable, extent, condition):
+            chosen = "" if condition is None else f" if {describe_expression(condition)}"
+            which = f"for ${variable} in {describe_expression(extent)}{chosen}"
+            return f"[{describe_expression(value)} {which}]"
+        case ListExpr((Element(Comprehension() as inner, True, None, None),)):
+            return describe_expression(inner)
         case ListExpr(elements):
             return f"[{', '.join(map(_element, elements))}]"
 

@@ -123,6 +123,16 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Comprehension:
+    """`[value for $variable in extent if condition]`: a value for each number below the extent."""
+
+    value: Expr
+    variable: str
+    extent: Expr
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Element:
     """One element of a list: `label = value...{count}`.
 
@@ -229,14 +239,15 @@ Expr: TypeAlias = (
     | Slice
     | Call
     | ListExpr
+    | Comprehension
 )
 PatternItem: TypeAlias = Dimension | Sequence | Group | Exactly | Anything
 Tree: TypeAlias = Expr | PatternItem | Pattern | Element | ProjectionExpr | Clause | DtypeBinding
 
 _NODES = (
     Number, String, Variable, Count, Coordinate, Name, Splice, Negate, Binary, Compare, Not, Item,
-    Slice, Call, ListExpr, Element, ProjectionExpr, Clause, DtypeBinding, Dimension, Sequence,
-    Group, Exactly, Anything, Pattern,
+    Slice, Call, ListExpr, Comprehension, Element, ProjectionExpr, Clause, DtypeBinding, Dimension,
+    Sequence, Group, Exactly, Anything, Pattern,
 )  # fmt: skip
 
 
@@ -269,8 +280,18 @@ def depth(tree: Tree) -> int:
 
 
 def variables(tree: Tree) -> frozenset[str]:
-    """The names that `tree` reads with `$` or `#`."""
-    return frozenset(node.name for node in walk(tree) if isinstance(node, Variable | Count))
+    """The names that `tree` reads with `$` or `#`, but does not bind itself."""
+    free: set[str] = set()
+    pending: list[tuple[Tree, frozenset[str]]] = [(tree, frozenset())]
+    while pending:
+        node, bound = pending.pop()
+        if isinstance(node, Variable | Count) and node.name not in bound:
+            free.add(node.name)
+        inside = bound | {node.variable} if isinstance(node, Comprehension) else bound
+        for child in children(node):
+            is_extent = isinstance(node, Comprehension) and child is node.extent
+            pending.append((child, bound if is_extent else inside))
+    return frozenset(free)
 
 
 def coordinates(tree: Tree) -> frozenset[str]:

@@ -17,6 +17,7 @@ from tapestry.metakernels.syntax import (
     Call,
     Clause,
     Compare,
+    Comprehension,
     Coordinate,
     Count,
     Dimension,
@@ -80,6 +81,11 @@ class TreeBuilder:
 
     def list(self, *elements: Element | None) -> ListExpr:
         return ListExpr(tuple(element for element in elements if element is not None))
+
+    def comprehension(
+        self, value: Expr, variable: str, extent: Expr, condition: Expr | None
+    ) -> ListExpr:
+        return ListExpr((Element(Comprehension(value, variable[1:], extent, condition), True),))
 
     def labelled(self, label: str, element: Element) -> Element:
         return Element(element.value, element.spread, element.count, str(label))

@@ -166,6 +166,8 @@ class NumpyExecutor(ArrayExecutor):
             if product is not None:
                 return layout.narrowed([product])
         state = layout.empty(kept_box, op.state_types if monoid is None else monoid.state)
+        if box.is_empty:
+            return state
         fold_cells = max(1, min(fold_box.size, _CELLS))
         for part in boxes_within(kept_box, max(1, _CELLS // fold_cells)):
             values = self._block(op, layout, part, fold_box, ins)

@@ -154,7 +154,7 @@ def test_a_user_folder_comes_before_the_library(tmp_path: Path) -> None:
 def test_an_unknown_metakernel_lists_the_nearest() -> None:
     with pytest.raises(WeftError, match="no metakernel @lnear") as caught:
         load_library().get("lnear")
-    assert caught.value.hint == "did you mean linear or bilinear or lerp?"
+    assert str(caught.value.hint).startswith("did you mean linear or ")
 
 
 def test_a_wrong_template_in_a_folder_is_seen_at_once(tmp_path: Path) -> None:
