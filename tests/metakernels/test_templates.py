@@ -115,7 +115,7 @@ def changed(old: str, new: str) -> Any:
         (RIGHT + "  view: reshape\n", "invalid_template", "6:11", "exclude each other"),
         (RIGHT + "  steps: {s: {op: add}}\n", "invalid_template", "6:11", "exclude each other"),
         (RIGHT + "  steps: {s: {a: x}}\n", "invalid_template", "10:14", "op is missing"),
-        (RIGHT + "  match: {y: {op: linear}}\n", "unsupported", "10:3", "rewrite rules"),
+        (RIGHT + "  match: {y: {op: linear}}\n", "unknown_name", "10:3", "unknown key `match`"),
         ('t: {inputs: {x: {shape: "[$d...]", dtype: floaty}}, index: "[$d...]", wrap: x}',
          "unknown_name", "1:43", "unknown dtype floaty"),
         ('t: {inputs: {x: {shape: "[$d...]"}}, view: reshape}', "invalid_template", "1:44",

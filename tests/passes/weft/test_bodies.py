@@ -1,30 +1,32 @@
 """Bodies in IR compute what NumPy computes, for every function and every conversion."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapestry.algebra.dtypes import numpy_dtype, type_named
+from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects.loom import TensorType
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.metakernels.dtypes import DTYPES, FLOATS, INTEGERS
+from tapestry.passes.weft._bodies import element_type
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.zspace import Range
 
 RANDOM = np.random.default_rng(11)
 
 
-def evaluate(text, inputs, dtype):
+def evaluate(text: Any, inputs: Any, dtype: Any) -> Any:
     """The body `text` over arrays of one shape."""
     shape = next(iter(inputs.values())).shape
-    names = {numpy_dtype(type_named(name)): name for name in DTYPES}
+    names = {numpy_dtype(element_type(name)): name for name in DTYPES}
     types = {
-        n: TensorType.of(Range.of(shape), type_named(names[a.dtype])) for n, a in inputs.items()
+        n: TensorType.of(Range.of(shape), element_type(names[a.dtype])) for n, a in inputs.items()
     }
-    result = TensorType.of(Range.of(shape), type_named(dtype))
+    result = TensorType.of(Range.of(shape), element_type(dtype))
     entries = ", ".join(f'{{{name} = {{shape = "[$d...]"}}}}' for name in inputs)
     arguments = ", ".join(f"%{name}: {kind}" for name, kind in types.items())
     operands = ", ".join(f"%{name}" for name in inputs)
@@ -75,7 +77,7 @@ ERF = np.vectorize(math.erf)
         ("x * cast(@d[0], f64)", X * np.arange(4)),
     ],
 )  # fmt: skip
-def test_floats(text, wanted):
+def test_floats(text: Any, wanted: Any) -> None:
     np.testing.assert_allclose(evaluate(text, {"x": X}, "f64"), wanted, rtol=1e-14)
 
 
@@ -84,14 +86,14 @@ nonzero = st.lists(st.integers(-100, 100).filter(bool), min_size=3, max_size=3)
 
 
 @given(numbers, nonzero)
-def test_integer_division_is_floored(a, b):
+def test_integer_division_is_floored(a: Any, b: Any) -> None:
     inputs = {"a": np.array(a, np.int64), "b": np.array(b, np.int64)}
     np.testing.assert_array_equal(evaluate("a // b", inputs, "i64"), inputs["a"] // inputs["b"])
     np.testing.assert_array_equal(evaluate("a % b", inputs, "i64"), inputs["a"] % inputs["b"])
 
 
 @given(numbers, numbers)
-def test_integers(a, b):
+def test_integers(a: Any, b: Any) -> None:
     x, y = np.array(a, np.int64), np.array(b, np.int64)
     inputs = {"x": x, "y": y}
     text = "max(x, y) - min(x, 3) + abs(y) + sign(x) + x ^ 3 + -y"
@@ -101,7 +103,7 @@ def test_integers(a, b):
     np.testing.assert_array_equal(evaluate(text, inputs, "i1"), x != y)
 
 
-def test_truth_values_are_ordered_false_first():
+def test_truth_values_are_ordered_false_first() -> None:
     a, b = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
     np.testing.assert_array_equal(evaluate("a < b", {"a": a, "b": b}, "i1"), ~a & b)
     np.testing.assert_array_equal(evaluate("a >= b", {"a": a, "b": b}, "i1"), a | ~b)
@@ -109,16 +111,18 @@ def test_truth_values_are_ordered_false_first():
 
 @pytest.mark.parametrize("source", DTYPES)
 @pytest.mark.parametrize("target", DTYPES)
-def test_casts(source, target):
-    numbers = np.array([0, 1] if source == "i1" else [-3, 0, 1, 100])
-    x = numbers.astype(numpy_dtype(type_named(source)))
+def test_casts(source: Any, target: Any) -> None:
+    # What a negative float is as a byte is not defined.
+    low = 3 if source in FLOATS and target == "ui8" else -3
+    numbers = np.array([0, 1] if source == "i1" else [low, 0, 1, 100])
+    x = numbers.astype(numpy_dtype(element_type(source)))
     if source in FLOATS and target in (*FLOATS, *INTEGERS):
         x = x + x.dtype.type(0.75)
-    wanted = x.astype(numpy_dtype(type_named(target)))
+    wanted = x.astype(numpy_dtype(element_type(target)))
     np.testing.assert_array_equal(evaluate(f"cast(x, {target})", {"x": x}, target), wanted)
 
 
-def test_equal_subexpressions_are_computed_once():
+def test_equal_subexpressions_are_computed_once() -> None:
     module = parse_text("""
       weft.metakernel @f {
         inputs = [{x = {shape = "[$d...]"}}], index = "[$d...]", wrap = "exp(x) * exp(x) + 2 * 2"
