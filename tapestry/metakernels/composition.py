@@ -147,7 +147,7 @@ def evaluate_argument(parameter: Parameter, text: Text, names: Names) -> object:
             raise ParameterError(
                 f"{text} is no number", location=text.location, hint="write 0.5, $p or 1 / sqrt($n)"
             )
-        case "enum":
+        case "enum" | "equation":
             return text.text
         case "dtype":
             return evaluate_dtype(parse_dtype_value(text), names)

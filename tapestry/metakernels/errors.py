@@ -157,6 +157,12 @@ class NotTiledError(WeftError):
     kind = "not_tiled"
 
 
+class EquationError(WeftError):
+    """Text that is no equation in Einstein's notation."""
+
+    kind = "equation"
+
+
 class ListError(WeftError):
     """Entries of lists of tensors, or the names in them, that do not go together."""
 

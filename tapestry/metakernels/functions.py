@@ -92,12 +92,12 @@ _PREDICATES: Final[dict[str, Callable[[float], bool]]] = {
     "isinf": math.isinf,
     "isfinite": math.isfinite,
 }
-_AT_LEAST: Final = {"min": 2, "max": 2, "sum": 2}
+_AT_LEAST: Final = {"min": 2, "max": 2, "sum": 2, "prod": 2}
 _COUNTS: Final[dict[str, int | None]] = {
     **dict.fromkeys(_FLOAT, 1), **dict.fromkeys(_FLOAT_PAIRS, 2), **dict.fromkeys(_PREDICATES, 1),
     **INTEGER_FUNCTIONS, **dict.fromkeys(_NUMBER_PAIRS, 2), "floating": 1, "sigmoid": 1, "abs": 1,
-    "sign": 1, "min": None, "max": None, "sum": None, "read": None, "pow": 2, "where": 3, "cast": 2,
-    "random": 2, **dict.fromkeys(("lowest", "highest", "largest"), 1),
+    "sign": 1, "min": None, "max": None, "sum": None, "prod": None, "read": None, "pow": 2,
+    "where": 3, "cast": 2, "random": 2, **dict.fromkeys(("lowest", "highest", "largest"), 1),
 }  # fmt: skip
 _CHOOSING: Final = (
     "abs", "sign", "min", "max", "where", "cast", "floor", "ceil", "round", "trunc", "lowest",
@@ -310,8 +310,9 @@ def call(function: str, arguments: Sequence[Term]) -> Term:
     first = arguments[0]
     if function == "pow":
         return power(first, arguments[1])
-    if function == "sum":
-        return reduce(lambda total, term: arithmetic("+", total, term), arguments)
+    if function in ("sum", "prod"):
+        operator = "+" if function == "sum" else "*"
+        return reduce(lambda total, term: arithmetic(operator, total, term), arguments)
     if function in ("min", "max"):
         return _extremum(function, arguments)
     if function == "floating":

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import repeat
 
 from tapestry.metakernels.bodies import Body
 from tapestry.metakernels.domains import domain_of, row_forms
@@ -129,15 +130,16 @@ def build_operation(
 ) -> Expansion:
     """The operation, with what it writes for each of its results."""
     read = [operands[number] for number in plan.operands]
+    reads = tuple(_read(operand, plan) for operand in read)
     expansion = Expansion(
         template.name,
         tuple(operand.tensor for operand in read),
         tuple(target.tensor for target in targets),
         plan.space,
-        tuple(_read(operand, plan) for operand in read),
+        reads,
         tuple(target.write for target in targets),
         Opaque(template.name),
-        tuple(_fill(operand, plan) for operand in read),
+        tuple(map(_fill, read, reads, repeat(plan))),
         _inside(template, plan.scope),
     )
     body = type_bodies(template, expansion, plan.scope, plan.kept)
@@ -174,14 +176,21 @@ def _inside(template: Template, scope: Scope) -> Domain | None:
     return inside
 
 
-def _fill(operand: Operand, plan: Draft) -> Constant | None:
-    """What is read outside the tensor, where the template says so."""
+def _fill(operand: Operand, read: Projection, plan: Draft) -> Constant | None:
+    """What is read outside the tensor, where the template says so and something is."""
     entry = operand.entry
     if entry.fill is None:
         return None
     with entry.fill.explain(f"inputs.{entry.name}.bounds.clip"):
         body = Body(Scope({**plan.names, **_place(operand)}), {})
-        return body.constant(entry.fill.tree, operand.tensor.spec.dtype)
+        fill = body.constant(entry.fill.tree, operand.tensor.spec.dtype)
+    return None if _is_inside(operand, read, plan) else fill
+
+
+def _is_inside(operand: Operand, read: Projection, plan: Draft) -> bool:
+    """Whether all that is read is inside the tensor."""
+    box = read.apply_range(Range.of(plan.space.extents))
+    return plan.space.size == 0 or Range.of(operand.tensor.spec.shape).contains_range(box)
 
 
 def _read(operand: Operand, plan: Draft) -> Projection:
@@ -192,13 +201,12 @@ def _read(operand: Operand, plan: Draft) -> Projection:
         projection = build_projection(
             entry.projection.tree, scope, inputs=len(space.extents), rank=len(shape)
         )
-        if space.size and entry.fill is None:
+        if entry.fill is None and not _is_inside(operand, projection, plan):
             box = projection.apply_range(Range.of(space.extents))
-            if not Range.of(shape).contains_range(box):
-                raise IndexOutOfRangeError(
-                    f"{operand.tensor.title} is read at {box}, and it has only {Range.of(shape)}",
-                    hint="bounds: {clip: 0} reads 0 outside (rule 8)",
-                )
+            raise IndexOutOfRangeError(
+                f"{operand.tensor.title} is read at {box}, and it has only {Range.of(shape)}",
+                hint="bounds: {clip: 0} reads 0 outside (rule 8)",
+            )
     return projection
 
 

@@ -19,13 +19,14 @@ from typing import Final, Literal, TypeAlias, cast
 
 from tapestry.diagnostics import Location
 from tapestry.metakernels.dtypes import DTYPES
+from tapestry.metakernels.equations import Equation, parse_equation
 from tapestry.metakernels.errors import ParameterError, TemplateError, nearest
 from tapestry.metakernels.values import MAX_INTEGER, Value
 
-Kind: TypeAlias = Literal["int", "int[]", "float", "bool", "enum", "dtype"]
-ParameterValue: TypeAlias = int | float | bool | str | tuple[int, ...]
+Kind: TypeAlias = Literal["int", "int[]", "float", "bool", "enum", "dtype", "equation"]
+ParameterValue: TypeAlias = int | float | bool | str | tuple[int, ...] | Equation
 
-_KINDS: Final[tuple[Kind, ...]] = ("int", "int[]", "float", "bool", "enum", "dtype")
+_KINDS: Final[tuple[Kind, ...]] = ("int", "int[]", "float", "bool", "enum", "dtype", "equation")
 _LIST: Final = re.compile(r"int\[(\d{1,3})\]")
 
 
@@ -68,6 +69,8 @@ class Parameter:
                 return value
             case "dtype" if isinstance(value, str) and value in DTYPES:
                 return value
+            case "equation" if isinstance(value, str):
+                return parse_equation(value)
             case _:
                 pass
         raise ParameterError(
@@ -132,19 +135,19 @@ def bind_parameters(
                 hint=f"give it: {{{parameter.name} = ...}}",
             )
         if parameter.axis_of is not None:
-            value = _axes(parameter, value, ranks[parameter.axis_of])
+            axes = cast("int | tuple[int, ...]", value)
+            value = _axes(parameter, axes, ranks[parameter.axis_of])
         values[parameter.name] = value
     return values
 
 
-def _axes(parameter: Parameter, value: ParameterValue, rank: int) -> ParameterValue:
+def _axes(parameter: Parameter, value: int | tuple[int, ...], rank: int) -> int | tuple[int, ...]:
     if isinstance(value, tuple):
         rank += len(value) if parameter.inserted else 0
         axes = tuple(_axis(parameter, axis, rank) for axis in value)
         if len(set(axes)) < len(axes):
             raise ParameterError(f"parameter {parameter.name} lists an axis twice: {_shown(value)}")
         return axes
-    assert isinstance(value, int)
     return _axis(parameter, value, rank + parameter.inserted)
 
 
