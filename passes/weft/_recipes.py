@@ -200,11 +200,13 @@ class _Builder:
         values = {tensor.cell: n for tensor, n in zip(expansion.inputs, operands, strict=True)}
         declared = _declared(body, results)
         for call in body.calls:
-            result = declared.get(call.name) or tensor_of(call.expansion.outputs[0].spec)
+            outputs = zip(call.made, call.expansion.outputs, strict=True)
+            types = [declared.get(name) or tensor_of(tensor.spec) for name, tensor in outputs]
             numbers = [values[name] for name in call.operands]
-            name = "" if call.name in declared else call.name
+            name = "" if any(made in declared for made in call.made) else call.name
             path = "_".join(part for part in (label, name) if part)
-            (values[call.name],) = self.build(call.expansion, numbers, [result], path)
+            built = self.build(call.expansion, numbers, types, path)
+            values.update(zip(call.made, built, strict=True))
         found = [values[name] for name in body.results]
         self._relabel(found, label)
         return found
@@ -369,17 +371,18 @@ def _fill(expansion: Expansion, position: int) -> loom.Fill | None:
 
 
 def _declared(body: Composite, results: Sequence[loom.TensorType]) -> dict[str, loom.TensorType]:
-    """The types of the steps that are results, and of those that they only pass on."""
+    """The types of the values that are results, and of those that are only passed on."""
     declared = dict(zip(body.results, results, strict=True))
-    calls = {call.name: call for call in body.calls}
-    for name in body.results:
-        call = calls[name]
-        while _passes_on(call.expansion):
-            source = call.operands[0]
+    calls = {name: call for call in body.calls for name in call.made}
+    for result in body.results:
+        name = result
+        while name in calls and _passes_on(calls[name].expansion):
+            moved = calls[name].expansion.body
+            source = calls[name].operands[moved.operand if isinstance(moved, Move) else 0]
             if source not in calls or source in declared:
                 break
-            declared[source] = declared[call.name]
-            call = calls[source]
+            declared[source] = declared[name]
+            name = source
     return declared
 
 
@@ -387,7 +390,7 @@ def _passes_on(expansion: Expansion) -> bool:
     """Whether the result is the input: every cell of it, each where it was."""
     if not isinstance(expansion.body, Move) or not _is_identity(expansion.body.source):
         return False
-    return expansion.inputs[0].spec == expansion.outputs[0].spec
+    return expansion.inputs[expansion.body.operand].spec == expansion.outputs[0].spec
 
 
 def _is_identity(source: AffineMap) -> bool:

@@ -189,25 +189,32 @@ class _Application:
         return output_dtype(self.template, output, self.operands, self.names)
 
     def _composite(self) -> Expansion:
-        composite, specs = expand_steps(
+        composite, outputs = expand_steps(
             self.template, self.inputs, self.names, self.library, self.nesting, expand
         )
-        outputs: list[Tensor] = []
-        for output, spec in zip(self.template.outputs, specs, strict=True):
-            if output.dtype is not None and self._dtype(output) != spec.dtype:
-                with output.dtype.explain(f"outputs.{output.name}.dtype"):
+        entries = {entry.name: entry for entry in self.template.outputs}
+        for tensor in outputs:
+            self._check_output(entries[tensor.name], tensor)
+        return Expansion(self.template.name, self.inputs, tuple(outputs), None, (), (), composite)
+
+    def _check_output(self, output: Output, tensor: Tensor) -> None:
+        """What the steps give is what the output says."""
+        position = {} if output.each is None else {output.each: tensor.position or 0}
+        names, spec = {**self.names, **position}, tensor.spec
+        if output.dtype is not None:
+            dtype = output_dtype(self.template, output, self.operands, names)
+            with output.dtype.explain(f"outputs.{output.name}.dtype"):
+                if dtype != spec.dtype:
                     raise DtypeMismatchError(
                         f"the steps give {spec.dtype}", hint="end with a step that casts"
                     )
-            if output.shape is not None:
-                with output.shape.explain(f"outputs.{output.name}.shape"):
-                    shape = integers(evaluate_list(output.shape.tree, self._scope()), "the shape")
-                    if shape != spec.shape:
-                        raise SizeMismatchError(
-                            f"it is {describe(shape)}, and the steps give {describe(spec.shape)}"
-                        )
-            outputs.append(Tensor(output.name, spec))
-        return Expansion(self.template.name, self.inputs, tuple(outputs), None, (), (), composite)
+        if output.shape is not None:
+            with output.shape.explain(f"outputs.{output.name}.shape"):
+                shape = integers(evaluate_list(output.shape.tree, Scope(names)), "the shape")
+                if shape != spec.shape:
+                    raise SizeMismatchError(
+                        f"it is {describe(shape)}, and the steps give {describe(spec.shape)}"
+                    )
 
     def _reshape(self) -> Expansion:
         (output,) = self.template.outputs

@@ -5,12 +5,13 @@
       shifted: {op: sub, a: x, b: peak}
 
 A step's keys are `op`, the inputs of that template (values: inputs of this one, or earlier steps)
-and its parameters (expressions, evaluated in this template's names).
+and its parameters (expressions, evaluated in this template's names). `references` says how inputs,
+lists and the outputs of steps are named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from tapestry.metakernels.bodies import Body
@@ -28,7 +29,8 @@ from tapestry.metakernels.evaluation import Scope, evaluate
 from tapestry.metakernels.expansion import Composite, Expansion, StepCall, Tensor, TensorSpec
 from tapestry.metakernels.parameters import Parameter
 from tapestry.metakernels.parsing import parse_dtype_value, parse_expression, parse_scalar
-from tapestry.metakernels.templates import Step, Template
+from tapestry.metakernels.references import Values
+from tapestry.metakernels.templates import Input, Output, Step, Template
 from tapestry.metakernels.text import Text
 from tapestry.metakernels.values import Names
 
@@ -54,48 +56,104 @@ def expand_steps(
     library: Resolver,
     nesting: tuple[str, ...],
     expand: _Expand,
-) -> tuple[Composite, list[TensorSpec]]:
-    """The steps of `template` expanded in order, and the specs of its outputs."""
+) -> tuple[Composite, list[Tensor]]:
+    """The steps of `template` expanded in order, and its outputs."""
     if len(nesting) >= MAX_NESTING:
         raise LimitError(
             f"composites nest deeper than {MAX_NESTING}: {' -> '.join((*nesting, template.name))}",
             location=template.location,
         )
-    values = {tensor.cell: tensor.spec for tensor in inputs}
-    absent = {entry.name for entry in template.inputs if entry.optional} - values.keys()
+    values = _given(template, inputs)
     calls: list[StepCall] = []
     for step in template.steps:
         what = f"step {step.name} of {template.name}"
         try:
             path = (*nesting, template.name)
-            call = _expand_step(step, values, absent, names, library, path, expand)
+            call = _expand_step(step, values, names, library, path, expand)
+            calls.append(call)
+            _add(values, call, library.get(step.op))
         except LimitError:
             raise
         except WeftError as error:
             raise error.within(what, step.location) from None
-        calls.append(call)
-        values[step.name] = call.expansion.outputs[0].spec
-    known = [step.name for step in template.steps]
-    results = tuple(
-        output.name if output.name in known else known[-1] for output in template.outputs
-    )
-    return Composite(tuple(calls), results), [values[name] for name in results]
+    results: list[str] = []
+    outputs: list[Tensor] = []
+    for output in template.outputs:
+        for name, tensor in _output(template, output, values):
+            results.append(name)
+            outputs.append(tensor)
+    return Composite(tuple(calls), tuple(results)), outputs
+
+
+def _given(template: Template, inputs: Sequence[Tensor]) -> Values:
+    values = Values({tensor.cell: tensor.spec for tensor in inputs}, {})
+    for entry in template.inputs:
+        count = sum(tensor.name == entry.name for tensor in inputs)
+        if entry.each is not None:
+            values.counts[entry.name] = count
+        elif count:
+            values.counts[entry.name] = None
+        else:
+            values.absent.add(entry.name)
+    return values
+
+
+def _made(step: str, target: Template, tensor: Tensor) -> str:
+    return tensor.cell.replace(tensor.name, _result(step, target, tensor.name), 1)
+
+
+def _result(step: str, target: Template, output: str) -> str:
+    return step if len(target.outputs) == 1 else f"{step}.{output}"
+
+
+def _add(values: Values, call: StepCall, target: Template) -> None:
+    """The values that a step makes."""
+    outputs = call.expansion.outputs
+    counts = {
+        _result(call.name, target, output.name): None
+        if output.each is None
+        else sum(tensor.name == output.name for tensor in outputs)
+        for output in target.outputs
+    }
+    specs = {name: tensor.spec for name, tensor in zip(call.made, outputs, strict=True)}
+    values.add(call.name, specs, counts)
+
+
+def _output(template: Template, output: Output, values: Values) -> list[tuple[str, Tensor]]:
+    """The values of an output: of the step of its name, or of the last one."""
+    steps = [step.name for step in template.steps]
+    name = output.name if output.name in steps else steps[-1]
+    place = template.document.at("outputs", output.name).location
+    if name not in values.counts:
+        raise OperandError(
+            f"step {name} has several outputs, and {output.name} is one",
+            location=place,
+            hint=f"a step that takes one of them: {output.name}: {{op: clone, x: {name}...}}",
+        )
+    count = values.counts[name]
+    if (count is None) != (output.each is None):
+        raise OperandError(
+            f"output {output.name} is {'one tensor' if output.each is None else 'a list'}, and "
+            f"step {name} makes {'one tensor' if count is None else 'a list'}",
+            location=place,
+        )
+    if count is None:
+        return [(name, Tensor(output.name, values.specs[name]))]
+    found = [f"{name}.{position}" for position in range(count)]
+    return [(f, Tensor(output.name, values.specs[f], n)) for n, f in enumerate(found)]
 
 
 def _expand_step(
     step: Step,
-    values: Mapping[str, TensorSpec],
-    absent: Collection[str],
+    values: Values,
     names: Names,
     library: Resolver,
     nesting: tuple[str, ...],
     expand: _Expand,
 ) -> StepCall:
     target = library.get(step.op)
-    if len(target.outputs) != 1:
-        raise OperandError(f"{step.op} has {len(target.outputs)} outputs, and a step has one")
     parameters = {parameter.name: parameter for parameter in target.parameters}
-    wanted = {entry.name: entry.optional for entry in target.inputs}
+    wanted = [entry.name for entry in target.inputs]
     for key, text in step.arguments.items():
         if key not in wanted and key not in parameters:
             raise UnknownNameError(
@@ -103,29 +161,47 @@ def _expand_step(
                 location=text.location,
                 hint=nearest(key, (*wanted, *parameters)),
             )
-    operands: list[str | None] = []
-    for name, optional in wanted.items():
-        text = step.arguments.get(name)
-        if optional and (text is None or text.text in absent):
-            operands.append(None)
-            continue
-        if text is None:
-            raise OperandError(f"input {name} of {step.op} is not given")
-        if text.text not in values:
-            raise UnknownNameError(
-                f"{text} is no input and no earlier step",
-                location=text.location,
-                hint=nearest(text.text, values),
-            )
-        operands.append(text.text)
+    operands: list[str] = []
+    specs: list[TensorSpec | list[TensorSpec] | None] = []
+    for entry in target.inputs:
+        found = _operand(step, entry, values, names)
+        if isinstance(found, str):
+            operands.append(found)
+            specs.append(values.specs[found])
+        elif found is None:
+            specs.append(None)
+        else:
+            operands += found
+            specs.append([values.specs[name] for name in found])
     given = {
         key: evaluate_argument(parameters[key], text, names)
         for key, text in step.arguments.items()
         if key in parameters
     }
-    specs = [None if name is None else values[name] for name in operands]
-    read = tuple(name for name in operands if name is not None)
-    return StepCall(step.name, read, expand(target, specs, given, library, nesting=nesting))
+    expansion = expand(target, specs, given, library, nesting=nesting)
+    made = tuple(_made(step.name, target, tensor) for tensor in expansion.outputs)
+    return StepCall(step.name, tuple(operands), expansion, made)
+
+
+def _operand(step: Step, entry: Input, values: Values, names: Names) -> str | list[str] | None:
+    """What a step gives for an input of its template."""
+    text = step.arguments.get(entry.name)
+    found = None if text is None else values.find(text, names)
+    if isinstance(found, list) and entry.each is None:
+        raise OperandError(
+            f"{text} is a list, and input {entry.name} of {step.op} is one tensor",
+            location=None if text is None else text.location,
+            hint=f"take one: {text}[0]",
+        )
+    if isinstance(found, str) and entry.each is not None:
+        raise OperandError(
+            f"{text} is one tensor, and input {entry.name} of {step.op} is a list",
+            location=None if text is None else text.location,
+            hint=f"a list of one: [{text}]",
+        )
+    if found is None and not entry.optional:
+        raise OperandError(f"input {entry.name} of {step.op} is not given")
+    return found
 
 
 def evaluate_argument(parameter: Parameter, text: Text, names: Names) -> object:

@@ -149,16 +149,21 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class StepCall:
-    """One step of a composite: an expansion on values named by inputs and earlier steps."""
+    """One step of a composite: an expansion on values named by inputs and earlier steps.
+
+    `made` names its outputs: like the step for a single one, else `step.output`, and `.0`, `.1`,
+    ... after that for the tensors of a list.
+    """
 
     name: str
     operands: tuple[str, ...]
     expansion: Expansion
+    made: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """Several expansions in order; `results` names the steps that are the outputs."""
+    """Several expansions in order; `results` names the values that are the outputs."""
 
     calls: tuple[StepCall, ...]
     results: tuple[str, ...]

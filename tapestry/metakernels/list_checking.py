@@ -85,6 +85,8 @@ class ListCheck:
                     hint="each: $i",
                 )  # fmt: skip
             return
+        if self.template.steps:
+            return
         lists = {entry.each for entry in self.template.inputs}
         if output.count is None and output.each not in lists:
             raise self._fail(

@@ -53,6 +53,40 @@ def test_split_gives_4_4_2() -> None:
     assert placements(split) == [((0,), [(k, None)]) for k in range(3)]
 
 
+SEED = """
+concat:
+  params: {axis: {type: int, axis_of: tensors}}
+  for: "$k in len($n)"
+  inputs: {tensors: {each: $i, when: "$i == $k", shape: "[$pre...{$axis}, $n[$i], $post...]"}}
+  index: "[$pre..., $n[$k], $post...]"
+  outputs:
+    result:
+      shape: "[$pre..., sum($n), $post...]"
+      ipf: "[1...] + [0...[:$axis]..., sum($n[:$k]), 0...[$axis + 1:]...]"
+split:
+  params: {axis: {type: int, axis_of: x}, chunk: {type: int}}
+  require: ["$chunk > 0"]
+  for: "$k in ceildiv($n, $chunk)"
+  inputs:
+    x: {shape: "[$pre...{$axis}, $n, $post...]", ipf: "[...] + [0...{$axis}, $k*$chunk, 0...]"}
+  index: "[$pre..., min($chunk, $n - $k*$chunk), $post...]"
+  outputs: {chunks: {each: $i, count: "ceildiv($n, $chunk)", when: "$i == $k"}}
+"""
+
+
+def test_without_wrap_cells_are_moved() -> None:
+    library = LIBRARY.with_text(SEED)
+    concat = apply("concat", [spec(2, 3), spec(2, 1), spec(2, 5)], library=library, axis=1)
+    offsets = [member.parts[0].placement.offset for member in concat.body.members]
+    assert offsets == [(0, 0), (0, 3), (0, 4)]
+    split = apply("split", spec(10), library=library, axis=0, chunk=4)
+    assert [tensor.spec.shape for tensor in split.outputs] == [(4,), (4,), (2,)]
+    assert apply("split", spec(0), library=library, axis=0, chunk=4).outputs == ()
+    with pytest.raises(WeftError, match="the cells that are moved are f16") as caught:
+        apply("concat", [spec(2, dtype="f16"), spec(2)], library=library, axis=0)
+    assert caught.value.kind == "dtype_mismatch"
+
+
 def test_a_family_of_one_is_an_operation() -> None:
     assert isinstance(apply("concat", [spec(2)]).body, Move)
 
