@@ -68,7 +68,11 @@ WRONG: list[tuple[dict[str, str], str, str | None]] = [
     ({"match": "{y: {op: rellu, x: x}}"}, "match.y: there is no metakernel @rellu", "relu"),
     ({"match": "{y: {op: relu, z: x}}"}, "f:2:25: error: rule r: match.y: relu has no", "x"),
     ({"match": "{y: {op: add, a: x}}"}, "match.y: input b of add is not given", None),
-    ({"match": "{y: {op: sum, x: x}}"}, "parameter axis of sum is not given", "axis: $axis"),
+    (
+        {"match": "{y: {op: transpose, x: x}}"},
+        "parameter perm of transpose is not given",
+        "perm: $perm",
+    ),
     ({"match": "{y: {op: relu, x: {z: 1}}}"}, "must be the name of a tensor, or a number", None),
     ({"match": "{y: {op: add, a: x, b: 1 +}}"}, "cannot read the body `1 +`", None),
     ({"match": "{y: {op: add, a: x, b: x + 1}}"}, "x is no number", None),
