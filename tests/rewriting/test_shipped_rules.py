@@ -17,7 +17,7 @@ ALL = [rule for rules in FILES.values() for rule in rules]
 
 
 def test_there_are_many() -> None:
-    assert len(ALL) >= 55
+    assert len(ALL) >= 90
     assert len({rule.name for rule in ALL}) == len(ALL)
 
 
