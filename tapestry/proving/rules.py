@@ -43,7 +43,7 @@ from tapestry.rewriting.binding import Expansions, produce
 from tapestry.rewriting.identity import digest_of
 from tapestry.rewriting.obligations import check_types, telling
 from tapestry.rewriting.rules import Rule, RuleError, Value
-from tapestry.rewriting.sampling import Sample
+from tapestry.rewriting.samples import Sample
 from tapestry.runtime.triton_module import cache_directory
 
 EDITION: Final = "1"

@@ -111,6 +111,8 @@ def _problem(entries: Entries, name: str, problem: Any) -> WeftError:
         )
     if kind == "missing":
         return TemplateError(f"rule {name}: {where} is missing", location=location)
+    if kind == "too_short":
+        return TemplateError(f"rule {name}: {where} is empty", location=location)
     message = message[0].lower() + message[1:]
     message = message.removeprefix("input ").replace("should", "must").replace("valid ", "")
     return TemplateError(f"rule {name}: {where} {message}", location=location)

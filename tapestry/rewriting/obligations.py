@@ -18,7 +18,8 @@ from typing import Final
 from tapestry.metakernels import WeftError
 from tapestry.rewriting.binding import DoesNotApplyError, Expansions, produce
 from tapestry.rewriting.rules import Rule, RuleError
-from tapestry.rewriting.sampling import Sample, draw_samples
+from tapestry.rewriting.samples import Sample
+from tapestry.rewriting.sampling import draw_samples
 
 ATTEMPTS: Final = 400
 """How often a place is drawn."""

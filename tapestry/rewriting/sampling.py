@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Final
 
@@ -35,46 +34,11 @@ from tapestry.rewriting.binding import DoesNotApplyError, Expansions, Situation,
 from tapestry.rewriting.checking import bound_by
 from tapestry.rewriting.numbers import cell, evaluate_number
 from tapestry.rewriting.rules import Application, Number, Rule, Typed, Value
+from tapestry.rewriting.samples import Sample
 
 _SMALL: Final = (1, 2, 3)
 _PRIMES: Final = (5, 7, 11, 13, 17, 19, 23, 29)
 _RANKS: Final = (0, 1, 1, 2, 2, 3)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One place where a rule applies, and the names' values for one of its choices."""
-
-    situation: Situation
-    names: Mapping[str, Known]
-    numbers: Mapping[str, Mapping[int, float]]
-    """Per matched application, the numbers it is applied to, by position."""
-
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        """The dtypes of the tensors, sorted."""
-        return tuple(sorted({spec.dtype for spec in self.situation.specs.values()}))
-
-    @property
-    def cells(self) -> int:
-        """Cells of the largest tensor."""
-        return max(prod(spec.shape) for spec in self.situation.specs.values())
-
-    def describe(self, rule: Rule) -> str:
-        """The inputs, and the parameters that are matched."""
-        told = [f"{name}: {self.situation.specs[name]}" for name in rule.inputs]
-        for application, arguments in self.situation.parameters.items():
-            told += [f"{key} of {application}: {shown(value)}" for key, value in arguments.items()]
-        told += [f"{name}: {self.names[name]}" for name, _ in rule.choices]
-        return ", ".join(told)
-
-
-def shown(value: object) -> str:
-    """A parameter's value as programs write it."""
-    if isinstance(value, tuple | list):
-        items: list[object] = list(value)  # pyright: ignore[reportUnknownArgumentType]
-        return f"[{', '.join(map(shown, items))}]"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def draw_samples(

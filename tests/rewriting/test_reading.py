@@ -63,7 +63,7 @@ WRONG: list[tuple[dict[str, str], str, str | None]] = [
     ({"more": "  let: {m: '$n'}\n"}, "let.m `$n`: $n is not bound", None),
     ({"more": "  params: {k: {choose: 'divisor(4)'}}\n"}, "unknown function divisor", "divisors"),
     ({"more": "  params: {k: {chose: '4'}}\n"}, "params.k: unknown key `chose`", "choose"),
-    ({"match": "{}"}, "f:2:10: error: rule r: match", None),
+    ({"match": "{}"}, "f:2:10: error: rule r: match is empty", None),
     ({"match": "{y: x}"}, "match.y", None),
     ({"match": "{y: {op: rellu, x: x}}"}, "match.y: there is no metakernel @rellu", "relu"),
     ({"match": "{y: {op: relu, z: x}}"}, "f:2:25: error: rule r: match.y: relu has no", "x"),
