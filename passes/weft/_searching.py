@@ -30,6 +30,10 @@ MAX_USES: Final = 32
 """Uses of a tensor among which an application is looked for."""
 
 
+MAX_TRIED: Final = 1 << 12
+"""Applications that are tried for one root: orders of operands multiply."""
+
+
 @dataclass(frozen=True)
 class Found:
     """The applications of a match, each with its operands in the order of the rule."""
@@ -51,6 +55,7 @@ class _Search:
     def __init__(self, rule: Rule, expansions: Expansions) -> None:
         self.rule = rule
         self.expansions = expansions
+        self.tried = 0
         self.makers = {
             name: (application, position)
             for application in rule.matched
@@ -58,6 +63,7 @@ class _Search:
         }
 
     def run(self, root: weft.ApplyOp) -> Iterator[Found]:
+        self.tried = 0
         for found in self._application(self.rule.matched[-1], root, Found()):
             yield from self._others(found)
 
@@ -82,6 +88,9 @@ class _Search:
         self, application: Application, op: weft.ApplyOp, found: Found
     ) -> Iterator[Found]:
         """`application` is `op`."""
+        self.tried += 1
+        if self.tried > MAX_TRIED:
+            return
         template = application.template
         if (
             op.metakernel_name != template.name

@@ -26,6 +26,7 @@ from tapestry.metakernels import Library
 from tapestry.metakernels.documents import Entries, Items, Leaf, Node, read_file, read_yaml, text_of
 from tapestry.metakernels.dtypes import allowed
 from tapestry.metakernels.errors import (
+    LimitError,
     OperandError,
     ParameterError,
     TemplateError,
@@ -45,6 +46,9 @@ from tapestry.metakernels.text import Text
 from tapestry.rewriting.checking import VARIABLE, check
 from tapestry.rewriting.models import RuleModel, check_rule
 from tapestry.rewriting.rules import SINGLE, Application, Number, Operand, Rule, Typed, Value
+
+MAX_APPLICATIONS: Final = 64
+"""Applications that one side of a rule may have."""
 
 RULES: Final = Path(__file__).parents[1] / "metakernels" / "rules"
 """The folder of the rules that come with Tapestry."""
@@ -94,6 +98,13 @@ class _Reader:
         self.library = library
 
     def rule(self) -> Rule:
+        for section in ("match", "produce"):
+            entries = self.document.at(section)
+            if isinstance(entries, Entries) and len(entries.entries) > MAX_APPLICATIONS:
+                raise self.fail(
+                    f"{section} has more than {MAX_APPLICATIONS} applications",
+                    section, kind=LimitError,
+                )  # fmt: skip
         matched = self._sorted("match", [self._application("match", n) for n in self.model.match])
         aliases: dict[str, str] = {}
         produced: list[Application] = []

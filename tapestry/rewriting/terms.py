@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from itertools import islice
+from typing import Final, TypeAlias
 
 from tapestry.rewriting.rules import Application, Rule, Value
 
@@ -26,11 +27,21 @@ Term: TypeAlias = "str | tuple[str | Term, ...]"
 Precedence: TypeAlias = frozenset[tuple[str, str]]
 """Pairs of a higher and a lower operator, with all that follows from them."""
 
-NUMBER = "a number"
+NUMBER: Final = "a number"
+
+MAX_SIZE: Final = 256
+"""Operators and variables of a term; larger ones are not compared."""
+
+MAX_FOUND: Final = 256
+"""Precedences that are tried for one pair of terms."""
 
 
 def order_outputs(rule: Rule, precedence: Precedence) -> Precedence | None:
     """A precedence, extending the given one, in which every output gets smaller; or None."""
+    if max(_sizes(rule.matched, {}).values()) > MAX_SIZE:
+        return None
+    if max(_sizes(rule.produced, _sizes(rule.matched, {})).values()) > MAX_SIZE:
+        return None
     before = _terms(rule.matched, {})
     after = _terms(rule.produced, before)
     for name, source in rule.aliases.items():
@@ -41,6 +52,15 @@ def order_outputs(rule: Rule, precedence: Precedence) -> Precedence | None:
         if found is None:
             return None
     return found
+
+
+def _sizes(applications: Sequence[Application], known: Mapping[str, int]) -> dict[str, int]:
+    """How large the term of each tensor is."""
+    sizes = dict(known)
+    for application in applications:
+        size = 1 + sum(sizes.get(name, 1) for name in application.values)
+        sizes.update(dict.fromkeys(application.results, size))
+    return sizes
 
 
 def _terms(applications: Sequence[Application], known: Mapping[str, Term]) -> dict[str, Term]:
@@ -85,7 +105,7 @@ def _larger_than_all(
     if not others:
         yield precedence
         return
-    for extended in larger(one, others[0], precedence):
+    for extended in islice(larger(one, others[0], precedence), MAX_FOUND):
         yield from _larger_than_all(one, others[1:], extended)
 
 

@@ -96,3 +96,16 @@ def test_weights_solve_what_they_are_asked() -> None:
     assert weights["b"] > 3 * weights["c"]
     assert solve_weights([*changes, ({"c": 1}, {"a": 1})]) is None
     assert solve_weights([({}, {})]) is None
+
+
+def test_what_is_too_large_to_order_is_applied_once() -> None:
+    doubled = ", ".join(f"s{n}: {{op: add, a: s{n - 1}, b: s{n - 1}}}" for n in range(1, 40))
+    text = f"""
+big:
+  match: {{s0: {{op: neg, x: x}}, {doubled}}}
+  produce: {{s39: {{op: neg, x: s38}}}}
+"""
+    (rule,) = read_rules(text, "r.yaml", LIBRARY)
+    assert find_measure([rule]).endings == {"big": "shrinks"}
+    (kept,) = read_rules(text.replace("op: neg, x: s38", "op: add, a: s38, b: x"), "r", LIBRARY)
+    assert find_measure([kept]).endings == {"big": "one pass"}
