@@ -35,7 +35,7 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import InsertPoint
 
-from tapestry.algebra.derivation.cascade import Derivation
+from tapestry.algebra.derivation.model import Derivation
 from tapestry.algebra.monoids import BUILTIN_MONOIDS
 from tapestry.dialects import loom
 from tapestry.passes._collection import collection_paused

@@ -7,7 +7,8 @@ import pytest
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32, f64
 
-from tapestry.algebra.derivation.cascade import Fold, derive, mean_of
+from tapestry.algebra.derivation.cascade import derive
+from tapestry.algebra.derivation.model import Fold, mean_of
 from tapestry.algebra.derivation.polynomials import exp, symbol
 from tapestry.algebra.derivation.writing import merging
 from tapestry.algebra.monoids import Monoid, builtin_monoid, monoid_from

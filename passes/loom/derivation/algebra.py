@@ -14,7 +14,7 @@ from math import isfinite
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, bf16, f16, f32, f64, i1
 
-from tapestry.algebra.derivation.cascade import LN2, Fold, NotDerivableError, mean_of
+from tapestry.algebra.derivation.model import LN2, Fold, NotDerivableError, mean_of
 from tapestry.algebra.derivation.polynomials import (
     OutsideClassError,
     Polynomial,

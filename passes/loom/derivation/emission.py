@@ -9,9 +9,10 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, StringAttr, f32, f64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from tapestry.algebra.derivation.cascade import Derivation
+from tapestry.algebra.derivation.model import Derivation
 from tapestry.algebra.derivation.polynomials import symbol
-from tapestry.algebra.derivation.writing import Finish, Writer, merging, point
+from tapestry.algebra.derivation.writer import Writer
+from tapestry.algebra.derivation.writing import Finish, merging, point
 from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read

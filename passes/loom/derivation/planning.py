@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import moving_dims
-from tapestry.algebra.derivation.cascade import Derivation, NotDerivableError, derive
+from tapestry.algebra.derivation.cascade import derive
+from tapestry.algebra.derivation.model import Derivation, NotDerivableError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.passes.loom.derivation.algebra import Algebra

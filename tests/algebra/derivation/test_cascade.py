@@ -13,16 +13,11 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Block, SSAValue
 
-from tapestry.algebra.derivation.cascade import (
-    LN2,
-    Derivation,
-    Fold,
-    NotDerivableError,
-    derive,
-    mean_of,
-)
+from tapestry.algebra.derivation.cascade import derive
+from tapestry.algebra.derivation.model import LN2, Derivation, Fold, NotDerivableError, mean_of
 from tapestry.algebra.derivation.polynomials import Polynomial, constant, exp, symbol
-from tapestry.algebra.derivation.writing import Finish, Writer, merging, point
+from tapestry.algebra.derivation.writer import Writer
+from tapestry.algebra.derivation.writing import Finish, merging, point
 from tapestry.algebra.laws import broken_laws
 from tapestry.algebra.monoids import monoid_from
 from tapestry.dialects import loom
@@ -308,6 +303,13 @@ def test_one_sum_is_one_part():
         [*SOFTMAX, again, Fold("n", "add", constant(1)), Fold("c", "add", constant(1))], {"x"}
     )
     assert [part.name for part in found.parts] == ["m", "l", "n"]
+
+
+def test_means_of_one_sum_under_two_names():
+    again = [Fold("t", "add", x), Fold("q", "add", (x - mean_z) * v)]
+    found = derive([SUM, *again, Fold("r", "add", (x - mean_z) ** 2)], {"x", "v"})
+    assert {part.name for part in found.parts} == {"s", "q", "q1", "n", "r"}
+    assert {centre.name: centre.parts for centre in found.centres}["mean t"] == ("s", "n")
 
 
 def test_the_steps_say_how():
