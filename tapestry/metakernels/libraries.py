@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from tapestry.diagnostics import Location
 from tapestry.metakernels.documents import Node, read_file, read_yaml
 from tapestry.metakernels.errors import TemplateError, UnknownNameError, nearest
 from tapestry.metakernels.reading import read_template
@@ -108,7 +109,13 @@ def load_library(folders: Iterable[str | Path] = ()) -> Library:
 def _standard() -> Library:
     documents: dict[str, Unread] = {}
     for path in sorted(LIBRARY.glob("*.yaml")):
-        documents.update(unread_templates(path.read_text(encoding="utf-8"), str(path)))
+        for name, part in unread_templates(path.read_text(encoding="utf-8"), str(path)).items():
+            if name in documents:
+                raise TemplateError(
+                    f"{name} is defined twice (first in {documents[name].file})",
+                    location=Location(part.file, part.before + 1, 1),
+                )
+            documents[name] = part
     return Library(documents)
 
 

@@ -83,8 +83,6 @@ ROWS = {
         over(norm), axes_of(FLOATS, ord=st.sampled_from((0.0, 1.0, 2.0, 3.0, 0.5))), ulps=64
     ),
     "vector_norm_max": Row(over(greatest_size), axes_of(FLOATS, filled=True, special=True)),
-    "max_with_index": Row(one(torch.max), one_axis(("i32", "f32", "f64"), special=True)),
-    "min_with_index": Row(one(torch.min), one_axis(("i32", "f32", "f64"), special=True)),
     "argmax": Row(one(torch.argmax), one_axis(("i32", "f32", "f64"), special=True)),
     "argmin": Row(one(torch.argmin), one_axis(("i32", "f32", "f64"), special=True)),
 }
