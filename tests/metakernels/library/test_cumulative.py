@@ -3,6 +3,7 @@
 # pyright: basic
 # PyTorch has no types to speak of.
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from tests.metakernels.library.against_torch import (
     law,
     torch,
 )
+from tests.metakernels.library.applying import run
 
 
 @st.composite
@@ -45,3 +47,11 @@ def test_every_entry_is_compared():
 @pytest.mark.parametrize("name", sorted(ROWS))
 def test_worked_examples(name):
     examples_agree(ROWS, name)
+
+
+@pytest.mark.parametrize(("name", "function"), [("cummax", np.maximum), ("cummin", np.minimum)])
+def test_bytes_have_no_sign(name, function):
+    x = np.array([[3, 200, 5], [250, 0, 255]], np.uint8)
+    values, _ = run(name, [x], {"axis": 1})
+    np.testing.assert_array_equal(values, function.accumulate(x, axis=1))
+    assert values.dtype == np.uint8
