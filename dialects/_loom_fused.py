@@ -65,6 +65,16 @@ def member_part(place: AffineMap, part: Range) -> Range:
     return image_box(place, part, (1,) * place.outputs)
 
 
+def member_partition(partition: Partition, place: AffineMap) -> Partition | None:
+    """The cuts of a grid along a member's dimensions; None without cuts, or for no grid."""
+    if partition.cuts is None:
+        return None
+    cuts: list[list[int]] = []
+    for terms, shift in zip(place.matrix, place.offset, strict=True):
+        cuts.append([cut + shift for cut in partition.cuts[terms.index(1)]])
+    return Partition.grid(cuts) if any(len(along) > 2 for along in cuts) else None
+
+
 @irdl_op_definition
 class FusedOp(CheckedOperation):
     """A group of operations that becomes one kernel.
@@ -193,8 +203,30 @@ class FusedOp(CheckedOperation):
 
     @property
     def merged_dims(self) -> tuple[int, ...]:
-        """None: states of members do not merge from shard to shard."""
-        return ()
+        """The dimensions along which states of members merge from shard to shard, in order.
+
+        Members fold along them for the group's outputs alone, and no member scans them.
+        """
+        from tapestry.dialects import _loom_group_rules as rules
+
+        return tuple(
+            dim
+            for dim in range(self.index.rank)
+            if dim not in self.map_dims and rules.why_whole(self, dim) is None
+        )
+
+    @property
+    def merging(self) -> tuple[tuple[loom.OperationOp, AffineMap], ...]:
+        """The members, and where they are, of which shards fold different parts."""
+        partition = self.partition
+        if partition is None or partition.cuts is None:
+            return ()
+        cut = {dim for dim, cuts in enumerate(partition.cuts) if len(cuts) > 2}
+        return tuple(
+            (member, place)
+            for member, place in self.aligned
+            if any(place.matrix[own].index(1) in cut for own in member.fold_dims)
+        )
 
     def sharding_problems(self, partition: Partition) -> list[Problem]:
         """Why the group cannot be split as `partition` says; none when it can."""

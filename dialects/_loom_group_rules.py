@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.ir import SSAValue
 
-from tapestry.dialects._loom_fused import member_reads, member_writes
+from tapestry.dialects._loom_fused import member_partition, member_reads, member_writes
 from tapestry.dialects._loom_geometry import shard_tiling
 from tapestry.dialects._loom_types import tensor_type
 from tapestry.dialects.zspace import ProjectionAttr
@@ -146,27 +146,37 @@ def sharding_problems(op: FusedOp, partition: Partition) -> list[Problem]:
     """Why a group cannot be split as `partition` says; none when it can.
 
     A dimension may be cut when every member that has it maps it, every output's member has it, and
-    whoever reads an inner tensor that is written along it reads it in the same place.
+    whoever reads an inner tensor that is written along it reads it in the same place. A member that
+    writes outputs alone may fold it too: its states merge from shard to shard of a grid.
     """
     rank = op.index.rank
     if partition.rank != rank:
         message = f"the partition has rank {partition.rank}, but the group has rank {rank}"
         return [Problem("shard-tiling", message, index=op.index, shards=partition)]
-    outs = [ProjectionAttr(projection) for projection in op.out_maps]
-    problems = shard_tiling(partition, op.index, ("map",) * rank, outs, ordered=False)
+    merged = () if partition.cuts is None else op.merged_dims
+    kept = [dim for dim in range(rank) if dim not in merged]
+    kinds: list[loom.Iterator] = ["fold" if dim in merged else "map" for dim in range(rank)]
+    outs = [ProjectionAttr(projection.select_inputs(kept)) for projection in op.out_maps]
+    problems = shard_tiling(partition, op.index, kinds, outs, ordered=False)
     if problems:
         return problems
     whole = list(zip(op.index.start, op.index.end, strict=True))
     for dim in range(rank):
         if any((s.start[dim], s.end[dim]) != whole[dim] for s in partition.ranges()):
-            reason = _why_whole(op, dim)
+            reason = why_whole(op, dim)
+            if reason is None and dim not in merged and dim not in op.map_dims:
+                reason = "states of members merge over a grid alone"
             if reason is not None:
                 message = f"dimension {dim} cannot be cut: {reason}"
                 problems.append(Problem("group-shards", message, shards=partition))
+    for member, place in () if problems else op.aligned:
+        own = member_partition(partition, place)
+        if own is not None:
+            problems += member.sharding_problems(own)
     return problems
 
 
-def _why_whole(op: FusedOp, dim: int) -> str | None:
+def why_whole(op: FusedOp, dim: int) -> str | None:
     """Why a dimension of a group must not be cut, None when it may be.
 
     A box of more than one cell may reach into what another part writes, wherever it starts.
@@ -174,7 +184,10 @@ def _why_whole(op: FusedOp, dim: int) -> str | None:
     for member, place in op.aligned:
         own = member_dim(place, dim)
         if own is not None and member.kinds[own] != "map":
-            return f"@{member.label.data} {member.kinds[own]}s along it"
+            reason = _why_unmerged(op, member, member.kinds[own])
+            if reason is not None:
+                return reason
+            continue
         if own is not None and any(
             _lacks(projection, member.kept_dims.index(own)) for projection in member.out_maps
         ):
@@ -186,6 +199,20 @@ def _why_whole(op: FusedOp, dim: int) -> str | None:
             if ours.terms[dim] and ours != theirs:
                 names = f"@{reader.label.data} reads other cells of @{writer.label.data}"
                 return f"{names} than the same part writes"
+    return None
+
+
+def _why_unmerged(op: FusedOp, member: loom.OperationOp, kind: str) -> str | None:
+    """Why states of a member cannot merge once all shards are done, None when they can."""
+    along = f"@{member.label.data} {kind}s along it"
+    if kind != "fold":
+        return along
+    for out in member.outs:
+        for use in out.uses:
+            if use.operation in op.members:
+                return f"{along}, and a member reads what it folds"
+    if any(value.owner in op.members for value in member.extras):
+        return f"{along}, and finishes with what a member writes"
     return None
 
 

@@ -20,7 +20,21 @@ from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_part
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.dialects.zspace import RangeAttr
+from tapestry.passes.loom.ungroup import Ungroup
 from tapestry.zspace import AffineMap, Range
+
+
+@dataclass(frozen=True)
+class UngroupMerging(RewritePattern):
+    """Take apart a group whose shards cut what a member folds, for states to merge.
+
+    Legal as `loom-ungroup` is, whose rewrite it is.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.FusedOp, rewriter: PatternRewriter) -> None:
+        if op.merging:
+            Ungroup().match_and_rewrite(op, rewriter)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import kind
-from tapestry.passes.loom._expand_groups import ExpandGroup
+from tapestry.passes.loom._expand_groups import ExpandGroup, UngroupMerging
 from tapestry.passes.loom._merge_trees import (
     State,
     merge_runs,
@@ -257,6 +257,7 @@ class LoomExpandShards(ModulePass):
             if isinstance(name, StringAttr):
                 pattern.names.add(name.data)
         with collection_paused():
+            PatternRewriteWalker(UngroupMerging(), apply_recursively=False).rewrite_module(op)
             expansions: list[RewritePattern] = [pattern, ExpandExternal(), ExpandGroup()]
             patterns = GreedyRewritePatternApplier(expansions, dce_enabled=False)
             PatternRewriteWalker(patterns, apply_recursively=False).rewrite_module(op)

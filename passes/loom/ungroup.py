@@ -29,9 +29,9 @@ from xdsl.pattern_rewriter import (
 )
 
 from tapestry.dialects import loom
+from tapestry.dialects._loom_fused import member_partition
 from tapestry.dialects.zspace import PartitionAttr
 from tapestry.passes._collection import collection_paused
-from tapestry.zspace import AffineMap, Partition
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Ungroup(RewritePattern):
 
     Always legal: members are whole operations in an order that runs, and what a group yields is
     what its members write. A member takes the cuts of a grid along its own dimensions, where the
-    group's legality has made sure that it maps them; explicit shards are dropped, which changes no
-    value.
+    group's legality has made sure that it maps them, or that its states may merge; explicit shards
+    are dropped, which changes no value.
     """
 
     op: str | None = None
@@ -55,23 +55,13 @@ class Ungroup(RewritePattern):
         for member, place in op.aligned:
             copy = member.clone(value_mapper=values)
             if op.partition is not None:
-                partition = _member_partition(op.partition, place)
+                partition = member_partition(op.partition, place)
                 copy.shards = None if partition is None else PartitionAttr(partition)
             members.append(copy)
         results = [values[value] for value in op.yielded]
         for outer, result in zip(op.outs, results, strict=True):
             result.name_hint = outer.name_hint or result.name_hint
         rewriter.replace(op, members, results)
-
-
-def _member_partition(partition: Partition, place: AffineMap) -> Partition | None:
-    """The cuts of a grid along a member's dimensions; None without cuts, or for no grid."""
-    if partition.cuts is None:
-        return None
-    cuts: list[list[int]] = []
-    for terms, shift in zip(place.matrix, place.offset, strict=True):
-        cuts.append([cut + shift for cut in partition.cuts[terms.index(1)]])
-    return Partition.grid(cuts) if any(len(along) > 2 for along in cuts) else None
 
 
 @dataclass(frozen=True)

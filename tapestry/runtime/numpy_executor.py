@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from tapestry.algebra.contraction import find_contraction
 from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
 from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
+from tapestry.dialects._loom_fused import member_part
 from tapestry.dialects.loom import tensor_type
 from tapestry.graph import Work, shard_count
 from tapestry.runtime.arithmetic import cell_dtype
@@ -71,30 +72,66 @@ class NumpyExecutor(ArrayExecutor):
                 self._shard(op, shard, ins, extras, outs)
                 watch.step(op.label.data)
             return outs
-        monoid = accumulating_monoid_of(op)
-        assert monoid is not None
         kept_box = op.kept_range(op.index)
-        # Along a dimension that shards cut, a part is what some of them folded, not all.
-        layout = Layout.of(op, monoid).along(_cut_axes(kept_box, map(op.kept_range, shards)))
-        total = layout.zero(kept_box)
+        layout, total = self._total(op, shards)
         for shard in shards:
-            part = op.kept_range(shard)
-            before = layout.at(total, part, kept_box)
-            state = merged(monoid, before, self.fold(op, shard, ins))
-            layout.put(total, part, kept_box, state)
+            self._merge_into(layout, total, op, shard, ins)
             watch.step(op.label.data)
         write(op, kept_box, finished(op, kept_box, total, extras), outs)
         return outs
 
     def group(self, op: loom.FusedOp, operands: list[Tensor], watch: Watch) -> list[Tensor]:
-        """Each shard runs all members on its part; inner tensors are as large as the part."""
+        """Each shard runs all members on its part; inner tensors are as large as the part.
+
+        What shards fold of one member is merged, and finished after the last.
+        """
         outs = [new_tensor(tensor_type(result)) for result in op.outs]
         shards = (op.index,) if op.partition is None else op.partition.ranges()
+        merging = {m: self._total(m, [member_part(at, s) for s in shards]) for m, at in op.merging}
+
+        def run(
+            member: loom.OperationOp, box: Range, given: Sequence[Tensor], parts: Sequence[Tensor]
+        ) -> None:
+            if member in merging:
+                self._merge_into(*merging[member], member, box, given[: len(member.ins)])
+            else:
+                self._member(member, box, given, parts)
+
         for shard in shards:
-            for out, part in zip(outs, run_part(op, shard, operands, self._member), strict=True):
+            for out, part in zip(outs, run_part(op, shard, operands, run), strict=True):
                 out.data[part.box.slices(out.box)] = part.data
             watch.step(op.label.data)
+        known: dict[SSAValue, Tensor] = dict(zip(op.body.block.args, operands, strict=True))
+        known |= zip(op.yielded, outs, strict=True)
+        for member, (_, total) in merging.items():
+            kept_box, extras = member.kept_range(member.index), [known[v] for v in member.extras]
+            state = finished(member, kept_box, total, extras)
+            write(member, kept_box, state, [known[out] for out in member.outs])
         return outs
+
+    def _total(self, op: loom.OperationOp, shards: Sequence[Range]) -> tuple[Layout, list[Array]]:
+        """Where shards merge what they fold: the zero, and how it lies.
+
+        Along a dimension that shards cut, a part is what some of them folded, not all.
+        """
+        kept_box = op.kept_range(op.index)
+        layout = Layout.of(op, accumulating_monoid_of(op))
+        layout = layout.along(_cut_axes(kept_box, map(op.kept_range, shards)))
+        return layout, layout.zero(kept_box)
+
+    def _merge_into(
+        self,
+        layout: Layout,
+        total: list[Array],
+        op: loom.OperationOp,
+        shard: Range,
+        ins: Sequence[Tensor],
+    ) -> None:
+        kept_box, part = op.kept_range(op.index), op.kept_range(shard)
+        monoid = layout.monoid
+        assert monoid is not None
+        before = layout.at(total, part, kept_box)
+        layout.put(total, part, kept_box, merged(monoid, before, self.fold(op, shard, ins)))
 
     def _member(
         self, op: loom.OperationOp, box: Range, given: Sequence[Tensor], outs: Sequence[Tensor]

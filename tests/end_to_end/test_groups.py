@@ -211,3 +211,39 @@ func.func @main(%x: !x) -> !x {
     ahead = first + 2
     want = np.concatenate([2 * x[:, ahead:], np.full((2, ahead), 5, np.int32)], axis=1)
     np.testing.assert_array_equal(_run(on, module, {"x": x})[0], want)
+
+
+ATTENTION = """
+!q = !loom.tensor<[0, 0] : [5, 3], f32>
+!k = !loom.tensor<[0, 0] : [7, 3], f32>
+!t = !loom.tensor<[0, 0] : [3, 7], f32>
+!s = !loom.tensor<[0, 0] : [5, 7], f32>
+func.func @main(%q: !q, %k: !k, %v: !k) -> !q {
+  %t = weft.apply @transpose(%k) {perm = [1, 0]} : (!k) -> !t
+  %s = weft.apply @matmul(%q, %t) : (!q, !t) -> !s
+  %p = weft.apply @softmax(%s) {axis = 1} : (!s) -> !s
+  %o = weft.apply @matmul(%p, %v) : (!s, !k) -> !q
+  func.return %o : !q
+}
+"""
+
+
+@pytest.mark.parametrize("on", ["numpy", "triton"])
+@pytest.mark.parametrize("after", ["", ",loom-expand-shards", ",loom-ungroup"])
+@pytest.mark.parametrize("grid", ["1,3,1,1", "2,2,1,1", "2,7,1,1"])
+def test_attention_in_one_group_is_split_along_the_keys(grid: str, after: str, on: str) -> None:
+    module = parse_text(ATTENTION)
+    draw = np.random.default_rng(0)
+    inputs = {
+        name: draw.normal(size=(rows, 3)).astype(np.float32) * 4
+        for name, rows in (("q", 5), ("k", 7), ("v", 7))
+    }
+    run_pipeline(module, "weft-apply,loom-simplify,loom-fuse,loom-derive,loom-simplify,loom-group")
+    (group,) = (op for op in module.walk() if isinstance(op, loom.FusedOp))
+    assert group.merged_dims == (1,)
+    run_pipeline(module, f"loom-shard{{grid={grid}}}{after}")
+    verify_module(module)
+    (found,) = find_executor(on).run(module, inputs, NoWatch()).outputs
+    q, k, v = (inputs[name].astype(np.float64) for name in "qkv")
+    weight = np.exp(q @ k.T - (q @ k.T).max(axis=1, keepdims=True))
+    np.testing.assert_allclose(found, weight @ v / weight.sum(axis=1, keepdims=True), rtol=2e-5)
