@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out slow tests, but every Nth where `--slow N` asks for them."""
     every: int | None = config.getoption("--slow")
     slow = [item for item in items if item.get_closest_marker("slow") is not None]
-    kept = set() if every is None else set(slow[::every])
+    kept = set[pytest.Item]() if every is None else set(slow[::every])
     left_out = [item for item in slow if item not in kept]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
