@@ -39,6 +39,7 @@ from tapestry.metakernels.operations import (
     output_dtype,
     require_tiled,
 )
+from tapestry.metakernels.picking import group
 from tapestry.metakernels.requirements import check_requirements
 from tapestry.metakernels.syntax import Expr
 from tapestry.metakernels.templates import Output, Template
@@ -54,11 +55,13 @@ def expand_family(template: Template, operands: Sequence[Operand], names: Names)
     """The operations of `template`, where `names` are known to all of them."""
     names = {**names, **_counts(template, names)}
     results = tuple(_results(template, names))
+    read = group((operand.entry for operand in operands), "inputs")
+    written = group((result.entry for result in results), "outputs")
     plans: list[Draft] = []
     for local in _members(template, names):
         with _member(template, local):
             completed = _complete(template, local)
-            plans.append(draft_operation(template, operands, results, completed))
+            plans.append(draft_operation(template, read, written, completed))
     return _Family(template, operands, results, plans).expand()
 
 
@@ -153,8 +156,12 @@ class _Family:
     def expand(self) -> Expansion:
         tensors: list[Tensor] = []
         parts: list[dict[int, tuple[Part, Target]]] = [{} for _ in self.plans]
+        writers: list[list[int]] = [[] for _ in self.results]
+        for position, plan in enumerate(self.plans):
+            for number in plan.results:
+                writers[number].append(position)
         for number, result in enumerate(self.results):
-            tensor, written = self._result(number, result)
+            tensor, written = self._result(number, result, writers[number])
             tensors.append(tensor)
             for plan, part in written.items():
                 parts[plan][number] = part
@@ -176,10 +183,11 @@ class _Family:
             expansion = build_operation(self.template, self.operands, self.results, plan, targets)
         return Member(expansion, plan.operands, tuple(part for part, _ in wanted.values()))
 
-    def _result(self, number: int, result: Result) -> tuple[Tensor, dict[int, tuple[Part, Target]]]:
+    def _result(
+        self, number: int, result: Result, writers: Sequence[int]
+    ) -> tuple[Tensor, dict[int, tuple[Part, Target]]]:
         """The tensor of a result, and what each member that writes to it does."""
         output = result.entry
-        writers = [n for n, plan in enumerate(self.plans) if number in plan.results]
         dtype = output_dtype(self.template, output, self.operands, result.names)
         tensor = Tensor(output.name, TensorSpec((), dtype), result.position)
         if not writers:

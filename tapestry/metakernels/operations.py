@@ -10,7 +10,7 @@ checked to be inside their tensors here, since the member's numbers are known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import repeat
@@ -25,7 +25,7 @@ from tapestry.metakernels.errors import (
     NotTiledError,
     UnknownNameError,
 )
-from tapestry.metakernels.evaluation import Scope, evaluate
+from tapestry.metakernels.evaluation import Scope
 from tapestry.metakernels.expansion import (
     Expansion,
     MapFold,
@@ -37,11 +37,12 @@ from tapestry.metakernels.expansion import (
 from tapestry.metakernels.externals import external_kernel, require_cells
 from tapestry.metakernels.kernels import type_bodies
 from tapestry.metakernels.operands import Operand
+from tapestry.metakernels.picking import Group
 from tapestry.metakernels.projections import build_projection
 from tapestry.metakernels.scalars import Cell, Constant
 from tapestry.metakernels.spaces import build_space
-from tapestry.metakernels.templates import Input, Output, Template
-from tapestry.metakernels.values import Affine, Names, describe, integer
+from tapestry.metakernels.templates import Output, Template
+from tapestry.metakernels.values import Affine, Names, describe
 from tapestry.zspace import Domain, Point, Projection, Range
 
 
@@ -75,21 +76,13 @@ class Draft:
 
 
 def draft_operation(
-    template: Template, operands: Sequence[Operand], results: Sequence[Result], names: Names
+    template: Template, read: Iterable[Group], written: Iterable[Group], names: Names
 ) -> Draft:
     """The operation that `names` (those of the member included) give."""
     space, scope, kept = build_space(template, names)
-    read = tuple(
-        number
-        for number, operand in enumerate(operands)
-        if _picked(operand.entry, {**names, **_place(operand)}, "inputs")
-    )
-    written = tuple(
-        number
-        for number, result in enumerate(results)
-        if _picked(result.entry, _known_in(result, names), "outputs")
-    )
-    return Draft(names, space, scope, kept, read, written)
+    operands = tuple(number for group in read for number in group.picked(names))
+    results = tuple(number for group in written for number in group.picked(names))
+    return Draft(names, space, scope, kept, operands, results)
 
 
 def _place(operand: Operand) -> Names:
@@ -100,13 +93,6 @@ def _known_in(result: Result, names: Names) -> Names:
     """The names of a member and, for one of a list of outputs, its position."""
     each = result.entry.each
     return names if each is None else {**names, each: result.names[each]}
-
-
-def _picked(entry: Input | Output, names: Names, section: str) -> bool:
-    if entry.when is None:
-        return True
-    with entry.when.explain(f"{section}.{entry.name}.when"):
-        return bool(integer(evaluate(entry.when.tree, Scope(names)), "the condition"))
 
 
 @dataclass(frozen=True, slots=True)
