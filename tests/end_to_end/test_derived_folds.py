@@ -110,3 +110,23 @@ def test_scores_never_leave_the_group():
     plain = parse_module(PROGRAMS["attention, causal"])
     inputs = _inputs(plain, 3)
     _agree(_run(module, inputs, "numpy"), _run(plain, inputs, "reference"))
+
+
+def test_attention_of_the_library_stores_what_grows_as_its_rows():
+    """Of twice as many rows, twice as much is stored, and the scores not at all."""
+
+    def stored(rows: int) -> int:
+        kind = f"!loom.tensor<[0, 0, 0] : [2, {rows}, 16], f16>"
+        module = parse_module(f"""
+func.func @main(%q: {kind}, %k: {kind}, %v: {kind}) -> {kind} {{
+  %o = weft.apply @scaled_dot_product_attention(%q, %k, %v) {{causal = true}}
+         : ({kind}, {kind}, {kind}) -> {kind}
+  func.return %o : {kind}
+}}""")
+        run_pipeline(module, f"weft-apply,{PIPELINE},loom-group")
+        (work,) = [op for op in module.walk() if op.parent_op() is module.body.block.last_op][:-1]
+        assert isinstance(work, loom.FusedOp)
+        return peak_live_bytes(module)
+
+    assert stored(64) == 4 * 2 * 64 * 16 * 2
+    assert stored(2048) == 32 * stored(64)
