@@ -31,7 +31,7 @@ LEAST: Final = 6
 """Places that have to be found: with fewer, agreement says little."""
 
 
-def check_types(rule: Rule, expansions: Expansions) -> tuple[Sample, ...]:
+def check_types(rule: Rule, expansions: Expansions, *, enough: int = ENOUGH) -> tuple[Sample, ...]:
     """Places where shapes and dtypes stay; a RuleError shows one where they do not."""
     kept: list[Sample] = []
     for sample in draw_samples(rule, expansions, ATTEMPTS):
@@ -55,7 +55,7 @@ def check_types(rule: Rule, expansions: Expansions) -> tuple[Sample, ...]:
                     hint="say in `where` when the rule applies: same_type(..., ...), $n > 1",
                 )
         kept.append(sample)
-        if len(kept) == ENOUGH:
+        if len(kept) == enough:
             break
     if len(kept) < LEAST:
         raise RuleError(

@@ -23,8 +23,8 @@ def test_there_are_many() -> None:
 
 @pytest.mark.parametrize("rule", ALL, ids=[rule.name for rule in ALL])
 def test_rule_is_kept(rule: Rule) -> None:
-    samples = check_types(rule, EXPANSIONS)
-    assert check_values(rule, samples, LIBRARY, places=2).compared == 2
+    samples = check_types(rule, EXPANSIONS, enough=20)
+    assert check_values(rule, samples, LIBRARY, places=1).compared == 1
 
 
 @pytest.mark.slow
