@@ -222,7 +222,8 @@ class _Application:
         source = self.inputs[0].spec
         with output.shape.explain(f"outputs.{output.name}.shape"):
             shape = integers(evaluate_list(output.shape.tree, self._scope()), "the shape")
-            if min(shape, default=0) < 0 or Range.of(shape).size != Range.of(source.shape).size:
+            negative = any(size < 0 for size in shape)
+            if negative or Range.of(shape).size != Range.of(source.shape).size:
                 raise SizeMismatchError(
                     f"{describe(shape)} does not hold the cells of {describe(source.shape)}"
                 )

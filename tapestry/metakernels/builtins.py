@@ -25,10 +25,12 @@ from tapestry.metakernels.errors import (
     UnknownNameError,
     nearest,
 )
+from tapestry.metakernels.symbols import ceildiv, extremum, is_symbolic
 from tapestry.metakernels.values import (
     Affine,
     Value,
     checked,
+    count,
     describe,
     integer,
     integers,
@@ -74,7 +76,7 @@ def _extremum(name: str, choose: Callable[[Sequence[int]], int]) -> _Function:
         numbers = _numbers(arguments, name)
         if not numbers:
             raise KindMismatchError(f"{name} of an empty list")
-        return choose(numbers)
+        return choose(numbers) if not any(map(is_symbolic, numbers)) else extremum(name, numbers)
 
     return function
 
@@ -83,7 +85,7 @@ def _ceildiv(arguments: Sequence[Value], _: Sequence[int]) -> Value:
     a, b = (integer(value, "an argument of ceildiv") for value in arguments)
     if b == 0:
         raise DivisionByZeroError(f"ceildiv({a}, 0)")
-    return -(-a // b)
+    return ceildiv(a, b) if is_symbolic(a) or is_symbolic(b) else -(-a // b)
 
 
 def _broadcast(arguments: Sequence[Value], _: Sequence[int]) -> Value:
@@ -114,7 +116,7 @@ def _align(arguments: Sequence[Value], extents: Sequence[int]) -> Value:
             raise KindMismatchError(
                 "the first argument of align must be coordinates, such as @batch"
             )
-        if size not in (1, extents[dim]):
+        if size not in (extents[dim], 1):
             raise BroadcastMismatchError(
                 f"size {size} does not stretch to {extents[dim]}; it must be equal or 1"
             )
@@ -123,10 +125,10 @@ def _align(arguments: Sequence[Value], extents: Sequence[int]) -> Value:
 
 
 def _iota(arguments: Sequence[Value], _: Sequence[int]) -> Value:
-    count = integer(arguments[0], "the argument of iota")
-    if count < 0:
-        raise IndexOutOfRangeError(f"iota({count}): a list has no negative length")
-    return tuple(range(require_length(count)))
+    length = count(arguments[0], "the argument of iota")
+    if length < 0:
+        raise IndexOutOfRangeError(f"iota({length}): a list has no negative length")
+    return tuple(range(require_length(length)))
 
 
 def _gcd(arguments: Sequence[Value], _: Sequence[int]) -> Value:
@@ -146,7 +148,8 @@ def _solve(arguments: Sequence[Value], _: Sequence[int]) -> Value:
 
 
 def _is_perm(arguments: Sequence[Value], _: Sequence[int]) -> Value:
-    values = integers(arguments[0], "the argument of is_perm")
+    listed = integers(arguments[0], "the argument of is_perm")
+    values = [count(value, "an element of a permutation") for value in listed]
     return int(sorted(values) == list(range(len(values))))
 
 
@@ -190,7 +193,7 @@ def _resolve_shape(arguments: Sequence[Value], _: Sequence[int]) -> Value:
 
 def _divisors(arguments: Sequence[Value], _: Sequence[int]) -> Value:
     """The divisors of a number, from 1 on."""
-    number = integer(arguments[0], "the argument of divisors")
+    number = count(arguments[0], "the argument of divisors")
     if not 0 < number <= MAX_DIVIDED:
         raise KindMismatchError(f"divisors({number}): it takes a number from 1 to {MAX_DIVIDED}")
     small = [factor for factor in range(1, isqrt(number) + 1) if number % factor == 0]
@@ -225,16 +228,16 @@ _ARGUMENTS: Final = {**{name: count for name, (count, _) in _FUNCTIONS.items()},
 """How many arguments each takes; `where` is evaluated lazily, by `evaluation`."""
 
 
-def check_call(name: str, count: int) -> None:
-    """Raise unless there is a function `name` that takes `count` arguments."""
+def check_call(name: str, given: int) -> None:
+    """Raise unless there is a function `name` that takes as many arguments as are given."""
     if name not in _ARGUMENTS:
         raise UnknownNameError(f"unknown function {name}", hint=nearest(name, _ARGUMENTS))
     wanted = _ARGUMENTS[name]
-    if wanted is not None and count != wanted:
+    if wanted is not None and given != wanted:
         raise KindMismatchError(
-            f"{name} takes {wanted} argument{'s' if wanted > 1 else ''}, not {count}"
+            f"{name} takes {wanted} argument{'s' if wanted > 1 else ''}, not {given}"
         )
-    if count == 0:
+    if given == 0:
         raise KindMismatchError(f"{name} takes at least one argument")
 
 

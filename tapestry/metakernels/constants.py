@@ -20,6 +20,7 @@ from typing import Final
 from tapestry.metakernels.dtypes import is_float
 from tapestry.metakernels.errors import DtypeMismatchError, KindMismatchError
 from tapestry.metakernels.scalars import Constant, Scalar, cast
+from tapestry.metakernels.symbols import Quantity, is_symbolic
 
 NAMED: Final = {"inf": inf, "nan": nan, "pi": pi}
 """Numbers that bodies name."""
@@ -63,6 +64,8 @@ def coerce(term: Scalar | Known, dtype: str, *, explicit: bool = False) -> Scala
 
 
 def _represented(value: float, dtype: str, explicit: bool) -> int | float:
+    if is_symbolic(value):
+        return Quantity.of(value) if is_float(dtype) else value
     if is_float(dtype):
         return float(value)
     if dtype == "i1":

@@ -193,6 +193,12 @@ class OperandError(WeftError):
     kind = "operand"
 
 
+class SymbolicSizeError(WeftError):
+    """A size that is a symbol where a number is needed."""
+
+    kind = "symbolic_size"
+
+
 class LimitError(WeftError):
     """A size, a list or a nesting beyond what templates may ask for."""
 

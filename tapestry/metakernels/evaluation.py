@@ -53,6 +53,7 @@ from tapestry.metakernels.values import (
     Value,
     arithmetic,
     compare,
+    count,
     describe,
     integer,
     negate,
@@ -171,7 +172,7 @@ def _item(base: Value, index: Value) -> Value:
         raise KindMismatchError(f"{describe(base)} is no list and has no elements")
     if isinstance(index, tuple):
         return tuple(_item(base, each) for each in index)
-    position = integer(index, "the position of an element")
+    position = count(index, "the position of an element")
     if not 0 <= position < len(base):
         raise IndexOutOfRangeError(
             f"element {position} of {describe(base)}, which has {len(base)} (counted from 0)"
@@ -182,8 +183,8 @@ def _item(base: Value, index: Value) -> Value:
 def _slice(base: Value, low: Expr | None, high: Expr | None, scope: Scope) -> Value:
     if not isinstance(base, tuple):
         raise KindMismatchError(f"{describe(base)} is no list and has no slices")
-    start = 0 if low is None else integer(evaluate(low, scope), "the start of a slice")
-    end = len(base) if high is None else integer(evaluate(high, scope), "the end of a slice")
+    start = 0 if low is None else count(evaluate(low, scope), "the start of a slice")
+    end = len(base) if high is None else count(evaluate(high, scope), "the end of a slice")
     if not 0 <= start <= end <= len(base):
         raise IndexOutOfRangeError(
             f"slice [{start}:{end}] of {describe(base)}, which has {len(base)} elements",
@@ -239,17 +240,17 @@ def _run(element: Element, scope: Scope) -> tuple[Value, ...] | None:
     value = _single(element, scope)
     if not element.spread:
         return (value,)
-    count = None if element.count is None else fill_count(element.count, scope)
+    length = None if element.count is None else fill_count(element.count, scope)
     if isinstance(value, tuple):
-        if count is not None and count != len(value):
-            raise RankMismatchError(f"{describe(value)} has {len(value)} elements, not {count}")
+        if length is not None and length != len(value):
+            raise RankMismatchError(f"{describe(value)} has {len(value)} elements, not {length}")
         return value
-    return None if count is None else (value,) * count
+    return None if length is None else (value,) * length
 
 
-def fill_count(count: Expr, scope: Scope) -> int:
+def fill_count(length_of: Expr, scope: Scope) -> int:
     """The `n` of `value...{n}`."""
-    length = integer(evaluate(count, scope), "the length of a fill")
+    length = count(evaluate(length_of, scope), "the length of a fill")
     if length < 0:
         raise RankMismatchError(f"a fill has length {length}, which is negative")
     return require_length(length)

@@ -231,7 +231,7 @@ class _Family:
             return self.plans[live[0]].written
         with source.explain(f"outputs.{result.entry.name}.shape"):
             shape = integers(evaluate_list(source.tree, Scope(result.names)), "the shape")
-            if min(shape, default=0) < 0:
+            if any(size < 0 for size in shape):
                 raise KindMismatchError(f"the shape {describe(shape)} has a negative size")
         return shape
 

@@ -36,6 +36,7 @@ from tapestry.metakernels.quotients import (
     truncated_quotient,
 )
 from tapestry.metakernels.scalars import Constant, Operation, Position, Scalar
+from tapestry.metakernels.symbols import Quantity, is_symbolic
 from tapestry.metakernels.values import compare as compare_values
 
 Term = Scalar | Known
@@ -260,6 +261,8 @@ def power(base: Term, exponent: Term) -> Term:
 
 
 def _known_power(base: float, exponent: float) -> int | float:
+    if is_symbolic(base) or is_symbolic(exponent):
+        return base**exponent
     try:
         result = math.pow(base, exponent)
     except (ValueError, OverflowError, ZeroDivisionError):
@@ -381,7 +384,10 @@ def _predicate(function: str, term: Term) -> Term:
 
 def _known_call(function: str, value: float) -> Known:
     try:
-        return Known(float(_FLOAT[function](value)))
+        example = float(_FLOAT[function](value))
+        return Known(
+            Quantity.of(value).function(function, example) if is_symbolic(value) else example
+        )
     except (ValueError, OverflowError, ZeroDivisionError):
         raise WeftError(f"{function}({value}) has no finite real value") from None
 

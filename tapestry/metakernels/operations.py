@@ -44,6 +44,7 @@ from tapestry.metakernels.spaces import build_space
 from tapestry.metakernels.templates import Output, Template
 from tapestry.metakernels.values import Affine, Names, describe
 from tapestry.zspace import Domain, Point, Projection, Range
+from tapestry.zspace.affine import image_box
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +176,8 @@ def _fill(operand: Operand, read: Projection, plan: Draft) -> Constant | None:
 
 def _is_inside(operand: Operand, read: Projection, plan: Draft) -> bool:
     """Whether all that is read is inside the tensor."""
-    box = read.apply_range(Range.of(plan.space.extents))
-    return plan.space.size == 0 or Range.of(operand.tensor.spec.shape).contains_range(box)
+    box = image_box(read.map, Range.of(plan.space.extents), read.shape)
+    return Range.of(operand.tensor.spec.shape).contains_range(box) or plan.space.size == 0
 
 
 def _read(operand: Operand, plan: Draft) -> Projection:

@@ -38,7 +38,7 @@ def build_projection(expr: ProjectionExpr, scope: Scope, *, inputs: int, rank: i
         moved = _sizes(expr.offset, scope, rank, "the offset")
         offset = [a + b for a, b in zip(offset, moved, strict=True)]
     box = (1,) * rank if expr.box is None else _sizes(expr.box, scope, rank, "the shape of the box")
-    if min(box, default=0) < 0:
+    if any(size < 0 for size in box):
         raise KindMismatchError(f"the shape of the box {describe(box)} has a negative size")
     return Projection(AffineMap.of(matrix, offset, inputs), box)
 

@@ -25,7 +25,9 @@ from tapestry.metakernels.errors import (
     KindMismatchError,
     LimitError,
     NotAffineError,
+    SymbolicSizeError,
 )
+from tapestry.metakernels.symbols import is_symbolic
 
 MAX_ELEMENTS: Final = 4096
 """Elements of one list."""
@@ -65,10 +67,20 @@ def describe(value: Value) -> str:
 def integer(value: Value, what: str) -> int:
     """`value` as an integer (a truth value counts as 0 or 1)."""
     if isinstance(value, int):
-        return int(value)
+        return int(value) if isinstance(value, bool) else value
     if isinstance(value, Affine):
         raise NotAffineError(f"{what} must be a number, and coordinates have no fixed value")
     raise KindMismatchError(f"{what} must be an integer, not {describe(value)}")
+
+
+def count(value: Value, what: str) -> int:
+    """`value` as an integer that decides how much is built: a symbolic size cannot."""
+    number = integer(value, what)
+    if is_symbolic(number):
+        raise SymbolicSizeError(
+            f"{what} is {number}, and has to be known here", hint="give numbers for its symbols"
+        )
+    return number
 
 
 def integers(value: Value, what: str) -> tuple[int, ...]:
@@ -80,7 +92,7 @@ def integers(value: Value, what: str) -> tuple[int, ...]:
 
 def checked(value: int) -> int:
     """`value`, when it is small enough to be a size."""
-    if -MAX_INTEGER <= value <= MAX_INTEGER:
+    if is_symbolic(value) or -MAX_INTEGER <= value <= MAX_INTEGER:
         return value
     raise LimitError(f"a result is beyond {MAX_INTEGER} (2^62)")
 
@@ -145,7 +157,7 @@ def _divide(left: int, right: int) -> int:
 def _power(base: int, exponent: int) -> int:
     if exponent < 0:
         raise InexactDivisionError(f"{base} ^ {exponent} is no integer: its exponent is negative")
-    if abs(base) > 1 and exponent * (abs(base).bit_length() - 1) > 62:
+    if not is_symbolic(base) and abs(base) > 1 and exponent * (abs(base).bit_length() - 1) > 62:
         raise LimitError(f"{base} ^ {exponent} is beyond 2^62")
     return checked(base**exponent)
 
@@ -166,7 +178,7 @@ def arithmetic(operator: str, left: Value, right: Value) -> Value:
     a = integer(left, f"an operand of `{operator}`")
     b = integer(right, f"an operand of `{operator}`")
     if operator == "^":
-        return _power(a, b)
+        return _power(a, count(b, "an exponent"))
     if b == 0:
         raise DivisionByZeroError(f"{a} {operator} 0")
     if operator == "/":

@@ -189,6 +189,19 @@ class AffineMap:
         back = AffineMap(matrix, (0,) * self.inputs, self.inputs)
         return back.translate([-x for x in back.apply(self.offset)])
 
+    @property
+    def embeds_boxes(self) -> bool:
+        """Whether it plainly maps every box onto a box, one to one.
+
+        Each output is one input up to sign and offset, or constant; each input occurs once.
+        """
+        moving = [terms for terms in self.terms if terms]
+        return (
+            len(moving) == self.inputs
+            and all(len(terms) == 1 and abs(terms[0][0]) == 1 for terms in moving)
+            and len({terms[0][1] for terms in moving}) == self.inputs
+        )
+
     def _inverse_permutation(self) -> Matrix | None:
         """The inverse matrix when every output is one input up to sign, as it mostly is."""
         place: dict[int, int] = {}

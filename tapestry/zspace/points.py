@@ -31,11 +31,20 @@ Ordering: TypeAlias = Literal["lt", "eq", "gt", "incomparable"]
 
 T = TypeVar("T")
 
+_INT_ONLY = frozenset((int,))
+
+
+class Indeterminate(int):
+    """An integer that stands for more than its value; points hold it as it is."""
+
 
 def as_point(values: Iterable[int]) -> Point:
     """`values` as a tuple of Python integers, so that NumPy integers cannot overflow later."""
+    point = tuple(values)
+    if _INT_ONLY.issuperset(map(type, point)):
+        return point
     try:
-        return tuple(map(index, values))
+        return tuple(x if isinstance(x, Indeterminate) else index(x) for x in point)
     except TypeError as error:
         raise InvalidArgumentError(f"a point is made of integers: {error}") from error
 

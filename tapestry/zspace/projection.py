@@ -162,6 +162,12 @@ class Projection:
 
     def tiles(self, index: Range, target: Range) -> bool:
         """Whether the boxes of the points of `index` cover each cell of `target` exactly once."""
+        if (
+            self.is_unit
+            and self.map.embeds_boxes
+            and image_box(self.map, index, self.shape) == target
+        ):
+            return True
         cells = index.size * prod(self.shape)
         if cells != target.size or target.rank != self.outputs:
             return False

@@ -18,15 +18,19 @@ def broadcast(*shapes: Sequence[int]) -> Point:
     for shape in shapes:
         _require_sizes(shape)
     result: list[int] = []
-    for sizes in zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1):
-        wanted = {size for size in sizes if size != 1}
-        if len(wanted) > 1:
-            texts = " and ".join(map(format_point, shapes))
-            raise BroadcastMismatchError(
-                f"shapes {texts} do not broadcast: dimension {-len(result) - 1} has sizes "
-                f"{' and '.join(map(str, sorted(wanted)))}, which must be equal or 1"
-            )
-        result.append(wanted.pop() if wanted else 1)
+    for sizes in zip_longest(*(reversed(shape) for shape in shapes)):
+        wanted, *others = (size for size in sizes if size is not None)
+        for size in others:
+            if size in (wanted, 1):
+                continue
+            if wanted != 1:
+                texts = " and ".join(map(format_point, shapes))
+                raise BroadcastMismatchError(
+                    f"shapes {texts} do not broadcast: dimension {-len(result) - 1} has sizes "
+                    f"{wanted} and {size}, which must be equal or 1"
+                )
+            wanted = size
+        result.append(wanted)
     return as_point(reversed(result))
 
 
