@@ -61,3 +61,25 @@ def check(
     request = Request(tuple(paths), metakernels, depth, print_kernels, issues_json)
     if not check_files(request):
         raise typer.Exit(1)
+
+
+@commands.command()
+@exits
+def show(
+    name: Annotated[str, typer.Argument(help="The metakernel.")],
+    shapes: Annotated[
+        str | None,
+        typer.Option(help="The shapes of its inputs; names are symbols: x=[2, N],w=[N, 4 * N]."),
+    ] = None,
+    dtypes: Annotated[
+        str | None, typer.Option(help="Their dtypes, f32 unless given: x=f16,w=f16.")
+    ] = None,
+    params: Annotated[
+        str | None, typer.Option(help="Its parameters: axis=1,keepdim=true,perm=[1, 0].")
+    ] = None,
+    metakernels: Metakernels = None,
+) -> None:
+    """Say what a metakernel is, and for shapes its index space, projections and bodies."""
+    from tapestry.tools._show_metakernel import Request, show_metakernel
+
+    show_metakernel(Request(name, shapes, dtypes, params, metakernels))
