@@ -23,6 +23,9 @@ optional input that is left out is `[]`:
 The pass `weft-apply` turns applications into loom operations. A metakernel is a template of the
 library, of a folder given to the pass, or of the module itself (`weft.metakernel`, which comes
 first).
+
+Sizes may be symbols: `!weft.tensor<[N, "2 * N"], f32>` is a tensor whose sizes `weft-bind{N=4}`
+makes numbers, before `weft-apply`.
 """
 
 from __future__ import annotations
@@ -41,7 +44,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import (
+    AnyOf,
+    BaseAttr,
     IRDLOperation,
+    MessageConstraint,
     irdl_op_definition,
     opt_prop_def,
     prop_def,
@@ -55,12 +61,19 @@ from xdsl.traits import Pure, SymbolOpInterface
 
 from tapestry.dialects._dominance import DefinedBeforeUse
 from tapestry.dialects._weft_documents import document_of
+from tapestry.dialects._weft_types import SymbolicTensorType
 from tapestry.dialects.loom import TensorType
 from tapestry.issues import Problem, Violations
 from tapestry.locations import location_of
 from tapestry.metakernels import Template, WeftError, read_template
 
-__all__ = ["ApplyOp", "MetakernelOp", "Weft"]
+__all__ = ["ApplyOp", "MetakernelOp", "SymbolicTensorType", "Weft"]
+
+_TENSOR = MessageConstraint(
+    AnyOf((BaseAttr(TensorType), BaseAttr(SymbolicTensorType))),
+    "a metakernel is applied to tensors, and gives tensors: !loom.tensor, or !weft.tensor with "
+    "symbolic sizes",
+)
 
 
 @irdl_op_definition
@@ -84,8 +97,8 @@ class ApplyOp(IRDLOperation):
     parameters = prop_def(DictionaryAttr)
     groups = opt_prop_def(DenseArrayBase)
 
-    args = var_operand_def(TensorType)
-    outs = var_result_def(TensorType)
+    args = var_operand_def(_TENSOR)
+    outs = var_result_def(_TENSOR)
 
     traits = traits_def(Pure(), DefinedBeforeUse())
 
@@ -270,4 +283,4 @@ class MetakernelOp(IRDLOperation):
             raise Violations(f"@{self.sym_name.data}", [problem]) from None
 
 
-Weft = Dialect("weft", [ApplyOp, MetakernelOp], [])
+Weft = Dialect("weft", [ApplyOp, MetakernelOp], [SymbolicTensorType])

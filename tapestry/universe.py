@@ -24,6 +24,7 @@ _DIALECTS = {
 
 _PASSES = {
     "weft-substitute": ("tapestry.passes.weft.substitute", "WeftSubstitute"),
+    "weft-bind": ("tapestry.passes.weft.bind", "WeftBind"),
     "weft-apply": ("tapestry.passes.weft.apply", "WeftApply"),
     "loom-substitute": ("tapestry.passes.loom.substitute", "LoomSubstitute"),
     "loom-simplify": ("tapestry.passes.loom.simplify", "LoomSimplify"),

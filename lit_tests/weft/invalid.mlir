@@ -38,7 +38,7 @@ func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32
 
 // -----
 
-// CHECK: f32 should be
+// CHECK: a metakernel is applied to tensors, and gives tensors
 func.func @main(%x: f32) -> f32 {
   %a = weft.apply @relu(%x) : (f32) -> f32
   func.return %a : f32

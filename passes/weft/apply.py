@@ -48,12 +48,14 @@ from tapestry.metakernels.errors import (
     DtypeMismatchError,
     OperandError,
     SizeMismatchError,
+    SymbolicSizeError,
     TemplateError,
 )
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.weft._monoids import Monoids
 from tapestry.passes.weft._parameters import parameter_values
 from tapestry.passes.weft._recipes import Recipe, make_recipe, tensor_of
+from tapestry.passes.weft.bind import symbols_in
 
 _Key = tuple[Attribute, ...]
 
@@ -106,6 +108,7 @@ class ApplyMetakernel(RewritePattern):
             raise type(error)(
                 error.message, location=error.location or location_of(op), hint=error.hint
             ) from None
+        _require_numbers(op)
         try:
             specs = [_specs(value) for value in op.per_input]
             expansion = expand(template, specs, parameter_values(op.parameters), self.library)
@@ -119,6 +122,19 @@ class ApplyMetakernel(RewritePattern):
                 location=location_of(op),
                 hint=error.hint,
             ) from None
+
+
+def _require_numbers(op: weft.ApplyOp) -> None:
+    """Raise SymbolicSizeError unless every size of `op` is a number."""
+    types = [*(operand.type for operand in op.operands), *op.result_types]
+    symbols = dict.fromkeys(name for kind in types for name in symbols_in(kind))
+    if any(isinstance(kind, weft.SymbolicTensorType) for kind in types):
+        given = " ".join(f"{name}=..." for name in symbols)
+        raise SymbolicSizeError(
+            f"@{op.metakernel_name} has symbolic sizes ({', '.join(symbols) or 'none left'})",
+            location=location_of(op),
+            hint=f"weft-bind{{{given}}} makes them numbers, before weft-apply",
+        )
 
 
 def spec_of(tensor: TensorType) -> TensorSpec:
