@@ -14,6 +14,7 @@ from typing import Final
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
+    BytesAttr,
     DictionaryAttr,
     FloatAttr,
     IntegerAttr,
@@ -31,6 +32,8 @@ from tapestry.metakernels.errors import TemplateError
 
 ORDERED: Final = ("params", "inputs", "outputs", "let", "fold", "scan", "steps")
 """The sections of a template whose entries have an order."""
+
+_MOST: Final = 1 << 63
 
 
 def attribute_of(document: Entries) -> DictionaryAttr:
@@ -53,6 +56,10 @@ def _ordered(entries: Entries) -> ArrayAttr[Attribute]:
 
 def _attribute(node: Node) -> Attribute:
     match node:
+        case Leaf(int(value), text, location) if not -_MOST <= value < _MOST:
+            raise TemplateError(
+                f"{text} is beyond 64 bits, and IR cannot hold it", location=location
+            )
         case Leaf(value):
             return _scalar(value)
         case Items(items):
@@ -120,6 +127,10 @@ def _node(attribute: Attribute, place: Location) -> Node:
             return Items(tuple(_node(item, place) for item in items), place)
         case StringAttr():
             return Leaf(attribute.data, attribute.data, place, exact=False)
+        case BytesAttr():
+            # What text with characters that are not printed is parsed as.
+            text = attribute.data.decode("utf-8", errors="replace")
+            return Leaf(text, text, place, exact=False)
         case IntegerAttr():
             value = attribute.value.data
             if attribute.type == i1:

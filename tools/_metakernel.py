@@ -83,3 +83,25 @@ def show(
     from tapestry.tools._show_metakernel import Request, show_metakernel
 
     show_metakernel(Request(name, shapes, dtypes, params, metakernels))
+
+
+@commands.command()
+@exits
+def to_ir(
+    files: Annotated[list[Path], typer.Argument(help="YAML files of templates.")],
+) -> None:
+    """Print templates as a module of weft.metakernel operations."""
+    from tapestry.tools._convert_metakernels import templates_to_ir
+
+    typer.echo(templates_to_ir(files))
+
+
+@commands.command()
+@exits
+def to_yaml(
+    file: Annotated[Path, typer.Argument(help="A program with weft.metakernel operations.")],
+) -> None:
+    """Print the weft.metakernel operations of a program as YAML."""
+    from tapestry.tools._convert_metakernels import templates_to_yaml
+
+    typer.echo(templates_to_yaml(file), nl=False)
