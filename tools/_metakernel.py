@@ -87,6 +87,17 @@ def show(
 
 @commands.command()
 @exits
+def schema() -> None:
+    """Print the JSON schema of template files, which editors check and complete them with."""
+    import json
+
+    from tapestry.metakernels.schema import file_schema
+
+    typer.echo(json.dumps(file_schema(), indent=2))
+
+
+@commands.command()
+@exits
 def to_ir(
     files: Annotated[list[Path], typer.Argument(help="YAML files of templates.")],
 ) -> None:

@@ -13,7 +13,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationError,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
 from tapestry.diagnostics import Location
@@ -34,7 +42,9 @@ def _text(value: object) -> object:
     return str(value)
 
 
-Expression: TypeAlias = Annotated[str, BeforeValidator(_text)]
+Expression: TypeAlias = Annotated[
+    str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "number", "boolean"]})
+]
 """An expression; YAML may have read it as a number."""
 
 Word: TypeAlias = Annotated[str, Field(strict=True)]
