@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -36,9 +37,10 @@ from tapestry.metakernels.expansion import (
     Reshape,
     TensorSpec,
 )
+from tapestry.metakernels.scalars import Scalar
 from tapestry.passes.weft._bodies import build_region, element_type
 from tapestry.passes.weft._monoids import Monoids, name_of
-from tapestry.zspace import AffineMap, Projection, Range
+from tapestry.zspace import AffineMap, Point, Projection, Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,11 +300,11 @@ class _Builder:
     ) -> tuple[list[Projection], list[Projection]]:
         """What points read and write, of tensors that may start anywhere."""
         reads = [
-            projection.translate(self.types[operand].box.start)
+            _moved(projection, self.types[operand].box.start)
             for projection, operand in zip(expansion.reads, operands, strict=True)
         ]
         writes = [
-            projection.translate(result.box.start)
+            _moved(projection, result.box.start)
             for projection, result in zip(expansion.writes, results, strict=True)
         ]
         return reads, writes
@@ -348,7 +350,7 @@ class _Builder:
                 reads[n].select_inputs(kept) for n in body.extras
             ),
             "out_projections": loom.projections_attr(writes),
-            "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(body.ins), len(body.extras)]),
+            "operandSegmentSizes": _segments(len(body.ins), len(body.extras)),
         }
         for name, used in (("in_clips", body.ins), ("extra_clips", body.extras)):
             clips = loom.fills_attr([_fill(expansion, n) for n in used])
@@ -363,6 +365,15 @@ class _Builder:
             loom.OperationOp, used, results, properties, _bodies(expansion, body), label
         )
         return list(range(first, first + len(results)))
+
+
+def _moved(projection: Projection, start: Point) -> Projection:
+    return projection.translate(start) if any(start) else projection
+
+
+@lru_cache
+def _segments(*sizes: int) -> Attribute:
+    return DenseArrayBase.from_list(i32, sizes)
 
 
 def _fill(expansion: Expansion, position: int) -> loom.Fill | None:
@@ -405,11 +416,19 @@ def _bodies(expansion: Expansion, body: MapFold) -> tuple[BodyRecipe | None, ...
             for tensor, read in given
         ]
 
-    wrap = BodyRecipe.of(build_region(body.wrap, (), cells(body.ins)))
+    wrap = _body_recipe(body.wrap, (), tuple(cells(body.ins)))
     if body.unwrap is None:
         return wrap, None
-    state = [part.dtype for part in body.wrap]
-    return wrap, BodyRecipe.of(build_region(body.unwrap, state, cells(body.extras)))
+    state = tuple(part.dtype for part in body.wrap)
+    return wrap, _body_recipe(body.unwrap, state, tuple(cells(body.extras)))
+
+
+@lru_cache(maxsize=1024)
+def _body_recipe(
+    bodies: tuple[Scalar, ...], state: tuple[str, ...], cells: tuple[tuple[str, Attribute], ...]
+) -> BodyRecipe:
+    """Bodies do not depend on sizes as a rule, so most applications share theirs."""
+    return BodyRecipe.of(build_region(bodies, state, cells))
 
 
 def tensor_of(spec: TensorSpec) -> loom.TensorType:

@@ -25,6 +25,7 @@ applications (same metakernel, types and parameters) are expanded once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import cast
 
 from xdsl.context import Context
@@ -127,8 +128,8 @@ class ApplyMetakernel(RewritePattern):
 def _require_numbers(op: weft.ApplyOp) -> None:
     """Raise SymbolicSizeError unless every size of `op` is a number."""
     types = [*(operand.type for operand in op.operands), *op.result_types]
-    symbols = dict.fromkeys(name for kind in types for name in symbols_in(kind))
     if any(isinstance(kind, weft.SymbolicTensorType) for kind in types):
+        symbols = dict.fromkeys(name for kind in types for name in symbols_in(kind))
         given = " ".join(f"{name}=..." for name in symbols)
         raise SymbolicSizeError(
             f"@{op.metakernel_name} has symbolic sizes ({', '.join(symbols) or 'none left'})",
@@ -139,7 +140,12 @@ def _require_numbers(op: weft.ApplyOp) -> None:
 
 def spec_of(tensor: TensorType) -> TensorSpec:
     """The shape and dtype of a tensor type; where it starts does not matter to a template."""
-    return TensorSpec(tensor.box.shape, str(tensor.element_type))
+    return TensorSpec(tensor.box.shape, _dtype_name(tensor.element_type))
+
+
+@lru_cache
+def _dtype_name(element: Attribute) -> str:
+    return str(element)
 
 
 def _specs(value: SSAValue | list[SSAValue]) -> TensorSpec | list[TensorSpec]:

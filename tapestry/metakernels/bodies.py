@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from tapestry.metakernels import constants, functions
 from tapestry.metakernels.blocks import Block
@@ -294,6 +295,7 @@ class Body:
         return functions.call(function, [self.term(argument) for argument in arguments])
 
 
+@lru_cache(maxsize=4096)
 def rounds(expr: Expr) -> bool:
     """Whether `expr` computes (and so rounds) floats, rather than only choosing among cells."""
     return any(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from contextlib import AbstractContextManager
 from typing import Final
 
 from tapestry.metakernels import builtins, functions
@@ -48,7 +47,7 @@ from tapestry.metakernels.syntax import (
     variables,
     walk,
 )
-from tapestry.metakernels.templates import Bodies, Fold, Source, Template
+from tapestry.metakernels.templates import Bodies, Explaining, Fold, Source, Template
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -343,7 +342,7 @@ class _Check:
                     hint=nearest(output.name, names),
                 )  # fmt: skip
 
-    def _explain(self, source: Source[Tree], what: str) -> AbstractContextManager[None]:
+    def _explain(self, source: Source[Tree], what: str) -> Explaining:
         return source.explain(f"template {self.template.name}: {what}")
 
     def _names(self, source: Source[Tree], tree: Tree, what: str, bound: Collection[str]) -> None:

@@ -28,6 +28,11 @@ MAX_BYTES: Final = 1 << 20
 
 MAX_NESTING: Final = 32
 
+_STRING: Final = "tag:yaml.org,2002:str"
+_SCALARS: Final = frozenset(
+    f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null")
+)
+
 ScalarValue: TypeAlias = "str | int | float | bool | None"
 Data: TypeAlias = "ScalarValue | list[Data] | dict[str, Data]"
 Step: TypeAlias = "str | int"
@@ -105,6 +110,11 @@ def text_of(node: Node) -> Text:
 
 def read_file(path: Path) -> Entries:
     """The document in a file; a TemplateError says why it cannot be read."""
+    return read_yaml(read_text(path), str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; a TemplateError says why it cannot be read."""
     try:
         size = path.stat().st_size
         text = path.read_text(encoding="utf-8") if size <= MAX_BYTES else ""
@@ -113,23 +123,26 @@ def read_file(path: Path) -> Entries:
         raise TemplateError(f"cannot read {path}: {reason}") from None
     if size > MAX_BYTES:
         raise LimitError(f"{path} has {size} bytes, more than {MAX_BYTES}")
-    return read_yaml(text, str(path))
+    return text
 
 
-def read_yaml(text: str, file: str) -> Entries:
-    """The document in `text`, which must be one mapping; `file` names it in messages."""
+def read_yaml(text: str, file: str, *, first_line: int = 1) -> Entries:
+    """The document in `text`, which must be one mapping; `file` names it in messages.
+
+    `first_line` is the line of the file that `text` begins with.
+    """
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         root: yaml.Node | None = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = None if mark is None else Location(file, mark.line + 1, mark.column + 1)
+        place = None if mark is None else Location(file, first_line + mark.line, mark.column + 1)
         raise TemplateError(f"this is not YAML: {error.problem}", location=place) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise TemplateError(f"{file} is not YAML: {_first_line(error)}") from None
     if root is None:
-        return Entries((), Location(file, 1, 1))
-    document = _Reader(file).node(root, 0)
+        return Entries((), Location(file, first_line, 1))
+    document = _Reader(file, first_line).node(root, 0)
     if not isinstance(document, Entries):
         raise TemplateError(
             "a template file is a mapping from names to templates", location=document.location
@@ -144,15 +157,16 @@ def _first_line(error: Exception) -> str:
 class _Reader:
     """Turns PyYAML's nodes into ours; a node met twice was an alias."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, first_line: int) -> None:
         self._file = file
+        self._first_line = first_line
         self._seen: set[int] = set()
         loader: Any = yaml.SafeLoader("")
         self._construct: Callable[[yaml.Node], ScalarValue] = loader.construct_object
 
     def node(self, node: yaml.Node, depth: int) -> Node:
         mark = node.start_mark
-        place = Location(self._file, mark.line + 1, mark.column + 1)
+        place = Location(self._file, self._first_line + mark.line, mark.column + 1)
         if id(node) in self._seen:
             raise TemplateError("YAML aliases are not allowed", location=place)
         self._seen.add(id(node))
@@ -186,24 +200,23 @@ class _Reader:
         return tuple(entries)
 
     def _leaf(self, node: yaml.ScalarNode, place: Location) -> Leaf:
-        allowed = ("str", "int", "float", "bool", "null")
-        if node.tag not in tuple(f"tag:yaml.org,2002:{kind}" for kind in allowed):
+        if node.tag not in _SCALARS:
             # A date, a merge key, binary data, or an explicit tag: what was meant is its text.
             raise TemplateError(
                 f"`{node.value}` is no string, number or truth value",
                 location=place,
                 hint="quote it",
             )
+        text = str(node.value)
         try:
-            value = self._construct(node)
+            value = text if node.tag == _STRING else self._construct(node)
         except ValueError:
             raise TemplateError(f"`{node.value}` is no number", location=place) from None
         start, end = node.start_mark, node.end_mark
         # libyaml says "" where PyYAML says None: neither quoted nor a block.
         quotes = 1 if node.style in ("'", '"') else 0
         exact = (quotes == 1 or not node.style) and (
-            start.line == end.line
-            and end.column - start.column == len(str(node.value)) + 2 * quotes
+            start.line == end.line and end.column - start.column == len(text) + 2 * quotes
         )
         place = Location(place.file, place.line, place.column + (quotes if exact else 0))
-        return Leaf(value, str(node.value), place, exact)
+        return Leaf(value, text, place, exact)

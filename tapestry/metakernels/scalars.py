@@ -14,12 +14,22 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """A number of a known type; a truth value is 0 or 1 in i1."""
+    """A number of a known type; a truth value is 0 or 1 in i1. Zeros of two signs are two."""
 
     value: int | float
     dtype: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[str, str]:
+        return repr(self.value), self.dtype
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Literal, TypeAlias
+from functools import lru_cache
+from typing import Literal, TypeAlias, cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,13 +252,16 @@ _NODES = (
 )  # fmt: skip
 
 
+_PARTS = {kind: tuple(item.name for item in fields(kind)) for kind in _NODES}
+
+
 def children(tree: Tree) -> Iterator[Tree]:
     """The trees directly inside `tree`, in the order of the text."""
-    for item in fields(tree):
-        value: object = getattr(tree, item.name)
+    for name in _PARTS[type(tree)]:
+        value: object = getattr(tree, name)
         for part in value if isinstance(value, tuple) else (value,):  # pyright: ignore[reportUnknownVariableType]
-            if isinstance(part, _NODES):
-                yield part
+            if type(part) in _PARTS:  # pyright: ignore[reportUnknownArgumentType]
+                yield cast(Tree, part)
 
 
 def walk(tree: Tree) -> Iterator[Tree]:
@@ -279,6 +283,7 @@ def depth(tree: Tree) -> int:
     return count
 
 
+@lru_cache(maxsize=8192)
 def variables(tree: Tree) -> frozenset[str]:
     """The names that `tree` reads with `$` or `#`, but does not bind itself."""
     free: set[str] = set()
@@ -294,6 +299,7 @@ def variables(tree: Tree) -> frozenset[str]:
     return frozenset(free)
 
 
+@lru_cache(maxsize=8192)
 def coordinates(tree: Tree) -> frozenset[str]:
     """The labels that `tree` reads with `@`."""
     return frozenset(node.name for node in walk(tree) if isinstance(node, Coordinate))

@@ -13,8 +13,7 @@ family of operations.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -44,13 +43,26 @@ class Source(Generic[_T_co]):
     tree: _T_co
     text: Text
 
-    @contextmanager
-    def explain(self, what: str) -> Generator[None]:
+    def explain(self, what: str) -> Explaining:
         """Errors raised inside say that they are about `what`, and where that stands."""
-        try:
-            yield
-        except WeftError as error:
-            raise error.within(f"{what} `{self.text}`", self.text.location) from None
+        return Explaining(self.text, what)
+
+
+@dataclass(frozen=True, slots=True)
+class Explaining:
+    """Gives the errors raised inside a text to explain; entered for every text of a template."""
+
+    text: Text
+    what: str
+
+    def __enter__(self) -> None:
+        """Nothing is to be prepared."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
+        if isinstance(error, WeftError):
+            raise error.within(f"{self.what} `{self.text}`", self.text.location) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,10 +75,10 @@ class AffineMap:
         inputs: int | None = None,
     ) -> AffineMap:
         """A map from rows; the offset defaults to zero, `inputs` to the first row's length or 0."""
-        rows = tuple(as_point(row) for row in matrix)
+        rows = tuple(map(tuple, matrix))
         if inputs is None:
             inputs = len(rows[0]) if rows else 0
-        return AffineMap(rows, (0,) * len(rows) if offset is None else as_point(offset), inputs)
+        return AffineMap(rows, (0,) * len(rows) if offset is None else tuple(offset), inputs)
 
     @staticmethod
     def identity(rank: int) -> AffineMap:
