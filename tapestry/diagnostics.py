@@ -30,10 +30,12 @@ class Location:
 class TapestryError(DiagnosticException):
     """A mistake in what the user gave us: program, template, option or data.
 
-    `kind` names the rule that was broken, for tools and tests; subclasses set it.
+    `kind` names the rule that was broken, for tools and tests; subclasses set it. `rule` says it in
+    words, where the message alone does not.
     """
 
     kind: ClassVar[str] = "error"
+    rule: ClassVar[str | None] = None
 
     def __init__(
         self, message: str, *, location: Location | None = None, hint: str | None = None
@@ -46,7 +48,8 @@ class TapestryError(DiagnosticException):
     def __str__(self) -> str:
         where = f"{self.location}: " if self.location is not None else ""
         hint = f"\n  hint: {self.hint}" if self.hint else ""
-        return f"{where}error: {self.message}{hint}"
+        rule = f"\n  rule: {self.rule}" if self.rule else ""
+        return f"{where}error: {self.message}{hint}{rule}"
 
 
 class UsageError(TapestryError):

@@ -108,7 +108,8 @@ def issues_of(error: TapestryError) -> tuple[Issue, ...]:
     if isinstance(error, BrokenRulesError):
         return error.issues
     message = f"{error.message} ({error.hint})" if error.hint else error.message
-    return (Issue(error.kind, message, None, error.location, {}),)
+    contexts: dict[str, Json] = {"rule": error.rule} if error.rule else {}
+    return (Issue(error.kind, message, None, error.location, contexts),)
 
 
 def _plain(value: object) -> Json:

@@ -36,7 +36,7 @@ func.func @main(%x: !loom.tensor<[0] : [4], i32>) -> !loom.tensor<[0] : [4], i32
 // -----
 
 // CHECK: @shift does not apply to ([4] f32): inputs.x.ipf `[@n - 1]`: x is read at [-1] : [3], and it has only [0] : [4]
-// CHECK-NEXT: hint: bounds: {clip: 0} reads 0 outside (rule 8)
+// CHECK-NEXT: hint: bounds: {clip: 0} reads 0 outside
 weft.metakernel @shift {inputs = [{x = {shape = "[$n]", ipf = "[@n - 1]"}}], index = "[$n]"}
 func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32> {
   %y = weft.apply @shift(%x) : (!loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32>

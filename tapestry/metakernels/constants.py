@@ -7,6 +7,7 @@
     ...
     tapestry.metakernels.errors.DtypeMismatchError: error: 0.5 is no i32
       hint: convert the other operand: cast(..., f32)
+      rule: nothing is converted silently, except that floats are rounded to the result's dtype
 
 Arithmetic among such numbers is done at expansion, in Python.
 """

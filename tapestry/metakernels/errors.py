@@ -20,7 +20,7 @@ from tapestry.diagnostics import Location, TapestryError
 
 
 class WeftError(TapestryError):
-    """A mistake in a template, or in what it is applied to; `kind` names the rule."""
+    """A mistake in a template, or in what it is applied to; `kind` names the broken rule."""
 
     kind: ClassVar[str] = "weft"
 
@@ -59,6 +59,7 @@ class RankMismatchError(WeftError):
     """A list has another number of elements than what it stands for has dimensions."""
 
     kind = "rank_mismatch"
+    rule = "a list fits its rank: `list...` splices, `n...{k}` repeats, one `...` takes the rest"
 
 
 class SizeMismatchError(WeftError):
@@ -71,60 +72,70 @@ class DtypeMismatchError(WeftError):
     """An element type does not fit a template or an operation."""
 
     kind = "dtype_mismatch"
+    rule = "nothing is converted silently, except that floats are rounded to the result's dtype"
 
 
 class UnderdeterminedPatternError(WeftError):
     """Patterns that can be matched in several ways."""
 
     kind = "underdetermined_pattern"
+    rule = "at most one sequence of a pattern is open: others are bound elsewhere or pinned"
 
 
 class IndexOutOfRangeError(WeftError):
     """An element, a slice or a selection outside what it refers to."""
 
     kind = "index_out_of_range"
+    rule = "elements, slices and reads stay inside what they refer to, and are never clamped"
 
 
 class DivisionByZeroError(WeftError):
     """A division or remainder by zero."""
 
     kind = "division_by_zero"
+    rule = "sizes are exact integers"
 
 
 class InexactDivisionError(WeftError):
     """`/` of integers that leaves a remainder."""
 
     kind = "inexact_division"
+    rule = "sizes are exact integers: `/` leaves no remainder"
 
 
 class KindMismatchError(WeftError):
     """A number where a list is needed, or the other way round."""
 
     kind = "kind_mismatch"
+    rule = "a number is no list, and a list no number: `...` splices a list, `[i]` picks an element"
 
 
 class BroadcastMismatchError(WeftError):
     """Shapes that do not broadcast together."""
 
     kind = "broadcast_mismatch"
+    rule = "aligned at their ends, sizes are equal or one of them is 1"
 
 
 class NotAffineError(WeftError):
     """An expression in coordinates that is not affine."""
 
     kind = "not_affine"
+    rule = "a row is a sum of coordinates times numbers, plus a number"
 
 
 class BoxError(WeftError):
     """A box (`:>`) that is read like a cell, or a cell that is read like a box."""
 
     kind = "box"
+    rule = "a box is read with `read`, and a cell by the name of its input"
 
 
 class DomainError(WeftError):
     """A row of a domain that is no affine comparison, or a domain where nothing is folded."""
 
     kind = "domain"
+    rule = "a row of a domain compares affine expressions in coordinates, and its points are folded"
 
 
 class MonoidError(WeftError):
@@ -143,6 +154,7 @@ class ParameterError(WeftError):
     """A parameter that is missing, unknown, of the wrong type or out of range."""
 
     kind = "parameter"
+    rule = "parameters have types, an axis lies within the rank, and only declared ones are given"
 
 
 class RequirementError(WeftError):
@@ -155,6 +167,7 @@ class NotTiledError(WeftError):
     """Output projections that write a cell twice, or leave one out."""
 
     kind = "not_tiled"
+    rule = "each cell of a result is written exactly once"
 
 
 class EquationError(WeftError):
@@ -191,12 +204,14 @@ class OperandError(WeftError):
     """An application with the wrong number of operands or results."""
 
     kind = "operand"
+    rule = "an application gives every input, and as many results as there are"
 
 
 class SymbolicSizeError(WeftError):
     """A size that is a symbol where a number is needed."""
 
     kind = "symbolic_size"
+    rule = "what decides how much is built is a number: ranks, positions, counts"
 
 
 class LimitError(WeftError):

@@ -43,7 +43,7 @@ from tapestry.metakernels.picking import group
 from tapestry.metakernels.requirements import check_requirements
 from tapestry.metakernels.syntax import Expr
 from tapestry.metakernels.templates import Output, Template
-from tapestry.metakernels.values import MAX_ELEMENTS, Names, describe, integer, integers
+from tapestry.metakernels.values import MAX_ELEMENTS, Names, count, describe, integers
 from tapestry.zspace import Point, Projection, Range, ZSpaceError
 from tapestry.zspace.placing import check_placed
 
@@ -86,7 +86,7 @@ def _members(template: Template, names: Names) -> Iterable[Names]:
 
 
 def _extent(expr: Expr, names: Names, what: str) -> int:
-    value = integer(evaluate(expr, Scope(names)), f"the number of {what}")
+    value = count(evaluate(expr, Scope(names)), f"the number of {what}")
     if value < 0:
         raise FamilyError(f"there would be {value} {what}")
     return value
@@ -196,7 +196,9 @@ class _Family:
                 location=self._place(output),
                 hint="`for` must have a member that writes it, an empty part perhaps",
             )
-        live = [n for n in writers if self.plans[n].space.kept_range.size] or writers[:1]
+        live = writers
+        if len(writers) > 1:
+            live = [n for n in writers if self.plans[n].space.kept_range.size] or writers[:1]
         shape = self._shape(result, live, tensor)
         tensor = replace(tensor, spec=replace(tensor.spec, shape=shape))
         writes = {n: self._write(result, shape, n) for n in live}

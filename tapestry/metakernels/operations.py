@@ -192,7 +192,7 @@ def _read(operand: Operand, plan: Draft) -> Projection:
             box = projection.apply_range(Range.of(space.extents))
             raise IndexOutOfRangeError(
                 f"{operand.tensor.title} is read at {box}, and it has only {Range.of(shape)}",
-                hint="bounds: {clip: 0} reads 0 outside (rule 8)",
+                hint="bounds: {clip: 0} reads 0 outside",
             )
     return projection
 

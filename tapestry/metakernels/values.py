@@ -7,6 +7,7 @@
     Traceback (most recent call last):
     ...
     tapestry.metakernels.errors.NotAffineError: error: the product of two coordinates is not affine
+      rule: a row is a sum of coordinates times numbers, plus a number
 
 Integers are bounded to 62 bits and lists to `MAX_ELEMENTS`, so that no template can make expansion
 run away.

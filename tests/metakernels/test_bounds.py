@@ -112,4 +112,4 @@ def test_reading_outside_needs_bounds() -> None:
     with pytest.raises(WeftError, match="x is read at") as caught:
         apply(text, ((4,), "f32"))
     assert caught.value.kind == "index_out_of_range"
-    assert caught.value.hint == "bounds: {clip: 0} reads 0 outside (rule 8)"
+    assert caught.value.hint == "bounds: {clip: 0} reads 0 outside"
