@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from rich.console import Console
 
@@ -76,6 +77,8 @@ def _template_lines(template: Template) -> Iterator[str]:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, tuple):
+        return str(list(cast("tuple[object, ...]", value)))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

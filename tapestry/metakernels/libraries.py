@@ -41,7 +41,7 @@ class Unread:
 
     def read(self) -> Node:
         """The template's document, every place in it that of the file."""
-        ((_, node),) = read_yaml("\n" * self.before + self.text, self.file).entries
+        ((_, node),) = read_yaml(self.text, self.file, first_line=self.before + 1).entries
         return node
 
 

@@ -367,10 +367,12 @@ class Trace:
             return [_order_text(decision)]
         if left.is_Integer:
             left, right = right, left
+        is_number: bool = right.is_Integer
         if not decision.holds and right == 0 and left.is_nonnegative:
             return [f"{expression_text(factor)} > 0" for factor in _factors(left)]
         word = "==" if decision.holds else "!="
-        return [f"{expression_text(left)} {word} {expression_text(right)}"]
+        texts = [expression_text(left), expression_text(right)]
+        return [f" {word} ".join(texts if is_number else sorted(texts))]
 
     def _reduced(self, expression: Expression) -> Expression:
         return expression.xreplace(self._equal) if self._equal else expression

@@ -195,13 +195,18 @@ def compare(operator: str, left: Value, right: Value) -> int:
     if isinstance(left, Affine) or isinstance(right, Affine):
         raise NotAffineError(f"`{operator}` of a coordinate is not affine")
     if operator in ("==", "!="):
-        if type(left) is not type(right):
+        if _sort(left) is not _sort(right):
             raise KindMismatchError(
                 f"{describe(left)} and {describe(right)} are of different kinds and do not compare"
             )
         return int((left == right) == (operator == "=="))
     a, b = (_real(value, f"an operand of `{operator}`") for value in (left, right))
     return int(_ORDER[operator](a, b))
+
+
+def _sort(value: Value) -> type:
+    """The type of a value; a symbolic size is an integer."""
+    return int if is_symbolic(value) and isinstance(value, int) else type(value)
 
 
 def _real(value: Value, what: str) -> float:

@@ -61,7 +61,7 @@ def found(name: str, *shapes: list[int | str], **parameters: object):
         ("matmul", (["N", 3], ["K", "M"]), {}, "(N, M, 3)", ("K == 3",)),
         ("linear", (["N", "D"], ["D", "4 * D"], ["H"]), {}, "(N, 4 * D, D)", ("4 * D == H",)),
         ("add", (["N", "K"], ["K"]), {}, "(N, K)", ()),
-        ("add", (["N"], ["M"]), {}, "(N,)", ("N == M",)),
+        ("add", (["N"], ["M"]), {}, "(N,)", ("M == N",)),
         ("add", (["N", 1], [1, "M"]), {}, "(N, M)", ("M != 1", "N != 1")),
         ("sum", (["N", "K"],), {"axis": 0}, "(K, N)", ()),
         ("flip", (["N"],), {}, "(N,)", ()),
@@ -104,8 +104,8 @@ def test_a_reshape():
 @pytest.mark.parametrize(
     ("name", "shapes", "kind", "says"),
     [
-        ("matmul", (["N", 3], [4, "M"]), "size_mismatch", "$inner is 4 in W but 3 in X"),
-        ("matmul", (["N", "N + 1"], ["N", "M"]), "size_mismatch", "$inner is N in W but N + 1"),
+        ("linear", (["N", 3], [4, "M"], ["M"]), "size_mismatch", "$in is 4 in W but 3 in x"),
+        ("linear", (["N", "N + 1"], ["N", "M"], ["M"]), "size_mismatch", "$in is N in W but"),
         ("flip", (["N", "M"],), "rank_mismatch", "x has rank 2 (shape [N, M])"),
         ("ones", (["N"],), "symbolic_size", "the length of a fill is N"),
         ("add", (["N + 2"], ["N + 3"]), "broadcast_mismatch", "do not broadcast"),

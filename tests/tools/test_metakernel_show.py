@@ -21,7 +21,7 @@ def show(*arguments: object) -> int:
 def test_a_template_alone(capsys: pytest.CaptureFixture[str]):
     assert show("mean") == 0
     out, _ = capsys.readouterr()
-    assert "{axis: int}\n  {keepdim: bool = false}" in out
+    assert "{axis: int[] = []}\n  {keepdim: bool = false}" in out
     assert "index" not in out
 
 
@@ -81,7 +81,7 @@ def test_a_users_template_with_offsets(tmp_path: Path, capsys: pytest.CaptureFix
     ("arguments", "code", "says"),
     [
         (["nothing"], 1, "there is no metakernel @nothing"),
-        (["sum", "--shapes", "x=[N]"], 1, "parameter axis (int) is missing"),
+        (["transpose", "--shapes", "x=[N]"], 1, "parameter perm (int[]) is missing"),
         (["sum", "--shapes", "y=[N]"], 2, "y, which is no input of @sum"),
         (["add", "--shapes", "a=[N]"], 2, "--shapes a=[...],b=[...]"),
         (["relu", "--shapes", "x=N"], 2, "a list: x=[2, N]"),
