@@ -38,6 +38,10 @@ MAX_NESTING: Final = 16
 """How deep composites may be made of composites."""
 
 
+MAX_STEPS: Final = 4096
+"""How many steps a composite may be made of, with those of the composites it is made of."""
+
+
 class Resolver(Protocol):
     """What finds a template by its name."""
 
@@ -65,11 +69,19 @@ def expand_steps(
         )
     values = _given(template, inputs)
     calls: list[StepCall] = []
+    total = 0
     for step in template.steps:
         what = f"step {step.name} of {template.name}"
         try:
             path = (*nesting, template.name)
             call = _expand_step(step, values, names, library, path, expand)
+            total += _steps_in(call.expansion)
+            if total > MAX_STEPS:
+                raise LimitError(
+                    f"{template.name} is made of more than {MAX_STEPS} steps",
+                    location=step.location,
+                    hint="write what repeats as a program",
+                )
             calls.append(call)
             _add(values, call, library.get(step.op))
         except LimitError:
@@ -178,9 +190,28 @@ def _expand_step(
         for key, text in step.arguments.items()
         if key in parameters
     }
-    expansion = expand(target, specs, given, library, nesting=nesting)
+    try:
+        expansion = expand(target, specs, given, library, nesting=nesting)
+    except LimitError:
+        raise
+    except WeftError as error:
+        shapes = ", ".join(str(values.specs[name]) for name in operands)
+        raise type(error)(
+            f"@{step.op} does not apply to ({shapes}): {error.message} "
+            f"(template at {error.location or target.location})",
+            location=step.location,
+            hint=error.hint,
+        ) from None
     made = tuple(_made(step.name, target, tensor) for tensor in expansion.outputs)
     return StepCall(step.name, tuple(operands), expansion, made)
+
+
+def _steps_in(expansion: Expansion) -> int:
+    """How many steps an expansion is, those of composites inside it counted one by one."""
+    body = expansion.body
+    if not isinstance(body, Composite):
+        return 1
+    return sum(_steps_in(call.expansion) for call in body.calls)
 
 
 def _operand(step: Step, entry: Input, values: Values, names: Names) -> str | list[str] | None:

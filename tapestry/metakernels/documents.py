@@ -29,6 +29,7 @@ MAX_BYTES: Final = 1 << 20
 MAX_NESTING: Final = 32
 
 _STRING: Final = "tag:yaml.org,2002:str"
+_COLLECTIONS: Final = frozenset(("tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"))
 _SCALARS: Final = frozenset(
     f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null")
 )
@@ -174,7 +175,7 @@ class _Reader:
             raise LimitError(f"this nests deeper than {MAX_NESTING} levels", location=place)
         if isinstance(node, yaml.ScalarNode):
             return self._leaf(node, place)
-        if not node.tag.startswith("tag:yaml.org,2002:"):
+        if node.tag not in _COLLECTIONS:
             raise TemplateError(f"YAML tags ({node.tag}) are not allowed", location=place)
         if isinstance(node, yaml.SequenceNode):
             return Items(tuple(self.node(item, depth + 1) for item in node.value), place)

@@ -24,6 +24,11 @@ class WeftError(TapestryError):
 
     kind: ClassVar[str] = "weft"
 
+    def placed(self, location: Location | None) -> WeftError:
+        """This error at `location`, unless it has a place."""
+        place = self.location or location
+        return type(self)(self.message, location=place, hint=self.hint)
+
     def within(self, context: str, location: Location | None) -> WeftError:
         """This error with `context` before its message, at `location` unless it has a place."""
         return type(self)(

@@ -178,7 +178,11 @@ class Matcher:
                 f"{self.source} has rank {len(self.shape)} (shape {describe(self.shape)}), but "
                 f"{self.wanted()} has rank {'at least ' if is_open else ''}{fixed}"
             )
-        end = self._assign(self.pattern.items, 0, left)
+        try:
+            end = self._assign(self.pattern.items, 0, left)
+        except SizeMismatchError as error:
+            hint = error.hint or f"a shape that fits: {self.wanted()}"
+            raise SizeMismatchError(error.message, hint=hint) from None
         assert end == len(self.shape)
         return True
 

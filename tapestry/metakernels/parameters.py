@@ -20,7 +20,7 @@ from typing import Final, Literal, TypeAlias, cast
 from tapestry.diagnostics import Location
 from tapestry.metakernels.dtypes import DTYPES
 from tapestry.metakernels.equations import Equation, parse_equation
-from tapestry.metakernels.errors import ParameterError, TemplateError, nearest
+from tapestry.metakernels.errors import ParameterError, TemplateError, WeftError, nearest
 from tapestry.metakernels.values import MAX_INTEGER, Value
 
 Kind: TypeAlias = Literal["int", "int[]", "float", "bool", "enum", "dtype", "equation"]
@@ -126,12 +126,16 @@ def bind_parameters(
     values: dict[str, Value] = {}
     for parameter in parameters:
         if parameter.name in given:
-            value = parameter.convert(given[parameter.name])
+            try:
+                value = parameter.convert(given[parameter.name])
+            except WeftError as error:
+                raise error.placed(parameter.location) from None
         elif parameter.default is not None:
             value = parameter.default
         else:
             raise ParameterError(
                 f"parameter {parameter.name} ({parameter.type_name}) is missing",
+                location=parameter.location,
                 hint=f"give it: {{{parameter.name} = ...}}",
             )
         if parameter.axis_of is not None:
@@ -146,7 +150,11 @@ def _axes(parameter: Parameter, value: int | tuple[int, ...], rank: int) -> int 
         rank += len(value) if parameter.inserted else 0
         axes = tuple(_axis(parameter, axis, rank) for axis in value)
         if len(set(axes)) < len(axes):
-            raise ParameterError(f"parameter {parameter.name} lists an axis twice: {_shown(value)}")
+            raise ParameterError(
+                f"parameter {parameter.name} lists an axis twice: {_shown(value)}",
+                location=parameter.location,
+                hint="negative axes count from the end",
+            )
         return axes
     return _axis(parameter, value, rank + parameter.inserted)
 
@@ -157,6 +165,7 @@ def _axis(parameter: Parameter, axis: int, rank: int) -> int:
         raise ParameterError(
             f"parameter {parameter.name} is {axis}, and {parameter.axis_of} "
             f"{'then has' if parameter.inserted else 'has'} rank {rank}",
+            location=parameter.location,
             hint=f"axes that fit: {fits}",
         )
     return axis % rank
