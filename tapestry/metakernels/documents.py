@@ -28,6 +28,10 @@ MAX_BYTES: Final = 1 << 20
 
 MAX_NESTING: Final = 32
 
+_OPENING: Final = ("[", "{", "- ", "? ")
+_MANY_OPENINGS: Final = 5000
+"""How much may be opened on one line before it is looked at how deep it nests."""
+
 _STRING: Final = "tag:yaml.org,2002:str"
 _COLLECTIONS: Final = frozenset(("tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"))
 _SCALARS: Final = frozenset(
@@ -134,6 +138,8 @@ def read_yaml(text: str, file: str, *, first_line: int = 1) -> Entries:
     """
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
+        if sum(map(text.count, _OPENING)) > _MANY_OPENINGS:
+            _check_nesting(text, file, first_line, loader)
         root: yaml.Node | None = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -149,6 +155,20 @@ def read_yaml(text: str, file: str, *, first_line: int = 1) -> Entries:
             "a template file is a mapping from names to templates", location=document.location
         )
     return document
+
+
+def _check_nesting(text: str, file: str, first_line: int, loader: Any) -> None:
+    """Refuse what nests too deep for libyaml, which would end the process, not raise an error."""
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_NESTING + 1:
+            mark: Any = event.start_mark
+            raise LimitError(
+                f"this nests deeper than {MAX_NESTING} levels",
+                location=Location(file, first_line + mark.line, mark.column + 1),
+            )
 
 
 def _first_line(error: Exception) -> str:
