@@ -76,6 +76,9 @@ def essence(value: Any) -> Any:
         return value.text
     if is_dataclass(value):
         parts = {one.name: essence(getattr(value, one.name)) for one in fields(value)}
+        for key in ("wrap", "unwrap"):  # one per output, by name: their order says nothing
+            if key in parts:
+                parts[key] = sorted(parts[key], key=str)
         return {name: part for name, part in parts.items() if name != "document"}
     if isinstance(value, tuple | list):
         return [essence(item) for item in cast("tuple[Any, ...]", value)]

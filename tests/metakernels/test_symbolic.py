@@ -119,25 +119,26 @@ def test_what_fits_no_sizes(name: str, shapes: tuple[list[int | str], ...], kind
     assert says in str(caught.value)
 
 
+STANDARD = load_library()
 EXAMPLES = [
     (name, position)
-    for name in load_library().names
-    for position in range(len(load_library().get(name).examples))
+    for name in STANDARD.names
+    for position in range(len(STANDARD.get(name).examples))
 ]
 
 
 @pytest.mark.parametrize(("name", "position"), EXAMPLES)
 def test_every_library_template_takes_symbols(name: str, position: int):
     """An example's sizes become symbols; at its sizes the result is the example's."""
-    template = LIBRARY.get(name)
+    template = STANDARD.get(name)
     example = template.examples[position]
-    given = example_application(template, example, LIBRARY).expansion
+    given = example_application(template, example, STANDARD).expansion
     specs = [tensor.spec for tensor in given.inputs]
     symbols = {size: f"N{size}" for spec in specs for size in spec.shape if size > 1}
     shapes = [([symbols.get(size, size) for size in spec.shape], spec.dtype) for spec in specs]
     parameters = dict(example.parameters)
     try:
-        result = expand_symbolically(template, shapes, parameters, LIBRARY)
+        result = expand_symbolically(template, shapes, parameters, STANDARD)
     except WeftError as error:
         # A size that equals a parameter, or decides a rank, cannot be a symbol.
         assert error.kind in ("symbolic_size", "size_mismatch"), error  # noqa: PT017
@@ -145,7 +146,7 @@ def test_every_library_template_takes_symbols(name: str, position: int):
     sizes = {name: size for size, name in symbols.items()}
     values = {name: size for name, size in sizes.items() if name in result.trace.examples}
     if all(one.holds_for(result.trace.values(values)) for one in result.trace.decisions):
-        numbers = expand(template, specs, parameters, LIBRARY)
+        numbers = expand(template, specs, parameters, STANDARD)
         assert is_instance(result.expansion, numbers, result.trace.values(values))
 
 
