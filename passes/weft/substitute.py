@@ -56,7 +56,8 @@ class ApplyRules(RewritePattern):
 
     Legal when the rule keeps types and values (the matcher raises where that does not hold), when
     the types are the same at this place, too, and when all that is produced can stand at one place:
-    after every tensor that it uses, and before every use of what it replaces.
+    after every tensor that it uses, and before every use of what it replaces. So nothing that it
+    uses may be computed from what it replaces.
     """
 
     matcher: RuleMatcher
@@ -75,6 +76,9 @@ class ApplyRules(RewritePattern):
         replaced = match.replaced
         if len(set(replaced)) < len(replaced):
             return None
+        outputs = {match.values[name] for name in match.rule.outputs}
+        if any(match.values[name] in outputs for name in match.rule.used):
+            return None  # what is produced would be made of itself
         used = [
             value.owner
             for name in match.rule.used
