@@ -65,7 +65,10 @@ t:
         ("$down", "$up", "unknown_name", "5:53", "$up is not bound"),
         ("$n // 2", "$n / 2", "inexact_division", "5:67", "9 / 2 leaves a remainder"),
         ('"[$rows]"', '"[$rows]"\n  wrap: x', "invalid_template", "6:13", "excludes wrap"),
-        ("$n]\"}}\n  index", "$n]\", bounds: {clip: 0}}}\n  index", "box", "2:3", "inside"),
+        (
+            "0] :> [1, $n]\"}}\n  index", "1] :> [1, $n]\", bounds: {clip: 0}}}\n  index",
+            "box", "2:3", "inside",
+        ),
         ("[@rows, 0] :> [1, $n]\"}}\n", "[@rows, 0] :> [1, 3]\"}}\n", "not_tiled", None, "once"),
     ],
 )  # fmt: skip

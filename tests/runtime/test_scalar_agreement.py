@@ -208,7 +208,8 @@ def test_conversions(kind):
 
 def test_nothing_is_left_out():
     tested = {*EXACT, *FUNCTIONS, *BINARY, *BINARY_INTEGER, *UNARY_INTEGER, "math.fma"}
-    tested |= {"arith.constant", "arith.select", "arith.cmpf", "arith.cmpi"}
+    # Casts to and from index are tests/end_to_end/test_dtypes.py's.
+    tested |= {"arith.constant", "arith.select", "arith.cmpf", "arith.cmpi", "arith.index_cast"}
     for kind in [*FLOATS, *INTEGERS]:
         tested |= {case.lines.split()[2] for case in conversions(kind)}
     meant = {op.name for d in (arith.Arith, math.Math) for op in d.operations if meaning(op)}

@@ -85,6 +85,30 @@ def selected(draw, vector=True, negative=False):
 
 
 @st.composite
+def numbered(draw, dtypes=ANY, pairs=False, written=False, apart=False):
+    """x, numbers of its first dimension, or first two, and perhaps what is written there."""
+    lead = tuple(draw(st.integers(1, 4)) for _ in range(1 + pairs))
+    rest = tuple(draw(st.lists(st.integers(0, 3), max_size=2)))
+    cells = int(np.prod(lead))
+    if written:
+        count = (draw(st.integers(0, cells if apart else 5)),)
+    else:
+        count = draw(shaped(least=0))
+    flat = (
+        draw(st.permutations(range(cells)))[: count[0]] if apart else draw(places(count, 0, cells))
+    )
+    width = NUMPY[draw(st.sampled_from(PLACES))]
+    index = [np.array(i).astype(width) for i in np.unravel_index(np.array(flat, np.int64), lead)]
+    dtype = (draw(st.sampled_from(dtypes)),)
+    x = draw(array(dtype, (*lead, *rest)))
+    return [x, *index, *([draw(array(dtype, (*count, *rest)))] if written else [])], {}
+
+
+def numbers(arguments):
+    return tuple(argument.long() for argument in arguments)
+
+
+@st.composite
 def rows(draw):
     batch = draw(shaped(least=0))[:2]
     dtype = (draw(st.sampled_from((*PLACES, *WIDE))),)
@@ -124,6 +148,19 @@ ROWS = {
     ),
     "embedding": Row(lambda table, ids: table[ids.long()], tables(), dtype=False),
     "gather": Row(lambda x, index, axis: torch.gather(x, axis, index.long()), along()),
+    "index": Row(lambda x, *index: x[numbers(index)], st.one_of(numbered(), numbered(pairs=True))),
+    "index_put": Row(
+        lambda x, *rest: x.index_put(numbers(rest[:-1]), rest[-1]),
+        numbered(written=True, apart=True),
+    ),
+    "index_put_pairs": Row(
+        lambda x, *rest: x.index_put(numbers(rest[:-1]), rest[-1]),
+        numbered(pairs=True, written=True, apart=True),
+    ),
+    "index_add_pairs": Row(
+        lambda x, *rest: x.index_put(numbers(rest[:-1]), rest[-1], accumulate=True),
+        numbered(NUMBERS, pairs=True, written=True), absolute=8,
+    ),
     "index_add": Row(
         lambda x, index, src, axis=0: x.index_add(axis, index.long(), src),
         scattered(NUMBERS, vector=True), absolute=8,
