@@ -242,7 +242,12 @@ def test_interrupted_leaves_nothing_behind(tmp_path: Path):
 func.func @main() -> !loom.tensor<[0] : [2048], i64> {
   %s = loom.operation @sum over <[0, 0, 0] : [2048, 1024, 1024]> [map, fold, fold] by @add
          ins() outs((d0) -> (d0))
-         wrap () { %i = loom.index 1 : i64  loom.yield %i : i64 }
+         wrap () {
+           %i = loom.index 0 : i64
+           %j = loom.index 1 : i64
+           %k = arith.addi %i, %j : i64
+           loom.yield %k : i64
+         }
          : () -> !loom.tensor<[0] : [2048], i64>
   func.return %s : !loom.tensor<[0] : [2048], i64>
 }
