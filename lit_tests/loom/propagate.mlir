@@ -3,6 +3,10 @@
 
 // SLACK: error: loom-propagate: slack must be from 0 to 1, not 2.0
 
+// A whole number is a float as well.
+// RUN: tapestry-opt %s --split-input-file -p 'loom-propagate{slack=1}' | filecheck %s --check-prefix WHOLE
+// WHOLE-LABEL: @chain
+
 // Forward to what reads, backward to what feeds, through a transpose; the fold stays whole.
 
 !x = !loom.tensor<[0, 0] : [4, 6], f32>

@@ -188,7 +188,7 @@ class LoomPropagate(ModulePass):
 
     name = "loom-propagate"
 
-    slack: float = 0.0
+    slack: float | int = 0.0
     folds: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
