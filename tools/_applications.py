@@ -11,19 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite, isinf
 from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
 from tapestry.algebra.dtypes import numpy_dtype, type_named
+from tapestry.algebra.literals import float_attr
 from tapestry.attributes import attribute_of
 from tapestry.dialects import weft
 from tapestry.dialects.loom import TensorType
 from tapestry.frontend import verify_module
 from tapestry.metakernels import Expansion, Library, Template, TensorSpec, expand
+from tapestry.metakernels.constants import extreme, limits
 from tapestry.metakernels.dtypes import DTYPES
 from tapestry.metakernels.errors import DtypeMismatchError, OperandError, nearest
 from tapestry.metakernels.operands import Given
@@ -124,11 +127,40 @@ def array_of(value: Any, dtype: str, what: str) -> Array:
     element = type_named(dtype)
     assert element is not None
     try:
-        return np.array(value).astype(numpy_dtype(element))
+        cells = np.array(value, dtype=object).reshape(np.array(value).shape)
+        for place, cell in np.ndenumerate(cells):
+            _check_number(cell, element, f"{what}{list(place)}" if place else what)
     except (ValueError, TypeError):
         raise OperandError(
             f"{what} is no array of numbers", hint="nested lists of equal lengths: [[1, 2], [3, 4]]"
         ) from None
+    return cells.astype(numpy_dtype(element))
+
+
+def _check_number(value: object, element: Attribute, where: str) -> None:
+    """Refuse a number that a type does not hold; floats round, and TypeError is for no number."""
+    if not isinstance(value, bool | int | float):
+        raise TypeError
+    dtype = str(element)
+    if isinstance(element, AnyFloat):
+        if isfinite(value) and isinf(float_attr(value, element).value.data):
+            largest = extreme("largest", dtype).value
+            raise OperandError(
+                f"{where} is {value}, which is out of the range of {dtype}",
+                hint=f"{dtype} goes up to {largest:g}; infinity is written .inf",
+            )
+        return
+    low, high = limits(dtype)
+    if not isfinite(value) or value != int(value):
+        raise OperandError(
+            f"{where} is {value}, and {dtype} holds whole numbers",
+            hint="write a whole number; the types of inputs are chosen so: dtypes: {x: f32}",
+        )
+    if not low <= value <= high:
+        raise OperandError(
+            f"{where} is {value}, which is out of the range of {dtype}",
+            hint=f"{dtype} goes from {low} to {high}",
+        )
 
 
 def _tensor(spec: TensorSpec) -> TensorType:

@@ -125,3 +125,29 @@ def test_bad_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "bad.yaml").write_text("a: [")
     assert check(tmp_path) == 1
     assert "bad.yaml:2:1: error: this is not YAML" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("[[1, 2, 3, 4]", "[[1, 2, 1.7, 4]", "x[0, 2] is 1.7, and i32 holds whole numbers"),
+        ("[[1, 2, 3, 4]", "[[1, 2, .nan, 4]", "x[0, 2] is nan, and i32 holds whole numbers"),
+        ("[[1, 2, 3, 4]", "[[1, 2, 4294967297, 4]", "i32 goes from -2147483648 to 2147483647"),
+        ("x: i32", "x: i1", "x[0, 1] is 2, which is out of the range of i1"),
+        ("[10, 26]", "[10, 26.5]", "sums[1] is 26.5, and i32 holds whole numbers"),
+    ],
+)
+def test_numbers_that_a_dtype_does_not_hold(file, old, new, says, capsys):
+    file.write_text(changed(old, new))
+    assert check(file) == 1
+    err = capsys.readouterr().err
+    assert f"{file}:" in err
+    assert says in err
+
+
+def test_a_number_out_of_the_range_of_a_float(file, capsys):
+    file.write_text(changed("x: i32", "x: f16").replace("[[1,", "[[1.0e+5,"))
+    assert check(file) == 1
+    err = capsys.readouterr().err
+    assert "x[0, 0] is 100000.0, which is out of the range of f16" in err
+    assert "f16 goes up to 65504; infinity is written .inf" in err
