@@ -19,6 +19,27 @@ func.func @main(%a: !loom.tensor<[0, 0] : [4, 1], i32>, %b: !loom.tensor<[0] : [
 
 // -----
 
+// A number out of the range of a float type is infinite there, as what IEEE 754 rounds.
+
+// CHECK:      %y = loom.operation @y
+// CHECK:        arith.constant 0x7c00 : f16
+// CHECK:      %z = loom.operation @z
+// CHECK:        arith.constant 0xfc00 : f16
+// CHECK:      %p = loom.operation @p
+// CHECK:        ins(%z : (d0) -> (d0 - 1) clip 0xfc00 : f16)
+weft.metakernel @shift {
+  inputs = [{x = {shape = "[$n]", dtype = "f16", bounds = {clip = -1.0e9 : f64}, ipf = "[@n - 1]"}}],
+  index = "[$n]"
+}
+func.func @main(%x: !loom.tensor<[0] : [3], f16>) -> !loom.tensor<[0] : [3], f16> {
+  %y = weft.apply @clamp(%x) {max = 1.0e9 : f64} : (!loom.tensor<[0] : [3], f16>) -> !loom.tensor<[0] : [3], f16>
+  %z = weft.apply @clamp(%y) {min = -1.0e9 : f64} : (!loom.tensor<[0] : [3], f16>) -> !loom.tensor<[0] : [3], f16>
+  %p = weft.apply @shift(%z) : (!loom.tensor<[0] : [3], f16>) -> !loom.tensor<[0] : [3], f16>
+  func.return %p : !loom.tensor<[0] : [3], f16>
+}
+
+// -----
+
 // Choosing among cells stays in half precision; an enum chooses the body at expansion.
 
 // CHECK:      %r = loom.operation @r

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, math
 from xdsl.dialects import complex as complex_dialect
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, i32, i64
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, i32, i64
 from xdsl.ir import Operation, SSAValue
+
+from tapestry.algebra.literals import float_attr
 
 Complex = tuple[SSAValue, SSAValue]
 """The real and the imaginary part of a number."""
@@ -36,7 +38,7 @@ class Reals:
         return op.results[0]
 
     def number(self, value: float) -> SSAValue:
-        return self.write(arith.ConstantOp(FloatAttr(value, self.element)))
+        return self.write(arith.ConstantOp(float_attr(value, self.element)))
 
     def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.write(arith.AddfOp(a, b))

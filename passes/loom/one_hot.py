@@ -41,6 +41,7 @@ from xdsl.pattern_rewriter import (
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
+from tapestry.algebra.literals import float_attr
 from tapestry.algebra.monoids import BUILTIN_MONOIDS, Monoid, find_monoid, monoid_of
 from tapestry.algebra.one_hot import OneHot, find_one_hot, number_of
 from tapestry.diagnostics import UsageError
@@ -180,7 +181,7 @@ def _write_read(
 
 def _number(value: float, kind: Attribute) -> FloatAttr[AnyFloat] | IntegerAttr:
     if isa(kind, AnyFloat):
-        return FloatAttr(float(value), kind)
+        return float_attr(value, kind)
     return IntegerAttr(int(value), cast(IntegerType, kind), truncate_bits=True)
 
 

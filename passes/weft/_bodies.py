@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.algebra.dtypes import body_type, type_named
+from tapestry.algebra.literals import float_attr
 from tapestry.dialects import loom
 from tapestry.metakernels.dtypes import is_float
 from tapestry.metakernels.scalars import (
@@ -203,7 +204,7 @@ class _Emitter:
 
     def _constant(self, value: float, dtype: str) -> SSAValue:
         if is_float(dtype):
-            return self._add(arith.ConstantOp(FloatAttr(float(value), _float_type(dtype))))
+            return self._add(arith.ConstantOp(float_attr(value, _float_type(dtype))))
         number = IntegerAttr(int(value), _integer_type(dtype), truncate_bits=True)
         return self._add(arith.ConstantOp(number))
 

@@ -11,6 +11,7 @@ They are written `0.5 : f32`, `3 : i64` and `#complex.number<:f32 1.0, 0.0> : co
 
 from __future__ import annotations
 
+from math import copysign, inf
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -41,12 +42,21 @@ def number_in(attribute: Attribute) -> int | float | complex | None:
             return None
 
 
+def float_attr(value: float, kind: AnyFloat) -> FloatAttr[AnyFloat]:
+    """A real number as a float of a type, rounded as IEEE 754 does: out of range it is infinite."""
+    try:
+        return FloatAttr(float(value), kind)
+    except OverflowError:
+        return FloatAttr(copysign(inf, value), kind)
+
+
 def number_attr(value: float, element: Attribute) -> Number:
-    """A real number as one of an element type; integers keep their low bits."""
+    """A real number as one of an element type: the nearest float, or an integer's low bits."""
     if isinstance(element, AnyFloat):
-        return FloatAttr(float(value), element)
+        return float_attr(value, element)
     if isinstance(element, ComplexType):
-        return ComplexNumberAttr(float(value), 0.0, cast("ComplexType[AnyFloat]", element))
+        kind = cast("ComplexType[AnyFloat]", element)
+        return ComplexNumberAttr(float_attr(value, kind.element_type).value.data, 0.0, kind)
     if isinstance(element, IndexType):
         low = IntegerAttr(int(value), IntegerType(64), truncate_bits=True)
         return IntegerAttr(low.value, element)

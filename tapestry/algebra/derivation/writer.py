@@ -11,11 +11,12 @@ from fractions import Fraction
 from math import log
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AnyFloat, FloatAttr
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.derivation.model import LN2
 from tapestry.algebra.derivation.polynomials import Monomial, Polynomial, constant, symbol
+from tapestry.algebra.literals import float_attr
 
 Values = Callable[[str], SSAValue]
 """What the symbols of a polynomial are, called only for those that it has."""
@@ -43,7 +44,7 @@ class Writer:
 
     def number(self, value: float | Fraction) -> SSAValue:
         """A constant."""
-        return self.add(arith.ConstantOp(FloatAttr(float(value), self.kind)))
+        return self.add(arith.ConstantOp(float_attr(float(value), self.kind)))
 
     def where(self, condition: SSAValue, then: SSAValue, other: SSAValue) -> SSAValue:
         """One of two values."""

@@ -12,6 +12,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute
 
+from tapestry.algebra.literals import float_attr
 from tapestry.proving.sizes.structure import Structure
 
 
@@ -75,7 +76,7 @@ def follow(literal: arith.ConstantOp, folded: int, now: int) -> Attribute | None
     if folded < 2 or folded == now or not isinstance(attribute, FloatAttr):
         return None
     if isclose(value, folded, rel_tol=close):
-        return FloatAttr(float(now), attribute.type)
+        return float_attr(now, attribute.type)
     if isclose(value, 1 / folded, rel_tol=close):
-        return FloatAttr(1 / now, attribute.type)
+        return float_attr(1 / now, attribute.type)
     return None
