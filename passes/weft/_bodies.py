@@ -100,6 +100,9 @@ _INTEGER: Final[dict[str, _Build]] = {
 _UNSIGNED: Final[dict[str, _Build]] = {
     "floordiv": arith.DivUIOp,
     "mod": arith.RemUIOp,
+    "div_trunc": arith.DivUIOp,
+    "mod_trunc": arith.RemUIOp,
+    "shift_right": arith.ShRUIOp,
     "min": arith.MinUIOp,
     "max": arith.MaxUIOp,
 }

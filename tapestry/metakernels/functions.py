@@ -412,10 +412,11 @@ def _absolute(term: Term) -> Term:
 
 
 def _sign(term: Term) -> Term:
-    """1 above zero, -1 below, else the value itself: zero, or NaN."""
+    """1 above zero, -1 below (bytes never are), else the value itself: zero, or NaN."""
     if isinstance(term, Known):
         value = number(term)
         return Known((value > 0) - (value < 0))
     _numeric("sign", term, Known(0))
-    below = select(compare("<", term, Known(0)), Known(-1), term)
+    signed = term.dtype != "ui8"
+    below = select(compare("<", term, Known(0)), Known(-1), term) if signed else term
     return select(compare(">", term, Known(0)), Known(1), below)
