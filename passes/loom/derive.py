@@ -14,6 +14,9 @@ The merge is found by algebra (`tapestry.algebra.derivation`), not by name: soft
 cross entropy and attention are all such chains. What is derived folds like anything else, so it
 splits along the fold too.
 
+Sums that may cancel are taken apart only under `loom-derive{separate=true}`: the variance of a
+softmax, say, as the mean square less the squared mean. Without it they stay folds of their own.
+
 Input: any verified loom program, best simplified. Output: the same values up to reassociation, the
 steps of each derivation in its operation's attribute `derivation`. Each rewrite removes an
 operation, so it terminates.
@@ -52,18 +55,22 @@ from tapestry.passes.loom.derivation.emission import (
 from tapestry.passes.loom.derivation.planning import Found, find_derivation, kept_points
 
 
+@dataclass
 class DeriveFold(RewritePattern):
     """A fold and the folds that it depends on along its dimensions become one.
 
     Legal when all are whole, fold by built-in monoids, are over the same points, and a derivation
     exists; and at least one of the earlier folds is then needed no more, because nothing else reads
     it or because the derived operation writes it too. Folds beside them that read the same results
-    join where they are needed no more either.
+    join where they are needed no more either. Sums that may cancel are taken apart only where
+    `separate` says so.
     """
+
+    separate: bool = False
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        found = find_derivation(op)
+        found = find_derivation(op, separate=self.separate)
         if not isinstance(found, Found):
             return
         chain, plan = found.chain, found.plan
@@ -121,8 +128,11 @@ class LoomDerive(ModulePass):
 
     name = "loom-derive"
 
+    separate: bool = False
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         with collection_paused():
             # From the end on: the last fold of a chain takes all of it.
-            walker = PatternRewriteWalker(DeriveFold(), walk_reverse=True, apply_recursively=False)
+            pattern = DeriveFold(self.separate)
+            walker = PatternRewriteWalker(pattern, walk_reverse=True, apply_recursively=False)
             walker.rewrite_module(op)

@@ -31,19 +31,19 @@ class Found:
     may_be_empty: bool
 
 
-def find_derivation(op: loom.OperationOp) -> Found | str | None:
+def find_derivation(op: loom.OperationOp, *, separate: bool = False) -> Found | str | None:
     """The derivation of a fold with all that fits into its pass, or why there is none.
 
-    None for what is no fold that reads others along its dimensions.
+    None for what is no fold that reads others along its dimensions. `separate` is as in `derive`.
     """
     if not is_plain_fold(op) or op.index.is_empty:
         return None
-    found = _find(op, ())
+    found = _find(op, (), separate)
     if not isinstance(found, Found):
         return found
     joined: list[Placed] = []
     for sibling in siblings(found.chain):
-        more = _find(op, [sibling, *joined])
+        more = _find(op, [sibling, *joined], separate)
         if isinstance(more, Found) and set(more.plan.dead) >= {*found.plan.dead, sibling[0]}:
             joined.insert(0, sibling)
             found = more
@@ -54,13 +54,13 @@ _FAILURES = 3
 """How many earlier folds that do not fit are tried, nearest first, before the rest is left out."""
 
 
-def _find(op: loom.OperationOp, joined: Sequence[Placed]) -> Found | str | None:
+def _find(op: loom.OperationOp, joined: Sequence[Placed], separate: bool) -> Found | str | None:
     """The derivation of a fold with as many earlier ones as fit, those that it reads first.
 
     All that the chain reads is tried at once; then one by one, nearest first. What does not fit is
     read like any other tensor: it may be a pass before.
     """
-    tries = _Tries(op, joined)
+    tries = _Tries(op, joined, separate)
     chain, best = Chain(op, set(joined), joined), None
     while True:
         new = chain.others - tries.left_out
@@ -82,6 +82,7 @@ class _Tries:
 
     op: loom.OperationOp
     joined: Sequence[Placed]
+    separate: bool
     left_out: set[Placed] = field(default_factory=set[Placed])
     reason: str | None = None
 
@@ -94,7 +95,7 @@ class _Tries:
             return self.once(allowed - apart) if allowed - apart != allowed else None
         if len(chain.members) == 1:
             return None
-        found = _attempt(chain)
+        found = _attempt(chain, self.separate)
         if isinstance(found, Found):
             return found
         self.reason = self.reason or str(found)
@@ -129,7 +130,7 @@ def _nearest(op: loom.OperationOp, placed: set[Placed]) -> Iterator[Placed]:
         before = before.prev_op
 
 
-def _attempt(chain: Chain) -> Found | NotDerivableError:
+def _attempt(chain: Chain, separate: bool) -> Found | NotDerivableError:
     """The derivation of a chain, or what is in its way."""
     op = chain.last
     may_be_empty = not _always_folds(op)
@@ -140,13 +141,14 @@ def _attempt(chain: Chain) -> Found | NotDerivableError:
             algebra.cells.keys(),
             finished=algebra.finished.keys() | algebra.truths,
             may_be_empty=may_be_empty,
+            separate=separate,
         )
     except NotDerivableError as error:
         return error
     if not _is_moved(chain, derivation) and _repeats(chain):
         return NotDerivableError(
-            f"the sums of {chain.members[-1].name} need no centre, and are over dimensions that "
-            "earlier folds lack: those would be folded again along them"
+            f"the sums of {chain.members[-1].name} are relative to no extremum, and over "
+            "dimensions that earlier folds lack: those would be folded again along them"
         )
     members: dict[Operation | Block, Member] = {}
     for member in chain.members:
@@ -164,13 +166,17 @@ def _attempt(chain: Chain) -> Found | NotDerivableError:
 
 
 def _is_moved(chain: Chain, derivation: Derivation) -> bool:
-    """Whether the last fold of a chain is a sum that moves with a centre.
+    """Whether the last fold of a chain is a sum that moves with an extremum.
 
     Where it does not, as in a matrix product of rows that are scaled by their norm, the earlier
-    results are factors that could as well be applied to a fold of its own.
+    results are factors that could as well be applied to a fold of its own. Sums relative to a mean
+    need others beside them, and would be no matrix product any more.
     """
     symbols = derivation.results[chain.members[-1].name].value.symbols
-    return any(part.moved is not None and part.symbol in symbols for part in derivation.parts)
+    extrema = {centre.name for centre in derivation.centres if centre.kind != "mean"}
+    return any(
+        part.symbol in symbols and not extrema.isdisjoint(part.centres) for part in derivation.parts
+    )
 
 
 def _repeats(chain: Chain) -> bool:

@@ -16,8 +16,8 @@ by anything that does not vary along the fold: attention is nothing else. For sq
 mean, the closure finds the merge that is known from computing variances.
 
 Only what is stable is accepted: sums are seen from an extremum or a mean of the cells they are of.
-Writing exp(x - m) as exp(x) / exp(m), or a variance as the mean square less the squared mean, is
-never done.
+Writing exp(x - m) as exp(x) / exp(m) is never done; writing a variance as the mean square less the
+squared mean, sums that may cancel (`cancellation`), only where it is asked for.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal
 
+from tapestry.algebra.derivation.cancellation import CancelsError, check_cancellation
 from tapestry.algebra.derivation.closure import Rows, closure
 from tapestry.algebra.derivation.model import (
     LN2,
@@ -60,14 +61,16 @@ def derive(
     *,
     finished: AbstractSet[str] = frozenset(),
     may_be_empty: bool = False,
+    separate: bool = False,
 ) -> Derivation:
     """The one pass that computes folds over the same points, earlier ones first.
 
     `cells` vary from point to point. `finished` are symbols computed of earlier results, of which
     nothing is known; all others are the same for all points and states. `may_be_empty` says that
-    there may be no points. Raises `NotDerivableError`.
+    there may be no points. `separate` takes sums apart even where they may cancel, if nothing else
+    is found. Raises `NotDerivableError`.
     """
-    work = _Work(frozenset(cells), frozenset(finished))
+    work = _Work(frozenset(cells), frozenset(finished), separate)
     for fold in folds:
         try:
             work.add(fold)
@@ -92,6 +95,7 @@ class _Work:
 
     cells: frozenset[str]
     running: frozenset[str]
+    separate: bool
     parts: list[Part] = field(default_factory=list[Part])
     centres: list[Centre] = field(default_factory=list[Centre])
     elements: dict[Monomial, str] = field(default_factory=dict[Monomial, str])
@@ -122,7 +126,7 @@ class _Work:
         """The centres that parts are seen from or that results are computed of."""
         used = {name for part in self.parts for name in part.centres}
         for result in self.results.values():
-            used |= result.value.symbols | set(result.guards)
+            used |= result.value.symbols | {*result.guards, *result.finite}
         for centre in self.centres:
             if centre.name in used:
                 more = (self.count(),) if centre.kind == "mean" else ()
@@ -162,19 +166,27 @@ class _Work:
 
     def _sum(self, fold: Fold) -> None:
         self.steps.append(f"{fold.name} = sum of {fold.body}")
-        reasons: list[str] = []
-        for shifts in self._pairings(fold.body):
+        reasons: list[Exception] = []
+        pairings = list(self._pairings(fold.body))
+        exact = [(shifts, False) for shifts in pairings]
+        for shifts, separate in exact + [(s, True) for s in pairings if self.separate]:
             try:
                 outer = self._parted(fold.body, shifts)
+                if not separate:
+                    check_cancellation(outer, self.running, {c.distance for c in shifts})
                 rows = closure(list(outer), {c.distance: c.shift for c in shifts}, self._is_local)
                 for element in rows:
                     _check_stable(element, shifts)
             except (OutsideClassError, NotDerivableError) as error:
-                reasons.append(str(error))
+                reasons.append(error)
                 continue
             self._take(fold, outer, rows, shifts)
             return
-        raise NotDerivableError(f"{fold.name} = sum of {fold.body}: {reasons[-1]}")
+        why = str(reasons[-1])
+        if isinstance(reasons[0], CancelsError) and len(pairings) > 1:
+            centres = " and ".join(c.name for c in pairings[-1])
+            why = f"{reasons[0]}; relative to {centres}, {why}"
+        raise NotDerivableError(f"{fold.name} = sum of {fold.body}: {why}")
 
     def _pairings(self, body: Polynomial) -> Iterator[tuple[Centre, ...]]:
         """Which centre to see each cell from: none first, then its own, exponents before powers."""
@@ -206,22 +218,7 @@ class _Work:
                         f"taking {monomial} out of the sum would overflow: nothing that "
                         f"{element} is relative to bounds it"
                     )
-        if not shifts and len(outer) > 1:
-            self._check_linear(body)
         return outer
-
-    def _check_linear(self, body: Polynomial) -> None:
-        """Several sums apart are as exact as what they are of only where nothing is multiplied.
-
-        A sum of x v less m times the sum of v loses no more than rounding x does; a sum of squares
-        less a square loses twice the digits.
-        """
-        near = {centre.cell for centre in self.centres if centre.name in body.symbols}
-        near |= self.running
-        for monomial, _ in body.terms:
-            degree = sum(max(power, 0) for name, power in monomial.powers if name in near)
-            if degree > 1 or monomial.exponent is not None:
-                raise NotDerivableError("sums apart, without a centre of their own, would cancel")
 
     def _take(
         self,
@@ -246,7 +243,8 @@ class _Work:
             if element not in zeros:
                 value = value + factor * symbol(value_of(self.elements[element]))
         guards = tuple(c.name for c in shifts if c.kind != "mean")
-        self.results[fold.name] = Result(value, guards)
+        means = tuple(c.name for c in shifts if c.kind == "mean")
+        self.results[fold.name] = Result(value, guards, means)
         self.steps.append(f"{fold.name} = {value}")
 
     def _move(
@@ -281,7 +279,10 @@ class _Work:
         varies = Polynomial.of(t for term in own for t in term.terms)
         name = self._new(Part(fold.name, fold.monoid, varies))
         value = symbol(value_of(name)) + fold.body - varies
-        self.results[fold.name] = Result(value)
+        own_centres = (
+            c.name for c in self.centres if c.name in fold.body.symbols and c.cell in varies.symbols
+        )
+        self.results[fold.name] = Result(value, finite=tuple(own_centres))
         self.steps.append(f"{fold.name} = {value}")
 
 
@@ -289,10 +290,13 @@ def _at_one_point(element: Monomial, shifts: Sequence[Centre]) -> Polynomial:
     """An element where the one cell is its own centre.
 
     An exponential of the distance is one. A power stays where the centre is an extremum, because
-    infinity less itself is NaN and not zero.
+    infinity less itself is NaN and not zero; of a mean, the result says so (`Result.finite`), and
+    the power stays only where it is multiplied by other cells, which may be infinite as well.
     """
     means = {c.distance: constant(0) for c in shifts if c.kind == "mean"}
-    point = of_monomial(Monomial(element.powers)).replaced(means)
+    point = of_monomial(Monomial(element.powers))
+    if element.symbols <= means.keys():
+        point = point.replaced(means)
     if element.exponent is None:
         return point
     return point * exp(element.exponent.replaced({c.distance: constant(0) for c in shifts}))

@@ -103,11 +103,13 @@ class Result:
     """A fold's result over the parts, other results, and what does not vary along the fold.
 
     Where an extremum in `guards` is its monoid's zero, nothing finite was folded: then the fold as
-    written is NaN, unless there was no point at all.
+    written is NaN, unless there was no point at all. Where a centre in `finite` is not finite, one
+    of its cells less the centre is NaN, and so is the result.
     """
 
     value: Polynomial
     guards: tuple[str, ...] = ()
+    finite: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

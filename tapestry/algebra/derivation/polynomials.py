@@ -152,7 +152,7 @@ class Polynomial:
         inner as they are.
         """
         found: dict[Monomial, Polynomial] = {}
-        for monomial, factor in self.terms:
+        for monomial, factor in self.ordered:
             outer, inner = _parted(monomial, is_inner)
             term = Polynomial(frozenset([(outer, factor)]))
             found[inner] = found.get(inner, constant(0)) + term

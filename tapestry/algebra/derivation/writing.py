@@ -206,7 +206,13 @@ class Finish:
         def symbols(name: str) -> SSAValue:
             return self(name) if name in safe else self._guarded(name)
 
-        return self._writer.polynomial(result.value, symbols)
+        value = self._writer.polynomial(result.value, symbols)
+        for name in result.finite:
+            # Zero where the centre is finite, and NaN where it is not: no sum of zeros hides that.
+            centre = self(name)
+            nothing = self._writer.add(arith.SubfOp(centre, centre))
+            value = self._writer.add(arith.AddfOp(value, nothing))
+        return value
 
     def _implied(self, result: Result) -> set[str]:
         """The parts that a result multiplies by another one only, which is guarded alike."""
