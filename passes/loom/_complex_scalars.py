@@ -2,11 +2,11 @@
 
     %p = complex.mul %a, %b : complex<f32>
 
-of `a + b i` and `c + d i` is `(a c - b d) + (a d + b c) i`, operation by operation. Sums and
-comparisons are exactly those of the reference executor; products, quotients (Smith's) and functions
-are up to rounding, because NumPy may use fused products. Near the ends of the range, where a part
-of the result is finite although a step on the way overflows, functions give the infinity or NaN of
-that step.
+of `a + b i` and `c + d i` is `(a c - b d) + (a d + b c) i`, operation by operation. Sums,
+products and comparisons are exactly those of the reference executor; quotients (Smith's) and
+functions are up to rounding, because NumPy may use fused products. Near the ends of the range,
+where a part of the result is finite although a step on the way overflows, functions give the
+infinity or NaN of that step.
 """
 
 from __future__ import annotations

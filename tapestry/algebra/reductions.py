@@ -36,7 +36,6 @@ _UFUNCS: dict[type[Operation], np.ufunc] = {
     arith.OrIOp: np.bitwise_or,
     arith.XOrIOp: np.bitwise_xor,
     complex_dialect.AddOp: np.add,
-    complex_dialect.MulOp: np.multiply,
 }
 _TRUTH = (arith.AndIOp, arith.OrIOp, arith.XOrIOp)
 """What NumPy's truth values do as one-bit integers do."""

@@ -11,7 +11,8 @@ operation keeps the dtype its IR type says, and every one is total:
 * floats become integers by truncation, the nearest integer there is where that is out of range, and
   0 for NaN; f64 and integers become narrower floats by way of float32, as in PyTorch;
   f8E4M3FN overflows to NaN, f8E5M2 to infinity;
-* a complex number is two floats; a product is `(a c - b d) + (a d + b c) i`, and NaN where that is.
+* a complex number is two floats; a product is `(a c - b d) + (a d + b c) i`, each operation
+  rounded, and NaN where that is: also where one overflows on the way.
 
     >>> from xdsl.dialects.builtin import IntegerAttr, i8
     >>> op = arith.ConstantOp(IntegerAttr(100, i8))
@@ -101,7 +102,7 @@ _COMPLEX: dict[type[Operation], _Function] = {
     complex_dialect.ImOp: np.imag,
     complex_dialect.LogOp: np.log,
     complex_dialect.Log1pOp: np.log1p,
-    complex_dialect.MulOp: np.multiply,
+    complex_dialect.MulOp: functions.complex_product,
     complex_dialect.NegOp: np.negative,
     complex_dialect.NotEqualOp: np.not_equal,
     complex_dialect.PowOp: np.power,

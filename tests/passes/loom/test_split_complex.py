@@ -75,12 +75,26 @@ def test_operations_that_make_complex_numbers(name: str, bits: int) -> None:
     operands = "%c, %d" if name in BINARY else "%c"
     text = _program(kind, x.size, f"%v = complex.{name} {operands} : {kind}")
     want, got = _both(text, "loom-split-complex", x, y)
-    if name in ("add", "sub", "neg", "conj"):
+    if name in ("add", "sub", "mul", "neg", "conj"):
         np.testing.assert_array_equal(got, want)
     else:
         finite = np.isfinite(want) & np.isfinite(got)
         assert np.count_nonzero(~finite) <= np.count_nonzero(~np.isfinite(want)) + 2
         _assert_close(got[finite], want[finite], 1e-5 if bits == 32 else 1e-13)
+
+
+def test_products_that_overflow_on_the_way() -> None:
+    x = np.array([1e30 + 1e30j, 1e30 + 1e30j, 1e20 + 1e20j, complex("inf")], np.complex64)
+    y = np.array([1e30 - 1e30j, 1e-30 - 1e-30j, 1e20 + 1e20j, 2j], np.complex64)
+    text = _program("complex<f32>", x.size, "%v = complex.mul %c, %d : complex<f32>")
+    want, got = _both(text, "loom-split-complex", x, y)
+    inf, nan = np.inf, np.nan
+    np.testing.assert_array_equal(want.real, np.array([inf, 2, nan, nan], np.float32))
+    np.testing.assert_array_equal(want.imag, np.array([nan, 0, inf, inf], np.float32))
+    np.testing.assert_array_equal(got.view(np.float32), want.view(np.float32))
+    for executor in ("numpy", "triton"):
+        (again,) = tapestry.run(tapestry.parse_module(text), {"a": x, "b": y}, on=executor).outputs
+        np.testing.assert_array_equal(again.view(np.float32), want.view(np.float32))
 
 
 @pytest.mark.parametrize("name", ["abs", "angle"])
