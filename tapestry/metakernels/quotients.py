@@ -6,7 +6,8 @@
 
 Of integers each is one operation. Of floats all but `div_trunc` come from `mod_trunc`: the quotient
 a / b is rounded, and may reach a whole number that the true one is below. `mod_trunc` is exact
-while a / b is below 2^24 in f32 and 2^53 in f64; beyond that whole numbers have gaps.
+while a / b is below 2^24 in f32 and 2^53 in f64; beyond that whole numbers have gaps. A quotient
+of finite numbers that is out of range is infinite.
 
     >>> from tapestry.metakernels.scalars import Cell
     >>> truncated_quotient(Cell("a", "f32"), Cell("b", "f32")).name
@@ -16,6 +17,8 @@ while a / b is below 2^24 in f32 and 2^53 in f64; beyond that whole numbers have
 """
 
 from __future__ import annotations
+
+from math import inf
 
 from tapestry.metakernels.dtypes import is_float
 from tapestry.metakernels.scalars import Constant, Operation, Scalar
@@ -34,7 +37,9 @@ def floor_quotient(a: Scalar, b: Scalar) -> Scalar:
     ratio = _of("div", a, b)
     signed = _of("copysign", _number(0.0, a), ratio)
     result = _select(_test("eq", whole, _number(0.0, a)), signed, nearest)
-    return _select(_test("eq", b, _number(0.0, b)), ratio, result)
+    beyond = Operation("and", (_infinite(ratio), _test("lt", _of("abs", a), _number(inf, a))), "i1")
+    by_zero = _test("eq", b, _number(0.0, b))
+    return _select(Operation("or", (by_zero, beyond), "i1"), ratio, result)
 
 
 def floor_remainder(a: Scalar, b: Scalar) -> Scalar:
@@ -69,6 +74,10 @@ def remainder(a: Scalar, b: Scalar) -> Scalar:
     rest = _of("copysign", _select(wrong, _of("add", rest, step), rest), a)
     small = _test("lt", _of("abs", a), _of("abs", b))
     return _select(small, a, rest)
+
+
+def _infinite(x: Scalar) -> Scalar:
+    return _test("eq", _of("abs", x), _number(inf, x))
 
 
 def _apart(rest: Scalar, divisor: Scalar) -> Scalar:
