@@ -32,6 +32,14 @@ def over(function, **fixed):
     return reference
 
 
+def supremum(x, dim, keepdim):
+    """The greatest, beside -inf in every place that is folded: also of nothing."""
+    for axis in dim if x.dim() else ():
+        shape = [1 if place == axis % x.dim() else n for place, n in enumerate(x.shape)]
+        x = torch.cat([x, torch.full(shape, -torch.inf, dtype=x.dtype)], axis)
+    return torch.amax(x, dim, keepdim)
+
+
 def summed(x, dim, keepdim):
     return torch.sum(x, dim, keepdim, dtype=x.dtype)
 
@@ -75,6 +83,7 @@ ROWS = {
         over(mean_square), axes_of(FLOATS, correction=st.sampled_from((0.0, 1.0, 3.0))), **SUM
     ),
     "max": Row(over(torch.amax), axes_of(NUMBERS, filled=True, special=True)),
+    "supremum": Row(over(supremum), axes_of(FLOATS, special=True)),
     "min": Row(over(torch.amin), axes_of(NUMBERS, filled=True, special=True)),
     "any": Row(over(torch.any), axes_of(ANY, low=-0.2, high=0.2, special=True)),
     "all": Row(over(torch.all), axes_of(ANY, special=True)),
