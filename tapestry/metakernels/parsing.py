@@ -39,7 +39,7 @@ MAX_LENGTH: Final = 2000
 """Characters in one expression."""
 
 MAX_DEPTH: Final = 100
-"""Levels of nesting in one expression; what walks a tree recurses this deep."""
+"""Levels of the tree of one expression, which parentheses that only group leave no trace in."""
 
 _STARTS: Final = {
     "pattern": "pattern",

@@ -132,3 +132,32 @@ def test_statistics_fold_floats():
     with pytest.raises(WeftError, match="logsumexp folds floats, not i32") as caught:
         apply(text[:start] + text[end:], "i32")
     assert caught.value.kind == "dtype_mismatch"
+
+
+FLAGGED = """\
+t:
+  inputs: {x: {shape: "[$n]"}}
+  index: "[]"
+  fold: {n: {extent: $n, monoid: kept}}
+  monoids:
+    kept:
+      zero: [0, 0]
+      merge: ["a[0] or b[0]", "MERGE"]
+  wrap: ["x > 0", "x"]
+  unwrap: "where(fold[0], fold[1], 0)"
+"""
+FIRST = "where(a[0], a[1], where(b[0], b[1], a[1] + b[1]))"
+LAST = "where(b[0], b[1], where(a[0], a[1], a[1] + b[1]))"
+
+
+@pytest.mark.parametrize("executor", ["reference", "numpy"])
+@pytest.mark.parametrize(("merge", "wanted"), [(FIRST, 7.0), (LAST, 2.0)])
+def test_the_first_and_the_last_with_a_flag(merge: str, wanted: float, executor: str):
+    x = np.array([-5, 7, 2, -3], np.float32)
+    assert run(FLAGGED.replace("MERGE", merge), x, executor) == wanted
+    assert run(FLAGGED.replace("MERGE", merge), -abs(x), executor) == 0
+
+
+def test_a_flag_that_loses_what_it_hides():
+    with pytest.raises(WeftError, match="is not the identity of merge"):
+        run(FLAGGED.replace("MERGE", "where(a[0], a[1], b[1])"), np.ones(4, np.float32))
