@@ -32,6 +32,7 @@ from xdsl.ir import Attribute
 
 from tapestry.dialects import loom
 from tapestry.movement import Edge, Splittable, edges, moved_bytes, read_bytes, splittables
+from tapestry.passes.loom.derivation.emission import REFUSED
 from tapestry.passes.loom.derivation.planning import Found, find_derivation
 from tapestry.passes.loom.fuse import LoomFuse, epilogue_points, prologue_points
 
@@ -69,7 +70,10 @@ def derivation_steps(op: Splittable) -> tuple[str, ...]:
 def why_not_derived(op: Splittable) -> str | None:
     """Why a fold that reads earlier folds over its cells stays apart; None if it reads none."""
     found = find_derivation(op) if isinstance(op, loom.OperationOp) else None
-    return "loom-derive has not run" if isinstance(found, Found) else found
+    if isinstance(found, Found):
+        return "loom-derive has not run"
+    recorded = op.attributes.get(REFUSED)
+    return recorded.data if found is None and isinstance(recorded, StringAttr) else found
 
 
 def _why_apart(edge: Edge) -> str:

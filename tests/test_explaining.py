@@ -125,3 +125,20 @@ def test_folds_that_are_derived_say_how_and_others_why_not() -> None:
     _, last = splittables(refused)
     assert "tanh" in (why_not_derived(last) or "")
     assert any("not derived" in line and "tanh" in line for line in explain(refused))
+
+
+def test_why_a_fold_is_not_derived_is_said_after_those_before_it_were():
+    """What would cancel is left apart, which is recorded: what it reads is one pass by then."""
+    module = parse_text("""
+!x = !loom.tensor<[0, 0] : [4, 64], f32>
+!y = !loom.tensor<[0] : [4], f32>
+func.func @main(%x: !x) -> !y {
+  %p = weft.apply @softmax(%x) : (!x) -> !x
+  %s = weft.apply @std(%p) {axis = 1} : (!x) -> !y
+  func.return %s : !y
+}""")
+    run_pipeline(module, "weft-apply,loom-simplify,loom-fuse,loom-derive,loom-simplify")
+    lines = list(explain(module))
+    assert sum(line.startswith("  derived: ") for line in lines) > 4
+    (refused,) = [line for line in lines if line.startswith("  not derived: ")]
+    assert refused.endswith("may cancel (separate=true takes them apart)")

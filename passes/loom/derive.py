@@ -18,7 +18,8 @@ Sums that may cancel are taken apart only under `loom-derive{separate=true}`: th
 softmax, say, as the mean square less the squared mean. Without it they stay folds of their own.
 
 Input: any verified loom program, best simplified. Output: the same values up to reassociation, the
-steps of each derivation in its operation's attribute `derivation`. Each rewrite removes an
+steps of each derivation in its operation's attribute `derivation`, and in `not_derived` why a fold
+that reads earlier ones is not in one pass with them. Each rewrite removes an
 operation, so it terminates.
 """
 
@@ -47,6 +48,7 @@ from tapestry.passes.loom._rebuild import writes_of
 from tapestry.passes.loom.derivation.algebra import Algebra
 from tapestry.passes.loom.derivation.chain import Chain, Member
 from tapestry.passes.loom.derivation.emission import (
+    REFUSED,
     Output,
     derived_monoid,
     joined_name,
@@ -71,6 +73,8 @@ class DeriveFold(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         found = find_derivation(op, separate=self.separate)
+        if isinstance(found, str):
+            op.attributes[REFUSED] = StringAttr(found)
         if not isinstance(found, Found):
             return
         chain, plan = found.chain, found.plan

@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import Pure
 
-_NAMES = ("label", "sym_name")
-"""Properties that name an operation for people or symbols, and do not change what it computes."""
+_NAMES = ("label", "sym_name", "derivation", "not_derived")
+"""What names an operation for people or symbols, or notes how it came: it computes the same."""
 
 
 def symbols_of(module: ModuleOp) -> dict[str, Operation]:

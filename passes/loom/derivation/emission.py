@@ -25,6 +25,9 @@ from tapestry.passes.loom.derivation.terms import Term
 STEPS = "derivation"
 """The attribute in which a derived operation records how it came."""
 
+REFUSED = "not_derived"
+"""The attribute in which a fold records why it, or all that it reads, is not part of one pass."""
+
 _NAME_LENGTH = 48
 
 
@@ -143,6 +146,9 @@ def written(found: Found, monoid: loom.MonoidOp, outputs: Sequence[Output]) -> l
         derivation, unwrap.writer, start.args[: len(kinds)], other, may_be_empty=found.may_be_empty
     )
     start.add_op(loom.YieldOp(*(unwrap.value(output.term) for output in outputs)))
+    notes: dict[str, Attribute] = {STEPS: ArrayAttr(map(StringAttr, derivation.steps))}
+    if found.left_out is not None:
+        notes[REFUSED] = StringAttr(found.left_out)
     new = loom.OperationOp(
         joined_name([member.name for member in chain.members]),
         last.index,
@@ -154,7 +160,7 @@ def written(found: Found, monoid: loom.MonoidOp, outputs: Sequence[Output]) -> l
         extras=unwrap.reads,
         unwrap=Region(start),
         inside=last.inside,
-        attributes={STEPS: ArrayAttr(map(StringAttr, derivation.steps))},
+        attributes=notes,
     )
     new.location = fuse_locations(*(member.op.location for member in chain.members))
     return new

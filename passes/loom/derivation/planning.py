@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -21,7 +21,10 @@ from tapestry.zspace import AffineMap, Projection, Range
 
 @dataclass(frozen=True)
 class Found:
-    """A chain that is derived: its algebra, its derivation, and what becomes of the program."""
+    """A chain that is derived: its algebra, its derivation, and what becomes of the program.
+
+    `left_out` says why not all folds that the last one reads are part of it, where that is so.
+    """
 
     chain: Chain
     algebra: Algebra
@@ -29,6 +32,7 @@ class Found:
     plan: Replacing
     members: dict[Operation | Block, Member]
     may_be_empty: bool
+    left_out: str | None = None
 
 
 def find_derivation(op: loom.OperationOp, *, separate: bool = False) -> Found | str | None:
@@ -73,7 +77,7 @@ def _find(op: loom.OperationOp, joined: Sequence[Placed], separate: bool) -> Fou
         if found is None:
             break
         chain, best = found.chain, found
-    return tries.reason if best is None else best
+    return tries.reason if best is None else replace(best, left_out=tries.reason)
 
 
 @dataclass
