@@ -142,8 +142,8 @@ class LoomSubstitute(ModulePass):
             templates.update(dict.fromkeys(entry.template for entry in rule.matched))
         read = ReadOperation(Recognizer(list(templates), Expansions(library), Monoids.of(op)))
         PatternRewriteWalker(read, apply_recursively=False).rewrite_module(op)
-        require = RuleChecker(library).require
-        substitute(op, rules, library, require, parse_choices(self.choose))
+        admits = RuleChecker(library).admits
+        substitute(op, rules, library, admits, parse_choices(self.choose))
         monoids = Monoids.of(op)
         restore = RestoreOperation(read.originals, ApplyMetakernel(library, monoids))
         PatternRewriteWalker(restore, apply_recursively=False).rewrite_module(op)

@@ -26,11 +26,13 @@ from tapestry.passes.weft._parameters import parameter_values
 from tapestry.passes.weft._searching import Found, search
 from tapestry.passes.weft.apply import spec_of
 from tapestry.rewriting.binding import (
+    Combination,
     DoesNotApplyError,
     Expansions,
     Production,
     Situation,
     bind,
+    combination_of,
     produce,
 )
 from tapestry.rewriting.rules import Number, Rule, RuleError
@@ -62,19 +64,19 @@ class Match:
 class RuleMatcher:
     """Rules by the metakernel of their root.
 
-    `require` raises a RuleError for a rule that may not be used, and is asked when one first
-    matches; `chosen` fixes choices that rules leave, by name.
+    `admits` says whether a rule may be used for the dtypes of a match, and raises a RuleError for
+    one that may not be used at all; `chosen` fixes choices that rules leave, by name.
     """
 
     def __init__(
         self,
         rules: Sequence[Rule],
         expansions: Expansions,
-        require: Callable[[Rule], object],
+        admits: Callable[[Rule, Combination], bool],
         chosen: Mapping[str, int],
     ) -> None:
         self._expansions = expansions
-        self._require = require
+        self._admits = admits
         self._chosen = chosen
         self._rules: dict[str, list[Rule]] = {}
         for rule in rules:
@@ -98,7 +100,8 @@ class RuleMatcher:
             names = bind(rule, situation, self._chosen)
         except WeftError:
             return None
-        self._require(rule)
+        if not self._admits(rule, combination_of(rule, situation)):
+            return None
         try:
             production = produce(rule, names, specs, self._expansions)
         except DoesNotApplyError:

@@ -11,10 +11,11 @@ becomes, by `rules=linear`,
     %z = weft.apply @add(%z_z, %b)
 
 A rule is used only when it keeps types and values (`tapestry rules check FILE` shows what was
-checked); that is checked when it first matches, and remembered. Rules that come to an end are
-applied until nothing matches. Others are applied in one pass, before those, and not to what they
-produced. With `exact=true` only rules are used that give the same floats; `only=a,b` picks rules;
-`choose="k=4"` fixes choices that rules leave, which otherwise take their first value.
+checked), and for combinations of dtypes at which values were compared; that is checked when it
+first matches, and remembered. Rules that come to an end are applied until nothing matches. Others
+are applied in one pass, before those, and not to what they produced. With `exact=true` only rules
+are used that give the same floats; `only=a,b` picks rules; `choose="k=4"` fixes choices that rules
+leave, which otherwise take their first value.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from tapestry.passes.weft._order import BlockOrder
 from tapestry.passes.weft._productions import build_production
 from tapestry.passes.weft.apply import own_library
 from tapestry.rewriting import Rule, load_rules
-from tapestry.rewriting.binding import Expansions
+from tapestry.rewriting.binding import Combination, Expansions
 from tapestry.rewriting.measure import find_measure
 
 
@@ -139,7 +140,7 @@ def substitute(
     module: ModuleOp,
     rules: Sequence[Rule],
     library: Library,
-    require: Callable[[Rule], object],
+    admits: Callable[[Rule, Combination], bool],
     chosen: Mapping[str, int],
 ) -> None:
     """Apply rules to `module`: in one pass those that may not end, then the others to the end."""
@@ -150,7 +151,7 @@ def substitute(
     with collection_paused():
         for group, recursively in ((once, False), (ending, True)):
             if group:
-                pattern = ApplyRules(RuleMatcher(group, expansions, require, chosen))
+                pattern = ApplyRules(RuleMatcher(group, expansions, admits, chosen))
                 walker = PatternRewriteWalker(pattern, apply_recursively=recursively)
                 walker.rewrite_module(module)
 
@@ -175,7 +176,7 @@ class WeftSubstitute(ModulePass):
         library = own_library(op, load_library(folders))
         rules = picked_rules(load_rules(self.rules, library), self.only, exact=self.exact)
         checker = RuleChecker(library)
-        substitute(op, rules, library, checker.require, parse_choices(self.choose))
+        substitute(op, rules, library, checker.admits, parse_choices(self.choose))
 
 
 def picked_rules(rules: Sequence[Rule], only: Sequence[str], *, exact: bool) -> list[Rule]:

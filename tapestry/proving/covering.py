@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from xdsl.dialects import arith
@@ -99,10 +100,16 @@ class Forced(FloatArithmetic):
 
 
 def uncovered(module: ModuleOp, draws: Sequence[Sequence[Draw]]) -> list[str]:
-    """What was not sampled by any of some inputs."""
-    found = list(sites(module))
+    """What was not sampled by any of some inputs, in words."""
+    more = len(list(sites(module))) - SITES
+    rest = [f"{more} more branches"] if more > 0 else []
+    return [site.outcome(taken) for site, taken in uncovered_sites(module, draws)] + rest
+
+
+def uncovered_sites(module: ModuleOp, draws: Sequence[Sequence[Draw]]) -> list[tuple[Site, bool]]:
+    """The sites, of the first `SITES`, that none of some inputs took that way."""
     left: list[tuple[Site, bool]] = [
-        (site, taken) for site in found[:SITES] for taken in (False, True)
+        (site, taken) for site in islice(sites(module), SITES) for taken in (False, True)
     ]
     for draw in draws:
         if not left:
@@ -117,8 +124,7 @@ def uncovered(module: ModuleOp, draws: Sequence[Sequence[Draw]]) -> list[str]:
             for site, taken in left
             if _same(plain, _outputs(module, given, Forced(site.op, not taken)))
         ]
-    rest = [f"{len(found) - SITES} more branches"] if len(found) > SITES else []
-    return [site.outcome(taken) for site, taken in left] + rest
+    return left
 
 
 def _outputs(

@@ -5,8 +5,11 @@
 
 Each place becomes two programs over the rule's inputs: the applications that are matched, and those
 that are produced. They are compared like any two programs (`tapestry.proving.equality`): what
-differs or cannot be decided refuses the rule. A rule that is said to be exact has to give the very
-same floats, in 32 and 64 bits.
+differs or cannot be decided refuses the rule. Both also run as they are at the edges of their types
+(`rule_edges`). A rule that is said to be exact has to give the very same floats, in 32 and 64 bits.
+
+Types meet in more ways than can be tried: a rule is used only for combinations of dtypes at which
+values were compared.
 """
 
 from __future__ import annotations
@@ -33,24 +36,29 @@ from tapestry.passes.weft._productions import (
 )
 from tapestry.passes.weft._recipes import tensor_of
 from tapestry.passes.weft.apply import apply_metakernels
+from tapestry.proving.comparing import Difference
 from tapestry.proving.equality import compare_programs
 from tapestry.proving.evaluation import evaluate_program
 from tapestry.proving.floats import FloatArithmetic
 from tapestry.proving.inputs import CLASSES
 from tapestry.proving.pair import Options, Pair
-from tapestry.proving.report import describe
-from tapestry.rewriting.binding import Expansions, produce
+from tapestry.proving.report import describe, describe_counterexample
+from tapestry.proving.rule_edges import check_edges, unsampled_literals
+from tapestry.rewriting.binding import Combination, Expansions, produce
 from tapestry.rewriting.identity import digest_of
 from tapestry.rewriting.obligations import check_types, telling
 from tapestry.rewriting.rules import Rule, RuleError, Value
 from tapestry.rewriting.samples import Sample
 from tapestry.runtime.triton_module import cache_directory
 
-EDITION: Final = "1"
+EDITION: Final = "2"
 """Changes when what is checked does: then nothing is remembered."""
 
-PLACES: Final = 6
-"""Places at which values are compared."""
+PLACES: Final = 24
+"""Places at which values are compared: one for each combination of dtypes, at most so many."""
+
+THOROUGH: Final = 6
+"""Places, of those, at which programs are compared on all classes of inputs."""
 
 MOST_CELLS: Final = 512
 """Cells of the largest tensor at such a place."""
@@ -65,21 +73,29 @@ class Evidence:
     compared: int
     certified: int
     dtypes: tuple[str, ...]
+    combinations: tuple[Combination, ...]
+    """The dtypes of all tensors of a match, for those places."""
 
 
 def check_values(
     rule: Rule, samples: Sequence[Sample], library: Library, *, places: int = PLACES
 ) -> Evidence:
     """What shows that `rule` keeps values; a RuleError with a counterexample when it does not."""
-    picked = telling(samples, places, MOST_CELLS)
+    picked = telling(rule, samples, places, MOST_CELLS)
+    unsampled: list[set[str]] = []
     expansions = Expansions(library)
     certified = 0
-    for sample in picked:
+    for number, sample in enumerate(picked):
         before = matched_program(rule, sample)
         after = produced_program(rule, sample, expansions)
         for module in (before, after):
             apply_metakernels(module, library)
             verify_module(module)
+        pair = Pair(before, after, _OPTIONS)
+        if number >= THOROUGH:
+            _check_briefly(rule, sample, pair)
+            check_edges(rule, sample, before, after, pair)
+            continue
         verdict = compare_programs(before, after, _OPTIONS)
         if verdict.answer not in ("certified", "numeric"):
             raise RuleError(
@@ -91,8 +107,38 @@ def check_values(
         certified += verdict.answer == "certified"
         if rule.exact:
             _check_exact(rule, sample, before, after)
+        check_edges(rule, sample, before, after, pair)
+        if any(note.startswith("not sampled") for note in verdict.notes):
+            unsampled.append(
+                unsampled_literals(before, pair, "matched")
+                | unsampled_literals(after, pair, "produced")
+            )
+        else:
+            unsampled.append(set())
+    missing = set[str].intersection(*unsampled) if unsampled else set[str]()
+    if missing:
+        raise RuleError(
+            f"rule {rule.name}: no inputs sample {', '.join(sorted(missing))}",
+            location=rule.location,
+            hint="a rule may compare with numbers only where inputs come near them",
+        )
     dtypes = tuple(sorted({dtype for sample in picked for dtype in sample.dtypes}))
-    return Evidence(len(picked), certified, dtypes)
+    combinations = tuple(sorted({sample.combination(rule) for sample in picked}))
+    return Evidence(len(picked), certified, dtypes, combinations)
+
+
+def _check_briefly(rule: Rule, sample: Sample, pair: Pair) -> None:
+    """Both programs are the same over the reals on one draw of a few classes."""
+    for kind in ("generic", "huge"):
+        found = pair.compare(inputs := pair.draw(CLASSES[kind], 0))
+        if isinstance(found, Difference):
+            told = describe_counterexample(pair.counterexample(kind, 0, inputs, found))
+            raise RuleError(
+                f"rule {rule.name}: what is matched and what is produced differ\n"
+                + "\n".join(told)
+                + f"\n  for {sample.describe(rule)}",
+                location=rule.location,
+            )
 
 
 def _check_exact(rule: Rule, sample: Sample, before: ModuleOp, after: ModuleOp) -> None:
@@ -201,6 +247,10 @@ class RuleChecker:
             report = self._reports[rule] = self._remembered(rule) or self.check(rule)
         return report
 
+    def admits(self, rule: Rule, dtypes: Combination) -> bool:
+        """Whether values were compared for these dtypes; RuleError as for `require`."""
+        return dtypes in self.require(rule).evidence.combinations
+
     def check(self, rule: Rule) -> Report:
         """Check `rule` now, and remember what was found."""
         samples = check_types(rule, self._expansions)
@@ -217,7 +267,10 @@ class RuleChecker:
         try:
             found = json.loads(self._file(rule).read_text())
             dtypes = tuple(str(dtype) for dtype in found["dtypes"])
-            evidence = Evidence(int(found["compared"]), int(found["certified"]), dtypes)
+            combinations = tuple(tuple(map(str, names)) for names in found["combinations"])
+            evidence = Evidence(
+                int(found["compared"]), int(found["certified"]), dtypes, combinations
+            )
             return Report(rule, int(found["places"]), evidence, is_remembered=True)
         except (OSError, ValueError, KeyError, TypeError):
             return None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
-from typing import Final
+from typing import Final, TypeAlias
 
 from tapestry.metakernels import Expansion, Library, Template, TensorSpec, WeftError, expand
 from tapestry.metakernels.composition import evaluate_argument
@@ -95,6 +95,22 @@ class Situation:
     parameters: Mapping[str, Mapping[str, object]]
     numbers: Sequence[tuple[Number, float, str]] = ()
     has_single_use: Callable[[str], bool] = _always
+
+
+Combination: TypeAlias = tuple[str, ...]
+"""The dtypes of the tensors of a match, one by one."""
+
+
+def combination_of(rule: Rule, situation: Situation) -> Combination:
+    """The dtypes of all operands and results, in the order of the rule's match."""
+    return tuple(
+        spec.dtype
+        for application in rule.matched
+        for spec in (
+            *situation.operands[application.name],
+            *(situation.specs[name] for name in application.results),
+        )
+    )
 
 
 def bindings(
@@ -204,6 +220,7 @@ def _conclude(
     for pattern, value, dtype in situation.numbers:
         if cell(evaluate_number(pattern.source, names), dtype) != value:
             raise DoesNotApplyError(f"{value} is not {pattern.source.text}")
+    _require_precise(rule, situation, names)
     for source in rule.conditions:
         match source.tree:
             case Call("single_use", (Name(name),)):
@@ -214,6 +231,19 @@ def _conclude(
                 holds = bool(integer(evaluate(condition, Scope(names)), "a condition"))
         if not holds:
             raise RequirementError(f"{source.text} does not hold")
+
+
+def _require_precise(rule: Rule, situation: Situation, names: Names) -> None:
+    """A number that a dtype rounds (0.1) is that number only beside tensors of that dtype."""
+    for application in rule.matched:
+        specs = situation.operands[application.name]
+        pairs = list(zip(application.operands, specs, strict=True))
+        beside = [spec.dtype for operand, spec in pairs if not isinstance(operand, Number)]
+        for operand, spec in pairs:
+            if isinstance(operand, Number) and beside and spec.dtype != _common_dtype(beside):
+                value = evaluate_number(operand.source, names)
+                if cell(value, spec.dtype) != value:
+                    raise DoesNotApplyError(f"{spec.dtype} rounds {operand.source.text}")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from math import isfinite
 
+import numpy as np
+
 from tapestry.algebra.dtypes import numpy_dtype, type_named
 from tapestry.metakernels.bodies import Body
 from tapestry.metakernels.constants import Known, limits, number
@@ -41,7 +43,8 @@ def cell(value: float, dtype: str) -> int | float | None:
         return int(value) if is_whole and low <= value <= high else None
     element = type_named(dtype)
     assert element is not None
-    held = float(numpy_dtype(element).type(value))
+    with np.errstate(over="ignore"):
+        held = float(numpy_dtype(element).type(value))
     if not isfinite(held) or (is_whole and held != value):
         return None
     return int(value) if is_whole else held

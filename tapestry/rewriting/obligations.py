@@ -13,10 +13,11 @@ whoever applies a rule compares the types again at that place, and no rewrite ch
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Final
 
 from tapestry.metakernels import WeftError
-from tapestry.rewriting.binding import DoesNotApplyError, Expansions, produce
+from tapestry.rewriting.binding import Combination, DoesNotApplyError, Expansions, produce
 from tapestry.rewriting.rules import Rule, RuleError
 from tapestry.rewriting.samples import Sample
 from tapestry.rewriting.sampling import draw_samples
@@ -66,17 +67,32 @@ def check_types(rule: Rule, expansions: Expansions, *, enough: int = ENOUGH) -> 
     return tuple(kept)
 
 
-def telling(samples: Sequence[Sample], count: int, cells: int) -> tuple[Sample, ...]:
-    """A few samples that are unlike: in their dtypes first, then in sizes of one and not."""
-    groups: dict[object, list[Sample]] = {}
+def telling(rule: Rule, samples: Sequence[Sample], count: int, cells: int) -> tuple[Sample, ...]:
+    """A few samples that are unlike: one for each combination of dtypes, then of other sizes.
+
+    Those of few dtypes and the mixed ones alternate: a rule that holds for each dtype alone may
+    wrap or round otherwise where two meet.
+    """
+    groups: dict[Combination, list[Sample]] = {}
     for sample in samples:
         if sample.cells <= cells:
-            groups.setdefault((sample.dtypes, sample.cells == 1), []).append(sample)
-    ordered = sorted(groups.values(), key=lambda group: _priority(group[0]))
+            groups.setdefault(sample.combination(rule), []).append(sample)
+    ordered = _alternating(sorted(groups.values(), key=lambda group: _priority(group[0])))
     picked = [max(group, key=_extent) for group in ordered[:count]]
-    rest = [s for group in ordered for s in sorted(group, key=_extent, reverse=True)]
-    extra = [sample for sample in rest if sample not in picked]
-    return (*picked, *extra[: count - len(picked)])
+    if len(picked) < min(count, LEAST):
+        rest = [sample for group in ordered for sample in group if sample not in picked]
+        rest.sort(key=lambda sample: sample.cells == 1, reverse=True)
+        picked += rest[:1] + sorted(rest[1:], key=_extent, reverse=True)[: LEAST - len(picked) - 1]
+    return tuple(picked[:count])
+
+
+def _alternating(groups: Sequence[list[Sample]]) -> list[list[Sample]]:
+    """Groups of the fewest dtypes and the others, in turns."""
+    least = min((len(group[0].dtypes) for group in groups), default=0)
+    few = [group for group in groups if len(group[0].dtypes) == least]
+    mixed = [group for group in groups if len(group[0].dtypes) > least]
+    pairs = zip_longest(few, mixed)
+    return [group for pair in pairs for group in pair if group is not None]
 
 
 def _extent(sample: Sample) -> tuple[int, int]:
@@ -85,8 +101,8 @@ def _extent(sample: Sample) -> tuple[int, int]:
     return sum(size > 1 for spec in specs for size in spec.shape), sample.cells
 
 
-def _priority(sample: Sample) -> tuple[int, int, bool]:
+def _priority(sample: Sample) -> tuple[int, int]:
     """float32 and one integer type first; few dtypes together before many."""
-    rank = {"f32": 0, "i32": 1, "i1": 1, "f16": 2, "f64": 3}
+    rank = {"f32": 0, "i32": 1, "i1": 1, "i8": 2, "f16": 3, "f64": 3}
     least = min(rank.get(dtype, 4) for dtype in sample.dtypes)
-    return len(sample.dtypes), least, sample.cells == 1
+    return len(sample.dtypes), least

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tapestry.metakernels.values import Value as Known
-from tapestry.rewriting.binding import Situation
+from tapestry.rewriting.binding import Combination, Situation, combination_of
 from tapestry.rewriting.rules import Rule
 
 
@@ -28,6 +28,10 @@ class Sample:
     def dtypes(self) -> tuple[str, ...]:
         """The dtypes of the tensors, sorted."""
         return tuple(sorted({spec.dtype for spec in self.situation.specs.values()}))
+
+    def combination(self, rule: Rule) -> Combination:
+        """The dtypes of all its tensors, one by one."""
+        return combination_of(rule, self.situation)
 
     @property
     def cells(self) -> int:
