@@ -4,7 +4,7 @@
     >>> x, mean = symbol("x"), symbol("mean")
     >>> parted = ((x - mean) ** 2).parted("x".__eq__)
     >>> try:
-    ...     check_cancellation(parted, {"mean"}, set())
+    ...     check_cancellation(parted, set())
     ... except CancelsError as error:
     ...     print(error)
     sums of 1, x and x^2 apart, put together with mean, may cancel (separate=true takes them apart)
@@ -26,23 +26,19 @@ class CancelsError(NotDerivableError):
     """Sums apart that may cancel, where the fold as written does not."""
 
 
-def check_cancellation(
-    parted: Mapping[Monomial, Polynomial], results: AbstractSet[str], distances: AbstractSet[str]
-) -> None:
-    """Refuse a sum of elements, times factors of earlier `results`, that may cancel.
+def check_cancellation(parted: Mapping[Monomial, Polynomial], distances: AbstractSet[str]) -> None:
+    """Refuse a sum of elements, times factors that are the same for all points, that may cancel.
 
-    One term cannot, and terms that one product of results scales are put together as they were in
-    the body. Of two, `w y` and `w` with `y` a distance from a centre, both are as small as what the
-    body itself computes: the entropy's `y exp(y)` and `exp(y)`. Raises `CancelsError`.
+    One term cannot. Of two, `w y` and `w` with `y` a distance from a centre, both are as small as
+    what the body itself computes: the entropy's `y exp(y)` and `exp(y)`. Raises `CancelsError`.
     """
     terms = [(element, term) for element, factor in parted.items() for term, _ in factor.terms]
-    scales = {frozenset(p for p in term.powers if p[0] in results) for _, term in terms}
-    if len(scales) < 2 or (len(terms) == 2 and _differ_by_a_distance(*parted, names=distances)):
+    if len(terms) < 2 or (len(terms) == 2 and _differ_by_a_distance(*parted, names=distances)):
         return
-    elements = sorted(map(str, parted))
-    with_results = sorted({name for scale in scales for name, _ in scale})
+    factors = sorted({name for _, term in terms for name in term.symbols})
+    joined = f"put together with {_listed(factors)}, " if factors else ""
     raise CancelsError(
-        f"sums of {_listed(elements)} apart, put together with {_listed(with_results)}, may cancel "
+        f"sums of {_listed(sorted(map(str, parted)))} apart, {joined}may cancel "
         "(separate=true takes them apart)"
     )
 

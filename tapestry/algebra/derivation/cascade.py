@@ -173,7 +173,7 @@ class _Work:
             try:
                 outer = self._parted(fold.body, shifts)
                 if not separate:
-                    check_cancellation(outer, self.running, {c.distance for c in shifts})
+                    check_cancellation(outer, {c.distance for c in shifts})
                 rows = closure(list(outer), {c.distance: c.shift for c in shifts}, self._is_local)
                 for element in rows:
                     _check_stable(element, shifts)

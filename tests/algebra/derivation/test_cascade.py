@@ -303,6 +303,7 @@ def test_infinities_and_nan_reach_the_result():
         ([SUM, Fold("q", "add", (z - mean) ** 2)], "may cancel"),
         ([SUM, Fold("q", "add", (x - symbol("s")) ** 2)], "may cancel"),
         ([LARGEST, Fold("q", "add", (x - m) * v)], "sums of v and v\\*x apart.*does not vanish"),
+        ([SUM, Fold("q", "add", (z - symbol("c")) * mean)], "put together with c and mean s"),
         ([SUM, Fold("q", "add", (z - mean) * v)], "put together with mean s, may cancel"),
         ([*SOFTMAX, Fold("t", "add", exp(x - m) / total), SQUARES], "separate=true"),
         ([*SOFTMAX, Fold("t", "add", exp(x - m) / total * z), SPREAD], "may cancel"),
