@@ -38,7 +38,7 @@ ANY = ("i1", *NUMBERS)
 TORCH = {
     "i1": torch.bool, "i8": torch.int8, "i16": torch.int16, "i32": torch.int32,
     "i64": torch.int64, "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32,
-    "f64": torch.float64,
+    "f64": torch.float64, "ui8": torch.uint8,
 }  # fmt: skip
 DTYPE = {kind: name for name, kind in TORCH.items()}
 EPS = {"f16": 2**-10, "bf16": 2**-7, "f32": 2**-23, "f64": 2**-52}
