@@ -239,6 +239,8 @@ class _Draw:
                 return source.randrange(5)
             case "int[]":
                 return self._list(parameter, rank, specs)
+            case "equation":
+                raise DoesNotApplyError("which equation it is, is for the rule to say")
 
     def _list(self, parameter: Parameter, rank: int, specs: Mapping[str, TensorSpec]) -> Known:
         """A permutation, a shape of as many cells, a shape that stretches, or small numbers."""
