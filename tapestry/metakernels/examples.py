@@ -1,6 +1,6 @@
 """Examples for symbols: sizes for which decisions hold.
 
-    >>> from tapestry.metakernels.symbols import Trace
+    >>> from tapestry.metakernels.traces import Trace
     >>> trace = Trace({"N": 24, "K": 96})
     >>> trace.symbol("N") == trace.symbol("K")
     False
@@ -19,7 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
-from tapestry.metakernels.symbols import Decision, symbol, sympy
+from tapestry.metakernels.symbols import symbol, sympy
+from tapestry.metakernels.traces import Decision
 
 _DRAWS: Final = 300
 """How many sizes are drawn before the search for more examples ends."""

@@ -173,7 +173,7 @@ _MODELS: Final[dict[str, type[BaseModel]]] = {
 
 def check_template(entries: Entries, name: str) -> TemplateModel:
     """The typed template; a located error for its first unknown key, else its first wrong value."""
-    _refuse_nothing(entries, name)
+    refuse_nothing(entries, f"template {name}")
     try:
         return TemplateModel.model_validate(entries.plain())
     except ValidationError as error:
@@ -187,21 +187,24 @@ def _urgency(problem: WeftError) -> tuple[bool, Location]:
     return isinstance(problem, TemplateError), place or Location("", 0, 0)
 
 
-def _refuse_nothing(node: Node, name: str) -> None:
-    """YAML's null (a key without a value) says nothing about what is meant."""
+def refuse_nothing(node: Node, subject: str) -> None:
+    """YAML's null (a key without a value) says nothing about what is meant.
+
+    `subject` is what the node is of, as in `template relu`.
+    """
     match node:
         case Leaf(None):
             raise TemplateError(
-                f"template {name}: this has no value",
+                f"{subject}: this has no value",
                 location=node.location,
                 hint="leave the key out, or give it a value",
             )
         case Items(items):
             for item in items:
-                _refuse_nothing(item, name)
+                refuse_nothing(item, subject)
         case Entries(entries):
             for _, value in entries:
-                _refuse_nothing(value, name)
+                refuse_nothing(value, subject)
         case _:
             pass
 

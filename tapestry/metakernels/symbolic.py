@@ -28,9 +28,10 @@ from tapestry.metakernels.errors import SymbolicSizeError, WeftError
 from tapestry.metakernels.examples import find_examples
 from tapestry.metakernels.expansion import Expansion, TensorSpec
 from tapestry.metakernels.sizes import evaluate_size, parse_size, symbols_of
-from tapestry.metakernels.symbols import Decision, Quantity, Size, Trace
+from tapestry.metakernels.symbols import Quantity, Size
 from tapestry.metakernels.syntax import Expr
 from tapestry.metakernels.templates import Template
+from tapestry.metakernels.traces import Decision, Trace
 
 _MOST_RUNS: Final = 60
 """How many runs are tried before the first one's error stands."""

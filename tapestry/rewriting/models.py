@@ -15,9 +15,9 @@ from typing import Annotated, Any, Final, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from tapestry.metakernels.documents import Entries, Items, Leaf, Node, Step
+from tapestry.metakernels.documents import Entries, Step
 from tapestry.metakernels.errors import TemplateError, UnknownNameError, WeftError, nearest
-from tapestry.metakernels.models import Expression, Word
+from tapestry.metakernels.models import Expression, Word, refuse_nothing
 
 
 def _shape_alone(value: object) -> object:
@@ -68,26 +68,12 @@ _MODELS: Final[dict[str, type[BaseModel]]] = {"types": TypeModel, "params": Choi
 
 def check_rule(entries: Entries, name: str) -> RuleModel:
     """The typed rule; a located error for its first unknown key, else its first wrong value."""
-    _refuse_nothing(entries, name)
+    refuse_nothing(entries, f"rule {name}")
     try:
         return RuleModel.model_validate(entries.plain())
     except ValidationError as error:
         problems = [_problem(entries, name, problem) for problem in error.errors()]
     raise min(problems, key=lambda problem: isinstance(problem, TemplateError))
-
-
-def _refuse_nothing(node: Node, name: str) -> None:
-    match node:
-        case Leaf(None):
-            raise TemplateError(f"rule {name}: this has no value", location=node.location)
-        case Items(items):
-            for item in items:
-                _refuse_nothing(item, name)
-        case Entries(entries):
-            for _, value in entries:
-                _refuse_nothing(value, name)
-        case _:
-            pass
 
 
 def _problem(entries: Entries, name: str, problem: Any) -> WeftError:

@@ -13,7 +13,8 @@ from tapestry.metakernels import WeftError, expand, load_library
 from tapestry.metakernels.expansion import MapFold
 from tapestry.metakernels.sizes import evaluate_size, parse_size
 from tapestry.metakernels.symbolic import expand_symbolically, is_instance
-from tapestry.metakernels.symbols import Trace, plain
+from tapestry.metakernels.symbols import plain
+from tapestry.metakernels.traces import Trace
 from tapestry.tools._applications import example_application
 
 LIBRARY = load_library().with_text(

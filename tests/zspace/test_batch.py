@@ -1,7 +1,5 @@
 """Batches: every operation agrees with the one on single ranges, and nothing wraps."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -75,10 +73,8 @@ def test_tiling_of_100_000_projected_shards():
     whole = Range.of((2**20, 2**20))
     shards = RangeBatch.of(Partition.balanced(whole, (500, 200)))
     transposed = Projection.of([[0, 1], [1, 0]])
-    began = time.perf_counter()
     written = shards.project(transposed)
     written.check_tiling(whole)
-    assert time.perf_counter() - began < 20
     with pytest.raises(InvalidArgumentError, match="ranges 0 and 1 overlap"):
         shards.project(Projection.of([[1, 0], [0, 0]])).check_tiling(whole)
 

