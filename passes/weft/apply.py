@@ -52,6 +52,7 @@ from tapestry.metakernels.errors import (
     SymbolicSizeError,
     TemplateError,
 )
+from tapestry.metakernels.operands import misapplied
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.weft._monoids import Monoids
 from tapestry.passes.weft._parameters import parameter_values
@@ -59,9 +60,6 @@ from tapestry.passes.weft._recipes import Recipe, make_recipe, tensor_of
 from tapestry.passes.weft.bind import symbols_in
 
 _Key = tuple[Attribute, ...]
-
-_SHOWN = 8
-"""Tensors of a list that a message shows."""
 
 
 @dataclass
@@ -110,19 +108,13 @@ class ApplyMetakernel(RewritePattern):
                 error.message, location=error.location or location_of(op), hint=error.hint
             ) from None
         _require_numbers(op)
+        specs = [_specs(value) for value in op.per_input]
         try:
-            specs = [_specs(value) for value in op.per_input]
             expansion = expand(template, specs, parameter_values(op.parameters), self.library)
             _check_results(expansion, results)
             return make_recipe(expansion, operands, results, self.monoids)
         except WeftError as error:
-            where = f" (template at {error.location or template.location})"
-            given = ", ".join(map(_described, op.per_input))
-            raise type(error)(
-                f"@{name} does not apply to ({given}): {error.message}{where}",
-                location=location_of(op),
-                hint=error.hint,
-            ) from None
+            raise misapplied(error, template, specs, location_of(op)) from None
 
 
 def _require_numbers(op: weft.ApplyOp) -> None:
@@ -153,14 +145,6 @@ def _specs(value: SSAValue | list[SSAValue]) -> TensorSpec | list[TensorSpec]:
     if isinstance(value, SSAValue):
         return spec_of(cast(TensorType, value.type))
     return [spec_of(cast(TensorType, one.type)) for one in value]
-
-
-def _described(value: SSAValue | list[SSAValue]) -> str:
-    specs = _specs(value)
-    if isinstance(specs, TensorSpec):
-        return str(specs)
-    shown = [*map(str, specs[:_SHOWN]), *(["..."] if len(specs) > _SHOWN else [])]
-    return f"[{', '.join(shown)}]"
 
 
 def _check_results(expansion: Expansion, results: list[TensorType]) -> None:

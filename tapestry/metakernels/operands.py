@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tapestry.metakernels.errors import LimitError, OperandError
+from tapestry.diagnostics import Location
+from tapestry.metakernels.errors import LimitError, OperandError, WeftError
 from tapestry.metakernels.expansion import Tensor, TensorSpec
 from tapestry.metakernels.matching import Place
 from tapestry.metakernels.templates import Input, Template
@@ -75,6 +76,30 @@ def _per_input(template: Template, given: Sequence[Given]) -> Sequence[Given]:
             hint="a list of tensors is written in brackets: [%a, %b]" if lists else None,
         )
     return [*given, *(None for _ in range(len(inputs) - len(given)))]
+
+
+def misapplied(
+    error: WeftError, template: Template, given: Sequence[Given], location: Location | None
+) -> WeftError:
+    """`error`, raised while `template` was applied to `given`, for who applied it at `location`."""
+    where = f" (template at {error.location or template.location})"
+    shown = ", ".join(map(_shown, given))
+    return type(error)(
+        f"@{template.name} does not apply to ({shown}): {error.message}{where}",
+        location=location,
+        hint=error.hint,
+    )
+
+
+_SHOWN = 8
+"""Tensors of a list that a message shows."""
+
+
+def _shown(given: Given) -> str:
+    if given is None or isinstance(given, TensorSpec):
+        return "[]" if given is None else str(given)
+    tensors = [*map(str, given[:_SHOWN]), *(["..."] if len(given) > _SHOWN else [])]
+    return f"[{', '.join(tensors)}]"
 
 
 def _described(entry: Input) -> str:
