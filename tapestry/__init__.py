@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tapestry.metakernels import load_library as load_library
     from tapestry.movement import edges as edges
     from tapestry.movement import moved_bytes as moved_bytes
+    from tapestry.pipelines import DEFAULT_PIPELINE as DEFAULT_PIPELINE
     from tapestry.proving.equality import Verdict as Verdict
     from tapestry.proving.equality import compare_programs as compare_programs
     from tapestry.runtime.executor import Record as Record
@@ -79,6 +80,7 @@ _HOMES = {
     "load_library": "tapestry.metakernels",
     "edges": "tapestry.movement",
     "moved_bytes": "tapestry.movement",
+    "DEFAULT_PIPELINE": "tapestry.pipelines",
     "Verdict": "tapestry.proving.equality",
     "compare_programs": "tapestry.proving.equality",
     "Record": "tapestry.runtime.executor",

@@ -31,9 +31,7 @@ from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.parser.generic_parser import ParserState
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.universe import Universe
-from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import (
-    ArgSpecParseError,
     DiagnosticException,
     ParseError,
     VerifyException,
@@ -43,6 +41,7 @@ from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from tapestry.diagnostics import InvalidProgramError, Location, TapestryError, UsageError
 from tapestry.issues import BrokenRulesError, Issue, issues_of
+from tapestry.pipelines import pass_specs
 from tapestry.verification import UNREADABLE, check_module, find_issues
 from tapestry.zspace import ZSpaceError
 
@@ -246,15 +245,12 @@ def _first_message(error: BaseException) -> str:
 def parse_passes(spec: str) -> tuple[ModulePass, ...]:
     """The passes that a pipeline text names, with their options.
 
-    Raises UsageError for an unknown pass or option and for a value of the wrong type.
+    `default` stands for the passes of `tapestry.pipelines.DEFAULT_PIPELINE`. Raises UsageError for
+    an unknown pass or option and for a value of the wrong type.
     """
     known = available_passes()
     passes: list[ModulePass] = []
-    try:
-        specs = list(parse_pipeline(spec))
-    except ArgSpecParseError as error:
-        raise UsageError(f"the pipeline {spec!r} is not well formed: {_last_line(error)}") from None
-    for entry in specs:
+    for entry in pass_specs(spec):
         if entry.name not in known:
             raise UsageError(
                 f"there is no pass {entry.name!r}", hint=_nearest(entry.name, list(known))

@@ -7,29 +7,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from xdsl.utils.arg_spec import parse_pipeline
-
 from tapestry.diagnostics import UsageError
 from tapestry.frontend import parse_passes
+from tapestry.pipelines import pass_specs
 
 APPLY = "weft-apply"
 
 
 def with_metakernels(pipeline: str, folder: Path | None) -> str:
-    """`pipeline` with `folder` given to every `weft-apply` that has none of its own.
+    """`pipeline`, spelled out, with `folder` given to every `weft-apply` that has none of its own.
 
     Raises UsageError for a pipeline that is wrong, or applies nothing, and for what is no folder.
     """
     parse_passes(pipeline)
-    if folder is None:
-        return pipeline
-    require_folder(folder)
-    passes = list(parse_pipeline(pipeline))
-    applying = [one for one in passes if one.name == APPLY]
-    if not applying:
-        raise UsageError(f"--metakernels needs a pipeline with {APPLY}; this is {pipeline!r}")
-    for one in applying:
-        one.parameters.setdefault("metakernels", (str(folder),))
+    passes = pass_specs(pipeline)
+    if folder is not None:
+        require_folder(folder)
+        applying = [one for one in passes if one.name == APPLY]
+        if not applying:
+            raise UsageError(f"--metakernels needs a pipeline with {APPLY}; this is {pipeline!r}")
+        for one in applying:
+            one.parameters.setdefault("metakernels", (str(folder),))
     return ",".join(map(str, passes))
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
+from xdsl.utils.arg_spec import ArgSpec
 
 from tapestry.frontend import load_module, run_pipeline
+from tapestry.pipelines import pass_specs
 from tapestry.runtime.executor import find_executor
 from tapestry.tools._arrays import fit_inputs, read_arrays, write_outputs
 from tapestry.tools._compare import Tolerance, compare_all
@@ -47,7 +48,7 @@ class Job:
         if text is None:
             text = APPLY if self.on == "reference" else f"{APPLY},loom-simplify,loom-fuse"
         text = with_metakernels(text, self.metakernels)
-        passes = list(parse_pipeline(text))
+        passes = pass_specs(text)
         if self.shards is not None and all(one.name != SHARD for one in passes):
             passes.append(ArgSpec(SHARD, {"shards": (self.shards,)}))
         return ",".join(str(one) for one in passes)

@@ -1,5 +1,6 @@
 """`tapestry-opt`: read IR, run passes, print IR or a target, with all of xDSL's flags.
 
+    tapestry-opt model.mlir -p default
     tapestry-opt model.mlir -p weft-apply,loom-simplify,loom-fuse
     tapestry-opt model.mlir -p weft-apply,loom-to-triton -t triton
     tapestry-opt model.mlir -p weft-apply,loom-fuse --equal-each
@@ -29,7 +30,6 @@ from tapestry.frontend import (
     installed_universe,
     issues_json_text,
     located_errors,
-    parse_passes,
     parse_text,
 )
 from tapestry.tools._files import check_writable, whole_file
@@ -77,9 +77,7 @@ class TapestryOpt(xDSLOptMain):
         )
 
     def setup_pipeline(self) -> None:
-        parse_passes(self.args.passes)
-        if self.args.metakernels is not None:
-            self.args.passes = with_metakernels(self.args.passes, self.args.metakernels)
+        self.args.passes = with_metakernels(self.args.passes, self.args.metakernels)
         super().setup_pipeline()
         if self.args.equal_each:
             self.pipeline = _comparing(self.pipeline, self.args.metakernels)

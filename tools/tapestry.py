@@ -74,8 +74,9 @@ def run(
         typer.Option(
             "--pipeline",
             "-p",
-            help="The passes to run, as for tapestry-opt. Without it: weft-apply for reference; "
-            "weft-apply,loom-simplify,loom-fuse for the others.",
+            help="The passes to run, as for tapestry-opt; `default` is all of what is recommended. "
+            "Without it: weft-apply for reference; weft-apply,loom-simplify,loom-fuse for the "
+            "others.",
         ),
     ] = None,
     shards: Annotated[
