@@ -1,0 +1,77 @@
+"""PyTorch's dtypes by the names that the IR gives them, and tensors as NumPy arrays.
+
+name_of(torch.bfloat16)                    # "bf16"
+as_array(torch.ones(2, 3).T)               # a view of the tensor's memory, strides and all
+as_tensor(np.ones(3, ml_dtypes.bfloat16))  # a tensor on the array's memory
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+import torch
+
+from tapestry.algebra.dtypes import numpy_dtype, type_named
+from tapestry.importers.torch.registry import Unsupported
+from tapestry.runtime.executor import Array
+
+_NAMES = {
+    torch.float64: "f64",
+    torch.float32: "f32",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.float8_e4m3fn: "f8E4M3FN",
+    torch.float8_e5m2: "f8E5M2",
+    torch.int64: "i64",
+    torch.int32: "i32",
+    torch.int16: "i16",
+    torch.int8: "i8",
+    torch.uint8: "ui8",
+    torch.bool: "i1",
+    torch.complex64: "complex<f32>",
+    torch.complex128: "complex<f64>",
+}
+
+_BITS = {1: torch.uint8, 2: torch.int16}
+"""What NumPy knows of the size of its extension dtypes."""
+
+
+def name_of(dtype: torch.dtype) -> str:
+    """The name of a dtype; Unsupported without one."""
+    if dtype not in _NAMES:
+        raise Unsupported(f"there are no tensors of {dtype}")
+    return _NAMES[dtype]
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """The dtype that is called so."""
+    return next(dtype for dtype, own in _NAMES.items() if own == name)
+
+
+def as_array(tensor: torch.Tensor) -> Array:
+    """The cells of a tensor on the CPU, without a copy."""
+    plain = tensor.detach()
+    if plain.is_conj() or plain.is_neg():
+        plain = plain.resolve_conj().resolve_neg()
+    name = str(plain.dtype).removeprefix("torch.")
+    if hasattr(ml_dtypes, name):
+        return plain.view(_BITS[plain.element_size()]).numpy().view(getattr(ml_dtypes, name))
+    return plain.numpy()
+
+
+def as_tensor(array: Array) -> torch.Tensor:
+    """An array as a tensor on the same memory."""
+    from_numpy: Callable[[Array], torch.Tensor] = vars(torch)["from_numpy"]
+    if hasattr(ml_dtypes, array.dtype.name):
+        bits = np.uint8 if array.dtype.itemsize == 1 else np.int16
+        return from_numpy(array.view(bits)).view(getattr(torch, array.dtype.name))
+    return from_numpy(array)
+
+
+def cells_dtype(name: str) -> np.dtype[np.generic]:
+    """NumPy's dtype for tensors of the dtype that is called so."""
+    element = type_named(name)
+    assert element is not None
+    return numpy_dtype(element)

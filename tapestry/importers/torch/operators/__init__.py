@@ -1,0 +1,1 @@
+"""What each operator of PyTorch becomes; every module here fills the table of `registry`."""
