@@ -36,6 +36,7 @@ from tapestry.passes.loom._bodies import body_size, graft, in_group, reindex
 from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.simplify import MergeEqualReads
 from tapestry.zspace import AffineMap, Partition, Projection, Range
+from tapestry.zspace.origins import origin
 
 _LABEL_LENGTH = 48
 
@@ -131,17 +132,18 @@ def prologue_points(
         return problem
     if producer.monoid_name is not None:
         return f"{producer.subject} folds: where it is read, it would be folded again"
-    inverse = producer.out_maps[0].map.inverse_on(producer.index)
-    if inverse is None:
-        return (
-            f"{producer.subject} writes {producer.out_maps[0]}, which has no inverse: which point "
-            "computes a cell is not an affine function of the cell"
-        )
     ins, extras = reads_of(reader)
     read = [*ins, *extras][position]
+    over = reader.index if position < len(ins) else reader.kept_range(reader.index)
+    points = origin(producer.out_maps[0].map, producer.index, read.projection.map, over)
+    if points is None:
+        return (
+            f"{producer.subject} writes {producer.out_maps[0]} and {reader.subject} reads "
+            f"{read.projection}: which point computes a cell is no affine function of who reads it"
+        )
     if not _splits_alike(producer, producer.out_maps[0], reader, read.projection):
         return _split_apart(producer, reader)
-    return inverse.compose(read.projection.map)
+    return points
 
 
 def _pair_problem(
@@ -176,11 +178,11 @@ def _bijection(
 ) -> AffineMap | None:
     """The reader's index point that needs each point of the fold's map dimensions; None without."""
     kept_range = fold.kept_range(fold.index)
-    written = fold.out_maps[0].map.inverse_on(kept_range)
-    if written is None or kept_range.size != reader.index.size:
+    if kept_range.size != reader.index.size:
         return None
-    # Same size and invertible: with every read inside the tensor, all of it is read, once.
-    return written.compose(projection.map).inverse_on(reader.index)
+    # Writing is injective, so no two kept points have one point of the reader's: of as many points,
+    # all are had, and the reader visits each cell once.
+    return origin(projection.map, reader.index, fold.out_maps[0].map, kept_range)
 
 
 def _splits_alike(

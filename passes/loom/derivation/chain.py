@@ -24,6 +24,7 @@ from tapestry.dialects.loom import Read
 from tapestry.passes.loom._bodies import in_group
 from tapestry.passes.loom.derivation.terms import Inliner, Term, Terms
 from tapestry.zspace import AffineMap, Domain
+from tapestry.zspace.origins import origin
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Chain:
         joined: Sequence[Placed] = (),
     ) -> None:
         self.last = last
-        self.terms = Terms()
+        self.terms = Terms(last.index)
         self.members: list[Member] = []
         self.others: set[Placed] = set()
         self.folded = frozenset(last.fold_dims)
@@ -120,11 +121,9 @@ class Chain:
         """What a read of a fold's output is, if the fold is along the same dimensions."""
         if not is_plain_fold(op) or op.parent is not self.last.parent:
             return None
-        written = op.out_maps[place].map.inverse_on(op.kept_range(op.index))
-        if written is None:
-            return None
-        kept = written.compose(read.projection.map)
-        if self._moves(kept):
+        written, index = op.out_maps[place].map, self.last.index
+        kept = origin(written, op.kept_range(op.index), read.projection.map, index)
+        if kept is None or self._moves(kept):
             return None
         for points in self._alignments(op, kept):
             if (op, points) in self._allowed:

@@ -185,7 +185,8 @@ def _is_moved(chain: Chain, derivation: Derivation) -> bool:
 
 def _repeats(chain: Chain) -> bool:
     """Whether the last fold of a chain has dimensions that an earlier one lacks."""
-    kept = frozenset(chain.last.kept_dims)
+    shape = chain.last.index.shape
+    kept = frozenset(dim for dim in chain.last.kept_dims if shape[dim] > 1)
     return any(not kept <= moving_dims(Projection.cells(m.points)) for m in chain.members)
 
 

@@ -18,7 +18,8 @@ from tapestry.algebra.bodies import Dims, moving_dims
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, argument_type, tensor_type
 from tapestry.passes.loom._bodies import coordinate_ops
-from tapestry.zspace import AffineMap
+from tapestry.zspace import AffineMap, Projection, Range
+from tapestry.zspace.origins import origin, settle
 
 
 @dataclass(eq=False)
@@ -61,10 +62,13 @@ class Term:
 class Terms:
     """Makes terms over one index space, equal ones once."""
 
+    index: Range
     made: dict[Hashable, Term] = field(default_factory=dict[Hashable, Term])
 
     def cell(self, read: Read) -> Term:
         """What a read selects."""
+        mapping = settle(read.projection.map, self.index)
+        read = read._replace(projection=Projection(mapping, read.projection.shape))
         if read not in self.made:
             element = tensor_type(read.value).element_type
             kind = argument_type(read.projection, element)
@@ -145,10 +149,10 @@ class Inliner:
         place = producer.outs.index(read.value)
         if producer.monoid_name is not None:
             return self._fold_result(producer, place, read)
-        written = producer.out_maps[place].map.inverse_on(producer.index)
-        if written is None:
+        written = producer.out_maps[place].map
+        points = origin(written, producer.index, read.projection.map, self._terms.index)
+        if points is None:
             return None
-        points = written.compose(read.projection.map)
         args = [self(inner.compose(points)) for inner in producer.in_reads]
         term = self._terms.body(producer.wrap_block, args, points)[place]
         if term.stored is None and not term.running:
