@@ -190,12 +190,17 @@ def parse_text(
 def read_source(path: Path) -> str:
     """The text of a program file, or one clear error."""
     try:
-        return path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+        return _read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         message = f"{path} is not text: byte {error.start} is not UTF-8"
         raise ProgramSyntaxError(message, location=Location(str(path), 1, 1)) from None
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def parse_module(text: str, name: str = "<text>", *, ctx: Context | None = None) -> ModuleOp:
@@ -206,8 +211,18 @@ def parse_module(text: str, name: str = "<text>", *, ctx: Context | None = None)
 
 
 def load_module(path: Path | str, *, ctx: Context | None = None) -> ModuleOp:
-    """The verified module in a file."""
-    return parse_module(read_source(Path(path)), str(path), ctx=ctx)
+    """The verified module in a file: IR of Tapestry, or StableHLO, which is imported."""
+    imported = import_bytes(_read_bytes(Path(path)), str(path))
+    return (
+        parse_module(read_source(Path(path)), str(path), ctx=ctx) if imported is None else imported
+    )
+
+
+def import_bytes(raw: bytes, name: str) -> ModuleOp | None:
+    """The module of a program that is not Tapestry's own IR but can be imported; None of others."""
+    from tapestry.importers.stablehlo import is_stablehlo, load
+
+    return load(raw, name) if is_stablehlo(raw) else None
 
 
 def verify_module(module: ModuleOp) -> None:

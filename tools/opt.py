@@ -27,6 +27,7 @@ from tapestry.diagnostics import UsageError
 from tapestry.frontend import (
     ProgramSyntaxError,
     describe_error,
+    import_bytes,
     installed_universe,
     issues_json_text,
     located_errors,
@@ -96,8 +97,12 @@ class TapestryOpt(xDSLOptMain):
     ) -> ModuleOp | None:
         if file_extension != "mlir":
             return super().parse_chunk(chunk, file_extension, start_offset)
+        raw = chunk.read()
+        imported = import_bytes(raw, self.get_input_name())
+        if imported is not None:
+            return imported
         try:
-            text = chunk.read().decode("utf-8")
+            text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
             message = f"{self.get_input_name()} is not text: byte {error.start} is not UTF-8"
             raise ProgramSyntaxError(message) from None

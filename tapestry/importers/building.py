@@ -84,7 +84,7 @@ class ProgramBuilder:
         if array.size == kind.box.size and array.size > 1 and _equal_cells(stored):
             stored = stored.reshape(-1)[:1]
         op = loom.ConstantOp.of(stored, kind)
-        return self._add(op, location)[0]
+        return self.insert(op, location)[0]
 
     def apply(
         self,
@@ -102,7 +102,7 @@ class ProgramBuilder:
         results = self._result_types(metakernel, inputs, plain, location)
         given = [() if value is None else value for value in inputs]
         attributes = {key: attribute_of(value) for key, value in plain.items()}
-        made = self._add(weft.ApplyOp(metakernel, given, results, attributes), location)
+        made = self.insert(weft.ApplyOp(metakernel, given, results, attributes), location)
         if name is not None and made:
             made[0].name_hint = _hint(name)
         return made
@@ -124,7 +124,7 @@ class ProgramBuilder:
             [(_whole(kind), kind) for kind in results],
             parameters=attributes,
         )
-        return self._add(op, location)
+        return self.insert(op, location)
 
     def finish(self, outputs: Sequence[SSAValue]) -> ModuleOp:
         """The module whose @main returns `outputs`; nothing can be added afterwards."""
@@ -132,7 +132,8 @@ class ProgramBuilder:
         kinds = [value.type for value in self._block.args], [value.type for value in outputs]
         return ModuleOp([func.FuncOp("main", kinds, Region(self._block))])
 
-    def _add(self, op: Operation, location: LocationAttr) -> tuple[SSAValue, ...]:
+    def insert(self, op: Operation, location: LocationAttr = UNKNOWN_LOC) -> tuple[SSAValue, ...]:
+        """Any operation over tensors, as it is; its results."""
         op.location = location
         self._block.add_op(op)
         return tuple(op.results)

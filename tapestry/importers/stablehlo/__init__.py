@@ -1,0 +1,35 @@
+"""JAX programs in: StableHLO, parsed by the MLIR that comes with `jaxlib`, as weft.
+
+    exported = jax.export.export(jax.jit(f))(x, w)
+    module = tapestry.importers.stablehlo.load(exported.mlir_module())
+
+`load` takes a path, text, or the bytes of a portable artifact (`mlir_module_serialized`). Every
+operation becomes an application of a metakernel, a view, or an operation of loom; calls are
+inlined, and loops with a known trip count unrolled. Needs the extra `jax`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tapestry.importers.stablehlo.bindings import StableHloError, is_stablehlo
+
+__all__ = ["StableHloError", "is_stablehlo", "load"]
+
+
+def load(source: str | bytes | Path, name: str | None = None) -> ModuleOp:
+    """The verified weft module of a StableHLO program.
+
+    `source` is a path, a program's text, or the bytes of a portable artifact; `name` stands for
+    the file in messages. Raises StableHloError, which has the place, for what cannot be imported,
+    and UsageError where jaxlib is not installed.
+    """
+    from tapestry.importers.stablehlo.loading import import_text
+
+    if isinstance(source, Path):
+        return import_text(source.read_bytes(), name or str(source))
+    if isinstance(source, str) and not is_stablehlo(source) and "\n" not in source:
+        return load(Path(source), name)
+    return import_text(source, name or "<stablehlo>")

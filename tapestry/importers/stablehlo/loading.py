@@ -1,0 +1,66 @@
+"""StableHLO text or bytes to a module: arguments, the walk, the results."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp, NameLoc
+
+from tapestry.frontend import verify_module
+from tapestry.importers.stablehlo import contractions, control, elementwise, movement, reductions
+from tapestry.importers.stablehlo.bindings import MlirOperation, StableHloError, blocks_of, parse
+from tapestry.importers.stablehlo.locations import Locations
+from tapestry.importers.stablehlo.program import Program, Translation
+from tapestry.importers.stablehlo.values import Value
+
+TRANSLATIONS: dict[str, Translation] = {
+    **elementwise.TRANSLATIONS,
+    **movement.TRANSLATIONS,
+    **contractions.TRANSLATIONS,
+    **reductions.TRANSLATIONS,
+    **control.TRANSLATIONS,
+}
+
+ENTRY = "main"
+
+
+def import_text(source: str | bytes, name: str) -> ModuleOp:
+    """The verified weft module of a StableHLO program; `name` stands for its file in messages."""
+    parsed = parse(source, name)
+    functions: dict[str, MlirOperation] = {}
+    for function in parsed.body.operations:
+        operation = function.operation
+        if operation.name == "func.func":
+            functions[str(operation.attributes["sym_name"]).strip('"')] = operation
+    locations = Locations(name)
+    program = Program(functions, locations, TRANSLATIONS)
+    main = functions.get(ENTRY)
+    if main is None:
+        have = ", ".join(f"@{one}" for one in functions) or "no function"
+        raise StableHloError(f"there is no func.func @{ENTRY}; the module has {have}")
+    arguments = list(blocks_of(main)[0].arguments)
+    places = [locations.convert(argument.location) for argument in arguments]
+    values: list[Value] = []
+    for argument, called, place in zip(arguments, _names(places), places, strict=True):
+        program.place = place
+        spec = program.spec(argument.type)
+        values.append(program.value(program.build.argument(called, spec.shape, spec.dtype, place)))
+    outputs = program.run_function(ENTRY, values)
+    module = program.build.finish([program.tensor(value) for value in outputs])
+    verify_module(module)
+    return module
+
+
+def _names(places: list[Any]) -> list[str]:
+    """What arguments are called: as JAX names them, if all have names of their own."""
+    names = [
+        re.sub(r"[^A-Za-z0-9_]+", "_", place.desc.data).strip("_")
+        if isinstance(place, NameLoc)
+        else ""
+        for place in places
+    ]
+    usable = all(re.fullmatch(r"[A-Za-z_]\w*", name) for name in names)
+    if usable and len(set(names)) == len(names):
+        return names
+    return [f"arg{position}" for position in range(len(places))]

@@ -1,0 +1,245 @@
+"""A StableHLO function as a weft program: its operations in order, calls and regions inlined.
+
+    program = Program(module, "model.stablehlo.mlir")
+    outputs = program.run_function("main", arguments)
+
+What an operation becomes is a *translation*, found by the operation's name (`translations`). What
+all of its operands are known for is computed at once (`folding`), so loops with a counter that is
+known run here, trip by trip, and leave their bodies behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
+from xdsl.ir import Operation, SSAValue
+
+from tapestry.dialects.loom import TensorType
+from tapestry.importers.building import ProgramBuilder, kind_of
+from tapestry.importers.stablehlo import folding
+from tapestry.importers.stablehlo.bindings import (
+    MlirBlock,
+    MlirOperation,
+    MlirValue,
+    StableHloError,
+    blocks_of,
+)
+from tapestry.importers.stablehlo.locations import Locations
+from tapestry.importers.stablehlo.types import spec_of
+from tapestry.importers.stablehlo.values import Spec, Value
+from tapestry.locations import source_locations
+
+MAX_DEPTH = 64
+"""How deep calls and regions may nest."""
+
+MAX_OPERATIONS = 200_000
+"""How many operations a program may have, calls inlined and loops unrolled."""
+
+Environment: TypeAlias = "dict[MlirValue, Value]"
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation to translate: what it takes, what it has to make, and all it says itself."""
+
+    name: str
+    operands: tuple[Value, ...]
+    results: tuple[Spec, ...]
+    source: MlirOperation
+    environment: Environment = field(repr=False)
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Its attributes, as MLIR has them."""
+        return self.source.attributes
+
+    def has(self, name: str) -> bool:
+        """Whether it has an attribute."""
+        return name in self.source.attributes
+
+    def block(self, region: int) -> MlirBlock:
+        """The one block of a region."""
+        return blocks_of(self.source, region)[0]
+
+
+Translation: TypeAlias = Callable[["Program", Op], Value | Sequence[Value]]
+"""What an operation becomes: its results, from a program that it may add to."""
+
+
+class Program:
+    """A weft program under construction, and the module of functions that it is made of."""
+
+    def __init__(
+        self,
+        functions: Mapping[str, MlirOperation],
+        locations: Locations,
+        translations: Mapping[str, Translation],
+    ) -> None:
+        self.build = ProgramBuilder()
+        self.place: LocationAttr = UNKNOWN_LOC
+        """The location of the operation that is being translated."""
+        self._functions = functions
+        self._locations = locations
+        self._translations = translations
+        self._constants: dict[Value, SSAValue] = {}
+        self._depth = 0
+        self._count = 0
+
+    def nested(self) -> Program:
+        """An empty program over the same functions, for a region whose scalars are wanted."""
+        made = Program(self._functions, self._locations, self._translations)
+        made.place = self.place
+        made._depth = self._depth
+        return made
+
+    # What translations add.
+
+    def tensor(self, value: Value) -> SSAValue:
+        """The tensor of a value; known cells become a constant, once."""
+        if value.tensor is not None:
+            return value.tensor
+        found = self._constants.get(value)
+        if found is None:
+            assert value.known is not None
+            found = self._constants[value] = self._constant(value.known, value.spec)
+        return found
+
+    def _constant(self, cells: NDArray[Any], spec: Spec) -> SSAValue:
+        if spec.size and not any(cells.strides):
+            cells = cells.reshape(-1)[0]
+        return self.build.constant(cells, spec.dtype, spec.shape, self.place)
+
+    def known(self, cells: NDArray[Any] | float, spec: Spec) -> Value:
+        """A value whose cells are known; one number stands for all."""
+        array = np.broadcast_to(np.asarray(cells).astype(spec.numpy), spec.shape)
+        return Value(spec, known=array)
+
+    def apply(
+        self,
+        metakernel: str,
+        *inputs: Value | Sequence[Value] | None,
+        parameters: Mapping[str, object] | None = None,
+    ) -> Value:
+        """Apply a metakernel with one result."""
+        return self.apply_all(metakernel, *inputs, parameters=parameters)[0]
+
+    def apply_all(
+        self,
+        metakernel: str,
+        *inputs: Value | Sequence[Value] | None,
+        parameters: Mapping[str, object] | None = None,
+    ) -> list[Value]:
+        """Apply a metakernel; all of its results."""
+        given = [self._given(value) for value in inputs]
+        made = self.build.apply(metakernel, *given, parameters=parameters, location=self.place)
+        return [self.value(result) for result in made]
+
+    def _given(self, value: Value | Sequence[Value] | None) -> Any:
+        if value is None or isinstance(value, Value):
+            return None if value is None else self.tensor(value)
+        return [self.tensor(one) for one in value]
+
+    def insert(self, op: Operation) -> list[Value]:
+        """Add an operation of loom; its results."""
+        return [self.value(result) for result in self.build.insert(op, self.place)]
+
+    def value(self, tensor: SSAValue) -> Value:
+        """The value of a tensor of this program."""
+        kind = tensor.type
+        assert isinstance(kind, TensorType)
+        return Value(Spec(kind.box.shape, str(kind.element_type)), tensor)
+
+    # Walking.
+
+    def run_function(self, name: str, arguments: Sequence[Value]) -> list[Value]:
+        """The results of a function of the module on `arguments`, inlined."""
+        function = self._functions.get(name)
+        if function is None:
+            raise self.error(f"@{name} is called, but there is no such function")
+        blocks = blocks_of(function)
+        if len(blocks) != 1:
+            raise self.error(f"@{name} has {len(blocks)} blocks; a function over tensors has one")
+        return self.run_block(blocks[0], arguments, {})
+
+    def run_block(
+        self, block: MlirBlock, arguments: Sequence[Value], outside: Environment
+    ) -> list[Value]:
+        """What a block returns on `arguments`; `outside` has what is defined around it."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self.error(
+                f"calls and regions nest more than {MAX_DEPTH} deep",
+                hint="a function that calls itself has no fixed size",
+            )
+        environment = {**outside, **dict(zip(block.arguments, arguments, strict=True))}
+        caller = self.place
+        try:
+            for source in block.operations:
+                operation = source.operation
+                self.place = self._locations.convert(operation.location, caller)
+                operands = tuple(environment[value] for value in operation.operands)
+                if operation.name in ("func.return", "stablehlo.return"):
+                    return list(operands)
+                with self._explained(operation):
+                    results = self._run(operation, operands, environment)
+                environment.update(zip(operation.results, results, strict=True))
+        finally:
+            self.place = caller
+            self._depth -= 1
+        raise self.error("a block ends without returning")
+
+    def _run(
+        self, operation: MlirOperation, operands: tuple[Value, ...], environment: Environment
+    ) -> list[Value]:
+        self._count += 1
+        if self._count > MAX_OPERATIONS:
+            raise self.error(
+                f"the program has more than {MAX_OPERATIONS} operations, calls inlined and loops "
+                "unrolled"
+            )
+        specs = tuple(self.spec(result.type) for result in operation.results)
+        op = Op(operation.name, operands, specs, operation, environment)
+        folded = folding.fold(op.name, operands, specs, operation)
+        if folded is not None:
+            return folded
+        translation = self._translations.get(op.name)
+        if translation is None:
+            takes = ", ".join(str(value.spec) for value in operands)
+            gives = ", ".join(map(str, specs))
+            raise self.error(f"{op.name} : ({takes}) -> ({gives}) is not supported")
+        made = translation(self, op)
+        results = [made] if isinstance(made, Value) else list(made)
+        got = tuple(value.spec for value in results)
+        if got != specs:
+            have, want = (", ".join(map(str, some)) for some in (got, specs))
+            raise self.error(f"{op.name} was imported as ({have}), but makes ({want})")
+        return results
+
+    def spec(self, kind: object) -> Spec:
+        try:
+            return spec_of(kind)
+        except ValueError as error:
+            raise self.error(str(error)) from None
+
+    @contextmanager
+    def _explained(self, operation: MlirOperation) -> Generator[None]:
+        """Give what cannot be imported the operation's name and place."""
+        try:
+            yield
+        except folding.NotKnownError as error:
+            raise self.error(f"{operation.name}: {error}") from None
+
+    def error(self, message: str, *, hint: str | None = None) -> StableHloError:
+        """An error at the place that is being translated."""
+        places = source_locations(self.place)
+        return StableHloError(message, location=places[0] if places else None, hint=hint)
+
+    def kind(self, spec: Spec) -> TensorType:
+        """The tensor type of loom for a spec."""
+        return kind_of(spec.shape, spec.dtype)
