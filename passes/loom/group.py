@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -98,7 +98,8 @@ def plan_group(operations: Sequence[loom.OperationOp]) -> Plan | str:
 
     Something must read what each member writes, but nothing outside that stands between members:
     the group stands where its last member does. Dimensions must align, and members that are split
-    must be split on one grid of the group's dimensions, which the group then is.
+    must be split on one grid of the group's dimensions, which the group then is: that must be legal
+    for a group.
     """
     block = operations[0].parent
     if block is None or any(op.parent is not block for op in operations):
@@ -119,7 +120,20 @@ def plan_group(operations: Sequence[loom.OperationOp]) -> Plan | str:
     if isinstance(alignment, str):
         return alignment
     partition = _joint_partition(members, alignment)
-    return partition if isinstance(partition, str) else Plan(members, alignment, partition)
+    if isinstance(partition, str):
+        return partition
+    plan = Plan(members, alignment, partition)
+    return _why_not_split(plan) or plan
+
+
+def _why_not_split(plan: Plan) -> str | None:
+    """Why the group cannot be split as its members are; None when it can."""
+    if plan.partition is None:
+        return None
+    group = _group(plan, None)[0]
+    problems = group.sharding_problems(plan.partition)
+    group.erase()
+    return "; ".join(problem.message for problem in problems) or None
 
 
 def _name(op: Operation) -> str:
@@ -149,8 +163,8 @@ def _joint_partition(
     return Partition.grid(have or [] for have in cuts)
 
 
-def _replace(plan: Plan, label: str | None, rewriter: PatternRewriter) -> None:
-    """Put the group where its last member is, and take the members away."""
+def _group(plan: Plan, label: str | None) -> tuple[loom.FusedOp, Sequence[OpResult]]:
+    """The group of a plan, and the members' results that its outputs stand for."""
     members = plan.members
     inside = set[Operation](members)
     ins = list(dict.fromkeys(v for m in members for v in m.operands if v.owner not in inside))
@@ -180,11 +194,17 @@ def _replace(plan: Plan, label: str | None, rewriter: PatternRewriter) -> None:
         partition=plan.partition,
     )
     group.location = fuse_locations(*(member.location for member in members))
-    rewriter.insert(group, InsertPoint.before(members[-1]))
+    return group, outs
+
+
+def _replace(plan: Plan, label: str | None, rewriter: PatternRewriter) -> None:
+    """Put the group where its last member is, and take the members away."""
+    group, outs = _group(plan, label)
+    rewriter.insert(group, InsertPoint.before(plan.members[-1]))
     for out, result in zip(outs, group.outs, strict=True):
         result.name_hint = out.name_hint
         rewriter.replace_all_uses_with(out, result)
-    for member in reversed(members):
+    for member in reversed(plan.members):
         rewriter.erase(member)
 
 
