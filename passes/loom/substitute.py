@@ -31,6 +31,7 @@ from xdsl.pattern_rewriter import (
 from tapestry.attributes import attribute_of
 from tapestry.dialects import weft
 from tapestry.metakernels import Template, load_library
+from tapestry.passes.loom._bodies import in_group
 from tapestry.passes.weft._monoids import Monoids
 from tapestry.passes.weft._recognizing import Recognizer
 from tapestry.passes.weft.apply import ApplyMetakernel, own_library
@@ -72,14 +73,15 @@ class Original:
 class ReadOperation(RewritePattern):
     """Replace an operation by the application of a metakernel that expands to it.
 
-    Legal because it expands to exactly that operation; what it was is kept in `originals`.
+    Legal because it expands to exactly that operation; what it was is kept in `originals`. Members
+    of a group stay: the group says where each of them is.
     """
 
     recognizer: Recognizer
     originals: dict[Operation, Original] = field(default_factory=dict[Operation, Original])
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        reading = self.recognizer.read(op)
+        reading = None if in_group(op) else self.recognizer.read(op)
         if reading is None:
             return
         operands = [op.operands[place] for place in reading.order]
