@@ -4,7 +4,8 @@
     tapestry run model.mlir -p 'default,loom-shard{shards=4}'
 
 `default` is the recommended one: templates applied, views folded away, maps joined with what they
-feed, folds that read earlier folds made one pass, and what is left put into groups, a kernel each.
+feed, folds that read earlier folds made one pass, masks made domains, and what is left put into
+groups, a kernel each.
 
     >>> [str(one) for one in pass_specs("default")][:2]
     ['weft-apply', 'loom-simplify']
@@ -18,7 +19,8 @@ from xdsl.utils.exceptions import ArgSpecParseError
 from tapestry.diagnostics import UsageError
 
 DEFAULT_PIPELINE = (
-    "weft-apply,loom-simplify,loom-fuse,loom-derive,loom-simplify,loom-fuse,loom-group"
+    "weft-apply,loom-simplify,loom-fuse,loom-derive,loom-simplify,loom-fuse,"
+    "loom-mask-to-domain,loom-group"
 )
 """The recommended pipeline from weft to groups.
 

@@ -34,6 +34,7 @@ _PASSES = {
     "loom-propagate": ("tapestry.passes.loom.propagate", "LoomPropagate"),
     "loom-fuse": ("tapestry.passes.loom.fuse", "LoomFuse"),
     "loom-derive": ("tapestry.passes.loom.derive", "LoomDerive"),
+    "loom-mask-to-domain": ("tapestry.passes.loom.mask_to_domain", "LoomMaskToDomain"),
     "loom-fold-to-read": ("tapestry.passes.loom.one_hot", "LoomFoldToRead"),
     "loom-read-to-fold": ("tapestry.passes.loom.one_hot", "LoomReadToFold"),
     "loom-expand-shards": ("tapestry.passes.loom.expand_shards", "LoomExpandShards"),

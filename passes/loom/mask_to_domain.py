@@ -1,0 +1,141 @@
+"""`loom-mask-to-domain`: masks in bodies become domains, so that what is masked is not computed.
+
+    %o = loom.operation @attention over <[0, 0, 0] : [8, 4, 8]> [map, map, fold] by @attend
+           ins(%s : (i, d, j) -> (i, j), %v : (i, d, j) -> (j, d)) ...
+           wrap (%x: f32, %v: f32) {
+             %i = loom.index 0 : i64   %j = loom.index 2 : i64
+             %seen = arith.cmpi sge, %i, %j : i64
+             %y = arith.select %seen, %x, %lowest : f32
+             loom.yield %y, %one, %v : f32, f32, f32 }
+
+becomes
+
+    %o = loom.operation @attention over <[0, 0, 0] : [8, 4, 8]> [map, map, fold] by @attend
+           ins(...) ... domain(d0 - d2 >= 0)
+           wrap (%x: f32, %v: f32) { loom.yield %x, %one, %v : f32, f32, f32 }
+           {assumes = ["finite(v)"]}
+
+and what computes `%s` folds nothing either where no `%o` reads it. Blocks of the index space that
+are masked as a whole are then skipped by range arithmetic, in every executor. The mask need not
+stand in the body: maps, and what earlier folds do with their result, are looked through.
+
+Input: any verified loom program, best after `loom-derive`: folds of one pass have one domain.
+Output: the same values, if what `assumes` names is finite. Each rewrite adds a row to a domain or
+removes a condition from a body, so it terminates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from tapestry.dialects import loom
+from tapestry.passes._collection import collection_paused
+from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom._rebuild import rebuild
+from tapestry.passes.loom.masks.conditions import Fact, domain_of, rows_of
+from tapestry.passes.loom.masks.outside import masked, rows_read
+from tapestry.passes.loom.masks.settling import settle
+
+ASSUMES = "assumes"
+"""The attribute in which an operation records what its domain takes for granted."""
+
+
+class FoldWhereSeen(RewritePattern):
+    """A fold's domain gets the rows outside of which wrap yields what folding leaves no trace of.
+
+    Legal because, where such a row fails, merging what wrap yields with any state simplifies to the
+    same expression as merging the zero with it, in either order. For that, cells may have to be
+    finite (zero times infinity is NaN): those are recorded on the operation. Groups say what their
+    members are, and a scan goes on from what is outside: both are left alone.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        if in_group(op):
+            return
+        found = list(masked(op))
+        if not found:
+            return
+        rows = [*rows_of(op.inside), *(mask.row for mask in found)]
+        new = rebuild(op, rewriter, inside=domain_of(rows, op.index))
+        _record(new, {name for mask in found for name in mask.finite})
+
+
+class FoldWhereRead(RewritePattern):
+    """A fold's domain gets the rows that hold wherever what it writes is read.
+
+    Legal because a cell that nobody reads may be anything: every reader is a fold whose own domain
+    implies the row at each point where it reads the cell.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        if in_group(op) or op.monoid_name is None or op.scan_dim is not None or op.index.is_empty:
+            return
+        have = rows_of(op.inside)
+        new = [
+            row
+            for row in rows_read(op)
+            if row.bounds(op.index)[0] < 0 and not any(Fact(h, True).decides(row) for h in have)
+        ]
+        if new:
+            rebuild(op, rewriter, inside=domain_of([*have, *new], op.index))
+
+
+class SettleConditions(RewritePattern):
+    """Comparisons of coordinates that come out the same wherever a body counts are constants.
+
+    Legal in wrap where the operation's domain implies it, and in both bodies where it holds at
+    every point whose cells are read.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        if in_group(op) or op.index.is_empty:
+            return
+        read = [] if op.scan_dim is not None else [Fact(row, True) for row in rows_read(op)]
+        inside = [Fact(row, True) for row in rows_of(op.inside)]
+        changed = settle(op.wrap_block, op.index, [*inside, *read], rewriter)
+        if op.unwrap_block is not None:
+            changed |= settle(op.unwrap_block, op.index, read, rewriter)
+        if changed:
+            rewriter.notify_op_modified(op)
+
+
+def _record(op: loom.OperationOp, finite: Iterable[str]) -> None:
+    """Note on an operation what has to be finite."""
+    held = op.attributes.get(ASSUMES)
+    known = cast("ArrayAttr[Attribute]", held).data if isinstance(held, ArrayAttr) else ()
+    new = (StringAttr(f"finite({name})") for name in sorted(finite))
+    assumed = dict.fromkeys([*known, *new])
+    if assumed:
+        op.attributes[ASSUMES] = ArrayAttr(assumed)
+
+
+@dataclass(frozen=True)
+class LoomMaskToDomain(ModulePass):
+    """Make masks in bodies domains of what they mask."""
+
+    name = "loom-mask-to-domain"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        # From the end on: what a fold reads is known when its readers' domains are.
+        patterns: list[RewritePattern] = [FoldWhereSeen(), FoldWhereRead(), SettleConditions()]
+        with collection_paused():
+            PatternRewriteWalker(
+                GreedyRewritePatternApplier(patterns), walk_reverse=True
+            ).rewrite_module(op)

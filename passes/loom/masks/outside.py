@@ -1,0 +1,228 @@
+"""Where an operation folds nothing but its monoid's zero, and where nobody reads what it writes.
+
+    wrap (%x: f32) { ... %y = arith.select %seen, %x, %lowest   loom.yield %y }      by @max
+
+folds the zero of `@max` wherever `%seen` fails. Maps before the fold, and what earlier folds do
+with their result, are looked through: a mask may stand where the scores are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tapestry.algebra.monoids import Monoid, monoid_of
+from tapestry.dialects import loom
+from tapestry.dialects.loom import Read
+from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom.derivation.terms import Inliner, Term, Terms
+from tapestry.passes.loom.masks.conditions import Fact, Row, condition_rows, rows_of
+from tapestry.passes.loom.masks.folding import Folding
+from tapestry.passes.loom.masks.specials import Nature, Specials, number_of, special
+from tapestry.zspace import AffineMap
+from tapestry.zspace.origins import origin
+
+
+class Expressions:
+    """What the body of a fold yields, written out; leaves are cells and results of folds."""
+
+    def __init__(self, op: loom.OperationOp) -> None:
+        self.op = op
+        self.terms = Terms(op.index)
+        self._named: dict[tuple[loom.OperationOp, int, AffineMap], str] = {}
+        self._of_leaves: dict[Term, Specials] = {}
+
+    def wrapped(self) -> list[Term]:
+        """What wrap yields at a point."""
+        inline = Inliner(self.terms, self._result)
+        return self.terms.body(self.op.wrap_block, [inline(read) for read in self.op.in_reads])
+
+    def folding(self, facts: Sequence[Fact]) -> Folding:
+        """Simplifies expressions where some facts hold."""
+        return Folding(self.terms, self.op.index, Nature(self._of_leaves), facts)
+
+    def state(self, monoid: Monoid) -> list[Term]:
+        """A state of which nothing is known."""
+        return [
+            self._leaf(self.terms.result(f"part {part}", kind), monoid, part)
+            for part, kind in enumerate(monoid.state)
+        ]
+
+    def _result(self, op: loom.OperationOp, place: int, read: Read) -> Term | None:
+        """What a read of a fold's output is, in terms of the folded state."""
+        written, monoid = op.out_maps[place].map, monoid_of(op)
+        kept = origin(written, op.kept_range(op.index), read.projection.map, self.op.index)
+        if kept is None or monoid is None or op.parent is not self.op.parent:
+            return None
+        state = [
+            self._leaf(self.terms.result(self._name(op, part, kept), kind), monoid, part)
+            for part, kind in enumerate(op.state_types)
+        ]
+        if op.unwrap_block is None:
+            return state[place]
+        inline = Inliner(self.terms, self._result)
+        extras = [inline(extra.compose(kept)) for extra in op.extra_reads]
+        return self.terms.body(op.unwrap_block, [*state, *extras], _points(op, kept))[place]
+
+    def _leaf(self, term: Term, monoid: Monoid, part: int) -> Term:
+        zero = monoid.zero[part]
+        if isinstance(zero, float):
+            self._of_leaves[term] = special(zero)
+        return term
+
+    def _name(self, op: loom.OperationOp, part: int, kept: AffineMap) -> str:
+        key = (op, part, kept)
+        if key not in self._named:
+            taken, label = set(self._named.values()), op.label.data
+            names = (label, *(f"{label}.{n}" for n in range(len(taken) + 1)))
+            self._named[key] = next(name for name in names if name not in taken)
+        return self._named[key]
+
+
+def _points(op: loom.OperationOp, kept: AffineMap) -> AffineMap:
+    """The points of an operation at some kept ones: the first along what it folds."""
+    rows = dict(zip(op.kept_dims, zip(kept.matrix, kept.offset, strict=True), strict=True))
+    first = ((0,) * kept.inputs, 0)
+    matrix, offset = zip(*(rows.get(dim, first) for dim in range(op.index.rank)), strict=True)
+    return AffineMap(matrix, offset, kept.inputs)
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A row outside of which a fold folds its zero, if some leaves are finite."""
+
+    row: Row
+    finite: frozenset[str]
+
+
+def masked(op: loom.OperationOp) -> Iterator[Masked]:
+    """The rows that a fold's domain may have besides those that it has."""
+    monoid = monoid_of(op)
+    if monoid is None or op.scan_dim is not None or op.index.is_empty:
+        return
+    expressions = Expressions(op)
+    wrapped = expressions.wrapped()
+    facts = [Fact(row, True) for row in rows_of(op.inside)]
+    found: set[Row] = set()
+    for outside in _candidates(expressions, wrapped):
+        inside = outside.negated
+        low, high = inside.bounds(op.index)
+        known = [*facts, *(Fact(row, True) for row in found)]
+        if low >= 0 or high < 0 or any(fact.decides(inside) for fact in known):
+            continue
+        folding = expressions.folding([*facts, Fact(outside, True)])
+        if _is_zero(expressions, folding, monoid, wrapped):
+            found.add(inside)
+            yield Masked(inside, frozenset(map(_said, folding.finite)))
+
+
+def _candidates(expressions: Expressions, wrapped: Sequence[Term]) -> Iterator[Row]:
+    """The rows of conditions that what wrap yields is computed of, and those that they fail."""
+    seen: set[Row] = set()
+    below = set[Term]().union(*(value.below() for value in wrapped))
+    for term in [term for term in expressions.terms.made.values() if term in below]:
+        found = condition_rows(term, expressions.op.index)
+        for row in () if found is None else found[0]:
+            for outside in (row.negated, row):
+                if outside not in seen:
+                    seen.add(outside)
+                    yield outside
+
+
+def _is_zero(
+    expressions: Expressions, folding: Folding, monoid: Monoid, wrapped: Sequence[Term]
+) -> bool:
+    """Whether merging what is wrapped with any state is to merge the monoid's zero with it.
+
+    It is the zero itself, or both merges simplify to one expression: of a weighted sum relative to
+    a maximum, the weight is zero where the maximum is -inf, whatever is weighted.
+    """
+    values = [folding(term) for term in wrapped]
+    numbers = [number_of(value) for value in values]
+    if all(n == zero for n, zero in zip(numbers, monoid.zero, strict=True)):
+        return True
+    if any(isinstance(zero, complex) for zero in monoid.zero):
+        return False
+    parts = zip(monoid.real_zero, monoid.state, strict=True)
+    zeros = [folding.number(zero, kind) for zero, kind in parts]
+    state = expressions.state(monoid)
+
+    def merged(first: Sequence[Term], second: Sequence[Term]) -> list[Term]:
+        made = expressions.terms.body(monoid.merge, [*first, *second])
+        return [folding(term) for term in made]
+
+    return merged(state, values) == merged(state, zeros) and merged(values, state) == merged(
+        zeros, state
+    )
+
+
+def _said(leaf: Term) -> str:
+    """A leaf as people call it."""
+    if leaf.read is not None:
+        return leaf.read.value.name_hint or "a cell"
+    return leaf.result or "a result"
+
+
+def rows_read(op: loom.OperationOp) -> list[Row]:
+    """Rows over an operation's index space that hold wherever a cell that it writes is read.
+
+    They mix kept dimensions alone. None are known where something reads all of a tensor: a domain
+    says which points of a fold count, so those of wrap's inputs are read there only.
+    """
+    views: list[_View] = []
+    kept = op.kept_range(op.index)
+    for place, out in enumerate(op.outs):
+        written = op.out_maps[place].map
+        for use in out.uses:
+            reader = use.operation
+            if not isinstance(reader, loom.OperationOp) or in_group(reader):
+                return []
+            if use.index >= len(reader.in_maps):
+                return []
+            read = reader.in_reads[use.index]
+            if not read.is_plain or reader.inside is None:
+                return []
+            points = origin(written, kept, read.projection.map, reader.index)
+            if points is None:
+                return []
+            views.append(_View(reader, points))
+    candidates = dict.fromkeys(row for view in views for row in view.rows())
+    return [
+        row.over(op.kept_dims, op.index.rank)
+        for row in candidates
+        if all(view.holds(row) for view in views)
+    ]
+
+
+@dataclass(frozen=True)
+class _View:
+    """A reader, and the kept point of an operation whose cell each of its points reads."""
+
+    reader: loom.OperationOp
+    points: AffineMap
+
+    def rows(self) -> Iterator[Row]:
+        """The rows of the reader's domain, over the kept dimensions where those tell them."""
+        place: dict[int, tuple[int, int]] = {}
+        for kept in range(self.points.outputs):
+            dim = self.points.unit_row(kept)
+            if dim is not None:
+                place[dim] = (kept, self.points.offset[kept])
+        for row in rows_of(self.reader.inside):
+            coefficients = [0] * self.points.outputs
+            constant = row.constant
+            for dim, factor in enumerate(row.coefficients):
+                if factor and dim in place:
+                    kept, shift = place[dim]
+                    coefficients[kept] += factor
+                    constant -= factor * shift
+            if all(dim in place for dim, factor in enumerate(row.coefficients) if factor):
+                yield Row(tuple(coefficients), constant)
+
+    def holds(self, row: Row) -> bool:
+        """Whether a row over the kept dimensions holds at all points that count."""
+        seen = row.through(self.points)
+        if self.reader.index.is_empty or seen.bounds(self.reader.index)[0] >= 0:
+            return True
+        facts = (Fact(known, True) for known in rows_of(self.reader.inside))
+        return any(fact.decides(seen) for fact in facts)
