@@ -71,7 +71,11 @@ ROWS = {
     ),
     "prelu": Row(prelu, channels(("f32", "f64"))),
     "rrelu": Row(rrelu, unary(lower=floats(0, 0.25), upper=floats(0.5, 1))),
-    "elu": same("elu", alpha=POSITIVE),
+    "elu": Row(
+        lambda x, **how: torch.ops.aten.elu(x, **how),
+        unary(low=-9, high=9, alpha=POSITIVE, scale=POSITIVE, input_scale=POSITIVE),
+        **LOOSE,
+    ),
     "selu": same("selu"),
     "celu": same("celu", alpha=POSITIVE),
     "gelu": Row(
