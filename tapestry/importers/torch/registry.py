@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy.typing as npt
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
@@ -53,6 +53,8 @@ Lowered: TypeAlias = "SSAValue | Sequence[SSAValue | None]"
 """What stands for the results of an operator."""
 
 Lowering: TypeAlias = Callable[..., Lowered]
+
+_Lowers = TypeVar("_Lowers", bound=Lowering)
 
 
 class Unsupported(Exception):  # noqa: N818 (it is no mistake: the operator stays PyTorch's)
@@ -200,10 +202,10 @@ def _category(dtype: str) -> int:
 _lowerings: dict[str, Lowering] = {}
 
 
-def lowering(*operators: str) -> Callable[[Lowering], Lowering]:
+def lowering(*operators: str) -> Callable[[_Lowers], _Lowers]:
     """Make a function the lowering of operators, named as PyTorch prints their overloads."""
 
-    def decorate(function: Lowering) -> Lowering:
+    def decorate(function: _Lowers) -> _Lowers:
         for operator in operators:
             if operator in _lowerings:
                 raise ValueError(f"{operator} has a lowering already")

@@ -1,0 +1,68 @@
+"""Sums of products."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from tapestry.importers.torch.operators._common import numbers
+from tapestry.importers.torch.registry import Context, Number, lowering
+
+
+def _register_product(operator: str, metakernel: str) -> None:
+    def product(ctx: Context, a: SSAValue, b: SSAValue) -> SSAValue:
+        return ctx.apply(metakernel, *numbers(ctx, a, b))
+
+    lowering(f"aten.{operator}.default")(product)
+
+
+for _name in ("mm", "bmm", "mv", "dot", "matmul"):
+    _register_product(_name, _name)
+_register_product("vdot", "dot")
+_register_product("outer", "outer")
+
+
+def _register_added(operator: str) -> None:
+    def added(
+        ctx: Context, x: SSAValue, a: SSAValue, b: SSAValue, beta: Number = 1, alpha: Number = 1
+    ) -> SSAValue:
+        return ctx.apply(operator, *numbers(ctx, x, a, b), beta=beta, alpha=alpha)
+
+    lowering(f"aten.{operator}.default")(added)
+
+
+for _name in ("addmm", "baddbmm", "addmv"):
+    _register_added(_name)
+
+
+@lowering("aten.addbmm.default")
+def addbmm(
+    ctx: Context, x: SSAValue, a: SSAValue, b: SSAValue, beta: Number = 1, alpha: Number = 1
+) -> SSAValue:
+    first, left, right = numbers(ctx, x, a, b)
+    total = ctx.apply("einsum", [left, right], equation="bik,bkj->ij")
+    scaled = _scaled(ctx, total, alpha)
+    return scaled if beta == 0 else ctx.apply("add", scaled, first, alpha=beta)
+
+
+@lowering("aten.addr.default")
+def addr(
+    ctx: Context, x: SSAValue, a: SSAValue, b: SSAValue, beta: Number = 1, alpha: Number = 1
+) -> SSAValue:
+    first, left, right = numbers(ctx, x, a, b)
+    scaled = _scaled(ctx, ctx.apply("outer", left, right), alpha)
+    return scaled if beta == 0 else ctx.apply("add", scaled, first, alpha=beta)
+
+
+@lowering("aten.linear.default")
+def linear(ctx: Context, x: SSAValue, weight: SSAValue, bias: SSAValue | None = None) -> SSAValue:
+    turned = ctx.apply("permute", weight, dims=[1, 0])
+    return ctx.apply("linear", x, turned, *([] if bias is None else [bias]))
+
+
+@lowering("aten.trace.default")
+def trace(ctx: Context, x: SSAValue) -> SSAValue:
+    return ctx.apply("trace", ctx.cast(x, ctx.result.dtype))
+
+
+def _scaled(ctx: Context, x: SSAValue, factor: Number) -> SSAValue:
+    return x if factor == 1 else ctx.apply("mul", x, *ctx.operands(factor, dtype=ctx.dtype(x)))
