@@ -20,10 +20,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.diagnostics import TapestryError, UsageError
+from tapestry.files import whole_file
 from tapestry.runtime.archives import UNREADABLE, first_line
 from tapestry.runtime.executor import Array
 from tapestry.runtime.program import arguments, check_inputs
-from tapestry.tools._files import whole_file
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 EXTENDED = (BFLOAT16, np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2))

@@ -19,6 +19,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 from tapestry.diagnostics import TapestryError
+from tapestry.files import check_writable, whole_file
 from tapestry.frontend import describe_error, issues_json_text, load_module, parse_text
 from tapestry.proving.counterexample import Counterexample
 from tapestry.proving.equality import compare_programs, in_loom
@@ -27,7 +28,6 @@ from tapestry.proving.pair import Options
 from tapestry.proving.report import describe
 from tapestry.runtime.program import arguments, main_function
 from tapestry.tools._arrays import EXTENDED
-from tapestry.tools._files import check_writable, whole_file
 
 EXIT_CODES = {"certified": 0, "numeric": 0, "differs": 1, "undecided": 3}
 

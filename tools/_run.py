@@ -11,12 +11,12 @@ from pathlib import Path
 from rich.console import Console
 from xdsl.utils.arg_spec import ArgSpec
 
+from tapestry.files import check_writable
 from tapestry.frontend import load_module, run_pipeline
 from tapestry.pipelines import pass_specs
 from tapestry.runtime.executor import find_executor
 from tapestry.tools._arrays import fit_inputs, read_arrays, write_outputs
 from tapestry.tools._compare import Tolerance, compare_all
-from tapestry.tools._files import check_writable
 from tapestry.tools._pipelines import APPLY, with_metakernels
 from tapestry.tools._report import ProgressBar, agreement_line, records_table
 

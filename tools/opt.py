@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from tapestry.diagnostics import UsageError
+from tapestry.files import check_writable, whole_file
 from tapestry.frontend import (
     ProgramSyntaxError,
     describe_error,
@@ -33,7 +34,6 @@ from tapestry.frontend import (
     located_errors,
     parse_text,
 )
-from tapestry.tools._files import check_writable, whole_file
 from tapestry.tools._pipelines import with_metakernels
 from tapestry.universe import TAPESTRY_UNIVERSE
 

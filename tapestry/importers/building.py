@@ -22,8 +22,9 @@ An application that does not fit raises a WeftError at once, at the location tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.algebra.dtypes import ELEMENT_TYPES, numpy_dtype, type_named
 from tapestry.attributes import attribute_of
+from tapestry.diagnostics import Location
 from tapestry.dialects import loom, weft
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.locations import source_locations
@@ -43,7 +45,13 @@ from tapestry.zspace import Projection, Range
 Given: TypeAlias = "SSAValue | Sequence[SSAValue] | None"
 """What stands for one input of a metakernel: a tensor, a list, or nothing for an optional one."""
 
-_Spec: TypeAlias = "TensorSpec | tuple[TensorSpec, ...] | None"
+Spec: TypeAlias = "TensorSpec | tuple[TensorSpec, ...] | None"
+"""The same without the tensor: shape and dtype."""
+
+_KNOWN: WeakKeyDictionary[Library, dict[tuple[object, ...], tuple[TensorType, ...]]] = (
+    WeakKeyDictionary()
+)
+"""Per library, the results of the applications that were asked for."""
 
 
 class ProgramBuilder:
@@ -53,7 +61,6 @@ class ProgramBuilder:
         """`library` finds the metakernels: the one that comes with Tapestry unless given."""
         self.library = load_library() if library is None else library
         self._block = Block()
-        self._results: dict[tuple[object, ...], tuple[TensorType, ...]] = {}
 
     def argument(
         self,
@@ -99,7 +106,10 @@ class ProgramBuilder:
         Raises a WeftError, located by `location`, if it does not fit.
         """
         plain = dict(parameters or {})
-        results = self._result_types(metakernel, inputs, plain, location)
+        places = source_locations(location)
+        results = result_types(
+            self.library, metakernel, map(_spec_of, inputs), plain, places[0] if places else None
+        )
         given = [() if value is None else value for value in inputs]
         attributes = {key: attribute_of(value) for key, value in plain.items()}
         made = self.insert(weft.ApplyOp(metakernel, given, results, attributes), location)
@@ -138,30 +148,32 @@ class ProgramBuilder:
         self._block.add_op(op)
         return tuple(op.results)
 
-    def _result_types(
-        self,
-        metakernel: str,
-        inputs: Sequence[Given],
-        parameters: Mapping[str, object],
-        location: LocationAttr,
-    ) -> tuple[TensorType, ...]:
-        specs = tuple(map(_spec_of, inputs))
-        key = (metakernel, specs, repr(sorted(parameters.items())))
-        if key not in self._results:
-            places = source_locations(location)
-            place = places[0] if places else None
-            try:
-                template = self.library.get(metakernel)
-            except WeftError as error:
-                raise error.placed(place) from None
-            try:
-                expansion = expand(template, specs, parameters, self.library)
-            except WeftError as error:
-                raise misapplied(error, template, specs, place) from None
-            self._results[key] = tuple(
-                kind_of(output.spec.shape, output.spec.dtype) for output in expansion.outputs
-            )
-        return self._results[key]
+
+def result_types(
+    library: Library,
+    metakernel: str,
+    inputs: Iterable[Spec],
+    parameters: Mapping[str, object],
+    place: Location | None = None,
+) -> tuple[TensorType, ...]:
+    """What applying a metakernel gives; a WeftError at `place` if it does not fit.
+
+    `inputs` has a TensorSpec per input, a tuple of them for a list, None for what is left out.
+    """
+    specs = tuple(inputs)
+    known = _KNOWN.setdefault(library, {})
+    key = (metakernel, specs, repr(sorted(parameters.items())))
+    if key not in known:
+        try:
+            template = library.get(metakernel)
+        except WeftError as error:
+            raise error.placed(place) from None
+        try:
+            expansion = expand(template, specs, parameters, library)
+        except WeftError as error:
+            raise misapplied(error, template, specs, place) from None
+        known[key] = tuple(kind_of(out.spec.shape, out.spec.dtype) for out in expansion.outputs)
+    return known[key]
 
 
 def kind_of(shape: Sequence[int], dtype: str | Attribute) -> TensorType:
@@ -195,7 +207,7 @@ def _equal_cells(array: npt.NDArray[Any]) -> bool:
     return bool((cells == cells[0]).all())
 
 
-def _spec_of(given: Given) -> _Spec:
+def _spec_of(given: Given) -> Spec:
     if given is None:
         return None
     if isinstance(given, SSAValue):

@@ -71,6 +71,10 @@ class Library:
             self._templates[name] = template
         return template
 
+    def shares(self, name: str, other: Library) -> bool:
+        """Whether `name` is the same template here and in `other`."""
+        return self._documents.get(name) is other._documents.get(name)
+
     def extended(self, documents: Mapping[str, Node]) -> Library:
         """A library in which `documents` come first; what is parsed stays parsed."""
         library = Library({**self._documents, **documents})

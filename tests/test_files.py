@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tapestry.diagnostics import UsageError
+from tapestry.files import check_writable, whole_file
 from tapestry.tools._arrays import read_arrays, write_outputs
-from tapestry.tools._files import check_writable, whole_file
 
 
 def test_replaces_when_done(tmp_path: Path):

@@ -1,0 +1,103 @@
+"""Indices of expressions: `x[0]`, `x[1:, ::2]`, `x[..., None]`, `x[rows]`, by slices and views.
+
+    >>> import tapestry
+    >>> x = tapestry.input("x", (4, 6, 2), "float32")
+    >>> [x[key].shape for key in (0, slice(1, None), (..., None), (slice(None), [1, 5, 5]))]
+    [(6, 2), (3, 6, 2), (4, 6, 2, 1), (4, 3, 2)]
+
+Sizes of results are known before anything runs, so there is no indexing by truth values.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from tapestry.diagnostics import UsageError
+from tapestry.importers.expressions.functions import as_expression, function
+from tapestry.importers.expressions.nodes import Constant, Expression, caller
+
+
+def indexed(source: Expression, key: object) -> Expression:
+    """The cells of `source` that `key` selects; UsageError for a key that selects none."""
+    keys = list(cast("tuple[object, ...]", key)) if isinstance(key, tuple) else [key]
+    keys = _complete(source, keys)
+    result, axis, gathered = source, 0, False
+    for one in keys:
+        if one is None:
+            result, axis = _call("unsqueeze", result, axes=[axis]), axis + 1
+        elif isinstance(one, slice):
+            result, axis = _sliced(result, cast("slice[Any, Any, Any]", one), axis), axis + 1
+        elif isinstance(one, int | np.integer) and not isinstance(one, bool):
+            place = int(cast(int, one))
+            result = _call("select", result, index=_place(result, place, axis), axis=axis)
+        else:
+            if gathered:
+                raise _wrong("one axis is indexed by a tensor at most", "tapestry.gather does more")
+            places = _places(one, result.shape[axis])
+            result = _call("index_select", result, places, axis=axis)
+            axis, gathered = axis + 1, True
+    return result
+
+
+def _complete(source: Expression, keys: list[object]) -> list[object]:
+    """The keys with an ellipsis, written or not, spelled out: one for each axis."""
+    given = sum(one is not None and one is not Ellipsis for one in keys)
+    rank = len(source.shape)
+    if given > rank:
+        raise _wrong(f"{given} indices for {rank} axes", f"the shape is {source.shape}")
+    dots = [number for number, one in enumerate(keys) if one is Ellipsis]
+    if len(dots) > 1:
+        raise _wrong("there are two ellipses", "one stands for all axes that are not named")
+    at = dots[0] if dots else len(keys)
+    after = keys[at + 1 :] if dots else []
+    return [*keys[:at], *[slice(None)] * (rank - given), *after]
+
+
+def _sliced(source: Expression, key: slice[Any, Any, Any], axis: int) -> Expression:
+    size = source.shape[axis]
+    try:
+        start, stop, step = key.indices(size)
+    except TypeError:
+        raise _wrong(f"{key} is no slice of numbers", "sizes are known when it is built") from None
+    if (start, stop, step) == (0, size, 1):
+        return source
+    if step < 0:
+        source = _call("flip", source, axes=[axis])
+        start, stop, step = size - 1 - start, size - 1 - stop, -step
+    stop = max(start, stop)
+    return _call("slice", source, start=start, stop=stop, step=step, axis=axis)
+
+
+def _place(source: Expression, place: int, axis: int) -> int:
+    size = source.shape[axis]
+    if not -size <= place < size:
+        raise _wrong(f"index {place} is outside of axis {axis}", f"its size is {size}")
+    return place
+
+
+def _places(key: object, size: int) -> Expression:
+    """A list of places, which may be an expression; those that are known are checked."""
+    if isinstance(key, str | bytes | bool | float | np.bool_):
+        raise _wrong(f"{key!r} is no index", "integers, slices, None, ... and integer lists are")
+    places = key if isinstance(key, Expression) else as_expression(key)
+    if places.dtype.kind not in "iu" or len(places.shape) != 1:
+        raise _wrong(
+            f"an index of {places.dtype} with {len(places.shape)} axes",
+            "an index is a list of integers; tapestry.where chooses by truth values",
+        )
+    if isinstance(places.node, Constant):
+        cells = places.node.cells
+        if ((cells < -size) | (cells >= size)).any():
+            raise _wrong(f"an index is outside of its axis: {cells}", f"its size is {size}")
+        places = as_expression(np.where(cells < 0, cells + size, cells))
+    return places
+
+
+def _call(metakernel: str, *given: object, **parameters: object) -> Expression:
+    return cast(Expression, function(metakernel)(*given, **parameters))
+
+
+def _wrong(message: str, hint: str) -> UsageError:
+    return UsageError(message, location=caller(), hint=hint)

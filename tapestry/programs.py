@@ -1,0 +1,190 @@
+"""A program that can be run: a module, how it is to be rewritten, and where it runs.
+
+    >>> import numpy as np
+    >>> import tapestry
+    >>> x = tapestry.input("x", (2, 3), "float32")
+    >>> program = tapestry.compile(x.sum(axis=1) / 3)
+    >>> program(x=np.ones((2, 3), np.float32))
+    array([1., 1.], dtype=float32)
+    >>> program
+    <program (x: float32[2, 3]) -> float32[2], on numpy>
+
+`tapestry.save` writes the module as text and large constants beside it; `tapestry.load` reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.utils.arg_spec import ArgSpec, ParameterListType
+from xdsl.utils.exceptions import ParseError
+
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.diagnostics import Location, UsageError
+from tapestry.dialects import loom
+from tapestry.dialects.loom import TensorType
+from tapestry.explaining import explain
+from tapestry.files import whole_file
+from tapestry.frontend import ProgramSyntaxError, load_module, run_pipeline, verify_module
+from tapestry.importers.arrays import array_of, like_given
+from tapestry.pipelines import pass_specs
+from tapestry.runtime.constants import constant_cells
+from tapestry.runtime.executor import Array, NoWatch, Result, Watch, find_executor
+from tapestry.runtime.program import InputError, arguments, check_inputs, outputs
+
+PLAIN = "weft-apply"
+"""The pipeline of the reference executor: nothing but what it needs."""
+
+_SMALL = 1 << 10
+"""Bytes of a constant that stay in the text of a saved program."""
+
+
+class Program:
+    """A module in weft or loom, and how it runs.
+
+    Called with arrays, by the names of the inputs or in their order, it returns arrays of the same
+    kind: one for a program of one output, else a tuple. Lowering happens once, when it is needed.
+    """
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        *,
+        on: str = "numpy",
+        pipeline: str | None = None,
+        single: bool | None = None,
+    ) -> None:
+        """`pipeline` is `default` unless given (weft-apply alone for the reference executor)."""
+        self.module = module
+        self.on = find_executor(on).name
+        self.pipeline = (
+            (PLAIN if on == "reference" else "default") if pipeline is None else pipeline
+        )
+        pass_specs(self.pipeline)
+        self.single = len(outputs(module)) == 1 if single is None else single
+
+    @cached_property
+    def lowered(self) -> ModuleOp:
+        """The module that runs: the program after its pipeline."""
+        module = self.module.clone()
+        run_pipeline(module, self.pipeline)
+        return module
+
+    def __call__(self, *arrays: object, **named: object) -> Any:
+        given = self._given(arrays, named)
+        return self.returned(self.run(given), list(given.values()))
+
+    def run(self, inputs: Mapping[str, object], watch: Watch | None = None) -> Result:
+        """Outputs as NumPy arrays, and what ran."""
+        converted = {name: array_of(value) for name, value in inputs.items()}
+        fitted = {name: self._fitted(name, array) for name, array in converted.items()}
+        check_inputs(self.lowered, fitted)
+        return find_executor(self.on).run(self.lowered, fitted, watch or NoWatch())
+
+    def returned(self, result: Result, given: Sequence[object]) -> Any:
+        """The outputs, of the kind of the arrays that were given."""
+        arrays = like_given(result.outputs, given)
+        return arrays[0] if self.single else tuple(arrays)
+
+    def explain(self) -> str:
+        """Why the lowered program is in as many pieces as it is."""
+        return "\n".join(explain(self.lowered))
+
+    def kernels(self) -> str:
+        """The Triton kernels of the program, as a Python module."""
+        from tapestry.codegen.module_printer import print_module
+
+        module = self.lowered.clone()
+        run_pipeline(module, "loom-to-triton")
+        return print_module(module).source
+
+    def sharded(self, **options: int | str | Sequence[int]) -> Program:
+        """The same program with its operations split, as `loom-shard` takes its options."""
+        values: dict[str, ParameterListType] = {n: _option(one) for n, one in options.items()}
+        split = copy(self)
+        split.__dict__.pop("lowered", None)
+        split.pipeline = f"{self.pipeline},{ArgSpec('loom-shard', values)}"
+        return split
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{a.name}: {_shown(a.type)}" for a in arguments(self.module))
+        returned = ", ".join(map(_shown, outputs(self.module)))
+        return f"<program ({given}) -> {returned}, on {self.on}>"
+
+    @cached_property
+    def _kinds(self) -> dict[str, np.dtype[Any]]:
+        return {a.name: numpy_dtype(a.type.element_type) for a in arguments(self.module)}
+
+    def _given(self, arrays: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
+        """Arrays by name, those given in order first."""
+        if len(arrays) > len(self._kinds):
+            raise InputError(
+                f"{len(arrays)} arrays are given",
+                hint=f"the program takes {', '.join(self._kinds) or 'none'}",
+            )
+        given: dict[str, object] = dict(zip(self._kinds, arrays, strict=False))
+        for name, value in named.items():
+            if name in given:
+                raise InputError(f"{name} is given twice, in order and by name")
+            given[name] = value
+        return given
+
+    def _fitted(self, name: str, array: Array) -> Array:
+        """Numbers and lists of Python have no dtype of their own: they take the input's."""
+        dtype = self._kinds.get(name)
+        if dtype is not None and array.dtype != dtype and array.ndim == 0:
+            return array.astype(dtype)
+        return array
+
+
+def save(program: ModuleOp | Program, path: str | Path) -> None:
+    """Write a program to `path` (`model.mlir`), and its larger constants to `model.npz` beside it.
+
+    Both appear whole or not at all. Raises UsageError where they cannot be written.
+    """
+    target = Path(path)
+    if target.suffix != ".mlir":
+        raise UsageError(f"cannot save to {target}", hint="the name of a program ends with .mlir")
+    module = (program.module if isinstance(program, Program) else program).clone()
+    verify_module(module)
+    side = target.with_suffix(".npz")
+    arrays: dict[str, Array] = {}
+    for op in list(module.walk()):
+        if not isinstance(op, loom.ConstantOp):
+            continue
+        if isinstance(op.value, loom.DataAttr) and len(op.value.data) <= _SMALL:
+            continue
+        entry = f"c{len(arrays)}"
+        arrays[entry] = constant_cells(op)
+        op.properties["value"] = loom.SideFileAttr(StringAttr(side.name), StringAttr(entry))
+    if arrays:
+        with whole_file(side) as temporary, temporary.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+    with whole_file(target) as temporary:
+        temporary.write_text(str(module) + "\n", encoding="utf-8")
+
+
+def load(path: str | Path, *, on: str = "numpy", pipeline: str | None = None) -> Program:
+    """The program in a file, verified; an error says what is wrong with it, and where."""
+    try:
+        module = load_module(path)
+    except ParseError as error:
+        place = error.span.get_location()
+        where = Location(str(place.file), place.line, place.col)
+        raise ProgramSyntaxError(error.msg, location=where) from error
+    return Program(module, on=on, pipeline=pipeline)
+
+
+def _option(value: int | str | Sequence[int]) -> ParameterListType:
+    return (value,) if isinstance(value, int | str) else tuple(value)
+
+
+def _shown(kind: TensorType) -> str:
+    shape = ", ".join(map(str, kind.box.shape))
+    return f"{numpy_dtype(kind.element_type)}[{shape}]"
