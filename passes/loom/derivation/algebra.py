@@ -9,7 +9,7 @@ algebra. What is computed of results alone, a logarithm of a sum say, is one sym
 from __future__ import annotations
 
 from fractions import Fraction
-from math import isfinite
+from math import inf, isfinite
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, bf16, f16, f32, f64, i1
@@ -142,6 +142,8 @@ class Algebra:
                 return self._arg(term, 0)
             case arith.SelectOp():
                 return self._selected(*term.args)
+            case arith.MaximumfOp() | arith.MinimumfOp() if _neutral(term) is not None:
+                return self._arg(term, 1 - (_neutral(term) or 0))
             case _:
                 name = "a value" if term.op is None else term.op.name
                 raise OutsideClassError(f"{name} of a running value is no exponential polynomial")
@@ -207,13 +209,23 @@ def _uncast(term: Term) -> Term:
 
 def _number(term: Term) -> Fraction | None:
     """The finite number that a term is, None when it is none."""
+    held = _held(term)
+    return None if held is None or not isfinite(held) else Fraction(held)
+
+
+def _held(term: Term) -> float | None:
+    """The number that a term is, whichever, None when it is none."""
     term = _uncast(term)
     if not isinstance(term.op, arith.ConstantOp) or term.kind == i1:
         return None
     held = term.op.value
-    if not isinstance(held, FloatAttr | IntegerAttr) or not isfinite(held.value.data):
-        return None
-    return Fraction(held.value.data)
+    return held.value.data if isinstance(held, FloatAttr | IntegerAttr) else None
+
+
+def _neutral(term: Term) -> int | None:
+    """The argument of a maximum or a minimum that is the least, or the largest, of all numbers."""
+    least = -inf if isinstance(term.op, arith.MaximumfOp) else inf
+    return next((place for place, arg in enumerate(term.args) if _held(arg) == least), None)
 
 
 def _is_true(term: Term) -> bool:

@@ -210,9 +210,13 @@ class _Work:
                 raise NotDerivableError(
                     f"{element} mixes cells with {', '.join(sorted(mixed))}, and does not part"
                 )
+            own = frozenset[str]() if element.exponent is None else element.exponent.symbols
             for monomial, _ in factor.terms:
                 far = () if monomial.exponent is None else monomial.exponent.symbols
                 located = {c.name for c in self.centres} | self.results.keys()
+                # What is computed of results is relative to nothing that is known of the cells.
+                if not own.isdisjoint(self.cells):
+                    located |= self.running
                 if not located.isdisjoint(far):
                     raise NotDerivableError(
                         f"taking {monomial} out of the sum would overflow: nothing that "

@@ -295,6 +295,7 @@ def test_infinities_and_nan_reach_the_result():
         ([LARGEST, Fold("q", "add", exp(x * m))], "mixes cells with m"),
         ([LARGEST, Fold("q", "add", exp(x - m * 2))], "would overflow"),
         ([LARGEST, Fold("q", "add", exp(z - m))], "would overflow"),
+        ([LARGEST, Fold("q", "add", exp(x - symbol("g")))], "would overflow"),
         ([LARGEST, Fold("q", "add", exp(m - x))], "does not vanish"),
         ([LARGEST, Fold("q", "add", (x - m) ** 2)], "does not vanish"),
         ([LARGEST, Fold("q", "add", exp((x - m) * symbol("c")))], "does not vanish"),
@@ -314,7 +315,7 @@ def test_infinities_and_nan_reach_the_result():
 )
 def test_refused(folds: Sequence[Fold], why: str):
     with pytest.raises(NotDerivableError, match=why):
-        derive(folds, {"x", "z", "v"})
+        derive(folds, {"x", "z", "v"}, finished={"g"})
 
 
 RELATIVE = {"variance", "covariance", "third moment", "weighted deviation", "largest deviation"}
