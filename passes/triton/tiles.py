@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType,
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from tapestry.algebra.dtypes import body_type, ui8
+from tapestry.algebra.dtypes import body_type, integer_width, is_unsigned
 from tapestry.algebra.scalars import Array, constant, exact_value
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
@@ -40,8 +40,9 @@ def number(value: float, element: Attribute) -> FloatAttr | IntegerAttr:
     """A constant of an element type: the nearest number that it has."""
     if isa(element, AnyFloat):
         return FloatAttr(float(exact_value(value, element)), element)
-    if element == ui8:
-        return IntegerAttr(int(value) & 0xFF, ui8)
+    if is_unsigned(element):
+        bits = (1 << integer_width(element)) - 1
+        return IntegerAttr(int(value) & bits, cast(IntegerType, element))
     return IntegerAttr(int(value), cast(IntegerType, element), truncate_bits=True)
 
 

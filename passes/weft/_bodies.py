@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tapestry.algebra.dtypes import body_type, type_named
 from tapestry.algebra.literals import float_attr
 from tapestry.dialects import loom
-from tapestry.metakernels.dtypes import is_float
+from tapestry.metakernels.dtypes import is_float, is_unsigned
 from tapestry.metakernels.scalars import (
     Cast,
     Cell,
@@ -113,7 +113,7 @@ _FLOAT_ORDER: Final = {
 _SIGNED_ORDER: Final = {
     "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne",
 }  # fmt: skip
-# Of truth values (i1) a signed order would put true below false; bytes (ui8) have no sign.
+# Of truth values (i1) a signed order would put true below false; unsigned integers have no sign.
 _UNSIGNED_ORDER: Final = {
     "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne",
 }  # fmt: skip
@@ -221,9 +221,9 @@ class _Emitter:
                 return self._add(arith.XOrIOp(values[0], self._constant(1, "i1")))
             case "neg" if not is_float(dtype):
                 return self._add(arith.SubiOp(self._constant(0, dtype), values[0]))
-            case "abs" if dtype == "ui8":
+            case "abs" if is_unsigned(dtype):
                 return values[0]
-            case _ if dtype == "ui8" and name in _UNSIGNED:
+            case _ if is_unsigned(dtype) and name in _UNSIGNED:
                 return self._add(_UNSIGNED[name](*values))
             case "mod":
                 return self._modulo(values[0], values[1])
@@ -241,7 +241,7 @@ class _Emitter:
     def _compare(self, name: str, left: SSAValue, right: SSAValue, dtype: str) -> SSAValue:
         if is_float(dtype):
             return self._add(arith.CmpfOp(left, right, _FLOAT_ORDER[name]))
-        order = _UNSIGNED_ORDER if dtype in ("i1", "ui8") else _SIGNED_ORDER
+        order = _UNSIGNED_ORDER if dtype == "i1" or is_unsigned(dtype) else _SIGNED_ORDER
         return self._add(arith.CmpiOp(left, right, order[name]))
 
     def _modulo(self, left: SSAValue, right: SSAValue) -> SSAValue:
@@ -256,20 +256,20 @@ class _Emitter:
             return self._to_float(value, source, target)
         element = _integer_type(target)
         if is_float(source):
-            convert = arith.FPToUIOp if target == "ui8" else arith.FPToSIOp
+            convert = arith.FPToUIOp if is_unsigned(target) else arith.FPToSIOp
             return self._add(convert(value, element))
         if _width(source) == _width(target):
             return value
-        if source in ("i1", "ui8"):
-            # A truth value is 1 as an unsigned number, and -1 as a signed one.
-            return self._add(arith.ExtUIOp(value, element))
-        widens = _width(source) < _width(target)
-        return self._add((arith.ExtSIOp if widens else arith.TruncIOp)(value, element))
+        if _width(source) > _width(target):
+            return self._add(arith.TruncIOp(value, element))
+        # A truth value is 1 as an unsigned number, and -1 as a signed one.
+        unsigned = source == "i1" or is_unsigned(source)
+        return self._add((arith.ExtUIOp if unsigned else arith.ExtSIOp)(value, element))
 
     def _to_float(self, value: SSAValue, source: str, target: str) -> SSAValue:
         element = _float_type(target)
         if not is_float(source):
-            if source == "ui8":
+            if is_unsigned(source):
                 return self._add(arith.UIToFPOp(value, element))
             signed = self._cast(value, "i1", "i32") if source == "i1" else value
             return self._add(arith.SIToFPOp(signed, element))

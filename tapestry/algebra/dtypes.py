@@ -35,8 +35,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-ui8 = IntegerType(8, Signedness.UNSIGNED)
-"""Cells that are bytes: NumPy's uint8. Bodies hold their bits as i8."""
+ui8, ui16, ui32, ui64 = (IntegerType(width, Signedness.UNSIGNED) for width in (8, 16, 32, 64))
+UNSIGNED = (ui8, ui16, ui32, ui64)
+"""Cells without a sign: NumPy's uint8 to uint64. Bodies hold their bits, as i8 to i64."""
 
 _NUMPY: dict[Attribute, np.dtype[Any]] = {
     f64: np.dtype(np.float64),
@@ -49,6 +50,9 @@ _NUMPY: dict[Attribute, np.dtype[Any]] = {
     i8: np.dtype(np.int8),
     i1: np.dtype(np.bool_),
     ui8: np.dtype(np.uint8),
+    ui16: np.dtype(np.uint16),
+    ui32: np.dtype(np.uint32),
+    ui64: np.dtype(np.uint64),
     IndexType(): np.dtype(np.int64),
     Float8E4M3FNType(): np.dtype(ml_dtypes.float8_e4m3fn),
     Float8E5M2Type(): np.dtype(ml_dtypes.float8_e5m2),
@@ -61,10 +65,10 @@ _NAMES: dict[str, Attribute] = {str(element): element for element in _NUMPY}
 ELEMENT_TYPES: tuple[Attribute, ...] = tuple(_NUMPY)
 """Every type a tensor's cell may have."""
 
-BODY_TYPES = tuple(element for element in ELEMENT_TYPES if element != ui8)
+BODY_TYPES = tuple(element for element in ELEMENT_TYPES if element not in UNSIGNED)
 """Every type a value of a body may have."""
 
-_RANKED = (i1, ui8, i8, i16, i32, i64, f16, bf16, f32, f64)
+_RANKED = (i1, *UNSIGNED, i8, i16, i32, i64, f16, bf16, f32, f64)
 """From what promotes to what it is promoted to."""
 
 
@@ -82,7 +86,7 @@ def body_type(element: Attribute) -> Attribute:
     """The type that bodies hold cells of `element` in: that of its bits, where operations carry
     the sign.
     """
-    return i8 if element == ui8 else element
+    return IntegerType(integer_width(element)) if is_unsigned(element) else element
 
 
 def type_named(name: str) -> Attribute | None:
@@ -119,8 +123,10 @@ def promote(left: Attribute, right: Attribute) -> Attribute:
     """The type that holds the result of an operation on two types, as in PyTorch.
 
     Truth values are below integers, integers below floats; a float keeps its type beside any
-    integer, i8 and ui8 meet in i16, and the two half types in f32. Beside a complex type everything
-    is complex, its parts as wide as the parts meet in. TypeError where a type is only stored.
+    integer, and the two half types meet in f32. Integers with and without a sign meet in the least
+    signed type that holds both (i8 and ui8 in i16), at most i64, where numbers wrap. Beside a
+    complex type everything is complex, its parts as wide as the parts meet in. TypeError where a
+    type is only stored.
     """
     if is_complex(left) or is_complex(right):
         parts = promote(_part(left), _part(right))
@@ -131,8 +137,11 @@ def promote(left: Attribute, right: Attribute) -> Attribute:
             raise TypeError(f"{element} promotes to nothing; cast it first")
     if left != right and is_half(left) and is_half(right):
         return f32
-    if {left, right} == {i8, ui8}:
-        return i16
+    if is_integer(left) and is_integer(right) and i1 not in (left, right):
+        for unsigned, signed in ((left, right), (right, left)):
+            if is_unsigned(unsigned) and not is_unsigned(signed):
+                wide = min(2 * integer_width(unsigned), 64)
+                return IntegerType(max(wide, integer_width(signed)))
     return max(left, right, key=_RANKED.index)
 
 
@@ -156,6 +165,11 @@ def accumulation_type(element: Attribute) -> Attribute:
 def is_integer(element: Attribute) -> bool:
     """Whether `element` is an integer type, i1 (a truth value) and index included."""
     return isinstance(element, IntegerType | IndexType)
+
+
+def is_unsigned(element: Attribute) -> bool:
+    """Whether `element` is a type of integers without a sign."""
+    return element in UNSIGNED
 
 
 def integer_width(element: Attribute) -> int:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import inf, isfinite, nan, pi
 from typing import Final
 
-from tapestry.metakernels.dtypes import is_float
+from tapestry.metakernels.dtypes import INTEGERS, is_float, is_unsigned
 from tapestry.metakernels.errors import DtypeMismatchError, KindMismatchError
 from tapestry.metakernels.scalars import Constant, Scalar, cast
 from tapestry.metakernels.symbols import Quantity, is_symbolic
@@ -30,7 +30,7 @@ _LARGEST: Final = {
     "f16": "0x1.FFCp15", "bf16": "0x1.FEp127", "f32": "0x1.FFFFFEp127",
     "f64": "0x1.FFFFFFFFFFFFFp1023",
 }  # fmt: skip
-_WIDTHS = {"i1": 1, "ui8": 8, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+_WIDTHS = {dtype: int(dtype.lstrip("ui")) for dtype in ("i1", *INTEGERS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,6 @@ def extreme(name: str, dtype: str) -> Constant:
 def limits(dtype: str) -> tuple[int, int]:
     """The least and greatest value of an integer dtype."""
     width = _WIDTHS[dtype]
-    if dtype in ("i1", "ui8"):
+    if dtype == "i1" or is_unsigned(dtype):
         return 0, (1 << width) - 1
     return -(1 << (width - 1)), (1 << (width - 1)) - 1

@@ -4,21 +4,25 @@
     ('f16', 'f32', 'f32')
 
 Truth values are below integers, integers below floats; a float keeps its type beside any integer
-(as in PyTorch), i8 and ui8 meet in i16, and the two half types in f32.
+(as in PyTorch). Integers with and without a sign meet in the least signed type that holds both (i8
+and ui8 in i16), at most i64, and the two half types in f32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import cache, reduce
 from typing import Final
 
+from tapestry.algebra.dtypes import promote as promote_types
+from tapestry.algebra.dtypes import type_named
 from tapestry.metakernels.errors import DtypeMismatchError, UnknownNameError, nearest
 from tapestry.metakernels.syntax import Call, Expr, Name, Variable
 from tapestry.metakernels.values import Names, describe
 
 FLOATS: Final = ("f16", "bf16", "f32", "f64")
-INTEGERS: Final = ("ui8", "i8", "i16", "i32", "i64")
+UNSIGNED: Final = ("ui8", "ui16", "ui32", "ui64")
+INTEGERS: Final = (*UNSIGNED, "i8", "i16", "i32", "i64")
 DTYPES: Final = ("i1", *INTEGERS, *FLOATS)
 HALVES: Final = ("f16", "bf16")
 
@@ -41,6 +45,11 @@ def is_integer(dtype: str) -> bool:
     return dtype in INTEGERS
 
 
+def is_unsigned(dtype: str) -> bool:
+    """Whether `dtype` is a type of integers without a sign."""
+    return dtype in UNSIGNED
+
+
 def wide(dtype: str) -> str:
     """The type that sums of `dtype` are kept in: f32 for the half types, else itself."""
     return "f32" if dtype in HALVES else dtype
@@ -51,15 +60,13 @@ def floating(dtype: str) -> str:
     return dtype if is_float(dtype) else "f32"
 
 
+@cache
 def promote(left: str, right: str) -> str:
     """The type that holds the result of an operation on `left` and `right`."""
-    if left == right:
-        return left
-    if left in HALVES and right in HALVES:
-        return "f32"
-    if {left, right} == {"i8", "ui8"}:
-        return "i16"
-    return max(left, right, key=DTYPES.index)
+    elements = type_named(left), type_named(right)
+    assert elements[0] is not None
+    assert elements[1] is not None
+    return str(promote_types(elements[0], elements[1]))
 
 
 def allowed(constraint: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import Final
 
 from tapestry.algebra.philox import WORDS
 from tapestry.metakernels.constants import Known, coerce, number, truth
-from tapestry.metakernels.dtypes import floating, is_float, is_integer, promote
+from tapestry.metakernels.dtypes import floating, is_float, is_integer, is_unsigned, promote
 from tapestry.metakernels.errors import (
     DivisionByZeroError,
     DtypeMismatchError,
@@ -412,11 +412,11 @@ def _absolute(term: Term) -> Term:
 
 
 def _sign(term: Term) -> Term:
-    """1 above zero, -1 below (bytes never are), else the value itself: zero, or NaN."""
+    """1 above zero, -1 below (what has no sign never is), else the value itself: zero, or NaN."""
     if isinstance(term, Known):
         value = number(term)
         return Known((value > 0) - (value < 0))
     _numeric("sign", term, Known(0))
-    signed = term.dtype != "ui8"
+    signed = not is_unsigned(term.dtype)
     below = select(compare("<", term, Known(0)), Known(-1), term) if signed else term
     return select(compare(">", term, Known(0)), Known(1), below)

@@ -2,17 +2,19 @@
 
 Bodies that round (arithmetic, functions, sums and products) compute half-precision cells in f32 and
 round once, when the output is written; choosing among cells (max, where, comparisons) stays in
-their own type. Integers compute in their own type, but bytes (ui8) fold in i32: monoids are signed.
+their own type. Integers compute in their own type, but what has no sign folds in a signed one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from tapestry.metakernels.blocks import Block, block_of
 from tapestry.metakernels.bodies import Body, rounds
-from tapestry.metakernels.constants import Known
+from tapestry.metakernels.constants import Known, extreme
+from tapestry.metakernels.dtypes import is_unsigned
 from tapestry.metakernels.errors import DtypeMismatchError, RankMismatchError, UnsupportedError
 from tapestry.metakernels.evaluation import Scope
 from tapestry.metakernels.expansion import Expansion, MapFold
@@ -24,7 +26,15 @@ from tapestry.metakernels.monoids import (
     type_definition,
     widens,
 )
-from tapestry.metakernels.scalars import Cast, Folded, Scalar, cell_names, replaced, with_state
+from tapestry.metakernels.scalars import (
+    Cast,
+    Folded,
+    Operation,
+    Scalar,
+    cell_names,
+    replaced,
+    with_state,
+)
 from tapestry.metakernels.syntax import ProjectionExpr
 from tapestry.metakernels.templates import Bodies, Source, Template
 
@@ -79,7 +89,7 @@ class _Typing:
             return MapFold(None, self._read(wrap), (), wrap, None)
         wrap = self._state(scope, template.monoid)
         unwrap = self._unwrap(mapped, tuple(part.dtype for part in wrap))
-        wrap, unwrap = _signed_state(wrap, unwrap)
+        wrap, unwrap = _signed_state(wrap, unwrap, template.monoid)
         if self._folds_nothing():
             single = wrap if unwrap is None else tuple(with_state(part, wrap) for part in unwrap)
             return MapFold(None, self._read(single), (), single, None)
@@ -193,18 +203,36 @@ class _Typing:
         return read
 
 
+_SIGNED: Final = {"ui8": "i32", "ui16": "i32", "ui32": "i64", "ui64": "i64"}
+"""What holds unsigned parts of a state: their numbers, or their bits where none is wider."""
+_ORDERED: Final = ("max", "min", "argmax", "argmin")
+"""Monoids that compare the first part of their states."""
+
+
 def _signed_state(
-    wrap: tuple[Scalar, ...], unwrap: tuple[Scalar, ...] | None
+    wrap: tuple[Scalar, ...], unwrap: tuple[Scalar, ...] | None, monoid: str
 ) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...] | None]:
-    """The bodies, with parts of the state that are bytes kept in i32."""
-    if all(part.dtype != "ui8" for part in wrap):
+    """The bodies, with unsigned parts of the state kept in signed types.
+
+    Sums and products of bits are the bits of sums and products. For an order, the sign bit of 64
+    bits is flipped, which puts the greatest numbers above the least.
+    """
+    if not any(is_unsigned(part.dtype) for part in wrap):
         return wrap, unwrap
+    flipped = monoid in _ORDERED and wrap[0].dtype == "ui64"
 
     def narrowed(part: Scalar) -> Scalar | None:
-        if isinstance(part, Folded) and part.dtype == "ui8":
-            return Cast(Folded(part.part, "i32"), "ui8")
+        if isinstance(part, Folded) and is_unsigned(part.dtype):
+            held = Folded(part.part, _SIGNED[part.dtype])
+            return Cast(_flipped(held) if flipped and part.part == 0 else held, part.dtype)
         return None
 
-    wide = tuple(Cast(part, "i32") if part.dtype == "ui8" else part for part in wrap)
+    wide = [Cast(part, _SIGNED[part.dtype]) if is_unsigned(part.dtype) else part for part in wrap]
+    if flipped:
+        wide[0] = _flipped(wide[0])
     plain = tuple(Folded(place, part.dtype) for place, part in enumerate(wrap))
-    return wide, tuple(replaced(body, narrowed) for body in unwrap or plain)
+    return tuple(wide), tuple(replaced(body, narrowed) for body in unwrap or plain)
+
+
+def _flipped(part: Scalar) -> Scalar:
+    return Operation("xor", (part, extreme("lowest", "i64")), "i64")

@@ -15,7 +15,7 @@ from typing import Final
 
 from tapestry.metakernels import TensorSpec, WeftError
 from tapestry.metakernels.composition import evaluate_argument
-from tapestry.metakernels.dtypes import DTYPES, allowed
+from tapestry.metakernels.dtypes import DTYPES, UNSIGNED, allowed
 from tapestry.metakernels.evaluation import Scope, evaluate, fill_count
 from tapestry.metakernels.parameters import Parameter
 from tapestry.metakernels.syntax import (
@@ -36,6 +36,9 @@ from tapestry.rewriting.numbers import cell, evaluate_number
 from tapestry.rewriting.rules import Application, Number, Rule, Typed, Value
 from tapestry.rewriting.samples import Sample
 
+_DRAWN: Final = tuple(dtype for dtype in DTYPES if dtype not in UNSIGNED[1:])
+"""The dtypes that are drawn. Bytes are the unsigned integers among them: at the wider ones, values
+are not compared, so no rule is used."""
 _SMALL: Final = (1, 2, 3)
 _PRIMES: Final = (5, 7, 11, 13, 17, 19, 23, 29)
 _RANKS: Final = (0, 1, 1, 2, 2, 3)
@@ -47,7 +50,7 @@ def draw_samples(
     """Places where `rule` applies, from that many attempts: small sizes, and sizes of all ones."""
     source = random.Random(seed)
     for attempt in range(attempts):
-        dtype = DTYPES[attempt % len(DTYPES)]
+        dtype = _DRAWN[attempt % len(_DRAWN)]
         if attempt % 4 == 0:
             sizes = (1,)
         elif attempt % 4 == 1:
@@ -121,11 +124,12 @@ class _Draw:
 
     def _dtype(self, fitting: Collection[str]) -> str:
         """This attempt's dtype mostly, where it fits."""
-        if not fitting:
+        drawn = {*fitting} & {*_DRAWN}
+        if not drawn:
             raise DoesNotApplyError("no dtype fits")
-        if self.dtype in fitting and self.source.random() < 0.85:
+        if self.dtype in drawn and self.source.random() < 0.85:
             return self.dtype
-        return self.source.choice(sorted(fitting))
+        return self.source.choice(sorted(drawn))
 
     def _stretching(self) -> tuple[int, ...]:
         """A shape that stretches to this attempt's."""
@@ -230,7 +234,7 @@ class _Draw:
             case "enum":
                 return source.choice(parameter.values)
             case "dtype":
-                return source.choice(DTYPES)
+                return source.choice(_DRAWN)
             case "float":
                 return source.choice((0.0, 0.25, 0.5, 1.0, 2.0))
             case "int" if parameter.axis_of is not None:

@@ -6,7 +6,15 @@ import pytest
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute
 
-from tapestry.algebra.dtypes import ELEMENT_TYPES, accumulation_type, promote, type_named, ui8
+from tapestry.algebra.dtypes import (
+    ELEMENT_TYPES,
+    accumulation_type,
+    promote,
+    type_named,
+    ui8,
+    ui32,
+    ui64,
+)
 from tapestry.metakernels.dtypes import DTYPES
 from tapestry.metakernels.dtypes import promote as promote_names
 
@@ -24,6 +32,10 @@ def _named(name: str) -> Attribute:
         (i1, ui8, ui8),
         (i8, ui8, i16),
         (ui8, i16, i16),
+        (ui8, ui32, ui32),
+        (ui32, i8, i64),
+        (ui64, i64, i64),
+        (ui64, f16, f16),
         (ui8, f16, f16),
         (i64, f16, f16),
         (f16, bf16, f32),
