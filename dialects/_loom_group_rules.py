@@ -10,7 +10,7 @@ dimension reads of an inner tensor is what the same part wrote.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from xdsl.ir import SSAValue
 
@@ -19,11 +19,37 @@ from tapestry.dialects._loom_geometry import shard_tiling
 from tapestry.dialects._loom_types import tensor_type
 from tapestry.dialects.zspace import ProjectionAttr
 from tapestry.issues import Problem
-from tapestry.zspace import AffineMap, Partition, Projection
+from tapestry.zspace import AffineMap, Partition, Projection, Range
 
 if TYPE_CHECKING:
     from tapestry.dialects import loom
     from tapestry.dialects._loom_fused import DimClass, FusedOp
+
+
+class Aligned(Protocol):
+    """Members that are aligned with one index space: a group, or what may become one."""
+
+    @property
+    def index(self) -> Range: ...
+
+    @property
+    def aligned(self) -> Sequence[tuple[loom.OperationOp, AffineMap]]: ...
+
+    @property
+    def members(self) -> Sequence[loom.OperationOp]: ...
+
+    @property
+    def yielded(self) -> Sequence[SSAValue]: ...
+
+
+class Edge(NamedTuple):
+    """A read of an inner tensor: who writes and reads it, and how, from the group's space."""
+
+    writer: loom.OperationOp
+    reader: loom.OperationOp
+    value: SSAValue
+    written: Projection
+    read: Projection
 
 
 class Row(NamedTuple):
@@ -130,7 +156,7 @@ def _placements(op: FusedOp) -> list[Problem]:
 def _edges(op: FusedOp) -> list[Problem]:
     """Rows that are one dimension each agree between who writes an inner tensor and its readers."""
     problems: list[Problem] = []
-    for writer, reader, written, read in _inner_reads(op):
+    for writer, reader, _, written, read in inner_edges(op):
         for row, (ours, theirs) in enumerate(zip(_rows(written), _rows(read), strict=True)):
             if _unit(ours) is not None and _unit(theirs) is not None and ours != theirs:
                 message = (
@@ -176,7 +202,7 @@ def sharding_problems(op: FusedOp, partition: Partition) -> list[Problem]:
     return problems
 
 
-def why_whole(op: FusedOp, dim: int) -> str | None:
+def why_whole(op: Aligned, dim: int) -> str | None:
     """Why a dimension of a group must not be cut, None when it may be.
 
     A box of more than one cell may reach into what another part writes, wherever it starts.
@@ -194,7 +220,7 @@ def why_whole(op: FusedOp, dim: int) -> str | None:
             return f"@{member.label.data} leaves it out of what it writes"
         if own is None and any(out in op.yielded for out in member.outs):
             return f"@{member.label.data}, which writes an output, lacks it"
-    for writer, reader, written, read in _inner_reads(op):
+    for writer, reader, _, written, read in inner_edges(op):
         for ours, theirs in zip(_rows(written), _rows(read), strict=True):
             if ours.terms[dim] and ours != theirs:
                 names = f"@{reader.label.data} reads other cells of @{writer.label.data}"
@@ -202,7 +228,7 @@ def why_whole(op: FusedOp, dim: int) -> str | None:
     return None
 
 
-def _why_unmerged(op: FusedOp, member: loom.OperationOp, kind: str) -> str | None:
+def _why_unmerged(op: Aligned, member: loom.OperationOp, kind: str) -> str | None:
     """Why states of a member cannot merge once all shards are done, None when they can."""
     along = f"@{member.label.data} {kind}s along it"
     if kind != "fold":
@@ -221,12 +247,12 @@ def _lacks(projection: Projection, axis: int) -> bool:
     return all(dim != axis for terms in projection.map.terms for _, dim in terms)
 
 
-def dim_classes(op: FusedOp) -> tuple[DimClass, ...]:
+def dim_classes(op: Aligned) -> tuple[DimClass, ...]:
     """What each dimension of a group is for."""
     return tuple(_dim_class(op, dim) for dim in range(op.index.rank))
 
 
-def _dim_class(op: FusedOp, dim: int) -> DimClass:
+def _dim_class(op: Aligned, dim: int) -> DimClass:
     places = [(member, member_dim(place, dim)) for member, place in op.aligned]
     kinds = [member.kinds[own] for member, own in places if own is not None]
     if all(kind == "map" for kind in kinds):
@@ -239,17 +265,15 @@ def member_dim(place: AffineMap, dim: int) -> int | None:
     return next((row for row, terms in enumerate(place.matrix) if terms[dim]), None)
 
 
-def _inner_reads(
-    op: FusedOp,
-) -> list[tuple[loom.OperationOp, loom.OperationOp, Projection, Projection]]:
-    """Per read of an inner tensor: who writes and reads it, and how, from the group's space."""
+def inner_edges(op: Aligned) -> list[Edge]:
+    """Every read of what a member writes by a member after it."""
     writers: dict[SSAValue, tuple[loom.OperationOp, Projection]] = {}
-    found: list[tuple[loom.OperationOp, loom.OperationOp, Projection, Projection]] = []
+    found: list[Edge] = []
     for member, place in op.aligned:
-        for read in member_reads(member, place):
-            if read.value in writers:
-                writer, written = writers[read.value]
-                found.append((writer, member, written, read.projection))
+        for value, projection, _ in member_reads(member, place):
+            if value in writers:
+                writer, written = writers[value]
+                found.append(Edge(writer, member, value, written, projection))
         writers |= {v: (member, written) for v, written in member_writes(member, place)}
     return found
 

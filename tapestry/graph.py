@@ -174,7 +174,8 @@ def traffic(op: Operation) -> Traffic:
     if isinstance(op, loom.FusedOp):
         partition = op.partition or Partition.explicit([op.index])
         read = 0
-        for value, projection, fill in op.reads:
+        # What members read alike is read once: a part has the cell, or computes it again.
+        for value, projection, fill in dict.fromkeys(op.reads):
             tensor = tensor_type(value)
             within = None if fill is None else tensor.box
             read += selected_cells(projection, partition, within) * byte_size(tensor.element_type)

@@ -1,6 +1,6 @@
 // RUN: tapestry-opt %s -p 'loom-group{ops=exp,sum,div label=softmax}' --equal-each | filecheck %s
 // RUN: tapestry-opt %s -p 'loom-group{ops=exp,sum,div},loom-ungroup' --equal-each | filecheck %s --check-prefix BACK
-// RUN: tapestry-opt %s -p 'loom-group' --equal-each | filecheck %s --check-prefix PAIRS
+// RUN: tapestry-opt %s -p 'loom-group' --equal-each | filecheck %s --check-prefix ALL
 // RUN: tapestry-opt %s -p 'loom-shard{grid=2,1 op=exp},loom-shard{grid=2,1 op=sum},loom-shard{grid=2,1 op=div},loom-group{ops=exp,sum,div}' --equal-each | filecheck %s --check-prefix SHARDS
 // RUN: not tapestry-opt %s -p 'loom-shard{grid=2,1 op=exp},loom-group{ops=exp,sum,div}' 2>&1 | filecheck %s --check-prefix OTHER
 // RUN: not tapestry-opt %s -p 'loom-group{ops=exp,div}' 2>&1 | filecheck %s --check-prefix BETWEEN
@@ -26,10 +26,10 @@
 // BACK: loom.operation @div
 // BACK: loom.operation @turn
 
-// @exp has two readers, @sum has one: they are the pair. @div is read under two alignments.
-// PAIRS: loom.operation @exp
-// PAIRS: loom.fused @sum_div
-// PAIRS: loom.operation @turn
+// Nothing reads @idle, and @turn reads @div under two alignments.
+// ALL: loom.operation @idle
+// ALL: loom.fused @exp_sum_div
+// ALL: loom.operation @turn
 
 // SHARDS: loom.fused @exp_sum_div
 // SHARDS: shards <grid [[0, 2, 4], [0, 4]]>

@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p loom-group --equal-each --split-input-file | filecheck %s
+// RUN: tapestry-opt %s -p 'loom-group{ops=e,s}' --equal-each --split-input-file | filecheck %s
 
 // What one member writes by two digits, another reads by the same: both are the same dimensions.
 !x = !loom.tensor<[0, 0] : [6, 4], f32>

@@ -38,7 +38,8 @@ from tapestry.passes.loom.simplify import MergeEqualReads
 from tapestry.zspace import AffineMap, Partition, Projection, Range
 from tapestry.zspace.origins import origin
 
-_LABEL_LENGTH = 48
+LABEL_LENGTH = 48
+"""How long the label of joined operations may be."""
 
 
 @dataclass
@@ -294,7 +295,7 @@ def _join_prologue(
 def _joined_label(first: loom.OperationOp, second: loom.OperationOp) -> str:
     """Both labels, or the second's alone when that would be unwieldy."""
     joined = f"{first.label.data}_{second.label.data}"
-    return joined if len(joined) <= _LABEL_LENGTH else second.label.data
+    return joined if len(joined) <= LABEL_LENGTH else second.label.data
 
 
 def _replace(

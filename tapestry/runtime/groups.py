@@ -1,6 +1,7 @@
-"""Running a `loom.fused`: its members in order, whole or on the parts that a shard gives them.
+"""Running a `loom.fused`: its members in order, part by part of what a shard has.
 
-Inner tensors hold the cells that a part writes, and are gone when the part is done.
+Inner tensors hold the cells that a part writes, and are gone when the part is done. Parts are cut
+along the dimensions that groups may be cut along: some rows of a softmax, whole, are a part.
 """
 
 from __future__ import annotations
@@ -13,12 +14,29 @@ from xdsl.ir import SSAValue
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_part
+from tapestry.dialects._loom_group_rules import why_whole
 from tapestry.dialects.loom import tensor_type
-from tapestry.runtime.mapfold import Tensor
+from tapestry.runtime.mapfold import Tensor, boxes_within
 from tapestry.zspace import Range
 
 RunMember = Callable[[loom.OperationOp, Range, Sequence[Tensor], Sequence[Tensor]], None]
 """Computes a part of a member's index space from its operands into its outputs."""
+
+
+def parts_within(op: loom.FusedOp, shard: Range, limit: int) -> list[Range]:
+    """Parts of a shard of which no member writes more than `limit` cells, if it can be cut so."""
+    cut = [dim for dim in op.map_dims if why_whole(op, dim) is None]
+    points = shard.select(cut)
+    if shard.is_empty:
+        return [shard]
+    largest = max(m.kept_range(member_part(place, shard)).size for m, place in op.aligned)
+    parts: list[Range] = []
+    for box in boxes_within(points, max(1, limit * points.size // max(1, largest))):
+        start, end = list(shard.start), list(shard.end)
+        for dim, low, high in zip(cut, box.start, box.end, strict=True):
+            start[dim], end[dim] = low, high
+        parts.append(Range(tuple(start), tuple(end)))
+    return parts
 
 
 def run_part(

@@ -22,7 +22,7 @@ from tapestry.graph import Work, shard_count
 from tapestry.runtime.arithmetic import cell_dtype
 from tapestry.runtime.contracting import contract
 from tapestry.runtime.executor import Array, NoWatch, Watch
-from tapestry.runtime.groups import run_part
+from tapestry.runtime.groups import parts_within, run_part
 from tapestry.runtime.mapfold import (
     Tensor,
     boxes_within,
@@ -81,7 +81,7 @@ class NumpyExecutor(ArrayExecutor):
         return outs
 
     def group(self, op: loom.FusedOp, operands: list[Tensor], watch: Watch) -> list[Tensor]:
-        """Each shard runs all members on its part; inner tensors are as large as the part.
+        """Each shard runs all members part by part; inner tensors are as large as the part.
 
         What shards fold of one member is merged, and finished after the last.
         """
@@ -98,8 +98,9 @@ class NumpyExecutor(ArrayExecutor):
                 self._member(member, box, given, parts)
 
         for shard in shards:
-            for out, part in zip(outs, run_part(op, shard, operands, run), strict=True):
-                out.data[part.box.slices(out.box)] = part.data
+            for part in parts_within(op, shard, _CELLS):
+                for out, made in zip(outs, run_part(op, part, operands, run), strict=True):
+                    out.data[made.box.slices(out.box)] = made.data
             watch.step(op.label.data)
         known: dict[SSAValue, Tensor] = dict(zip(op.body.block.args, operands, strict=True))
         known |= zip(op.yielded, outs, strict=True)

@@ -1,0 +1,89 @@
+"""Which operations of a block become groups: neighbours joined as long as one kernel can be made.
+
+Operations are visited in program order; each joins what its operands come from, one after another,
+where the two together can be a group (`why_apart` has nothing against it) and no way leads out of
+them and back in. So a group grows along a chain, and what it reads of itself does not leave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation
+
+from tapestry.dialects import loom
+
+Cluster = frozenset[Operation]
+
+WhyApart = Callable[[Sequence[loom.OperationOp]], str | None]
+"""Why operations cannot be a group of one kernel, None when they can."""
+
+
+@dataclass
+class Clusters:
+    """The operations of a block that have been put together so far."""
+
+    order: dict[Operation, int]
+    of: dict[Operation, Cluster] = field(default_factory=dict[Operation, Cluster])
+
+    def at(self, op: Operation) -> Cluster:
+        """What an operation is put together with, itself alone if nothing."""
+        return self.of.get(op, frozenset((op,)))
+
+    def join(self, ops: Cluster) -> None:
+        """Put operations together."""
+        self.of.update(dict.fromkeys(ops, ops))
+
+    def sorted(self, ops: Iterable[Operation]) -> list[Operation]:
+        """Operations in program order."""
+        return sorted(ops, key=self.order.__getitem__)
+
+    def leads_back(self, ops: Cluster) -> bool:
+        """Whether something outside reads what these write, and they need what it makes of it."""
+        last = max(map(self.order.__getitem__, ops))
+        seen: set[Cluster] = set()
+        waiting = [reader for reader in _readers(ops) if reader not in ops]
+        while waiting:
+            reader = waiting.pop()
+            if reader in ops:
+                return True
+            outside = self.at(reader)
+            if outside not in seen and min(map(self.order.__getitem__, outside)) < last:
+                seen.add(outside)
+                waiting += _readers(outside)
+        return False
+
+
+def find_clusters(block: Block, why_apart: WhyApart) -> list[tuple[loom.OperationOp, ...]]:
+    """The groups that a block's operations form, members and groups in program order."""
+    found = Clusters({op: place for place, op in enumerate(block.ops)})
+    for op in block.ops:
+        if not isinstance(op, loom.OperationOp):
+            continue
+        for producer in dict.fromkeys(value.owner for value in op.operands):
+            if not isinstance(producer, loom.OperationOp) or producer.parent is not block:
+                continue
+            together = found.at(op) | found.at(producer)
+            if together == found.at(op) or found.leads_back(together):
+                continue
+            if why_apart(_operations(found.sorted(together))) is None:
+                found.join(together)
+    clusters = dict.fromkeys(found.of[op] for op in found.sorted(found.of))
+    return [tuple(_operations(found.sorted(cluster))) for cluster in clusters]
+
+
+def _operations(ops: Iterable[Operation]) -> list[loom.OperationOp]:
+    return [op for op in ops if isinstance(op, loom.OperationOp)]
+
+
+def _readers(ops: Iterable[Operation]) -> Iterator[Operation]:
+    for op in ops:
+        for result in op.results:
+            for use in result.uses:
+                reader = use.operation
+                while reader.parent is not op.parent:
+                    above = reader.parent_op()
+                    assert above is not None
+                    reader = above
+                yield reader

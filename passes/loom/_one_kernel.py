@@ -1,0 +1,158 @@
+"""Whether operations that could be a group would make a good kernel of one.
+
+    %m = max over j of %x        %l = sum over j of exp(%x - %m)        %y = exp(%x - %m) / %l
+
+do: a program has some rows i, and what the three pass on to each other is a cell per row, or is
+computed again from `%x`. Of projections alone follows which dimensions programs are spread over
+(every member maps them, *grid dimensions*), and what a program has to hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from tapestry.dialects import loom
+from tapestry.dialects._loom_group_rules import (
+    Aligned,
+    Edge,
+    dim_classes,
+    inner_edges,
+    member_dim,
+    why_whole,
+)
+from tapestry.zspace import AffineMap, Projection, Range
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a program may hold and do.
+
+    `resident` are cells that a fold keeps per point of the grid, or folds for each cell that it
+    passes on piece by piece. Where a program has more than `row` points, there must be at least
+    `programs` of them.
+    """
+
+    resident: int = 256
+    row: int = 1 << 16
+    programs: int = 32
+
+
+def grid_dims(group: Aligned) -> tuple[int, ...]:
+    """The dimensions that every member maps, and that may be cut."""
+    return tuple(
+        dim
+        for dim, kind in enumerate(dim_classes(group))
+        if kind == "shared" and why_whole(group, dim) is None
+    )
+
+
+def why_not_one_kernel(group: Aligned, limits: Limits) -> str | None:
+    """Why a group would be several kernels rather than one; None when it is one.
+
+    * What a member reads of another is what the same point wrote, along dimensions of both: no
+      program needs cells that another one computes.
+    * What a fold makes is at most `resident` cells per point of the grid, of dimensions that no
+      member folds; or else all its readers fold it, so that they take it piece by piece, and it
+      folds at most `resident` points for each.
+    * Programs are enough, unless each has little to do.
+    """
+    edges = inner_edges(group)
+    for edge in edges:
+        if not _in_place(edge, group.index):
+            return (
+                f"{edge.reader.subject} reads other cells of what {edge.writer.subject} writes "
+                "than the same point computes"
+            )
+        if not _dims(group, edge.reader) & _dims(group, edge.writer):
+            return f"{edge.reader.subject} has no dimension of {edge.writer.subject}"
+    grid = grid_dims(group)
+    for member, place in group.aligned:
+        if member.scan_dim is not None:
+            return f"{member.subject} scans"
+        reason = _why_not_held(group, member, place, grid, edges, limits)
+        if reason is not None:
+            return reason
+    return _too_few_programs(group.index, grid, limits)
+
+
+def _why_not_held(
+    group: Aligned,
+    member: loom.OperationOp,
+    place: AffineMap,
+    grid: tuple[int, ...],
+    edges: list[Edge],
+    limits: Limits,
+) -> str | None:
+    """Why a program cannot hold, or take piece by piece, what a member folds."""
+    if not member.fold_dims:
+        return None
+    shape = group.index.shape
+    dims = {own: dim for dim in range(len(shape)) if (own := member_dim(place, dim)) is not None}
+    kept = [dims[own] for own in member.kept_dims]
+    held = [dim for dim in kept if dim not in grid and shape[dim] > 1]
+    classes = dim_classes(group)
+    if all(classes[dim] == "private" for dim in held):
+        cells = prod(shape[dim] for dim in held)
+        if cells <= limits.resident:
+            return None
+        return (
+            f"{member.subject} makes {cells} cells for each point that all members map, more than "
+            f"{limits.resident}"
+        )
+    readers = [edge.reader for edge in edges if edge.writer is member]
+    places = dict(group.aligned)
+    streamed = [dim for dim in held if classes[dim] != "private"]
+    folded = all(
+        (own := member_dim(places[reader], dim)) is not None and own in reader.fold_dims
+        for reader in readers
+        for dim in streamed
+    )
+    stored = any(out in group.yielded for out in member.outs)
+    if not readers or not folded or stored:
+        return (
+            f"what {member.subject} folds is needed whole along a dimension that another member "
+            "folds"
+        )
+    if not grid:
+        return f"all that {member.subject} maps is folded, so one program would do it"
+    depth = prod(shape[dims[own]] for own in member.fold_dims)
+    if depth > limits.resident:
+        return (
+            f"{member.subject} folds {depth} points for each cell that is taken piece by piece, "
+            f"more than {limits.resident}"
+        )
+    return None
+
+
+def _too_few_programs(index: Range, grid: tuple[int, ...], limits: Limits) -> str | None:
+    programs = prod(index.shape[dim] for dim in grid)
+    row = prod(extent for dim, extent in enumerate(index.shape) if dim not in grid)
+    if programs >= limits.programs or row <= limits.row:
+        return None
+    return (
+        f"each of {programs} programs would have {row} points; with fewer than {limits.programs} "
+        f"it may have {limits.row}"
+    )
+
+
+def _dims(group: Aligned, member: loom.OperationOp) -> set[int]:
+    """The dimensions of a group that a member has."""
+    place = dict(group.aligned)[member]
+    return {dim for dim in range(group.index.rank) if member_dim(place, dim) is not None}
+
+
+def _in_place(edge: Edge, index: Range) -> bool:
+    return _rows(edge.written, index) == _rows(edge.read, index)
+
+
+def _rows(projection: Projection, index: Range) -> list[tuple[tuple[int, ...], int, int]]:
+    """The rows of a projection, where dimensions of one point are part of the shift."""
+    rows: list[tuple[tuple[int, ...], int, int]] = []
+    parts = zip(projection.map.matrix, projection.map.offset, projection.shape, strict=True)
+    for terms, shift, extent in parts:
+        ones = [n for n, size in enumerate(index.shape) if size == 1]
+        at = shift + sum(terms[dim] * index.start[dim] for dim in ones)
+        kept = tuple(0 if dim in ones else factor for dim, factor in enumerate(terms))
+        rows.append((kept, at, extent))
+    return rows
