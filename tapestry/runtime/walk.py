@@ -220,7 +220,8 @@ def _selected(
 ) -> list[Array]:
     """What projections select of tensors over a range of the index space, as views."""
     pairs = zip(tensors, projections, strict=True)
-    return [tensor.data[p.apply_range(index).slices(tensor.box)] for tensor, p in pairs]
+    # The Ellipsis keeps a view where there is no dimension to slice.
+    return [tensor.data[(*p.apply_range(index).slices(tensor.box), ...)] for tensor, p in pairs]
 
 
 def _kernel(op: loom.Dispatch) -> loom.KernelOp:

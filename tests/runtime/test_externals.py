@@ -89,3 +89,21 @@ def test_results_that_do_not_fit_are_refused(on: str) -> None:
 def test_what_an_implementation_refuses_is_located(on: str, more: str, says: str) -> None:
     with pytest.raises(InvalidProgramError, match=rf"p\.mlir:4:3: error: {says}"):
         run(on, more=more)
+
+
+@pytest.mark.parametrize("on", EXECUTORS)
+def test_tensors_without_dimensions(on: str) -> None:
+    @register_external("next")
+    def _(arrays, _):
+        return (arrays[0] + np.float32(1),)
+
+    module = parse_text("""
+    !x = !loom.tensor<[] : [], f32>
+    func.func @main(%x: !x) -> !x {
+      %y = loom.external @next over <[] : []> ins(%x : () -> ()) outs(() -> ()) : (!x) -> !x
+      func.return %y : !x
+    }
+    """)
+    verify_module(module)
+    result = find_executor(on).run(module, {"x": np.float32([2])[0].reshape(())}, NoWatch())
+    assert result.outputs[0] == 3

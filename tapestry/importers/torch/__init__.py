@@ -1,4 +1,4 @@
-"""PyTorch: a backend of `torch.compile`, and models as modules ahead of time.
+"""PyTorch: a backend of `torch.compile`, and what it covers of a model.
 
     import torch
     fast = torch.compile(model, backend="tapestry")
@@ -7,5 +7,7 @@ Needs the extra `torch` (`pip install tapestry[torch]`), which `import tapestry`
 """
 
 from tapestry.importers.torch.backend import backend
+from tapestry.importers.torch.coverage import Coverage, Use, recording
+from tapestry.importers.torch.errors import ImportingError
 
-__all__ = ["backend"]
+__all__ = ["Coverage", "ImportingError", "Use", "backend", "recording"]

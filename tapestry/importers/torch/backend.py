@@ -10,19 +10,19 @@ the pipeline rewrites once and an executor runs at every call.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import count
+from typing import Any
 
 from torch import fx
 from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tapestry.frontend import run_pipeline
-from tapestry.importers.torch.dtypes import as_array, as_tensor
-from tapestry.importers.torch.graphs import Program, program_of
+from tapestry.importers.torch.compiling import CompiledGraph
 from tapestry.importers.torch.options import Options
-from tapestry.runtime.program import arguments
-from tapestry.runtime.running import run
+
+_numbers = count()
 
 
 def backend(
@@ -34,38 +34,28 @@ def backend(
 ) -> Callable[..., Any]:
     """Compile a graph of Dynamo's, forward and backward."""
     chosen = Options.of(options or {})
+    number = next(_numbers)
 
-    def compile_graph(aten: fx.GraphModule, _: Sequence[Any]) -> Compiled:
-        return Compiled.of(aten, chosen)
+    def compiler(part: str) -> Callable[[fx.GraphModule, Sequence[Any]], Callable[..., Any]]:
+        return lambda aten, _: _boxed(CompiledGraph(aten, chosen, f"{part}_{number}"))
 
-    compiler = aot_autograd(fw_compiler=compile_graph, decompositions=core_aten_decompositions())
-    return compiler(graph, inputs)
+    compiler_of_both = aot_autograd(
+        fw_compiler=compiler("forward"),
+        bw_compiler=compiler("backward"),
+        inference_compiler=compiler("inference"),
+        decompositions=core_aten_decompositions(),
+        partition_fn=min_cut_rematerialization_partition,
+    )
+    # Attention is derived from the operators of its definition; the backends' own are opaque.
+    with sdpa_kernel(SDPBackend.MATH):
+        return compiler_of_both(graph, inputs)
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A graph that runs on Tapestry: called with a list of what its placeholders hold."""
+def _boxed(compiled: CompiledGraph) -> Callable[..., Any]:
+    """A function that says to AOT autograd that its arguments come in a list."""
 
-    program: Program
-    names: tuple[str, ...]
-    options: Options
+    def call(given: list[Any]) -> tuple[object, ...]:
+        return compiled(given)
 
-    _boxed_call: ClassVar[bool] = True  # says to AOT autograd that arguments come in a list
-
-    @staticmethod
-    def of(graph: fx.GraphModule, options: Options) -> Compiled:
-        """Import a graph of core ATen and run the pipeline."""
-        program = program_of(graph)
-        run_pipeline(program.module, options.pipeline)
-        names = tuple(argument.name for argument in arguments(program.module))
-        return Compiled(program, names, options)
-
-    def __call__(self, given: Sequence[Any]) -> tuple[object, ...]:
-        """What the graph returns."""
-        taken = (as_array(given[position]) for position in self.program.arguments)
-        inputs = dict(zip(self.names, taken, strict=True))
-        made = run(self.program.module, inputs, on=self.options.on).outputs
-        return tuple(
-            output.value if output.position is None else as_tensor(made[output.position])
-            for output in self.program.outputs
-        )
+    vars(call)["_boxed_call"] = True
+    return call

@@ -62,7 +62,9 @@ def as_array(tensor: torch.Tensor) -> Array:
 
 
 def as_tensor(array: Array) -> torch.Tensor:
-    """An array as a tensor on the same memory."""
+    """An array as a tensor on the same memory; a copy where PyTorch has no tensor like it."""
+    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        array = array.copy()
     from_numpy: Callable[[Array], torch.Tensor] = vars(torch)["from_numpy"]
     if hasattr(ml_dtypes, array.dtype.name):
         bits = np.uint8 if array.dtype.itemsize == 1 else np.int16

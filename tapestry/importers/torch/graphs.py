@@ -2,28 +2,32 @@
 
     program = program_of(graph_module)
     program.module        # func.func @main, a weft.apply or a few per operator
-    program.arguments     # which placeholders it takes, by the name of the argument
+    program.arguments     # which placeholders it takes
     program.outputs       # what the graph returns: tensors of the program, numbers, None
+    program.coverage      # which operators Tapestry computes
 
 What an operator becomes is in the table of `registry`. What has no lowering, or is refused by its
-lowering, becomes a `loom.external` that PyTorch runs.
+lowering, becomes a `loom.external` that PyTorch runs, or an error where `strict` asks for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
 from torch import fx
-from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
-from tapestry.diagnostics import TapestryError
 from tapestry.importers.building import ProgramBuilder
+from tapestry.importers.torch.coverage import Coverage, Use, record
 from tapestry.importers.torch.dtypes import as_array, name_of
+from tapestry.importers.torch.errors import ImportingError, missing, place_of
+from tapestry.importers.torch.externals import add_external
 from tapestry.importers.torch.locations import location_of_node
+from tapestry.importers.torch.overloads import Overload, overload_of, takes_functions
 from tapestry.importers.torch.registry import (
     Context,
     Lowered,
@@ -31,16 +35,10 @@ from tapestry.importers.torch.registry import (
     Unsupported,
     find_lowering,
 )
-from tapestry.locations import source_locations
+from tapestry.importers.torch.sizes import Sizes
 
 _PLACEMENT = ("device", "layout", "pin_memory", "memory_format", "non_blocking")
 """Where and how tensors lie: no part of what is computed."""
-
-
-class ImportingError(TapestryError):
-    """A graph that cannot be imported as asked."""
-
-    kind = "import"
 
 
 @dataclass(frozen=True)
@@ -53,55 +51,77 @@ class ProgramOutput:
 
 @dataclass(frozen=True)
 class Program:
-    """A graph as a program. `arguments` are the positions of the placeholders that it takes."""
+    """A graph as a program.
+
+    It takes the placeholders at the positions `arguments`, and then `seeds` random numbers (i64).
+    """
 
     module: ModuleOp
     arguments: tuple[int, ...]
+    seeds: int
     outputs: tuple[ProgramOutput, ...]
+    coverage: Coverage
 
 
-def program_of(graph: fx.GraphModule) -> Program:
-    """The program of a graph whose nodes know what they hold (`meta["val"]`)."""
-    return _Importer(graph).run()
+def program_of(
+    graph: fx.GraphModule, sizes: Sizes | None = None, *, strict: bool = False
+) -> Program:
+    """The program of a graph whose nodes know what they hold (`meta["val"]`).
+
+    `sizes` are what the open ones stand for. With `strict`, an operator without a lowering is an
+    ImportingError.
+    """
+    return _Importer(graph, sizes or Sizes(), strict).run()
 
 
 @dataclass
 class _Importer:
     graph: fx.GraphModule
+    sizes: Sizes
+    strict: bool
     build: ProgramBuilder = field(default_factory=ProgramBuilder)
     values: dict[fx.Node, Any] = field(default_factory=dict[fx.Node, Any])
     """What stands for each node: a value, a sequence of them, or a plain object."""
+    seeds: list[SSAValue] = field(default_factory=list[SSAValue])
+    coverage: Coverage = field(default_factory=Coverage)
 
     def run(self) -> Program:
-        taken: list[int] = []
-        placeholders = 0
-        outputs: tuple[ProgramOutput, ...] = ()
-        returned: list[SSAValue] = []
-        for node in self.graph.graph.nodes:
+        nodes: list[fx.Node] = list(self.graph.graph.nodes)
+        placeholders = [node for node in nodes if node.op == "placeholder"]
+        taken = [n for n, node in enumerate(placeholders) if self._placeholder(node)]
+        for node in nodes:
             match node.op:
-                case "placeholder":
-                    if self._placeholder(node):
-                        taken.append(placeholders)
-                    placeholders += 1
+                case "placeholder" | "output":
+                    pass
                 case "get_attr":
                     self.values[node] = self._attribute(node)
                 case "call_function":
-                    self.values[node] = self._call(node)
-                case "output":
-                    outputs = self._outputs(node, returned)
+                    overload = overload_of(node.target)
+                    self.values[node] = (
+                        self._function(node) if overload is None else self._operator(node, overload)
+                    )
                 case _:
                     raise ImportingError(f"a graph of operators has no {node.op} ({node.name})")
-        return Program(self.build.finish(returned), tuple(taken), outputs)
+        outputs, returned = self._outputs(nodes[-1])
+        module = self.build.finish(returned)
+        return Program(module, tuple(taken), len(self.seeds), outputs, self.coverage)
 
     def _placeholder(self, node: fx.Node) -> bool:
+        """Whether a placeholder is a tensor, which becomes an argument."""
         held = node.meta.get("val")
+        location = location_of_node(node)
         if not isinstance(held, torch.Tensor):
-            self.values[node] = held
+            number = isinstance(held, int | torch.SymInt)
+            self.values[node] = self.sizes.number(held) if number else held
             return False
-        kind = _kind(held)
-        self.values[node] = self.build.argument(
-            node.name, kind.shape, kind.dtype, location_of_node(node)
-        )
+        try:
+            kind = self._kind(held)
+        except Unsupported as reason:
+            raise ImportingError(
+                f"the input {node.name} cannot be one of a program: {reason}",
+                location=place_of(location),
+            ) from None
+        self.values[node] = self.build.argument(node.name, kind.shape, kind.dtype, location)
         return True
 
     def _attribute(self, node: fx.Node) -> SSAValue:
@@ -110,30 +130,50 @@ class _Importer:
             held = getattr(held, part)
         if not isinstance(held, torch.Tensor):
             raise ImportingError(f"{node.target} is a {type(held).__name__}, not a tensor")
-        kind = _kind(held)
-        return self.build.constant(as_array(held), kind.dtype, location=location_of_node(node))
+        return self.build.constant(
+            as_array(held.cpu()), name_of(held.dtype), location=location_of_node(node)
+        )
 
-    def _call(self, node: fx.Node) -> object:
-        name = str(node.target)
-        if name == "<built-in function getitem>":
-            source, position = node.args
-            return self.values[cast(fx.Node, source)][cast(int, position)]
+    def _function(self, node: fx.Node) -> object:
+        """A function of Python's: what picks a result, and arithmetic on sizes."""
+        name = str(getattr(node.target, "__name__", node.target))
+        if not callable(node.target) or takes_functions(node.target):
+            raise ImportingError(
+                f"{name} takes functions, not tensors alone: it cannot be imported",
+                location=place_of(location_of_node(node)),
+            )
+        return node.target(*self._plain(node.args), **self._plain(node.kwargs))
+
+    def _operator(self, node: fx.Node, overload: Overload) -> object:
         location = location_of_node(node)
-        results = _result_kinds(node)
-        context = Context(self.build, name, results, location)
-        lower = find_lowering(name)
-        if lower is None:
-            raise _missing(name, "it has no lowering", location)
-        args, kwargs = _arguments(node)
+        name = overload.name
+        held = node.meta.get("val")
+        if isinstance(held, int | torch.SymInt):
+            return self.sizes.number(held)  # the size of a tensor
+        args, kwargs = self._arguments(node, overload)
+        context = Context(self.build, name, (), location, self.seeds)
         try:
-            lowered = lower(context, *self._plain(args), **self._plain(kwargs))
+            context = Context(self.build, name, self._kinds(held), location, self.seeds)
+            lower = find_lowering(name)
+            if lower is None:
+                raise Unsupported("it has no lowering")
+            made = _checked(context, lower(context, *_named(args), **_named(kwargs)))
+            use = Use(name, place_of(location))
         except Unsupported as reason:
-            raise _missing(name, str(reason), location) from None
-        checked = tuple(_checked(context, lowered))
-        return checked[0] if isinstance(node.meta.get("val"), torch.Tensor) else checked
+            if self.strict:
+                raise missing(context, str(reason)) from None
+            use = Use(name, place_of(location), str(reason))
+            try:
+                made = add_external(context, overload, args, kwargs)
+            except Unsupported as why:
+                raise missing(context, str(why)) from None
+        self.coverage.uses.append(use)
+        record(use)
+        return made[0] if isinstance(held, torch.Tensor) else made
 
-    def _outputs(self, node: fx.Node, returned: list[SSAValue]) -> tuple[ProgramOutput, ...]:
+    def _outputs(self, node: fx.Node) -> tuple[tuple[ProgramOutput, ...], list[SSAValue]]:
         found: list[ProgramOutput] = []
+        returned: list[SSAValue] = []
         for output in cast("Sequence[object]", node.args[0]):
             value = self._plain(output)
             if not isinstance(value, SSAValue):
@@ -141,15 +181,28 @@ class _Importer:
                 continue
             found.append(ProgramOutput(len(returned)))
             returned.append(cast("SSAValue[Attribute]", value))
-        return tuple(found)
+        return tuple(found), returned
+
+    def _arguments(
+        self, node: fx.Node, overload: Overload
+    ) -> tuple[list[object], dict[str, object]]:
+        """A node's arguments, by position where the operator takes them so, without placement."""
+        args: list[object] = list(node.args)
+        kwargs: dict[str, object] = dict(node.kwargs)
+        for argument in overload.positional[len(args) :]:
+            if argument not in kwargs:
+                break
+            args.append(kwargs.pop(argument))
+        kept = {key: value for key, value in kwargs.items() if key not in _PLACEMENT}
+        return self._plain(args), self._plain(kept)
 
     def _plain(self, value: Any) -> Any:
-        """An argument of an operator as a lowering takes it."""
+        """An argument with values and numbers for the nodes and symbols in it."""
         match value:
             case fx.Node():
                 return self.values[value]
-            case torch.dtype():
-                return name_of(value)
+            case torch.SymInt():
+                return self.sizes.number(value)
             case list() | tuple():
                 return [self._plain(item) for item in cast("Sequence[object]", value)]
             case dict():
@@ -158,50 +211,45 @@ class _Importer:
             case _:
                 return value
 
+    def _kind(self, held: torch.Tensor) -> ResultKind:
+        if held.layout != torch.strided:
+            raise Unsupported(f"a tensor is {held.layout}, and not dense")
+        return ResultKind(tuple(map(self.sizes.number, held.shape)), name_of(held.dtype))
 
-def _arguments(node: fx.Node) -> tuple[list[object], dict[str, object]]:
-    """A node's arguments, by position where the operator takes them so, without placement."""
-    args: list[object] = list(node.args)
-    kwargs: dict[str, object] = dict(node.kwargs)
-    schema: Any = vars(node.target)["_schema"]
-    for argument in schema.arguments[len(args) :]:
-        if argument.kwarg_only or argument.name not in kwargs:
-            break
-        args.append(kwargs.pop(argument.name))
-    return args, {key: value for key, value in kwargs.items() if key not in _PLACEMENT}
+    def _kinds(self, held: object) -> tuple[ResultKind | None, ...]:
+        parts = cast("Sequence[object]", held) if isinstance(held, list | tuple) else [held]
+        return tuple(self._kind(part) if isinstance(part, torch.Tensor) else None for part in parts)
 
 
-def _kind(held: torch.Tensor) -> ResultKind:
-    return ResultKind(tuple(int(size) for size in held.shape), name_of(held.dtype))
+def _named(value: Any) -> Any:
+    """An argument with dtypes by name, as lowerings take it."""
+    match value:
+        case torch.dtype():
+            return name_of(value)
+        case list():
+            return [_named(item) for item in cast("list[object]", value)]
+        case dict():
+            return {k: _named(item) for k, item in cast("Mapping[str, object]", value).items()}
+        case _:
+            return value
 
 
-def _result_kinds(node: fx.Node) -> tuple[ResultKind | None, ...]:
-    held = node.meta.get("val")
-    parts = cast("Sequence[object]", held) if isinstance(held, list | tuple) else [held]
-    return tuple(_kind(part) if isinstance(part, torch.Tensor) else None for part in parts)
-
-
-def _checked(context: Context, lowered: Lowered) -> Iterable[SSAValue | None]:
+def _checked(context: Context, lowered: Lowered) -> tuple[SSAValue | None, ...]:
     """What a lowering made, of the dtypes that PyTorch says."""
     made = [lowered] if isinstance(lowered, SSAValue) else list(lowered)
     if len(made) != len(context.results):
         raise _wrong(context, f"{len(made)} results, not {len(context.results)}")
+    found: list[SSAValue | None] = []
     for value, kind in zip(made, context.results, strict=True):
         if value is None or kind is None:
-            yield None
+            found.append(None)
             continue
         if context.shape(value) != kind.shape:
             raise _wrong(context, f"shape {context.shape(value)}, not {kind.shape}")
-        yield context.cast(value, kind.dtype)
+        found.append(context.cast(value, kind.dtype))
+    return tuple(found)
 
 
 def _wrong(context: Context, what: str) -> ImportingError:
-    places = source_locations(context.location)
     message = f"the lowering of {context.operator} gives {what}: a mistake of the importer"
-    return ImportingError(message, location=places[0] if places else None)
-
-
-def _missing(name: str, reason: str, location: LocationAttr) -> ImportingError:
-    places = source_locations(location)
-    message = f"{name} cannot be imported: {reason}"
-    return ImportingError(message, location=places[0] if places else None)
+    return ImportingError(message, location=place_of(context.location))

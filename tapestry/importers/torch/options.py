@@ -1,9 +1,15 @@
 """The options of `torch.compile(model, backend="tapestry", options={...})`.
 
-| option | values | default |
-|---|---|---|
-| `on` | `numpy`, `triton`, `reference` | `numpy` |
-| `pipeline` | passes, as `tapestry-opt -p` takes them | `default` |
+| option | what it says | values | default |
+|---|---|---|---|
+| `on` | the executor | `numpy`, `triton`, `reference` | by device |
+| `pipeline` | the passes, as `tapestry-opt -p` takes them | | `default` |
+| `numerics` | whether results may depend on operands being finite | `strict`, `fast` | `strict` |
+| `strict` | whether an operator that is not native is an error | `True`, `False` | `False` |
+| `dump` | a folder for the programs, before and after the passes | a path | none |
+
+On the CPU the default executor is `numpy`, on a GPU `triton`; `reference` runs operation by
+operation and takes no pipeline but `weft-apply` by default.
 """
 
 from __future__ import annotations
@@ -13,28 +19,42 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from tapestry.diagnostics import UsageError
+from tapestry.pipelines import pass_specs
 from tapestry.runtime.executor import EXECUTORS
+
+NUMERICS = ("strict", "fast")
 
 
 @dataclass(frozen=True)
 class Options:
-    """How programs are compiled and where they run."""
+    """How programs are compiled and where they run; None is what suits."""
 
-    on: str = "numpy"
-    pipeline: str = "default"
+    on: str | None = None
+    pipeline: str | None = None
+    numerics: str = "strict"
+    strict: bool = False
+    dump: str | None = None
 
     @staticmethod
     def of(given: Mapping[str, object]) -> Options:
         """Options by name; UsageError for others, and for values that do not fit."""
-        known = [field.name for field in fields(Options)]
-        for name in given:
+        known = {field.name: field for field in fields(Options)}
+        for name, value in given.items():
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
                 raise UsageError(f"the backend has no option {name!r}", hint=hint)
-        options = Options(**{name: str(value) for name, value in given.items()})
-        if options.on not in EXECUTORS:
-            raise UsageError(
-                f"there is no executor {options.on!r}", hint=f"one of {', '.join(EXECUTORS)}"
-            )
+            kind = bool if name == "strict" else str
+            if not isinstance(value, kind) and not (value is None and name != "numerics"):
+                raise UsageError(f"the option {name} is a {kind.__name__}, not {value!r}")
+        options = Options(**given)  # pyright: ignore[reportArgumentType] (checked above)
+        _check(options.on, "executor", EXECUTORS)
+        _check(options.numerics, "numerics", NUMERICS)
+        if options.pipeline is not None:
+            pass_specs(options.pipeline)
         return options
+
+
+def _check(value: str | None, what: str, known: tuple[str, ...]) -> None:
+    if value is not None and value not in known:
+        raise UsageError(f"there is no {what} {value!r}", hint=f"one of {', '.join(known)}")

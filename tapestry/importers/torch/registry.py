@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from typing import TypeAlias, TypeVar
@@ -74,13 +74,15 @@ class Context:
     """One operator of a graph, and the program that it is added to.
 
     `results` are the kinds of its results (None: a result that is no tensor). Everything that is
-    added through a context has its `location`, the user's line.
+    added through a context has its `location`, the user's line. `seeds` are the arguments of the
+    program that seed random numbers, so far.
     """
 
     build: ProgramBuilder
     operator: str
     results: tuple[ResultKind | None, ...]
     location: LocationAttr = UNKNOWN_LOC
+    seeds: list[SSAValue] = field(default_factory=list[SSAValue])
 
     @property
     def result(self) -> ResultKind:
@@ -133,6 +135,12 @@ class Context:
     def cast(self, x: SSAValue, dtype: str) -> SSAValue:
         """`x` in another dtype; itself where it has that."""
         return x if self.dtype(x) == dtype else self.apply("cast", x, dtype=dtype)
+
+    def seed(self) -> SSAValue:
+        """A new seed for random numbers: an i64 that is drawn from PyTorch's generator each run."""
+        name = f"seed_{len(self.seeds)}"
+        self.seeds.append(self.build.argument(name, (), "i64", self.location))
+        return self.seeds[-1]
 
     def operands(self, *values: Operand, dtype: str | None = None) -> list[SSAValue]:
         """Tensors of one dtype: `dtype`, or what PyTorch promotes the values to.

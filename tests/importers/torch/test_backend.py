@@ -1,18 +1,115 @@
 """`torch.compile(model, backend="tapestry")` gives what PyTorch gives."""
 
+import logging
+from pathlib import Path
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
+import tapestry  # noqa: E402
 from tapestry.importers.torch import backend  # noqa: E402
+from tests.importers.torch.compare import check_forward, check_training, compiled  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+def perceptron() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
 
 
 def test_a_perceptron() -> None:
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-    x = torch.randn(5, 8)
-    with torch.no_grad():
-        got, want = torch.compile(model, backend=backend)(x), model(x)
-    torch.testing.assert_close(got, want)
+    report = check_forward(perceptron(), torch.randn(5, 8))
+    assert report.native_share == 1
+    assert len(report.uses) == 5
+
+
+def test_the_name_is_registered() -> None:
+    entries = {e.name: e.value for e in _entry_points() if e.name == "tapestry"}
+    assert entries == {"tapestry": "tapestry.importers.torch:backend"}
+    model, x = perceptron(), torch.randn(5, 8)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(model, backend="tapestry")(x), model(x))
+
+
+def _entry_points():
+    from importlib.metadata import entry_points
+
+    return entry_points(group="torch_dynamo_backends")
+
+
+def cross_entropy(model, x, labels):
+    return nn.functional.cross_entropy(model(x), labels)
+
+
+def test_training_a_perceptron() -> None:
+    x, labels = torch.randn(5, 8), torch.randint(4, (5,))
+    report = check_training(perceptron(), cross_entropy, (x, labels), steps=2)
+    assert any(use.operator == "aten.mm.default" for use in report.uses)
+
+
+def test_other_batches_are_compiled_again(caplog: pytest.LogCaptureFixture) -> None:
+    model = perceptron()
+    fast = compiled(model)
+    with torch.no_grad(), caplog.at_level(logging.INFO, "tapestry.torch"):
+        for batch in (5, 3, 7, 3):
+            x = torch.randn(batch, 8)
+            torch.testing.assert_close(fast(x), model(x))
+    (again,) = [line for line in caplog.messages if "is compiled again" in line]
+    assert "7" in again
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"xyz": 1}, "the backend has no option 'xyz'\n  hint: there are on,"),
+        ({"pipelin": "default"}, "did you mean pipeline?"),
+        ({"on": "gpu"}, "there is no executor 'gpu'\n  hint: one of reference, numpy, triton"),
+        ({"strict": 1}, "the option strict is a bool, not 1"),
+        ({"pipeline": "loom-fuse{"}, "is not well formed"),
+        ({"numerics": "wrong"}, "there is no numerics 'wrong'"),
+    ],
+)
+def test_wrong_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(tapestry.UsageError, match="error") as error:
+        backend(None, [], options=options)
+    assert message in str(error.value)
+
+
+def test_programs_are_dumped(tmp_path: Path) -> None:
+    check_forward(perceptron(), torch.randn(5, 8), dump=str(tmp_path))
+    before, after = sorted(tmp_path.iterdir(), key=lambda path: -len(path.name))
+    assert "weft.apply @addmm" in before.read_text()
+    tapestry.load_module(str(after))
+
+
+class Sorted(nn.Module):
+    def forward(self, x):
+        return torch.special.i0(x) + 1
+
+
+def test_what_is_not_native_stays_pytorchs() -> None:
+    report = check_forward(Sorted(), torch.randn(5, 8))
+    (use,) = report.external
+    assert use.operator == "aten.special_i0.default"
+    assert Path(use.location.file).name == Path(__file__).name
+    assert "1 x aten.special_i0.default is external: it has no lowering" in str(report)
+
+
+def test_strict_refuses_what_is_not_native() -> None:
+    with pytest.raises(Exception, match="cannot be imported: it has no lowering") as error:
+        check_forward(Sorted(), torch.randn(5, 8), strict=True)
+    assert "test_backend.py:" in str(error.value)
+
+
+def test_triton_runs_the_kernels() -> None:
+    check_forward(perceptron(), torch.randn(5, 8), on="triton")
+
+
+def test_reference_runs_operation_by_operation() -> None:
+    check_forward(perceptron(), torch.randn(5, 8), on="reference")

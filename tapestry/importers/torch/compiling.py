@@ -1,0 +1,100 @@
+"""A graph of core ATen as a function that runs on Tapestry.
+
+    call = CompiledGraph(graph_module, Options())
+    call([torch.ones(2, 3)])        # a tuple, as the graph returns
+
+The graph is imported and lowered once for each choice of its open sizes, when it is first called
+with them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+
+from tapestry.frontend import run_pipeline
+from tapestry.importers.torch.dtypes import as_array, as_tensor
+from tapestry.importers.torch.graphs import Program, program_of
+from tapestry.importers.torch.options import Options
+from tapestry.importers.torch.sizes import Sizes, has_open_sizes
+from tapestry.runtime.executor import Executor, NoWatch, find_executor
+from tapestry.runtime.program import arguments
+
+_log = logging.getLogger("tapestry.torch")
+
+
+class CompiledGraph:
+    """Called with a list of what the graph's placeholders hold."""
+
+    def __init__(self, graph: fx.GraphModule, options: Options, name: str = "graph") -> None:
+        self._graph = graph
+        self._options = options
+        self._name = name
+        self._open = has_open_sizes(graph)
+        self._ready: dict[Sizes, _Ready] = {}
+        if not self._open:
+            self._ready[Sizes()] = _Ready(graph, Sizes(), options, name)
+
+    def __call__(self, given: Sequence[Any]) -> tuple[object, ...]:
+        """What the graph returns."""
+        sizes = Sizes.of(self._graph, given) if self._open else Sizes()
+        ready = self._ready.get(sizes)
+        if ready is None:
+            if self._ready:
+                have = "; ".join(map(str, self._ready))
+                _log.info("%s is compiled again, for %s (so far: %s)", self._name, sizes, have)
+            name = f"{self._name}_{len(self._ready)}"
+            ready = self._ready[sizes] = _Ready(self._graph, sizes, self._options, name)
+        return ready(given)
+
+
+class _Ready:
+    """A graph of fixed sizes, imported and lowered."""
+
+    def __init__(self, graph: fx.GraphModule, sizes: Sizes, options: Options, name: str) -> None:
+        program = program_of(graph, sizes, strict=options.strict)
+        for line in str(program.coverage).splitlines():
+            _log.info("%s: %s", name, line)
+        self._program = program
+        self._executor, plain = _executor(options)
+        _dump(options, program, f"{name}.weft.mlir")
+        run_pipeline(program.module, options.pipeline or plain)
+        _dump(options, program, f"{name}.mlir")
+        self._names = [argument.name for argument in arguments(program.module)]
+
+    def __call__(self, given: Sequence[Any]) -> tuple[object, ...]:
+        program = self._program
+        taken = [as_array(given[position]) for position in program.arguments]
+        if program.seeds:
+            # A draw from PyTorch's generator, so that its seed makes runs repeatable.
+            drawn = torch.randint(-(1 << 63), (1 << 63) - 1, (program.seeds,))
+            taken += [as_array(seed) for seed in drawn.unbind()]
+        inputs = dict(zip(self._names, taken, strict=True))
+        made = self._executor.run(program.module, inputs, NoWatch()).outputs
+        return tuple(
+            output.value if output.position is None else as_tensor(made[output.position])
+            for output in program.outputs
+        )
+
+
+def _executor(options: Options) -> tuple[Executor, str]:
+    """The executor that the options ask for, and the pipeline that it needs."""
+    on = options.on or "numpy"
+    pipeline = "weft-apply" if on == "reference" else "default"
+    if on == "triton":
+        from tapestry.runtime.triton_executor import TritonExecutor
+
+        return TritonExecutor(numerics=options.numerics), pipeline
+    return find_executor(on), pipeline
+
+
+def _dump(options: Options, program: Program, name: str) -> None:
+    if options.dump is not None:
+        folder = Path(options.dump)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(str(program.module) + "\n")
