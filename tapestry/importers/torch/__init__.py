@@ -7,7 +7,8 @@ Needs the extra `torch` (`pip install tapestry[torch]`), which `import tapestry`
 """
 
 from tapestry.importers.torch.backend import backend
-from tapestry.importers.torch.coverage import Coverage, Use, recording
+from tapestry.importers.torch.coverage import coverage
 from tapestry.importers.torch.errors import ImportingError
+from tapestry.importers.torch.uses import Coverage, Use, recording
 
-__all__ = ["Coverage", "ImportingError", "Use", "backend", "recording"]
+__all__ = ["Coverage", "ImportingError", "Use", "backend", "coverage", "recording"]

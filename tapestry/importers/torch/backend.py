@@ -35,11 +35,24 @@ def backend(
     """Compile a graph of Dynamo's, forward and backward."""
     chosen = Options.of(options or {})
     number = next(_numbers)
+    return traced(graph, inputs, lambda aten, part: CompiledGraph(aten, chosen, f"{part}_{number}"))
+
+
+def traced(
+    graph: fx.GraphModule,
+    inputs: Sequence[Any],
+    compile_graph: Callable[[fx.GraphModule, str], Callable[[list[Any]], Any]],
+) -> Callable[..., Any]:
+    """Trace a graph of Dynamo's to core ATen and compile its parts.
+
+    `compile_graph` makes a function of a list of arguments; it is told which part a graph is:
+    `forward`, `backward` or `inference`.
+    """
 
     def compiler(part: str) -> Callable[[fx.GraphModule, Sequence[Any]], Callable[..., Any]]:
-        return lambda aten, _: _boxed(CompiledGraph(aten, chosen, f"{part}_{number}"))
+        return lambda aten, _: _boxed(compile_graph(aten, part))
 
-    compiler_of_both = aot_autograd(
+    compiler_of_all = aot_autograd(
         fw_compiler=compiler("forward"),
         bw_compiler=compiler("backward"),
         inference_compiler=compiler("inference"),
@@ -48,13 +61,13 @@ def backend(
     )
     # Attention is derived from the operators of its definition; the backends' own are opaque.
     with sdpa_kernel(SDPBackend.MATH):
-        return compiler_of_both(graph, inputs)
+        return compiler_of_all(graph, inputs)
 
 
-def _boxed(compiled: CompiledGraph) -> Callable[..., Any]:
+def _boxed(compiled: Callable[[list[Any]], Any]) -> Callable[..., Any]:
     """A function that says to AOT autograd that its arguments come in a list."""
 
-    def call(given: list[Any]) -> tuple[object, ...]:
+    def call(given: list[Any]) -> Any:
         return compiled(given)
 
     vars(call)["_boxed_call"] = True

@@ -22,7 +22,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
 from tapestry.importers.building import ProgramBuilder
-from tapestry.importers.torch.coverage import Coverage, Use, record
 from tapestry.importers.torch.dtypes import as_array, name_of
 from tapestry.importers.torch.errors import ImportingError, missing, place_of
 from tapestry.importers.torch.externals import add_external
@@ -36,6 +35,7 @@ from tapestry.importers.torch.registry import (
     find_lowering,
 )
 from tapestry.importers.torch.sizes import Sizes
+from tapestry.importers.torch.uses import Coverage, Use, record
 
 _PLACEMENT = ("device", "layout", "pin_memory", "memory_format", "non_blocking")
 """Where and how tensors lie: no part of what is computed."""
