@@ -40,13 +40,16 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import loom
-from tapestry.dialects.loom import tensor_type
-from tapestry.graph import states_merged
-from tapestry.zspace import Partition, Projection, Range
+from tapestry.dialects.loom import selected, tensor_type
+from tapestry.graph import selections, states_merged
+from tapestry.zspace import Partition, Projection, Range, bounding
 from tapestry.zspace.counting import independent_rows, selected_cells
 
 Splittable: TypeAlias = loom.OperationOp | loom.ExternalOp | loom.FusedOp
 """What has an index space of its own to split; a group is split as one."""
+
+Reader: TypeAlias = Splittable | loom.ApplicationOp | loom.MergeOp
+"""What reads tensors through projections."""
 
 Interval: TypeAlias = tuple[int, int]
 
@@ -125,15 +128,82 @@ def moved_bytes(
     return read_bytes(edge, reading) - _kept_cells(edge, reading, writing) * _cell_bytes(edge)
 
 
-def merged_bytes(op: Splittable) -> int:
-    """The states that move to be merged, where the shards of `op` split a fold."""
+def merged_bytes(op: Splittable | loom.MergeOp) -> int:
+    """The states that move to be merged, where the shards of `op` split a fold or a scan.
+
+    Of a fold, all but one of those that meet; of a scan, the last state of each shard but the last,
+    which the next goes on from. A shard that is not spelled out yet is taken to store each part of
+    its state over all that it keeps; spelled out it may be less.
+    """
+    if isinstance(op, loom.MergeOp):
+        return _merging_bytes(op)
     if not isinstance(op, loom.OperationOp):
         return 0
-    merged = states_merged(op)
-    if not merged:
-        return 0
     state = sum(byte_size(part) for part in op.state_types)
-    return (merged - op.kept_range(op.index).size) * state
+    if op.scan_dim is not None and op.partition is not None:
+        line = [dim for dim in range(op.index.rank) if dim != op.scan_dim]
+        lines = Projection.identity(op.index.rank).select_outputs(line)
+        return (selected_cells(lines, op.partition) - op.index.select(line).size) * state
+    merged = states_merged(op)
+    return (merged - op.kept_range(op.index).size) * state if merged else 0
+
+
+def _merging_bytes(op: loom.MergeOp) -> int:
+    kernel = loom.find_kernel(op, op.kernel_name)
+    assert kernel is not None, "a verified merge has a kernel"
+    kinds = [tensor_type(part) for part in op.states]
+    parts = len(kernel.state_types)
+    carried = [kind.byte_size for kind in kinds]
+    if kernel.scan_dim is not None:
+        along = kernel.kept_dims.index(kernel.scan_dim)
+        carried = [
+            size // (kind.box.shape[along] or 1) for size, kind in zip(carried, kinds, strict=True)
+        ]
+    states = [sum(carried[at : at + parts]) for at in range(0, len(carried), parts)]
+    return sum(states) - max(states, default=0)
+
+
+def boxes_read(op: Reader) -> dict[int, Range]:
+    """Per operand that is read through projections, the box of all its cells that are read."""
+    if isinstance(op, loom.FusedOp):
+        places = {value: place for place, value in enumerate(op.ins)}
+        reads = [(places[r.value], r.value, r.projection, r.fill) for r in op.reads]
+        found: dict[int, Range] = {}
+        for place, value, projection, fill in reads:
+            box = selected(projection, op.index, tensor_type(value).box, fill)
+            found[place] = bounding([found[place], box]) if place in found else box
+        return found
+    chosen = enumerate(selections(op))
+    return {place: one.range for place, one in chosen if one.role != "state"}
+
+
+def assembled_from(value: SSAValue, box: Range) -> list[tuple[SSAValue, Range]]:
+    """The parts of an assembly that hold cells of `box`, and which; none where it is no assembly.
+
+    Parts that a placement puts elsewhere than they stand are no parts of shards.
+    """
+    owner = value.owner
+    if not isinstance(owner, loom.AssembleOp) or owner.placements is not None:
+        return []
+    common = ((part, tensor_type(part).box.intersection(box)) for part in owner.parts)
+    return [(part, piece) for part, piece in common if piece is not None and not piece.is_empty]
+
+
+def assembled_bytes(op: Reader) -> int:
+    """What one shard reads of parts that others wrote, where shards are spelled out.
+
+    It holds the largest part of what is assembled for it. Over the shards of an operation it is
+    what `moved_bytes` says before they are spelled out.
+    """
+    moved = 0
+    for place, box in boxes_read(op).items():
+        value = op.operands[place]
+        while isinstance(value.owner, loom.ViewOp):
+            box = value.owner.projection.data.apply_range(box)
+            value = value.owner.source
+        sizes = [piece.size for _, piece in assembled_from(value, box)]
+        moved += (sum(sizes) - max(sizes, default=0)) * byte_size(tensor_type(value).element_type)
+    return moved
 
 
 def part_bytes(op: Splittable, part: Range) -> int:

@@ -14,7 +14,9 @@ from tapestry.dialects.zspace import PartitionAttr
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.movement import (
     Edge,
+    Reader,
     Splittable,
+    assembled_bytes,
     edges,
     merged_bytes,
     moved_bytes,
@@ -23,6 +25,7 @@ from tapestry.movement import (
     splittables,
     whole,
 )
+from tapestry.passes.loom._bodies import in_group
 from tapestry.zspace import Partition, Point, Range
 from tests.end_to_end.operations import random_program
 
@@ -99,6 +102,30 @@ def test_what_agrees_moves_nothing(seed: int) -> None:
             for edge in around
             if edge.reader.partition is not None and edge.producer.partition is not None
         )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["", ",loom-reshard"]))
+def test_spelled_out_as_much_moves(seed: int, gathered: str) -> None:
+    random = Random(seed)
+    module = parse_text(random_program(seed).text)
+    run_pipeline(module, random.choice(("loom-simplify", "loom-simplify,loom-group")))
+    for op in splittables(module):
+        split(op, random)
+        # One merge finishes what shards of a scan, or irregular ones of a fold, began apart.
+        if isinstance(op, loom.OperationOp) and op.partition is not None:
+            irregular = op.partition.cuts is None and bool(op.fold_dims)
+            if irregular or op.scan_dim is not None:
+                op.shards = None
+    verify_module(module)
+    read = sum(moved_bytes(edge) for op in splittables(module) for edge in edges(op))
+    states = sum(map(merged_bytes, splittables(module)))
+    run_pipeline(module, f"loom-expand-shards{gathered}")
+    readers = [op for op in module.walk() if isinstance(op, Reader) and not in_group(op)]
+    merged = sum(merged_bytes(op) for op in readers if isinstance(op, loom.MergeOp))
+    left = sum(moved_bytes(edge) for op in splittables(module) for edge in edges(op))
+    assert merged <= states
+    assert left + sum(map(assembled_bytes, readers)) == read
 
 
 MATMUL = """

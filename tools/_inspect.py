@@ -29,7 +29,14 @@ from tapestry.graph import (
     shard_count,
     traffic,
 )
-from tapestry.movement import Splittable, edges, merged_bytes, moved_bytes
+from tapestry.movement import (
+    Reader,
+    Splittable,
+    assembled_bytes,
+    edges,
+    merged_bytes,
+    moved_bytes,
+)
 from tapestry.tools._pipelines import with_metakernels
 
 
@@ -87,9 +94,14 @@ def _show(function: func.FuncOp, console: Console) -> None:
 
 def _moves(op: Operation) -> int:
     """Bytes that shards need from other shards, or that move to be merged."""
-    if not isinstance(op, Splittable):
-        return 0
-    return sum(map(moved_bytes, edges(op))) + merged_bytes(op)
+    moved = 0
+    if isinstance(op, Splittable):
+        moved += sum(map(moved_bytes, edges(op)))
+    if isinstance(op, Splittable | loom.MergeOp):
+        moved += merged_bytes(op)
+    if isinstance(op, Reader):
+        moved += assembled_bytes(op)
+    return moved
 
 
 def _name(op: Operation) -> str:
