@@ -25,12 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from logging import INFO
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
 from tapestry.dialects import loom
+from tapestry.logs import channel
 from tapestry.movement import Edge, Splittable, edges, moved_bytes, read_bytes, splittables
 from tapestry.passes.loom.derivation.emission import REFUSED
 from tapestry.passes.loom.derivation.planning import Found, find_derivation
@@ -107,6 +109,17 @@ def explain(module: ModuleOp) -> Iterator[str]:
             yield f"  apart from {edge.producer.subject}: {_why_apart(edge)}"
             if moved:
                 yield f"  moves {moved:,} of the {read:,} bytes that it reads of it: {_split(edge)}"
+
+
+def log_plan(module: ModuleOp) -> None:
+    """Say each operation's shards, and what moves, on the channel `plan` of `tapestry.logs`."""
+    log = channel("plan")
+    if not log.isEnabledFor(INFO):
+        return
+    for op in splittables(module):
+        shards = 1 if op.partition is None else op.partition.count
+        moved = sum(map(moved_bytes, edges(op)))
+        log.info("%s over <%s>: %d shards, %d bytes move", op.subject, op.index, shards, moved)
 
 
 def _split(edge: Edge) -> str:

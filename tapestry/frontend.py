@@ -14,9 +14,13 @@ import re
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from difflib import get_close_matches
+from logging import INFO, Logger
 from pathlib import Path
+from time import perf_counter
+from typing import Protocol
 
 from xdsl.context import Context
+from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
     FileLineColLoc,
@@ -29,7 +33,7 @@ from xdsl.ir import AttributeInvT, Operation, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.parser.generic_parser import ParserState
-from xdsl.passes import ModulePass, PassPipeline
+from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 from xdsl.utils.exceptions import (
     DiagnosticException,
@@ -41,6 +45,7 @@ from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from tapestry.diagnostics import InvalidProgramError, Location, TapestryError, UsageError
 from tapestry.issues import BrokenRulesError, Issue, issues_of
+from tapestry.logs import channel
 from tapestry.pipelines import pass_specs
 from tapestry.verification import UNREADABLE, check_module, find_issues
 from tapestry.zspace import ZSpaceError
@@ -190,13 +195,14 @@ def parse_text(
 def read_source(path: Path) -> str:
     """The text of a program file, or one clear error."""
     try:
-        return _read_bytes(path).decode("utf-8")
+        return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         message = f"{path} is not text: byte {error.start} is not UTF-8"
         raise ProgramSyntaxError(message, location=Location(str(path), 1, 1)) from None
 
 
-def _read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """What is in a file; UsageError where it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -212,7 +218,7 @@ def parse_module(text: str, name: str = "<text>", *, ctx: Context | None = None)
 
 def load_module(path: Path | str, *, ctx: Context | None = None) -> ModuleOp:
     """The verified module in a file: IR of Tapestry, or StableHLO, which is imported."""
-    imported = import_bytes(_read_bytes(Path(path)), str(path))
+    imported = import_bytes(read_bytes(Path(path)), str(path))
     return (
         parse_module(read_source(Path(path)), str(path), ctx=ctx) if imported is None else imported
     )
@@ -288,16 +294,46 @@ def _nearest(name: str, known: list[str]) -> str | None:
     return f"did you mean {' or '.join(close)}?" if close else None
 
 
-def run_pipeline(module: ModuleOp, spec: str, *, ctx: Context | None = None) -> None:
-    """Apply a pipeline to a verified module, verifying after each pass."""
+class Steps(Protocol):
+    """Is shown a module before the first pass of a pipeline, and after each."""
+
+    def module(self, name: str, module: ModuleOp) -> None: ...
+
+
+def run_pipeline(
+    module: ModuleOp, spec: str, *, ctx: Context | None = None, dump: Steps | None = None
+) -> None:
+    """Apply a pipeline to a verified module, verifying after each pass.
+
+    `dump` is shown every step; the channel `passes` of `tapestry.logs` says what each pass did.
+    """
     passes = parse_passes(spec)
     ctx = ctx or make_context()
-
-    def verified(_: ModulePass | None, current: ModuleOp, __: ModulePass | None) -> None:
-        verify_module(current)
-
+    log = channel("passes")
     with located_errors(module):
-        PassPipeline(passes, verified).apply(ctx, module)
+        if dump is not None:
+            dump.module("program", module)
+        for one in passes:
+            before, started = _count(module, log), perf_counter()
+            one.apply(ctx, module)
+            verify_module(module)
+            log.info(
+                "%s: %d -> %d operations in %.1f ms",
+                one.name,
+                before,
+                _count(module, log),
+                1000 * (perf_counter() - started),
+            )
+            if dump is not None:
+                dump.module(one.name, module)
+
+
+def _count(module: ModuleOp, log: Logger) -> int:
+    """The operations at the top of functions, where somebody wants to know."""
+    if not log.isEnabledFor(INFO):
+        return 0
+    functions = (op for op in module.body.block.ops if isinstance(op, func.FuncOp))
+    return sum(1 for function in functions for block in function.body.blocks for _ in block.ops)
 
 
 def issues_json_text(*errors: BaseException) -> str:

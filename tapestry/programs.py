@@ -21,28 +21,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.arg_spec import ArgSpec, ParameterListType
 from xdsl.utils.exceptions import ParseError
 
 from tapestry.algebra.dtypes import numpy_dtype
-from tapestry.diagnostics import Location, UsageError
-from tapestry.dialects import loom
+from tapestry.codegen.kernels import kernel_source
+from tapestry.diagnostics import Location
 from tapestry.dialects.loom import TensorType
-from tapestry.explaining import explain
-from tapestry.files import whole_file
-from tapestry.frontend import ProgramSyntaxError, load_module, run_pipeline, verify_module
+from tapestry.dumping import Dump
+from tapestry.explaining import explain, log_plan
+from tapestry.frontend import ProgramSyntaxError, load_module, run_pipeline
 from tapestry.importers.arrays import array_of, like_given
 from tapestry.pipelines import pass_specs
-from tapestry.runtime.constants import constant_cells
 from tapestry.runtime.executor import Array, NoWatch, Result, Watch, find_executor
-from tapestry.runtime.program import InputError, arguments, check_inputs, outputs
+from tapestry.runtime.fitting import fit_inputs
+from tapestry.runtime.program import InputError, arguments, outputs
+from tapestry.saving import save_module
 
 PLAIN = "weft-apply"
 """The pipeline of the reference executor: nothing but what it needs."""
-
-_SMALL = 1 << 10
-"""Bytes of a constant that stay in the text of a saved program."""
 
 
 class Program:
@@ -59,8 +57,12 @@ class Program:
         on: str = "numpy",
         pipeline: str | None = None,
         single: bool | None = None,
+        dump: str | Path | None = None,
     ) -> None:
-        """`pipeline` is `default` unless given (weft-apply alone for the reference executor)."""
+        """`pipeline` is `default` unless given (weft-apply alone for the reference executor).
+
+        `dump` is a folder to write each step to (`tapestry.dumping`).
+        """
         self.module = module
         self.on = find_executor(on).name
         self.pipeline = (
@@ -68,12 +70,16 @@ class Program:
         )
         pass_specs(self.pipeline)
         self.single = len(outputs(module)) == 1 if single is None else single
+        self.dump = None if dump is None else Dump(dump)
 
     @cached_property
     def lowered(self) -> ModuleOp:
         """The module that runs: the program after its pipeline."""
         module = self.module.clone()
-        run_pipeline(module, self.pipeline)
+        run_pipeline(module, self.pipeline, dump=self.dump)
+        log_plan(module)
+        if self.dump is not None:
+            self.dump.finish(module, on=self.on, pipeline=self.pipeline)
         return module
 
     def __call__(self, *arrays: object, **named: object) -> Any:
@@ -82,9 +88,10 @@ class Program:
 
     def run(self, inputs: Mapping[str, object], watch: Watch | None = None) -> Result:
         """Outputs as NumPy arrays, and what ran."""
-        converted = {name: array_of(value) for name, value in inputs.items()}
-        fitted = {name: self._fitted(name, array) for name, array in converted.items()}
-        check_inputs(self.lowered, fitted)
+        converted = {name: self._converted(name, value) for name, value in inputs.items()}
+        fitted = fit_inputs(self.module, converted)
+        if self.dump is not None:
+            self.dump.inputs(fitted)
         return find_executor(self.on).run(self.lowered, fitted, watch or NoWatch())
 
     def returned(self, result: Result, given: Sequence[object]) -> Any:
@@ -98,11 +105,7 @@ class Program:
 
     def kernels(self) -> str:
         """The Triton kernels of the program, as a Python module."""
-        from tapestry.codegen.module_printer import print_module
-
-        module = self.lowered.clone()
-        run_pipeline(module, "loom-to-triton")
-        return print_module(module).source
+        return kernel_source(self.lowered)
 
     def sharded(self, **options: int | str | Sequence[int]) -> Program:
         """The same program with its operations split, as `loom-shard` takes its options."""
@@ -135,10 +138,10 @@ class Program:
             given[name] = value
         return given
 
-    def _fitted(self, name: str, array: Array) -> Array:
-        """Numbers and lists of Python have no dtype of their own: they take the input's."""
-        dtype = self._kinds.get(name)
-        if dtype is not None and array.dtype != dtype and array.ndim == 0:
+    def _converted(self, name: str, value: object) -> Array:
+        """Numbers of Python have no dtype of their own: they take the input's."""
+        array, dtype = array_of(value), self._kinds.get(name)
+        if dtype is not None and isinstance(value, bool | int | float):
             return array.astype(dtype)
         return array
 
@@ -148,26 +151,7 @@ def save(program: ModuleOp | Program, path: str | Path) -> None:
 
     Both appear whole or not at all. Raises UsageError where they cannot be written.
     """
-    target = Path(path)
-    if target.suffix != ".mlir":
-        raise UsageError(f"cannot save to {target}", hint="the name of a program ends with .mlir")
-    module = (program.module if isinstance(program, Program) else program).clone()
-    verify_module(module)
-    side = target.with_suffix(".npz")
-    arrays: dict[str, Array] = {}
-    for op in list(module.walk()):
-        if not isinstance(op, loom.ConstantOp):
-            continue
-        if isinstance(op.value, loom.DataAttr) and len(op.value.data) <= _SMALL:
-            continue
-        entry = f"c{len(arrays)}"
-        arrays[entry] = constant_cells(op)
-        op.properties["value"] = loom.SideFileAttr(StringAttr(side.name), StringAttr(entry))
-    if arrays:
-        with whole_file(side) as temporary, temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-    with whole_file(target) as temporary:
-        temporary.write_text(str(module) + "\n", encoding="utf-8")
+    save_module(program.module if isinstance(program, Program) else program, Path(path))
 
 
 def load(path: str | Path, *, on: str = "numpy", pipeline: str | None = None) -> Program:

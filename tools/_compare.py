@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from tapestry.runtime.executor import Array
-from tapestry.tools._arrays import BFLOAT16, EXTENDED, ArrayFileError, output_name
+from tapestry.runtime.fitting import BFLOAT16, EXTENDED
+from tapestry.tools._arrays import ArrayFileError, output_name
 
 # What reordering a sum of a few thousand terms may cost in each type.
 _DEFAULTS: dict[np.dtype[Any], tuple[float, float]] = {

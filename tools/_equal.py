@@ -26,8 +26,8 @@ from tapestry.proving.equality import compare_programs, in_loom
 from tapestry.proving.inputs import Draw
 from tapestry.proving.pair import Options
 from tapestry.proving.report import describe
+from tapestry.runtime.fitting import EXTENDED
 from tapestry.runtime.program import arguments, main_function
-from tapestry.tools._arrays import EXTENDED
 
 EXIT_CODES = {"certified": 0, "numeric": 0, "differs": 1, "undecided": 3}
 

@@ -11,11 +11,14 @@ from pathlib import Path
 from rich.console import Console
 from xdsl.utils.arg_spec import ArgSpec
 
+from tapestry.dumping import Dump
+from tapestry.explaining import log_plan
 from tapestry.files import check_writable
 from tapestry.frontend import load_module, run_pipeline
 from tapestry.pipelines import pass_specs
 from tapestry.runtime.executor import find_executor
-from tapestry.tools._arrays import fit_inputs, read_arrays, write_outputs
+from tapestry.runtime.fitting import fit_inputs
+from tapestry.tools._arrays import read_arrays, write_outputs
 from tapestry.tools._compare import Tolerance, compare_all
 from tapestry.tools._pipelines import APPLY, with_metakernels
 from tapestry.tools._report import ProgressBar, agreement_line, records_table
@@ -37,6 +40,7 @@ class Job:
     rtol: float | None = None
     atol: float | None = None
     metakernels: Path | None = None
+    dump: Path | None = None
 
     def passes(self) -> str:
         """The pipeline given, or the executor's own, with `shards` and `metakernels`.
@@ -67,7 +71,12 @@ def run_job(job: Job) -> bool:
     module = load_module(job.program)
     inputs = fit_inputs(module, {} if job.inputs is None else read_arrays(job.inputs))
     expected = None if job.expected is None else read_arrays(job.expected)
-    run_pipeline(module, passes)
+    dump = None if job.dump is None else Dump(job.dump)
+    run_pipeline(module, passes, dump=dump)
+    log_plan(module)
+    if dump is not None:
+        dump.finish(module, on=job.on, pipeline=passes)
+        dump.inputs(inputs)
     with ProgressBar(Console(stderr=True)) as watch:
         result = executor.run(module, inputs, watch)
     if job.output is not None:

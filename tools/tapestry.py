@@ -20,6 +20,7 @@ from typing import Annotated
 import typer
 
 from tapestry.tools._exits import exits
+from tapestry.tools._import import commands as import_commands
 from tapestry.tools._metakernel import Metakernels
 from tapestry.tools._metakernel import commands as metakernel_commands
 
@@ -31,6 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(import_commands)
 app.add_typer(metakernel_commands)
 
 
@@ -98,6 +100,13 @@ def run(
         float | None,
         typer.Option(min=0.0, help="Absolute tolerance of --compare; the default is the type's."),
     ] = None,
+    dump: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder to write to: the program after each pass, the kernels, the inputs, and "
+            "a script that runs it all again."
+        ),
+    ] = None,
     metakernels: Metakernels = None,
     issues_json: Annotated[  # noqa: ARG001 - `exits` reads it
         bool,
@@ -121,6 +130,7 @@ def run(
             rtol=rtol,
             atol=atol,
             metakernels=metakernels,
+            dump=dump,
         )
     )
     if not agrees:

@@ -29,6 +29,7 @@ from tapestry.codegen.host_printer import ENTRY
 from tapestry.codegen.module_printer import print_module
 from tapestry.dialects import loom, triton
 from tapestry.locations import location_of
+from tapestry.logs import channel
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.constants import as_arguments
 from tapestry.runtime.executor import Array, Record, Result, Watch
@@ -227,6 +228,8 @@ class TritonExecutor:
         )
         printed = print_module(lowered)
         path = write_module(printed.source)
+        for kernel in printed.kernels:
+            channel("kernels").info("%s is in %s", kernel.name, path)
         launches = [
             _Launch(
                 op.kernel_name if isinstance(op, triton.LaunchOp) else op.function.data,

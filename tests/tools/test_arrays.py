@@ -3,8 +3,9 @@ import numpy as np
 import pytest
 
 from tapestry.frontend import parse_text
+from tapestry.runtime.fitting import fit_inputs
 from tapestry.runtime.program import InputError
-from tapestry.tools._arrays import fit_inputs, read_arrays, write_outputs
+from tapestry.tools._arrays import read_arrays, write_outputs
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 MODULE = parse_text(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tapestry.frontend import read_bytes
 from tapestry.importers.stablehlo.bindings import StableHloError, is_stablehlo
 
 __all__ = ["StableHloError", "is_stablehlo", "load"]
@@ -29,7 +30,7 @@ def load(source: str | bytes | Path, name: str | None = None) -> ModuleOp:
     from tapestry.importers.stablehlo.loading import import_text
 
     if isinstance(source, Path):
-        return import_text(source.read_bytes(), name or str(source))
+        return import_text(read_bytes(source), name or str(source))
     if isinstance(source, str) and not is_stablehlo(source) and "\n" not in source:
         return load(Path(source), name)
     return import_text(source, name or "<stablehlo>")
