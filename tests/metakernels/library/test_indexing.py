@@ -17,6 +17,7 @@ from tests.metakernels.library.against_torch import (
     examples_agree,
     law,
     torch,
+    unary,
 )
 from tests.metakernels.library.applying import NUMPY
 
@@ -142,10 +143,24 @@ def numpy_like(function):
     return reference
 
 
+def reduced(how):
+    return Row(
+        lambda x, index, src, axis: x.scatter_reduce(axis, index.long(), src, how),
+        scattered(NUMBERS),
+        ulps=16,
+        wide=True,
+    )
+
+
+def from_front(x, size):
+    return torch.where(x < 0, x.long() + size, x.long())
+
+
 ROWS = {
     "bucketize": Row(
         lambda x, boundaries, right=False: torch.bucketize(x, boundaries, right=right), buckets()
     ),
+    "count_from_front": Row(from_front, unary(PLACES, size=st.integers(1, 300)), dtype=False),
     "embedding": Row(lambda table, ids: table[ids.long()], tables(), dtype=False),
     "gather": Row(lambda x, index, axis: torch.gather(x, axis, index.long()), along()),
     "index": Row(lambda x, *index: x[numbers(index)], st.one_of(numbered(), numbered(pairs=True))),
@@ -180,6 +195,9 @@ ROWS = {
         lambda x, index, src, axis: x.scatter_add(axis, index.long(), src), scattered(NUMBERS),
         absolute=8,
     ),
+    "scatter_max": reduced("amax"),
+    "scatter_min": reduced("amin"),
+    "scatter_mul": reduced("prod"),
     "searchsorted": Row(
         lambda row, values, right=False: torch.searchsorted(row, values, right=right), rows()
     ),

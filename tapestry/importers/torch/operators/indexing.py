@@ -1,0 +1,225 @@
+"""Cells at computed places: read, and written.
+
+Several tensors of indices become one: the indexed dimensions are brought to the front and merged,
+and the places in them counted in row-major order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from tapestry.importers.torch.operators._common import lifted, shaped
+from tapestry.importers.torch.registry import Context, Operand, Unsupported, lowering
+
+Indices = Sequence[SSAValue | None]
+
+
+@lowering("aten.embedding.default")
+def embedding(
+    ctx: Context,
+    table: SSAValue,
+    ids: SSAValue,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> SSAValue:
+    return ctx.apply("embedding", table, ids)
+
+
+@lowering("aten.embedding_dense_backward.default")
+def embedding_backward(
+    ctx: Context,
+    gradient: SSAValue,
+    ids: SSAValue,
+    num_weights: int,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+) -> SSAValue:
+    if scale_grad_by_freq:
+        raise Unsupported("gradients scaled by how often a row is looked up")
+    return ctx.apply(
+        "embedding_dense_backward", gradient, ids, rows=num_weights, padding=padding_idx
+    )
+
+
+@lowering("aten.index_select.default")
+def index_select(ctx: Context, x: SSAValue, dim: int, index: SSAValue) -> SSAValue:
+    made = ctx.apply("take", lifted(ctx, x), lifted(ctx, index), axis=dim)
+    return shaped(ctx, made, ctx.result.shape)
+
+
+@lowering("aten.gather.default")
+def gather(
+    ctx: Context, x: SSAValue, dim: int, index: SSAValue, sparse_grad: bool = False
+) -> SSAValue:
+    made = ctx.apply("gather", lifted(ctx, x), lifted(ctx, index), axis=dim)
+    return shaped(ctx, made, ctx.result.shape)
+
+
+@lowering("aten.index.Tensor", "aten._unsafe_index.Tensor")
+def index_(ctx: Context, x: SSAValue, indices: Indices) -> SSAValue:
+    places = _Places.of(ctx, x, indices)
+    if len(places.axes) == 1:
+        return ctx.apply("take", x, places.index, axis=places.axes[0])
+    rows = ctx.apply("take", places.merged(ctx, x), places.index, axis=0)
+    return places.arranged(ctx, rows)
+
+
+@lowering("aten.index_put.default", "aten._unsafe_index_put.default")
+def index_put(
+    ctx: Context, x: SSAValue, indices: Indices, values: SSAValue, accumulate: bool = False
+) -> SSAValue:
+    source = ctx.cast(values, ctx.dtype(x))
+    masks = [index for index in indices if index is not None and ctx.dtype(index) == "i1"]
+    if masks:
+        return _put_where(ctx, x, indices, source, accumulate=accumulate)
+    places = _Places.of(ctx, x, indices)
+    merged = places.merged(ctx, x)
+    spread = ctx.apply("broadcast_to", source, shape=list(places.selected(ctx, x)))
+    rows = shaped(
+        ctx, places.disarranged(ctx, spread), [prod(places.shape), *ctx.shape(merged)[1:]]
+    )
+    flat = shaped(ctx, places.index, [prod(places.shape)])
+    if accumulate:
+        written = ctx.apply("index_add", merged, _from_front(ctx, flat, merged), rows, axis=0)
+    else:
+        written = ctx.apply("index_put", merged, _from_front(ctx, flat, merged), rows)
+    return places.restored(ctx, written, x)
+
+
+@lowering("aten.searchsorted.Tensor", "aten.searchsorted.Scalar")
+def searchsorted(
+    ctx: Context,
+    row: SSAValue,
+    values: Operand,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: SSAValue | None = None,
+) -> SSAValue:
+    if sorter is not None:
+        row = ctx.apply("gather", row, sorter, axis=-1)
+    (sought,) = ctx.operands(values) if not isinstance(values, SSAValue) else (values,)
+    after = right or side == "right"
+    if ctx.rank(row) == 1:
+        return ctx.apply("bucketize", sought, row, right=after)
+    return ctx.apply("searchsorted", row, sought, right=after)
+
+
+@lowering("aten.bucketize.Tensor", "aten.bucketize.Scalar")
+def bucketize(
+    ctx: Context,
+    x: Operand,
+    boundaries: SSAValue,
+    out_int32: bool = False,
+    right: bool = False,
+) -> SSAValue:
+    (sought,) = ctx.operands(x) if not isinstance(x, SSAValue) else (x,)
+    return ctx.apply("bucketize", sought, boundaries, right=bool(right))
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where tensors of indices point: into `axes` of a tensor, by numbers of the merged axes.
+
+    `index` has the `shape` that the tensors broadcast to. The dimensions it makes stand at `at` in
+    the result: at the first of axes that follow one another, else in front.
+    """
+
+    axes: tuple[int, ...]
+    index: SSAValue
+    shape: tuple[int, ...]
+    at: int
+    perm: tuple[int, ...]
+
+    @staticmethod
+    def of(ctx: Context, x: SSAValue, indices: Indices) -> _Places:
+        given = [(axis, index) for axis, index in enumerate(indices) if index is not None]
+        if any(ctx.dtype(index) == "i1" for _, index in given):
+            raise Unsupported("how many cells a mask selects is known at run time only")
+        axes = tuple(axis for axis, _ in given)
+        sizes = ctx.shape(x)
+        shape = np.broadcast_shapes(*(ctx.shape(index) for _, index in given))
+        index = _merged_index(ctx, [(value, sizes[axis]) for axis, value in given])
+        if ctx.shape(index) != shape:
+            index = ctx.apply("broadcast_to", index, shape=list(shape))
+        rest = [axis for axis in range(len(sizes)) if axis not in axes]
+        together = axes == tuple(range(axes[0], axes[-1] + 1))
+        return _Places(axes, index, shape, axes[0] if together else 0, (*axes, *rest))
+
+    def merged(self, ctx: Context, x: SSAValue) -> SSAValue:
+        """The tensor with the indexed axes as one, in front."""
+        turned = _permuted(ctx, x, self.perm)
+        sizes = ctx.shape(turned)
+        count = len(self.axes)
+        return shaped(ctx, turned, [prod(sizes[:count]), *sizes[count:]])
+
+    def restored(self, ctx: Context, merged: SSAValue, x: SSAValue) -> SSAValue:
+        """What `merged` makes of a tensor of the shape of `x`, undone."""
+        sizes = ctx.shape(x)
+        apart = shaped(ctx, merged, [sizes[axis] for axis in self.perm])
+        return _permuted(ctx, apart, tuple(np.argsort(self.perm).tolist()))
+
+    def arranged(self, ctx: Context, rows: SSAValue) -> SSAValue:
+        """Selected cells, whose dimensions of indices are in front, as PyTorch has them."""
+        count, rank = len(self.shape), ctx.rank(rows)
+        rest = list(range(count, rank))
+        order = [*rest[: self.at], *range(count), *rest[self.at :]]
+        return _permuted(ctx, rows, tuple(order))
+
+    def disarranged(self, ctx: Context, selected: SSAValue) -> SSAValue:
+        """What `arranged` makes, undone."""
+        count, rank = len(self.shape), ctx.rank(selected)
+        middle = range(self.at, self.at + count)
+        rest = [axis for axis in range(rank) if axis not in middle]
+        return _permuted(ctx, selected, (*middle, *rest))
+
+    def selected(self, ctx: Context, x: SSAValue) -> tuple[int, ...]:
+        """The shape of what is selected of a tensor."""
+        rest = [ctx.shape(x)[axis] for axis in range(ctx.rank(x)) if axis not in self.axes]
+        return (*rest[: self.at], *self.shape, *rest[self.at :])
+
+
+def _merged_index(ctx: Context, given: Sequence[tuple[SSAValue, int]]) -> SSAValue:
+    """Numbers in row-major order over axes of the given sizes; negative ones count from the end."""
+    (first, size), *others = given
+    if not others:
+        return first
+    total = ctx.cast(ctx.apply("count_from_front", first, size=size), "i64")
+    for index, extent in others:
+        scaled = ctx.apply("mul", total, ctx.scalar(extent, "i64"))
+        total = ctx.apply("add", scaled, ctx.apply("count_from_front", index, size=extent))
+    return total
+
+
+def _from_front(ctx: Context, index: SSAValue, x: SSAValue) -> SSAValue:
+    return ctx.apply("count_from_front", index, size=ctx.shape(x)[0])
+
+
+def _permuted(ctx: Context, x: SSAValue, perm: Sequence[int]) -> SSAValue:
+    if list(perm) == list(range(len(perm))):
+        return x
+    return ctx.apply("permute", x, dims=list(perm))
+
+
+def _put_where(
+    ctx: Context, x: SSAValue, indices: Indices, values: SSAValue, *, accumulate: bool
+) -> SSAValue:
+    """One mask over the first dimensions, and values that are the same at each of its cells."""
+    first = indices[0]
+    if first is None or any(index is not None for index in indices[1:]):
+        raise Unsupported("a mask beside other indices")
+    rest = ctx.rank(x) - ctx.rank(first)
+    shape = ctx.shape(values)
+    if len(shape) > rest:
+        if shape[0] != 1 or len(shape) > rest + 1:
+            raise Unsupported("how many cells a mask selects is known at run time only")
+        values = shaped(ctx, values, shape[1:])
+    mask = shaped(ctx, first, [*ctx.shape(first), *[1] * rest])
+    changed = ctx.apply("add", x, values) if accumulate else values
+    return ctx.apply("where", mask, changed, x)
