@@ -157,7 +157,9 @@ class _Importer:
             lower = find_lowering(name)
             if lower is None:
                 raise Unsupported("it has no lowering")
-            made = _checked(context, lower(context, *_named(args), **_named(kwargs)))
+            none = _without_cells(context)
+            lowered = none or lower(context, *_named(args), **_named(kwargs))
+            made = _checked(context, lowered)
             use = Use(name, place_of(location))
         except Unsupported as reason:
             if self.strict:
@@ -232,6 +234,14 @@ def _named(value: Any) -> Any:
             return {k: _named(item) for k, item in cast("Mapping[str, object]", value).items()}
         case _:
             return value
+
+
+def _without_cells(context: Context) -> list[SSAValue]:
+    """The results of an operator that have no cells, whatever it does; none if some have."""
+    kinds = [kind for kind in context.results if kind is not None and 0 in kind.shape]
+    if not kinds or len(kinds) != len(context.results):
+        return []
+    return [context.constant(0, kind.dtype, kind.shape) for kind in kinds]
 
 
 def _checked(context: Context, lowered: Lowered) -> tuple[SSAValue | None, ...]:

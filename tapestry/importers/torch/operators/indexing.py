@@ -74,6 +74,9 @@ def index_(ctx: Context, x: SSAValue, indices: Indices) -> SSAValue:
 def index_put(
     ctx: Context, x: SSAValue, indices: Indices, values: SSAValue, accumulate: bool = False
 ) -> SSAValue:
+    if accumulate and ctx.dtype(x) == "i1":
+        # The sum of truth values is whether one of them holds: it is not zero.
+        return index_put(ctx, ctx.cast(x, "i64"), indices, ctx.cast(values, "i64"), accumulate)
     source = ctx.cast(values, ctx.dtype(x))
     masks = [index for index in indices if index is not None and ctx.dtype(index) == "i1"]
     if masks:
