@@ -174,15 +174,29 @@ def traffic(op: Operation) -> Traffic:
     if isinstance(op, loom.FusedOp):
         partition = op.partition or Partition.explicit([op.index])
         read = 0
-        # What members read alike is read once: a part has the cell, or computes it again.
+        # What members read of the same cells is read once: a part has it, or computes it again.
+        counted: dict[tuple[SSAValue, Projection], int] = {}
         for value, projection, fill in dict.fromkeys(op.reads):
             tensor = tensor_type(value)
             within = None if fill is None else tensor.box
-            read += selected_cells(projection, partition, within) * byte_size(tensor.element_type)
+            cells = selected_cells(projection, partition, within)
+            key = (value, _hull(projection, op.index, partition))
+            counted[key] = max(counted.get(key, 0), cells * byte_size(tensor.element_type))
+        read = sum(counted.values())
         return Traffic(read, written)
     if isinstance(op, loom.ApplicationOp | loom.MergeOp):
         return Traffic(sum(selection.bytes for selection in selections(op)), written)
     return Traffic(sum(kind.byte_size for kind in _tensors(op.operands)), written)
+
+
+def _hull(projection: Projection, index: Range, partition: Partition) -> Projection:
+    """What a projection selects over all of the dimensions that a partition leaves whole."""
+    cuts = partition.cuts
+    whole = [d for d in range(index.rank) if partition.count == 1 or (cuts and len(cuts[d]) == 2)]
+    left = [dim for dim in range(index.rank) if dim not in whole]
+    over = projection.select_inputs(whole).apply_range(index.select(whole))
+    rest = projection.map.select_inputs(left).matrix
+    return Projection.of(rest, over.start, over.shape, inputs=len(left))
 
 
 def scalar_operations(op: Work) -> Counter[str]:

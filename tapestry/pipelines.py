@@ -4,8 +4,8 @@
     tapestry run model.mlir -p 'default,loom-shard{shards=4}'
 
 `default` is the recommended one: templates applied, views folded away, maps joined with what they
-feed, folds that read earlier folds made one pass, masks made domains, and what is left put into
-groups, a kernel each.
+feed, folds that read earlier folds made one pass, folds of one cell made reads, masks made domains,
+and what is left put into groups, a kernel each.
 
     >>> [str(one) for one in pass_specs("default")][:2]
     ['weft-apply', 'loom-simplify']
@@ -20,11 +20,12 @@ from tapestry.diagnostics import UsageError
 
 DEFAULT_PIPELINE = (
     "weft-apply,loom-simplify,loom-fuse,loom-derive,loom-simplify,loom-fuse,"
-    "loom-mask-to-domain,loom-group"
+    "loom-fold-to-read,loom-simplify,loom-fuse,loom-mask-to-domain,loom-group"
 )
 """The recommended pipeline from weft to groups.
 
-After `loom-derive` there are views and maps that stood between folds, hence the second round.
+After `loom-derive` there are views and maps that stood between folds, hence the second round. Folds
+that look up one cell are reads from then on, which join what they feed.
 """
 
 _NAMED = {"default": DEFAULT_PIPELINE}

@@ -75,3 +75,76 @@ func.func @pair(%a: !i, %b: !i, %t: !t) -> (!y, !y) {
          } : (!i, !t) -> !y
   func.return %y, %z : !y, !y
 }
+
+// -----
+
+// What is chosen may be computed, of several tensors, and scaled or chosen again: it is computed at
+// the one point, and is zero where the index names none. The condition on %id alone stays.
+!i = !loom.tensor<[0] : [6], i64>
+!x = !loom.tensor<[0, 1] : [6, 9], f32>
+!y = !loom.tensor<[0] : [6], f32>
+// CHECK-LABEL: @computed
+// CHECK: loom.operation @loss over <[0] : [6]> [map]
+// CHECK-NEXT: ins(%ids : (d0) -> (d0), %x : (d0) -> (d0, 1) :> [1, 8], %w : (d0) -> (1) :> [8], %m : (d0) -> (d0))
+// CHECK: %[[AT:.*]] = arith.subi %id, %{{.*}} : i64
+// CHECK: %[[C:.*]] = loom.read %c[%{{.*}}, %[[AT]]] else
+// CHECK: %[[W:.*]] = loom.read %u[%[[AT]]] else
+// CHECK: %[[D:.*]] = arith.subf %[[C]], %a
+// CHECK: %[[P:.*]] = arith.mulf %[[D]], %[[W]]
+// CHECK: %[[N:.*]] = arith.negf %[[P]]
+// CHECK: %[[V:.*]] = arith.select %{{.*}}, %{{.*}}, %[[N]]
+// CHECK: arith.cmpi sge, %[[AT]]
+// CHECK: arith.cmpi slt, %[[AT]]
+// CHECK: arith.select %{{.*}}, %[[V]]
+func.func @computed(%ids: !i, %x: !x, %w: !loom.tensor<[1] : [9], f32>, %m: !y) -> !y {
+  %y = loom.operation @loss over <[0, 1] : [6, 9]> [map, fold] by @add
+         ins(%ids : (i, k) -> (i), %x : (i, k) -> (i, k), %w : (i, k) -> (k), %m : (i, k) -> (i))
+         outs((i) -> (i))
+         wrap (%id: i64, %c: f32, %u: f32, %a: f32) {
+           %k = loom.index 1 : i64
+           %here = arith.cmpi eq, %id, %k : i64
+           %d = arith.subf %c, %a : f32
+           %p = arith.mulf %d, %u : f32
+           %zero = arith.constant 0.0 : f32
+           %v = arith.select %here, %p, %zero : f32
+           %n = arith.negf %v : f32
+           %ignored = arith.constant 3 : i64
+           %skip = arith.cmpi eq, %id, %ignored : i64
+           %r = arith.select %skip, %zero, %n : f32
+           loom.yield %r : f32
+         } : (!i, !x, !loom.tensor<[1] : [9], f32>, !y) -> !y
+  func.return %y : !y
+}
+
+// -----
+
+// A sum of what is zero elsewhere and what is not, and a multiple of infinity, are no single points.
+!i = !loom.tensor<[0] : [6], i64>
+!x = !loom.tensor<[0, 0] : [6, 8], f32>
+!y = !loom.tensor<[0] : [6], f32>
+// CHECK-LABEL: @not_zero_elsewhere
+// CHECK-NOT: loom.read
+func.func @not_zero_elsewhere(%ids: !i, %x: !x) -> (!y, !y) {
+  %y = loom.operation @added over <[0, 0] : [6, 8]> [map, fold] by @add
+         ins(%ids : (i, k) -> (i), %x : (i, k) -> (i, k)) outs((i) -> (i))
+         wrap (%id: i64, %c: f32) {
+           %k = loom.index 1 : i64
+           %here = arith.cmpi eq, %id, %k : i64
+           %zero = arith.constant 0.0 : f32
+           %v = arith.select %here, %c, %zero : f32
+           %r = arith.addf %v, %c : f32
+           loom.yield %r : f32
+         } : (!i, !x) -> !y
+  %z = loom.operation @times over <[0, 0] : [6, 8]> [map, fold] by @add
+         ins(%ids : (i, k) -> (i), %x : (i, k) -> (i, k)) outs((i) -> (i))
+         wrap (%id: i64, %c: f32) {
+           %k = loom.index 1 : i64
+           %here = arith.cmpi eq, %id, %k : i64
+           %zero = arith.constant 0.0 : f32
+           %v = arith.select %here, %c, %zero : f32
+           %inf = arith.constant 0x7F800000 : f32
+           %r = arith.mulf %v, %inf : f32
+           loom.yield %r : f32
+         } : (!i, !x) -> !y
+  func.return %y, %z : !y, !y
+}

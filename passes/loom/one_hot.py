@@ -25,12 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, ModuleOp, i64
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -39,150 +38,17 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.hints import isa
 
-from tapestry.algebra.literals import float_attr
-from tapestry.algebra.monoids import BUILTIN_MONOIDS, Monoid, find_monoid, monoid_of
-from tapestry.algebra.one_hot import OneHot, find_one_hot, number_of
+from tapestry.algebra.monoids import BUILTIN_MONOIDS, find_monoid
+from tapestry.algebra.one_hot import number_of
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import drop_unused, graft, reindex
+from tapestry.passes.loom._bodies import drop_unused
+from tapestry.passes.loom._fold_to_read import FoldToRead, is_plain, replace_operation
 from tapestry.passes.loom._rebuild import reads_of, writes_of
-from tapestry.zspace import AffineMap, Projection, Range
-
-
-class FoldToRead(RewritePattern):
-    """A one-hot fold reads the cell that its index names from a block of them.
-
-    Legal when `find_one_hot` sees one: of the merged values all but one are the monoid's zero. Fold
-    dimensions that remain keep their order; where one lies inside a dimension that goes, the monoid
-    must commute. The operation is whole and has no domain, and the block has more than one cell.
-    """
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        monoid = monoid_of(op)
-        found = find_one_hot(op, monoid)
-        if monoid is None or found is None or not _is_plain(op) or op.index.is_empty:
-            return
-        rest = [d for d in op.fold_dims if d not in found.places]
-        inner = bool(rest) and max(rest) > min(found.places)
-        if (inner and not monoid.commutative) or all(op.index.shape[d] == 1 for d in found.places):
-            return
-        _read_instead(op, found, monoid, rest, rewriter)
-
-
-def _is_plain(op: loom.OperationOp) -> bool:
-    """Whether an operation neither has shards nor a domain, which its dimensions are part of."""
-    return op.partition is None and op.inside is None and op.scan_dim is None
-
-
-def _read_instead(
-    op: loom.OperationOp,
-    found: OneHot,
-    monoid: Monoid,
-    rest: Sequence[int],
-    rewriter: PatternRewriter,
-) -> None:
-    left = [d for d in range(op.index.rank) if d not in found.places]
-    # Old coordinates from new ones; a dimension that goes stands at its start.
-    points = AffineMap.of(
-        [[int(d == old) for d in left] for old in range(op.index.rank)],
-        [op.index.start[d] if d in found.places else 0 for d in range(op.index.rank)],
-        inputs=len(left),
-    )
-    ins, extras = reads_of(op)
-    box = _box(ins[found.position].projection, op.index, found.places)
-    ins = [read.compose(points) for read in ins]
-    at = ins[found.position]
-    ins[found.position] = at._replace(projection=Projection(at.projection.map, box))
-    body = op.wrap_block
-    _write_read(op, found, monoid, box, rewriter)
-    reindex(body, points, range(len(left)), rewriter)
-    unwrap = op.unwrap_block
-    if unwrap is not None:
-        kept = [n for n, d in enumerate(left) if op.kinds[d] != "fold"]
-        reindex(unwrap, points.select_inputs(kept), kept, rewriter)
-    if not rest:
-        if unwrap is not None:
-            graft(body, unwrap, 0, 0, rewriter)
-        ins, extras = [*ins, *extras], []
-    wrap, end = [op.detach_region(region) for region in list(op.regions)]
-    new = loom.OperationOp(
-        op.label.data,
-        op.index.select(left),
-        [op.kinds[d] for d in left],
-        op.monoid_name if rest else None,
-        ins,
-        writes_of(op),
-        wrap,
-        extras=extras,
-        unwrap=end if rest else None,
-        attributes=op.attributes,
-    )
-    _replace(op, new, rewriter)
-
-
-def _replace(op: loom.OperationOp, new: loom.OperationOp, rewriter: PatternRewriter) -> None:
-    new.location = op.location
-    for old, result in zip(op.outs, new.outs, strict=True):
-        result.name_hint = old.name_hint
-    rewriter.replace(op, new)
-
-
-def _box(projection: Projection, index: Range, dims: dict[int, SSAValue]) -> tuple[int, ...]:
-    """The shape of the block: whole dimensions where the fold moved, else one cell."""
-    moving = [next((d for _, d in terms if d in dims), None) for terms in projection.map.terms]
-    return tuple(1 if d is None else index.shape[d] for d in moving)
-
-
-def _write_read(
-    op: loom.OperationOp,
-    found: OneHot,
-    monoid: Monoid,
-    box: Sequence[int],
-    rewriter: PatternRewriter,
-) -> None:
-    """Yield a read of the block instead of what the fold selects."""
-    body = op.wrap_block
-    end = body.last_op
-    assert end is not None
-    cell = body.args[found.position]
-    block = body.insert_arg(loom.BlockType.of(box, cell.type), found.position)
-    block.name_hint = cell.name_hint
-    made: list[Operation] = []
-
-    def constant(value: float, kind: Attribute) -> SSAValue:
-        made.append(arith.ConstantOp(_number(value, kind)))
-        return made[-1].results[0]
-
-    indices: list[SSAValue] = []
-    for terms in op.in_maps[found.position].map.terms:
-        dim = next((d for _, d in terms if d in found.places), None)
-        if dim is None:
-            indices.append(constant(0, i64))
-            continue
-        place = found.places[dim]
-        if op.index.start[dim]:
-            start = constant(op.index.start[dim], i64)
-            made.append(arith.SubiOp(place, start))
-            place = made[-1].results[0]
-        indices.append(place)
-    read = loom.ReadOp(block, indices, constant(monoid.real_zero[0], cell.type))
-    read.result.name_hint = end.operands[0].name_hint
-    read.location = op.location
-    rewriter.insert([*made, read], InsertPoint.before(end))
-    rewriter.replace(end, loom.YieldOp(read.result))
-    drop_unused(body, rewriter)
-    body.erase_arg(cell)
-
-
-def _number(value: float, kind: Attribute) -> FloatAttr[AnyFloat] | IntegerAttr:
-    if isa(kind, AnyFloat):
-        return float_attr(value, kind)
-    return IntegerAttr(int(value), cast(IntegerType, kind), truncate_bits=True)
+from tapestry.zspace import Projection, Range
 
 
 @dataclass
@@ -200,7 +66,7 @@ class ReadToFold(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        if not _is_plain(op) or self.label not in (None, op.label.data):
+        if not is_plain(op) or self.label not in (None, op.label.data):
             return
         for read in op.wrap_block.ops:
             if isinstance(read, loom.ReadOp) and self._is_fold(op, read):
@@ -253,7 +119,7 @@ def _fold_instead(
         unwrap=unwrap if after is None else Region(after),
         attributes=op.attributes,
     )
-    _replace(op, new, rewriter)
+    replace_operation(op, new, rewriter)
 
 
 def _after(body: Block, read: loom.ReadOp, rewriter: PatternRewriter) -> Block:

@@ -6,18 +6,20 @@
       %here = arith.cmpi eq, %id, %k : i64
       %v = arith.select %here, %t, %zero : f32
 
-At most one point along the fold is not the monoid's zero, and an index says which: the fold is the
-cell that the index names, and the zero where it names none. That holds for every monoid, because
-merging its zero changes nothing.
+At most one point along the fold is not the monoid's zero, and an index says which: the fold is what
+the body yields at that point, and the zero where the index names none. That holds for every monoid,
+because merging its zero changes nothing. What is chosen may be computed, as the logarithm of a
+probability is in a cross entropy, and scaled or chosen again afterwards.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i1
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from tapestry.algebra.bodies import Dims, dependences, moving_dims
 from tapestry.algebra.monoids import Monoid
@@ -30,58 +32,88 @@ _EQUAL = 0
 
 @dataclass(frozen=True)
 class OneHot:
-    """Input `position` is chosen where, for each fold dimension of `places`, it is that value."""
+    """The point that is not zero: its coordinate along each dimension of `places` is that value.
 
-    position: int
+    `equal` are the comparisons that hold there and nowhere else, `reads` the inputs that move along
+    those dimensions.
+    """
+
     places: dict[int, SSAValue]
+    equal: tuple[arith.CmpiOp, ...]
+    reads: tuple[int, ...]
 
 
 def find_one_hot(op: loom.BlockSignature, monoid: Monoid | None) -> OneHot | None:
     """The one-hot fold that an operation is along some of its fold dimensions, or None.
 
-    It is one when wrap yields one cell where the coordinates of those dimensions equal values that
-    they do not move, and the monoid's zero elsewhere; the cell is read along each of the dimensions
-    in a row of its own, one by one, and no other input moves along them.
+    It is one when wrap yields the monoid's zero wherever the coordinates of those dimensions are
+    not values that they do not move; cells are read along each of the dimensions in a row of its
+    own, one by one.
     """
     end = op.wrap_block.last_op
     if monoid is None or op.scan_dim is not None or end is None or len(end.operands) != 1:
         return None
-    select = end.operands[0].owner
-    if not isinstance(select, arith.SelectOp) or not isinstance(select.lhs, BlockArgument):
-        return None
-    if number_of(select.rhs) != monoid.zero[0] or select.lhs.type != end.operands[0].type:
-        return None
     varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
-    places = _places(select.cond, op, varies)
-    position = select.lhs.index
-    if not places or not _reads_once(op.in_maps[position], places):
+    found = _Search(op, varies, monoid.zero[0]).points(end.operands[0])
+    if found is None:
         return None
-    others = [p for n, p in enumerate(op.in_maps) if n != position]
-    if any(not moving_dims(p).isdisjoint(places) for p in others):
+    places = {dim: at for dim, at, _ in found}
+    moving = [n for n, p in enumerate(op.in_maps) if not moving_dims(p).isdisjoint(places)]
+    if any(op.in_fills[n] is not None or not _reads_once(op.in_maps[n], places) for n in moving):
         return None
-    return OneHot(position, places)
+    return OneHot(places, tuple(equal for _, _, equal in found), tuple(moving))
 
 
-def _places(
-    condition: SSAValue, op: loom.BlockSignature, varies: dict[SSAValue, Dims]
-) -> dict[int, SSAValue] | None:
-    """For each fold dimension that `condition` compares, with what; None when it does more."""
-    owner = condition.owner
-    if isinstance(owner, arith.AndIOp) and condition.type == i1:
-        left, right = _places(owner.lhs, op, varies), _places(owner.rhs, op, varies)
-        if left is None or right is None or not left.keys().isdisjoint(right):
-            return None
-        found = left | right
-    elif isinstance(owner, arith.CmpiOp) and owner.predicate.value.data == _EQUAL:
-        found: dict[int, SSAValue] = {}
-        for side, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
-            if isinstance(side.owner, loom.IndexOp) and side.owner.dimension in op.fold_dims:
-                found = {side.owner.dimension: other}
-    else:
+_Point = tuple[int, SSAValue, arith.CmpiOp]
+"""A fold dimension, the value that its coordinate is compared with, and the comparison."""
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Looks for what makes a value the zero of a monoid at all points but one."""
+
+    op: loom.BlockSignature
+    varies: dict[SSAValue, Dims]
+    zero: complex
+
+    def points(self, value: SSAValue) -> list[_Point] | None:
+        """The comparisons without which a value is zero; None when there are none."""
+        owner = value.owner
+        match owner:
+            case arith.SelectOp():
+                if number_of(owner.rhs) == self.zero:
+                    return self.compared(owner.cond) or self.points(owner.lhs)
+                return self.points(owner.rhs) if number_of(owner.lhs) == self.zero else None
+            case arith.MulfOp() if self.zero == 0:
+                for side, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
+                    if math.isfinite(number_of(other) or math.inf):
+                        return self.points(side)
+            case arith.NegfOp() | arith.ExtFOp() | arith.TruncFOp() if self.zero == 0:
+                return self.points(owner.operands[0])
+            case _:
+                pass
         return None
-    if not found or any(not varies[at].isdisjoint(found) for at in found.values()):
+
+    def compared(self, condition: SSAValue) -> list[_Point] | None:
+        """The dimensions that `condition` compares, each with what; None when it compares none."""
+        owner = condition.owner
+        if isinstance(owner, arith.AndIOp) and condition.type == i1:
+            left, right = self.compared(owner.lhs), self.compared(owner.rhs)
+            both = [*(left or []), *(right or [])]
+            dims = {dim for dim, _, _ in both}
+            # A dimension that is compared twice is at one place only where both agree.
+            apart = len(dims) == len(both)
+            settled = all(self.varies[at].isdisjoint(dims) for _, at, _ in both)
+            return both if both and apart and settled else None
+        if isinstance(owner, arith.CmpiOp) and owner.predicate.value.data == _EQUAL:
+            for side, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
+                if (
+                    isinstance(side.owner, loom.IndexOp)
+                    and side.owner.dimension in self.op.fold_dims
+                ):
+                    dim = side.owner.dimension
+                    return [(dim, other, owner)] if dim not in self.varies[other] else None
         return None
-    return found
 
 
 def _reads_once(projection: Projection, dims: dict[int, SSAValue]) -> bool:
