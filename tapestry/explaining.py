@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
 from tapestry.dialects import loom
+from tapestry.halos import halos
 from tapestry.logs import channel
 from tapestry.movement import Edge, Splittable, edges, moved_bytes, read_bytes, splittables
 from tapestry.passes.loom.derivation.emission import REFUSED
@@ -101,6 +102,8 @@ def explain(module: ModuleOp) -> Iterator[str]:
                 yield f"  holds {member.subject} over <{member.index}>"
             for step in derivation_steps(member):
                 yield f"  derived: {step}"
+        for halo in halos(op):
+            yield f"  a shard reads {halo}"
         refused = why_not_derived(op)
         if refused is not None:
             yield f"  not derived: {refused}"

@@ -78,7 +78,7 @@ class Edge:
 def edges(reader: Splittable) -> tuple[Edge, ...]:
     """What `reader` reads of what other operations write, each read by itself."""
     found: list[Edge] = []
-    for value, projection, clipped in _reads(reader):
+    for value, projection, clipped in reads(reader):
         while isinstance(value.owner, loom.ViewOp):
             projection = projection.then(value.owner.projection.data)
             value = value.owner.source
@@ -97,7 +97,8 @@ def writes(op: Splittable) -> tuple[Projection, ...]:
     return op.out_maps
 
 
-def _reads(op: Splittable) -> Iterable[tuple[SSAValue, Projection, bool]]:
+def reads(op: Splittable) -> Iterable[tuple[SSAValue, Projection, bool]]:
+    """What is read, projected from the whole index space, and whether it may be past the edges."""
     if isinstance(op, loom.ExternalOp):
         return [(*pair, False) for pair in zip(op.ins, op.in_maps, strict=True)]
     if isinstance(op, loom.FusedOp):
@@ -167,9 +168,9 @@ def boxes_read(op: Reader) -> dict[int, Range]:
     """Per operand that is read through projections, the box of all its cells that are read."""
     if isinstance(op, loom.FusedOp):
         places = {value: place for place, value in enumerate(op.ins)}
-        reads = [(places[r.value], r.value, r.projection, r.fill) for r in op.reads]
         found: dict[int, Range] = {}
-        for place, value, projection, fill in reads:
+        for value, projection, fill in op.reads:
+            place = places[value]
             box = selected(projection, op.index, tensor_type(value).box, fill)
             found[place] = bounding([found[place], box]) if place in found else box
         return found
@@ -213,7 +214,7 @@ def part_bytes(op: Splittable, part: Range) -> int:
     """
     if part.is_empty:
         return 0
-    touched = [(value, projection) for value, projection, _ in _reads(op)]
+    touched = [(value, projection) for value, projection, _ in reads(op)]
     touched += zip(op.outs, writes(op), strict=True)
     return sum(
         prod(map(min, projection.apply_range(part).shape, tensor_type(value).box.shape))

@@ -29,6 +29,7 @@ from tapestry.graph import (
     shard_count,
     traffic,
 )
+from tapestry.halos import halos
 from tapestry.movement import (
     Reader,
     Splittable,
@@ -88,7 +89,9 @@ def _show(function: func.FuncOp, console: Console) -> None:
         f"scalar operations: {kinds or 'none'}",
         f"at most {decimal(stored[1])} of tensors are stored at once, at {_name(stored[0])}",
     )
-    for line in lines:
+    reached = [(op, halo) for op in works if isinstance(op, Splittable) for halo in halos(op)]
+    halo_lines = [f"a shard of {_name(op)} reads {halo}" for op, halo in reached]
+    for line in (*lines, *halo_lines):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -31,6 +30,7 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriteWalker
 
 from tapestry.diagnostics import UsageError
+from tapestry.halos import cut_sides, middles
 from tapestry.movement import (
     Edge,
     Splittable,
@@ -72,34 +72,11 @@ def _agreeing(
 ) -> Partition:
     found = {
         dim: cuts
-        for row, boundaries in _boundaries(known, its)
-        for dim, cuts in _cuts(other, row, boundaries, op.index, dims)
+        for row, sides in cut_sides(known, its)
+        for dim, cuts in _cuts(other, row, middles(sides), op.index, dims)
     }
     grid = enumerate(zip(op.index.start, op.index.end, strict=True))
     return Partition.grid((low, *found.get(dim, ()), high) for dim, (low, high) in grid)
-
-
-def _boundaries(partition: Partition, projection: Projection) -> Iterator[tuple[int, list[int]]]:
-    """Per tensor dimension that a grid cuts, where; windows that overlap are cut in the middle.
-
-    An index dimension that several rows hold, or a row that holds several that are cut, says
-    nothing about where the tensor is cut.
-    """
-    assert partition.cuts is not None
-    split = {dim for dim, cuts in enumerate(partition.cuts) if len(cuts) > 2}
-    rows = [{dim for _, dim in terms} & split for terms in projection.map.terms]
-    for row, dims in enumerate(rows):
-        if len(dims) != 1 or sum(not dims.isdisjoint(other) for other in rows) > 1:
-            continue
-        (dim,) = dims
-        part = projection.select_outputs([row])
-        ends = [(cuts[0], cuts[-1]) for cuts in partition.cuts]
-        sides: list[tuple[int, int]] = []
-        for side in pairwise(partition.cuts[dim]):
-            ends[dim] = side
-            box = part.apply_range(Range(tuple(a for a, _ in ends), tuple(b for _, b in ends)))
-            sides.append((box.start[0], box.end[0]))
-        yield row, [(a[1] + b[0]) // 2 for a, b in pairwise(sorted(sides))]
 
 
 def _cuts(
