@@ -8,9 +8,10 @@ becomes
     %y = loom.operation @f over <[0, 0] : [3, 2]> [map, map] ins(%x : (d0, d1) -> (d1, d0)) ...
 
 Input: any verified loom program. Output: the same values, with every view and reshape that is
-affine for its reader folded away, parts of assemblies read where they are, equal reads and equal
-operations merged, and operations that nothing reads removed. Each rewrite removes an operation, a
-read, or a view from above a reader, so it terminates.
+affine for its reader folded away, parts of assemblies read where they are, what depends on
+coordinates alone computed where it is read, equal reads and equal operations merged, and operations
+that nothing reads removed. Each rewrite removes an operation, a read, or a view from above a
+reader, so it terminates.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from tapestry.passes.loom._assembly import ASSEMBLY_PATTERNS, bijection_of
 from tapestry.passes.loom._bodies import identity, in_group
 from tapestry.passes.loom._clips import RemoveIdleClip, through_view
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
+from tapestry.passes.loom._coordinates import ComputeFromCoordinates
 from tapestry.passes.loom._domains import FoldInsideOnly
 from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
 from tapestry.passes.loom._reshape import fold_into_reader, fold_into_view, fold_into_writer
@@ -278,6 +280,7 @@ class LoomSimplify(ModulePass):
             FoldInsideOnly(),
             FoldViewOfEqualCells(),
             WriteEqualCellsIntoBody(),
+            ComputeFromCoordinates(),
         ]
         late: list[RewritePattern] = [FoldReshapeIntoWriter()] if self.writers else []
         changed = True
