@@ -73,7 +73,7 @@ def fold_into_reader(op: loom.OperationOp, rewriter: PatternRewriter) -> None:
             if not isinstance(reshape, loom.ReshapeOp) or not read.is_plain:
                 continue
             have, want = tensor_type(reshape.result).box, tensor_type(reshape.source).box
-            fold = _plan(op, have, want, _over_all(projection, dims, op.index.rank))
+            fold = through_reshape(op, have, want, projection, dims)
             if fold is None:
                 continue
             new = refine(op, fold.splits, rewriter) if fold.splits else op
@@ -85,6 +85,16 @@ def fold_into_reader(op: loom.OperationOp, rewriter: PatternRewriter) -> None:
                 new_extras[place] = Read(reshape.source, seen)
             rebuild(new, rewriter, ins=new_ins, extras=new_extras)
             return
+
+
+def through_reshape(
+    op: loom.OperationOp, have: Range, want: Range, projection: Projection, dims: Sequence[int]
+) -> Fold | None:
+    """How `op` reads `want`, of the same cells in row-major order, where it reads `have` so.
+
+    `projection` is from the index dimensions `dims`.
+    """
+    return _plan(op, have, want, _over_all(projection, dims, op.index.rank))
 
 
 def fold_into_writer(op: loom.ReshapeOp, rewriter: PatternRewriter) -> None:

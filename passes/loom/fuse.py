@@ -33,6 +33,7 @@ from tapestry.dialects import loom
 from tapestry.locations import fuse_locations
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import body_size, graft, in_group, reindex
+from tapestry.passes.loom._digits import SplitLikeProducer
 from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.simplify import MergeEqualReads
 from tapestry.zspace import AffineMap, Partition, Projection, Range
@@ -327,7 +328,7 @@ class LoomFuse(ModulePass):
         epilogue, prologue = FuseEpilogue(self.limit), FusePrologue(self.limit)
         sweeps: list[list[RewritePattern]] = [
             [epilogue, MergeEqualReads()],
-            [prologue, epilogue, MergeEqualReads()],
+            [prologue, epilogue, SplitLikeProducer(), MergeEqualReads()],
         ]
         with collection_paused():
             for patterns in sweeps:
