@@ -31,6 +31,7 @@ class Expressions:
         self.terms = Terms(op.index)
         self._named: dict[tuple[loom.OperationOp, int, AffineMap], str] = {}
         self._of_leaves: dict[Term, Specials] = {}
+        self.states: set[Term] = set()
 
     def wrapped(self) -> list[Term]:
         """What wrap yields at a point."""
@@ -43,10 +44,12 @@ class Expressions:
 
     def state(self, monoid: Monoid) -> list[Term]:
         """A state of which nothing is known."""
-        return [
+        parts = [
             self._leaf(self.terms.result(f"part {part}", kind), monoid, part)
             for part, kind in enumerate(monoid.state)
         ]
+        self.states.update(parts)
+        return parts
 
     def _result(self, op: loom.OperationOp, place: int, read: Read) -> Term | None:
         """What a read of a fold's output is, in terms of the folded state."""
@@ -113,7 +116,8 @@ def masked(op: loom.OperationOp) -> Iterator[Masked]:
         folding = expressions.folding([*facts, Fact(outside, True)])
         if _is_zero(expressions, folding, monoid, wrapped):
             found.add(inside)
-            yield Masked(inside, frozenset(map(_said, folding.finite)))
+            cells = folding.finite - expressions.states
+            yield Masked(inside, frozenset(map(_said, cells)))
 
 
 def _candidates(expressions: Expressions, wrapped: Sequence[Term]) -> Iterator[Row]:
