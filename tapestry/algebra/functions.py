@@ -26,6 +26,7 @@ __all__ = [
     "larger",
     "larger_number",
     "multiply_add",
+    "ordered_comparison",
     "pairs_of",
     "power",
     "reciprocal_root",
@@ -44,6 +45,9 @@ def _zeros_ordered(function: np.ufunc, *, most: bool) -> Callable[[Array, Array]
 
     def choose(a: Array, b: Array) -> Array:
         chosen = np.asarray(function(a, b))
+        if np.ndim(b) == 0 and (b != 0 or (most and not np.signbit(b))):
+            # A zero is that of `a`, or with 0.0 beside it, which is the most, 0.0.
+            return chosen if b != 0 else np.add(chosen, b, out=chosen)
         zero = chosen == 0
         if np.any(zero):
             negative = (np.logical_and if most else np.logical_or)(np.signbit(a), np.signbit(b))
@@ -211,6 +215,11 @@ def compare_floats(predicate: int, a: Array, b: Array) -> Array:
     unordered = np.isnan(a) | np.isnan(b)
     # ueq, ugt, uge, ult, ule, une, uno
     return unordered if predicate == 14 else unordered | _ORDERED[predicate - 7](a, b)
+
+
+def ordered_comparison(predicate: int) -> Callable[..., Any] | None:
+    """The function of an `arith.cmpf` that is one of NumPy's, by the number of its predicate."""
+    return np.not_equal if predicate == 13 else _ORDERED.get(predicate)
 
 
 def compare_integers(predicate: int, a: Array, b: Array) -> Array:

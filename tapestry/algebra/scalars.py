@@ -43,6 +43,8 @@ _Function = Callable[..., Any]
 _HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 _NARROW = (*_HALVES, np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2))
 
+_WIDE = (np.dtype(np.float32), np.dtype(np.float64))
+
 _FLOAT: dict[type[Operation], _Function] = {
     arith.AddfOp: np.add,
     arith.SubfOp: np.subtract,
@@ -160,6 +162,26 @@ _MEANT = frozenset(
 def has_meaning(op: Operation) -> bool:
     """Whether `compute` knows an operation."""
     return type(op) in _MEANT
+
+
+def function_of(op: Operation) -> _Function | None:
+    """A function of arrays that does what `compute` does with them, where one alone does it.
+
+    It gives its result the dtype of the operation's. None where operands or results are converted.
+    """
+    kind, dtypes = type(op), {numpy_dtype(value.type) for value in (*op.operands, *op.results)}
+    if isinstance(op, arith.CmpfOp) and numpy_dtype(op.lhs.type) in _WIDE:
+        return functions.ordered_comparison(op.predicate.value.data)
+    if isinstance(op, arith.SelectOp) and numpy_dtype(op.cond.type) == np.bool_:
+        return np.where
+    if len(dtypes) != 1:
+        return None
+    (dtype,) = dtypes
+    if dtype in _WIDE:
+        return _FLOAT.get(kind)
+    if dtype == np.bool_:
+        return _BITS.get(kind)
+    return {**_BITS, **_SIGNED}.get(kind) if dtype.kind == "i" else None
 
 
 def compute(op: Operation, operands: Sequence[Array]) -> Array:

@@ -80,7 +80,7 @@ class ArrayExecutor(ABC):
                 return Result(tuple(returned), tuple(records))
             started = perf_counter()
             with np.errstate(all="ignore"):  # what IEEE 754 defines is no news
-                outs = self._dispatch(op, [values[operand] for operand in op.operands], watch)
+                outs = self.dispatch(op, [values[operand] for operand in op.operands], watch)
             seconds = perf_counter() - started
             values.update(zip(op.results, outs, strict=True))
             steps = self.steps(op)
@@ -91,7 +91,8 @@ class ArrayExecutor(ABC):
                     values.pop(operand, None)
         raise InvalidProgramError("@main does not return")
 
-    def _dispatch(self, op: Operation, operands: list[Tensor], watch: Watch) -> list[Tensor]:
+    def dispatch(self, op: Operation, operands: list[Tensor], watch: Watch) -> list[Tensor]:
+        """Run one operation of @main."""
         match op:
             case loom.OperationOp():
                 return self.operation(op, operands[: len(op.ins)], operands[len(op.ins) :], watch)

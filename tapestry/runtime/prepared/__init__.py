@@ -1,0 +1,14 @@
+"""Programs made ready for many calls: whatever does not depend on the arrays is done once.
+
+    call = PreparedProgram(module)          # lowered to loom
+    (y,) = call([x, w])                     # arrays in the order of the arguments
+
+The numpy executor finds out at each call how operations read and write, because it also runs parts
+of them. Here an operation becomes a few NumPy calls on whole tensors: views that are slices and
+transpositions, a body as a list of functions, one matrix product. What has another form, or is
+large enough to be worth cutting, is left to the executor.
+"""
+
+from tapestry.runtime.prepared.program import PreparedProgram
+
+__all__ = ["PreparedProgram"]

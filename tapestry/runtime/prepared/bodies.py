@@ -1,0 +1,110 @@
+"""A body as a list of NumPy calls.
+
+    wrap (%x: f32, %w: f32) { %p = arith.mulf %x, %w : f32  loom.yield %p : f32 }
+
+is `values[2] = np.multiply(values[0], values[1])`. What does not depend on the arguments is
+computed when the body is prepared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tapestry.algebra.bodies import needed_operations
+from tapestry.algebra.philox import philox_word
+from tapestry.algebra.scalars import compute, function_of, has_meaning
+from tapestry.dialects import loom
+from tapestry.runtime.access import coordinates
+from tapestry.runtime.blocks import BlockCells
+from tapestry.runtime.executor import Array
+from tapestry.zspace import Range
+
+Function = Callable[..., Array]
+
+Body = Callable[[Sequence[Any]], list[Array]]
+"""From arrays of cells, and blocks, to what a body yields of them."""
+
+
+def prepared_body(
+    block: Block, index: Range, dims: Sequence[int], wanted: Sequence[SSAValue] | None = None
+) -> Body | None:
+    """A body over an index range; None where one of its operations has no meaning on arrays.
+
+    `dims` are what the range's dimensions are called in the body; `wanted` as of `evaluate`.
+    """
+    if wanted is None:
+        terminator = block.last_op
+        wanted = () if terminator is None else tuple(terminator.operands)
+    needed = needed_operations(wanted)
+    slots: dict[SSAValue, int] = {value: slot for slot, value in enumerate(block.args)}
+    known: dict[SSAValue, Array] = {}
+    calls: list[tuple[Function, tuple[int, ...], int]] = []
+    late: list[tuple[Operation, Function]] = []
+    for op in block.ops:
+        if op not in needed:
+            continue
+        function = _function(op, index, dims)
+        if function is None:
+            return None
+        operands = tuple(op.operands)
+        if all(operand in known for operand in operands):
+            known[op.results[0]] = function(*(known[operand] for operand in operands))
+        else:
+            late.append((op, function))
+    arguments = len(slots)
+    for value in known:
+        slots[value] = len(slots)
+    for op, function in late:
+        slots[op.results[0]] = len(slots)
+        calls.append(
+            (function, tuple(slots[operand] for operand in op.operands), slots[op.results[0]])
+        )
+    constants = list(known.values())
+    room: list[Any] = [None] * len(calls)
+    results = [slots[value] for value in wanted]
+
+    def run(given: Sequence[Any]) -> list[Array]:
+        values: list[Any] = [*given, *constants, *room]
+        for function, operands, slot in calls:
+            if len(operands) == 2:
+                values[slot] = function(values[operands[0]], values[operands[1]])
+            else:
+                values[slot] = function(*[values[operand] for operand in operands])
+        return [values[slot] for slot in results]
+
+    assert arguments == len(block.args)
+    return run
+
+
+def _function(op: Operation, index: Range, dims: Sequence[int]) -> Function | None:
+    match op:
+        case loom.IndexOp():
+            along = coordinates(index)(list(dims).index(op.dimension))
+            return lambda: along
+        case loom.RandomOp():
+            return partial(philox_word, word=op.position)
+        case loom.ReadOp():
+            return _read(op)
+        case _ if has_meaning(op):
+            plain = function_of(op)
+            return plain if plain is not None else lambda *operands: compute(op, operands)
+        case _:
+            return None
+
+
+def _read(op: loom.ReadOp) -> Function:
+    """A gather; the operands are the block, the indices, and what is outside if it is said."""
+    places = list(op.operands)
+    rank = len(op.indices)
+    assert places[0] == op.block
+    assert tuple(places[1 : 1 + rank]) == tuple(op.indices)
+    outside = op.otherwise is not None
+
+    def read(block: BlockCells, *operands: Array) -> Array:
+        return block.read(op, operands[:rank], operands[rank] if outside else None)
+
+    return read

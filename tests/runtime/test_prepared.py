@@ -1,0 +1,32 @@
+"""Prepared programs give what the numpy executor gives."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tapestry.frontend import parse_text, run_pipeline
+from tapestry.runtime.executor import NoWatch, find_executor
+from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.program import arguments
+from tests.end_to_end.programs import Program, programs
+
+_PIPELINES = ["weft-apply", "weft-apply,loom-simplify,loom-fuse", "default"]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(program=programs(), pipeline=st.sampled_from(_PIPELINES))
+def test_any_program(program: Program, pipeline: str) -> None:
+    module = parse_text(program.text)
+    run_pipeline(module, pipeline)
+    want = find_executor("numpy").run(module, program.inputs, NoWatch()).outputs
+    given = [program.inputs[argument.name] for argument in arguments(module)]
+    got = PreparedProgram(module)(given)
+    for value, have, expected in zip(program.outputs, got, want, strict=True):
+        assert have.dtype == expected.dtype
+        if value.exact:
+            np.testing.assert_array_equal(have, expected)
+        else:
+            near = (1e-5 if value.dtype == "f32" else 1e-12) * max(value.bound, 1.0)
+            np.testing.assert_allclose(have, expected, rtol=0, atol=near)
