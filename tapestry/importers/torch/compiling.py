@@ -10,19 +10,22 @@ with them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import fx
+from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.frontend import run_pipeline
-from tapestry.importers.torch.dtypes import as_array, as_tensor
+from tapestry.importers.torch.dtypes import as_array
 from tapestry.importers.torch.graphs import Program, program_of
+from tapestry.importers.torch.memory import returned
 from tapestry.importers.torch.options import Options
 from tapestry.importers.torch.sizes import Sizes, has_open_sizes
-from tapestry.runtime.executor import Executor, NoWatch, find_executor
+from tapestry.runtime.executor import Array, NoWatch, find_executor
+from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.program import arguments
 
 _log = logging.getLogger("tapestry.torch")
@@ -60,37 +63,39 @@ class _Ready:
         program = program_of(graph, sizes, strict=options.strict)
         for line in str(program.coverage).splitlines():
             _log.info("%s: %s", name, line)
-        self._program = program
-        self._executor, plain = _executor(options)
+        on = options.on or "numpy"
+        plain = "weft-apply" if on == "reference" else "default"
         _dump(options, program, f"{name}.weft.mlir")
         run_pipeline(program.module, options.pipeline or plain)
         _dump(options, program, f"{name}.mlir")
-        self._names = [argument.name for argument in arguments(program.module)]
+        self._program = program
+        self._run = prepare(program.module, on, options.numerics)
 
     def __call__(self, given: Sequence[Any]) -> tuple[object, ...]:
         program = self._program
-        taken = [as_array(given[position]) for position in program.arguments]
+        inputs = [as_array(given[position]) for position in program.arguments]
         if program.seeds:
             # A draw from PyTorch's generator, so that its seed makes runs repeatable.
             drawn = torch.randint(-(1 << 63), (1 << 63) - 1, (program.seeds,))
-            taken += [as_array(seed) for seed in drawn.unbind()]
-        inputs = dict(zip(self._names, taken, strict=True))
-        made = self._executor.run(program.module, inputs, NoWatch()).outputs
-        return tuple(
-            output.value if output.position is None else as_tensor(made[output.position])
-            for output in program.outputs
-        )
+            inputs += [as_array(seed) for seed in drawn.unbind()]
+        return returned(program.outputs, given, inputs, self._run(inputs))
 
 
-def _executor(options: Options) -> tuple[Executor, str]:
-    """The executor that the options ask for, and the pipeline that it needs."""
-    on = options.on or "numpy"
-    pipeline = "weft-apply" if on == "reference" else "default"
+def prepare(
+    module: ModuleOp, on: str, numerics: str
+) -> Callable[[Sequence[Array]], Sequence[Array]]:
+    """A lowered program as a function of arrays in the order of its arguments."""
+    if on == "numpy":
+        return PreparedProgram(module)
+    executor = find_executor(on)
     if on == "triton":
         from tapestry.runtime.triton_executor import TritonExecutor
 
-        return TritonExecutor(numerics=options.numerics), pipeline
-    return find_executor(on), pipeline
+        executor = TritonExecutor(numerics=numerics)
+    names = [argument.name for argument in arguments(module)]
+    return lambda inputs: (
+        executor.run(module, dict(zip(names, inputs, strict=True)), NoWatch()).outputs
+    )
 
 
 def _dump(options: Options, program: Program, name: str) -> None:

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import torch
 from torch import fx
+from torch.multiprocessing.reductions import StorageWeakRef
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
@@ -26,6 +27,7 @@ from tapestry.importers.torch.dtypes import as_array, name_of
 from tapestry.importers.torch.errors import ImportingError, missing, place_of
 from tapestry.importers.torch.externals import add_external
 from tapestry.importers.torch.locations import location_of_node
+from tapestry.importers.torch.memory import Given, Made, Output, Plain
 from tapestry.importers.torch.overloads import Overload, overload_of, takes_functions
 from tapestry.importers.torch.registry import (
     Context,
@@ -42,14 +44,6 @@ _PLACEMENT = ("device", "layout", "pin_memory", "memory_format", "non_blocking")
 
 
 @dataclass(frozen=True)
-class ProgramOutput:
-    """One output of a graph: result `position` of the program, or a plain `value` without one."""
-
-    position: int | None
-    value: object = None
-
-
-@dataclass(frozen=True)
 class Program:
     """A graph as a program.
 
@@ -59,7 +53,7 @@ class Program:
     module: ModuleOp
     arguments: tuple[int, ...]
     seeds: int
-    outputs: tuple[ProgramOutput, ...]
+    outputs: tuple[Output, ...]
     coverage: Coverage
 
 
@@ -82,13 +76,14 @@ class _Importer:
     build: ProgramBuilder = field(default_factory=ProgramBuilder)
     values: dict[fx.Node, Any] = field(default_factory=dict[fx.Node, Any])
     """What stands for each node: a value, a sequence of them, or a plain object."""
+    placeholders: list[fx.Node] = field(default_factory=list[fx.Node])
     seeds: list[SSAValue] = field(default_factory=list[SSAValue])
     coverage: Coverage = field(default_factory=Coverage)
 
     def run(self) -> Program:
         nodes: list[fx.Node] = list(self.graph.graph.nodes)
-        placeholders = [node for node in nodes if node.op == "placeholder"]
-        taken = [n for n, node in enumerate(placeholders) if self._placeholder(node)]
+        self.placeholders += [node for node in nodes if node.op == "placeholder"]
+        taken = [n for n, node in enumerate(self.placeholders) if self._placeholder(node)]
         for node in nodes:
             match node.op:
                 case "placeholder" | "output":
@@ -173,16 +168,21 @@ class _Importer:
         record(use)
         return made[0] if isinstance(held, torch.Tensor) else made
 
-    def _outputs(self, node: fx.Node) -> tuple[tuple[ProgramOutput, ...], list[SSAValue]]:
-        found: list[ProgramOutput] = []
+    def _outputs(self, node: fx.Node) -> tuple[tuple[Output, ...], list[SSAValue]]:
+        found: list[Output] = []
         returned: list[SSAValue] = []
+        shared = {_memory(given.meta.get("val")) for given in self.placeholders}
         for output in cast("Sequence[object]", node.args[0]):
             value = self._plain(output)
-            if not isinstance(value, SSAValue):
-                found.append(ProgramOutput(None, value))
-                continue
-            found.append(ProgramOutput(len(returned)))
-            returned.append(cast("SSAValue[Attribute]", value))
+            if isinstance(output, fx.Node) and output in self.placeholders:
+                found.append(Given(self.placeholders.index(output)))
+            elif not isinstance(value, SSAValue):
+                found.append(Plain(value))
+            else:
+                held = cast("fx.Node", output).meta["val"]
+                view = _memory(held) in shared
+                found.append(Made(len(returned), held.is_contiguous(), view))
+                returned.append(cast("SSAValue[Attribute]", value))
         return tuple(found), returned
 
     def _arguments(
@@ -242,6 +242,11 @@ def _without_cells(context: Context) -> list[SSAValue]:
     if not kinds or len(kinds) != len(context.results):
         return []
     return [context.constant(0, kind.dtype, kind.shape) for kind in kinds]
+
+
+def _memory(held: object) -> object:
+    """What identifies the memory that a node's tensor is in, None of what is no tensor."""
+    return StorageWeakRef(held.untyped_storage()) if isinstance(held, torch.Tensor) else None
 
 
 def _checked(context: Context, lowered: Lowered) -> tuple[SSAValue | None, ...]:
