@@ -17,8 +17,8 @@
     >>> edge.moved, edge.read
     (72, 96)
 
-The reasons are the very conditions of the passes (`loom-fuse`, `loom-derive`): what is not met is
-said of the operations at hand, and nothing else decides.
+The reasons are the very conditions of the passes (`loom-fuse`, `loom-derive`, `loom-group`): what
+is not met is said of the operations at hand, and nothing else decides.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
 from tapestry.dialects import loom
+from tapestry.explaining_groups import FlatProgram
 from tapestry.halos import halos
 from tapestry.logs import channel
 from tapestry.movement import Edge, Splittable, edges, moved_bytes, read_bytes, splittables
@@ -44,19 +45,29 @@ from tapestry.passes.loom.fuse import LoomFuse, epilogue_points, prologue_points
 class Boundary:
     """A tensor stored between two operations: why, and what of it moves between shards.
 
-    `read` is what the reader's shards read, `moved` what of it was written elsewhere, in bytes.
+    `why_apart` is why they are not one operation, `why_no_group` why not one group; None where they
+    could be. `read` is what the reader's shards read, `moved` what of it was written elsewhere, in
+    bytes.
     """
 
     edge: Edge
     why_apart: str
+    why_no_group: str | None
     read: int
     moved: int
 
 
 def boundaries(module: ModuleOp) -> tuple[Boundary, ...]:
     """Every tensor that one operation writes and another reads, in program order."""
+    flat = FlatProgram.of(module)
     return tuple(
-        Boundary(edge, _why_apart(edge), read_bytes(edge), moved_bytes(edge))
+        Boundary(
+            edge,
+            _why_apart(edge),
+            flat.why_no_group(edge.producer, edge.reader),
+            read_bytes(edge),
+            moved_bytes(edge),
+        )
         for reader in splittables(module)
         for edge in edges(reader)
     )
@@ -95,6 +106,7 @@ def _why_apart(edge: Edge) -> str:
 
 def explain(module: ModuleOp) -> Iterator[str]:
     """The same as lines of text: each operation, then the tensors that it reads of others."""
+    flat = FlatProgram.of(module)
     for op in splittables(module):
         yield f"{op.subject} over <{op.index}>"
         for member in op.members if isinstance(op, loom.FusedOp) else (op,):
@@ -107,9 +119,16 @@ def explain(module: ModuleOp) -> Iterator[str]:
         refused = why_not_derived(op)
         if refused is not None:
             yield f"  not derived: {refused}"
+        said: set[str] = set()
         for edge in edges(op):
-            moved, read = moved_bytes(edge), read_bytes(edge)
-            yield f"  apart from {edge.producer.subject}: {_why_apart(edge)}"
+            producer, moved, read = edge.producer, moved_bytes(edge), read_bytes(edge)
+            apart = f"  apart from {producer.subject}: {_why_apart(edge)}"
+            if apart not in said:
+                said.add(apart)
+                yield apart
+                reason = flat.why_no_group(producer, op)
+                if reason is not None:
+                    yield f"  no group with {producer.subject}: {reason}"
             if moved:
                 yield f"  moves {moved:,} of the {read:,} bytes that it reads of it: {_split(edge)}"
 

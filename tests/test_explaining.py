@@ -142,3 +142,30 @@ func.func @main(%x: !x) -> !y {
     assert sum(line.startswith("  derived: ") for line in lines) > 4
     (refused,) = [line for line in lines if line.startswith("  not derived: ")]
     assert refused.endswith("may cancel (separate=true takes them apart)")
+
+
+SUM_AND_SHARE = (
+    total("%s", "%x") + "  %p = loom.operation @p over <[0, 0] : [4, 6]> [map, map]"
+    " ins(%x : (d0, d1) -> (d0, d1), %s : (d0, d1) -> (d0)) outs((d0, d1) -> (d0, d1))"
+    " wrap (%c: f32, %b: f32) { %r = arith.divf %c, %b : f32 loom.yield %r : f32 }"
+    " : (!x, !y) -> !x\n"
+)
+BACKWARDS = exp("%q", "%p").replace(
+    "ins(%p : (d0, d1) -> (d0, d1))", "ins(%p : (d0, d1) -> (3 - d0, d1))"
+)
+
+
+def test_what_is_no_group_has_a_reason_and_what_could_be_has_none() -> None:
+    module = parse_text(program(SUM_AND_SHARE + BACKWARDS, "%q, %p", "!x, !x"))
+    verify_module(module)
+    one, other = boundaries(module)
+    assert one.why_no_group is None
+    assert (
+        other.why_no_group == "@q reads other cells of what @p writes than the same point computes"
+    )
+    run_pipeline(module, "loom-group")
+    (left,) = boundaries(module)
+    assert left.why_no_group == other.why_no_group
+    assert any(
+        line.startswith("  no group with @s_p: @q reads other cells") for line in explain(module)
+    )
