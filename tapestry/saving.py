@@ -58,6 +58,11 @@ class ConstantFile:
         self._kept: set[str] = set()
         path.unlink(missing_ok=True)
 
+    @property
+    def used(self) -> bool:
+        """Whether there is anything in the file."""
+        return bool(self._kept)
+
     def text(self, module: ModuleOp) -> str:
         """The text of a module whose larger constants are in this file; they are added to it."""
         return _text(module, self.path.name, self._keep)

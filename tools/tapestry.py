@@ -169,6 +169,44 @@ def explain(
     explain_file(file, pipeline, metakernels)
 
 
+class Numerics(StrEnum):
+    """How contractions of float32 are computed."""
+
+    strict = "strict"
+    fast = "fast"
+
+
+@app.command()
+@exits
+def compile(  # noqa: A001 - the name of the command
+    file: Annotated[Path, typer.Argument(help="The program, in the weft or loom dialect.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="The folder to write: kernels, cubins, a loader."),
+    ],
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="What to compile for: sm_90 (the default), sm_80, ...; may be repeated."),
+    ] = None,
+    pipeline: Annotated[
+        str,
+        typer.Option("--pipeline", "-p", help="The passes to run, as for tapestry-opt."),
+    ] = "default",
+    numerics: Annotated[
+        Numerics, typer.Option(help="Exact products of float32, or TF32.")
+    ] = Numerics.strict,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes that compile; as many as cores unless given."),
+    ] = None,
+    metakernels: Metakernels = None,
+) -> None:
+    """Compile FILE to a folder that runs on a GPU without a compiler: kernels, cubins, a loader."""
+    from tapestry.tools._compile import compile_file
+
+    compile_file(file, output, target or ["sm_90"], pipeline, numerics.value, workers, metakernels)
+
+
 class Casts(StrEnum):
     """What a cast between floats means when programs are compared."""
 

@@ -9,12 +9,15 @@ compiled or interpreted, and here it must compile.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +38,15 @@ class CompileError(TapestryError):
 class CompiledKernel:
     """What a kernel became on a target (90 for sm_90).
 
-    `registers` and `spills` (bytes stored) are per thread, `shared` is bytes per block. `warnings`
-    are what the assembler said.
+    `registers` and `spills` (bytes stored) are per thread, `shared` is bytes per block, `scratch`
+    bytes of global memory that a launch has to bring. `warnings` are what the assembler said.
     """
 
     name: str
     target: int
     ptx: str
+    cubin: bytes = field(repr=False)
+    scratch: int
     registers: int
     spills: int
     shared: int
@@ -54,12 +59,28 @@ class CompiledKernel:
 
 
 def compile_kernels(
-    path: Path, kernels: Sequence[KernelSpec], *, targets: Sequence[int] = (90,)
+    path: Path,
+    kernels: Sequence[KernelSpec],
+    *,
+    targets: Sequence[int] = (90,),
+    workers: int = 1,
 ) -> tuple[CompiledKernel, ...]:
-    """Compile kernels of the module in `path` for each target.
+    """Compile kernels of the module in `path` for each target, in `workers` processes.
 
-    Raises CompileError, naming the kernel, when Triton refuses one.
+    They come in the order of `kernels`, each for all targets. Raises CompileError, naming the
+    kernel, when Triton refuses one.
     """
+    used = max(1, min(workers, len(kernels)))
+    with ThreadPoolExecutor(used) as pool:
+        parts = [list(kernels)[first::used] for first in range(used)]
+        found = list(pool.map(partial(_compile_part, path, targets), parts))
+    at = {(one.name, one.target): one for part in found for one in part}
+    return tuple(at[kernel.name, target] for kernel in kernels for target in targets)
+
+
+def _compile_part(
+    path: Path, targets: Sequence[int], kernels: Sequence[KernelSpec]
+) -> list[CompiledKernel]:
     request = {
         "path": str(path),
         "kernels": [asdict(kernel) for kernel in kernels],
@@ -79,7 +100,7 @@ def compile_kernels(
     if done.returncode != 0:
         raise CompileError(f"compiling {path.name} failed: {_last_line(done.stderr)}")
     answers: list[Mapping[str, Any]] = json.loads(done.stdout)
-    return tuple(_compiled(answer) for answer in answers)
+    return [_compiled(answer) for answer in answers]
 
 
 def _compiled(answer: Mapping[str, Any]) -> CompiledKernel:
@@ -90,6 +111,8 @@ def _compiled(answer: Mapping[str, Any]) -> CompiledKernel:
         name,
         target,
         str(answer["ptx"]),
+        base64.b64decode(str(answer["cubin"])),
+        int(answer["scratch"]),
         int(answer["registers"]),
         int(answer["spills"]),
         int(answer["shared"]),

@@ -5,6 +5,7 @@ Both are JSON; `compile_kernels` says what is in them.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import io
 import json
@@ -47,6 +48,8 @@ def _answer(function: Any, kernel: Mapping[str, Any], target: int) -> dict[str, 
     said = log.getvalue()
     return answer | {
         "ptx": compiled.asm["ptx"],
+        "cubin": base64.b64encode(compiled.asm["cubin"]).decode(),
+        "scratch": int(getattr(compiled.metadata, "global_scratch_size", 0) or 0),
         "shared": compiled.metadata.shared,
         "registers": max(_numbers(r"Used (\d+) registers", said), default=0),
         "spills": max(_numbers(r"(\d+) bytes spill stores", said), default=0),

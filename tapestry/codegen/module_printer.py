@@ -34,6 +34,10 @@ import triton
 import triton.language as tl
 '''
 
+_HOST_HEADER = '''\
+"""What launches the kernels, in order; `load.py` gives it the kernels, and `triton.cdiv`."""
+'''
+
 _ALLOCATE = '''\
 def torch_allocate(shape, dtype, fill=None):
     """A new tensor on the GPU, every cell `fill` when that is given."""
@@ -83,10 +87,14 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class PrintedModule:
-    """A module's Python source, and its kernels as they are compiled."""
+    """A module's Python source, and its kernels as they are compiled.
+
+    `host` is the source without kernels: names of kernels, and `triton.cdiv`, are free in it.
+    """
 
     source: str
     kernels: tuple[KernelSpec, ...]
+    host: str
 
 
 def print_module(module: ModuleOp) -> PrintedModule:
@@ -117,16 +125,23 @@ def print_module(module: ModuleOp) -> PrintedModule:
                 raise not_printable(op)
     constants = [op for op in module.walk() if isinstance(op, triton.ConstantOp)]
     combiners = [f"@triton.jit\ndef {name}{text}\n" for text, name in shared.combiners.items()]
-    parts = [
-        *sources(shared.helpers),
-        *combiners,
-        *(kernel.text for kernel in printed),
+    hosting = [
         host.tables(),
         _ALLOCATE,
         _UPLOAD if constants else "",
         _READ_ENTRY if any(op.path is not None for op in constants) else "",
         *hosts,
     ]
-    text = "\n\n".join([_HEADER.format(entry=ENTRY), *(part for part in parts if part)])
+    text = _joined(
+        _HEADER.format(entry=ENTRY),
+        *sources(shared.helpers),
+        *combiners,
+        *(kernel.text for kernel in printed),
+        *hosting,
+    )
     specs = [spec_of(k, p.name, p.arguments) for k, p in zip(kernels, printed, strict=True)]
-    return PrintedModule(text, tuple(specs))
+    return PrintedModule(text, tuple(specs), _joined(_HOST_HEADER, *hosting))
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)

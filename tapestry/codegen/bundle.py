@@ -1,0 +1,150 @@
+"""A program compiled ahead of time, as a folder that runs without a compiler.
+
+    bundle = compile_bundle(module, Path("out"), targets=(90, 80))
+
+    out/kernels.py       the kernels to read, and to run with Triton: `kernels.launch(x, w)`
+    out/*.cubin          the kernels compiled, named by what is in them
+    out/host.py          what launches them
+    out/load.py          `load()` runs the cubins: needs PyTorch and NVIDIA's driver
+    out/manifest.json    targets, kernels, inputs, outputs, and digests of the files
+    out/constants.npz    constants too large for code
+
+Kernels that are equal, in shards or layers, are one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.codegen import loader
+from tapestry.codegen.aot import CompiledKernel, compile_kernels
+from tapestry.codegen.module_printer import print_module
+from tapestry.codegen.specs import KernelSpec
+from tapestry.diagnostics import InvalidProgramError, UsageError
+from tapestry.dialects import loom
+from tapestry.dialects.loom import TensorType
+from tapestry.files import whole_file
+from tapestry.frontend import parse_module
+from tapestry.locations import location_of
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.runtime.program import arguments, outputs
+from tapestry.saving import ConstantFile
+
+VERSION = 1
+"""The form of the folder, which `load.py` checks."""
+
+_CONSTANTS = "constants.npz"
+_ENTRY = re.compile(r"\.entry\s+(\w+)\s*\((.*?)\)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What was written: the folder, and each kernel for each target."""
+
+    folder: Path
+    kernels: tuple[CompiledKernel, ...]
+    cubins: int
+    """Files of kernels; fewer than kernels where some are equal."""
+
+
+def compile_bundle(
+    module: ModuleOp,
+    folder: Path,
+    *,
+    targets: Sequence[int] = (90,),
+    numerics: str = "strict",
+    workers: int | None = None,
+) -> Bundle:
+    """Compile a module in loom for each target (90 for sm_90) and write it to `folder`.
+
+    Raises InvalidProgramError for what cannot be compiled ahead of time, CompileError for a kernel
+    that Triton refuses, UsageError where the folder cannot be written.
+    """
+    for op in module.walk():
+        if isinstance(op, loom.ExternalOp):
+            raise InvalidProgramError(
+                f"@{op.callee.data} is an external kernel: it has no code to compile",
+                location=location_of(op),
+                hint="run the program with tapestry run, where its implementation is registered",
+            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from None
+    constants = ConstantFile(folder / _CONSTANTS)
+    text = constants.text(module)
+    lowered = parse_module(text, str(folder / "program.mlir"))
+    LoomToTriton(numerics=numerics).apply(Context(), lowered)
+    printed = print_module(lowered)
+    _write(folder, "kernels.py", printed.source.encode())
+    compiled = compile_kernels(
+        folder / "kernels.py",
+        printed.kernels,
+        targets=targets,
+        workers=workers or os.cpu_count() or 1,
+    )
+    specs = {spec.name: spec for spec in printed.kernels}
+    entries = [_entry(folder, kernel, specs[kernel.name]) for kernel in compiled]
+    host = printed.host.encode()
+    _write(folder, "host.py", host)
+    _write(folder, "load.py", Path(loader.__file__).read_bytes())
+    kept = {_CONSTANTS: _digest((folder / _CONSTANTS).read_bytes())} if constants.used else {}
+    manifest = {
+        "version": VERSION,
+        "targets": list(targets),
+        "inputs": [{"name": a.name, **_kind(a.type)} for a in arguments(module)],
+        "outputs": [_kind(kind) for kind in outputs(module)],
+        "host": {"file": "host.py", "sha256": _digest(host)},
+        "files": kept,
+        "kernels": entries,
+    }
+    _write(folder, "manifest.json", json.dumps(manifest, indent=2).encode())
+    return Bundle(folder, compiled, len({entry["cubin"] for entry in entries}))
+
+
+def _entry(folder: Path, kernel: CompiledKernel, spec: KernelSpec) -> dict[str, Any]:
+    """What the manifest says of a kernel; its cubin is written, unless an equal one is there."""
+    found = _ENTRY.search(kernel.ptx)
+    assert found is not None, kernel.name
+    symbol, parameters = found[1], found[2].count(".param")
+    if kernel.scratch:
+        raise InvalidProgramError(f"kernel {kernel.name} needs scratch memory of its own")
+    digest = _digest(kernel.cubin)
+    name = f"{digest[:24]}.cubin"
+    _write(folder, name, kernel.cubin)
+    return {
+        "name": kernel.name,
+        "symbol": symbol,
+        "target": kernel.target,
+        "cubin": name,
+        "sha256": digest,
+        "arguments": [kind for _, kind in spec.signature],
+        "parameters": parameters,
+        "num_warps": spec.num_warps,
+        "shared": kernel.shared,
+        "registers": kernel.registers,
+    }
+
+
+def _kind(kind: TensorType) -> dict[str, Any]:
+    return {"dtype": str(numpy_dtype(kind.element_type)), "shape": list(kind.box.shape)}
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()
+
+
+def _write(folder: Path, name: str, content: bytes) -> None:
+    with whole_file(folder / name) as temporary:
+        temporary.write_bytes(content)

@@ -1,0 +1,65 @@
+"""`tapestry compile`: a program as a folder of compiled kernels, and a table of what they take.
+
+tapestry compile model.mlir --target sm_90 --target sm_80 -o compiled/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from tapestry.codegen.aot import MAX_SHARED_BYTES, CompiledKernel
+from tapestry.codegen.bundle import compile_bundle
+from tapestry.diagnostics import UsageError
+from tapestry.frontend import load_module, run_pipeline
+from tapestry.tools._pipelines import with_metakernels
+
+
+def compile_file(
+    file: Path,
+    folder: Path,
+    targets: Sequence[str],
+    pipeline: str,
+    numerics: str,
+    workers: int | None,
+    metakernels: Path | None,
+) -> None:
+    """Compile @main of a file and print what each kernel takes on each target."""
+    wanted = list(dict.fromkeys(map(_capability, targets)))
+    passes = with_metakernels(pipeline, metakernels)
+    module = load_module(file)
+    run_pipeline(module, passes)
+    bundle = compile_bundle(module, folder, targets=wanted, numerics=numerics, workers=workers)
+    console = Console()
+    console.print(_table(bundle.kernels))
+    line = f"{bundle.cubins} cubins in {folder}; load.py in it runs them"
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _capability(target: str) -> int:
+    """The number of `sm_90`."""
+    found = re.fullmatch(r"sm_(\d+)", target)
+    if found is None or int(found[1]) not in MAX_SHARED_BYTES:
+        known = ", ".join(f"sm_{number}" for number in sorted(MAX_SHARED_BYTES))
+        raise UsageError(f"there is no target {target!r}", hint=f"one of {known}")
+    return int(found[1])
+
+
+def _table(kernels: Sequence[CompiledKernel]) -> Table:
+    table = Table("kernel", "target", "registers", "spilled", "shared", "tensor cores")
+    for column in table.columns[2:5]:
+        column.justify = "right"
+    for kernel in kernels:
+        table.add_row(
+            kernel.name,
+            f"sm_{kernel.target}",
+            str(kernel.registers),
+            f"{kernel.spills} B",
+            f"{kernel.shared / 1024:.0f} KiB",
+            "wgmma" if kernel.uses_wgmma else "mma" if "mma.sync" in kernel.ptx else "",
+        )
+    return table
