@@ -46,7 +46,8 @@ class Alignment:
     """The dimensions of a group as far as they are known, and what tensors are on them.
 
     `written` and `read` say, per tensor and row, where its coordinate is in the group; None for a
-    row that is not one dimension. `digits` says it of rows that are several, as `2 * d0 + d1` is.
+    row that is not one dimension. `digits` and `read_digits` say it of rows that are several, as
+    `2 * d0 + d1` is.
     """
 
     bounds: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
@@ -59,6 +60,9 @@ class Alignment:
     )
     read: dict[tuple[SSAValue, int], Place] = field(
         default_factory=dict[tuple[SSAValue, int], Place]
+    )
+    read_digits: dict[tuple[SSAValue, int], Written] = field(
+        default_factory=dict[tuple[SSAValue, int], "Written"]
     )
 
     @property
@@ -84,8 +88,8 @@ def align(members: Sequence[loom.OperationOp]) -> Alignment | str:
     """The alignment of operations in program order, or why they do not form a group.
 
     Dimensions are the same where one member reads what another writes, through rows that are one
-    dimension each, or the same digits; these must agree. Members that read one tensor by rows of
-    one dimension share it where nothing speaks against it.
+    dimension each, or the same digits; these must agree. Members that read one tensor by such rows
+    share their dimensions where nothing speaks against it.
     """
     found = Alignment()
     for member in members:
@@ -116,12 +120,13 @@ def _add(found: Alignment, member: loom.OperationOp) -> str | None:
     for value, rows in _reads(member):
         for row, unit in enumerate(rows):
             shared = found.read.get((value, row))
-            if unit is None or shared is None or unit[0] in places:
-                continue
-            dim, place = unit[0], shared.less(unit[1])
-            free = all(other.dim != place.dim for other in places.values())
-            if free and _bounds(found, place) == (member.index.start[dim], member.index.end[dim]):
-                places[dim] = place
+            if unit is not None and shared is not None:
+                _share(found, member, places, unit[0], shared.less(unit[1]))
+    for value, row, digits in _read_digits(member):
+        shared = found.read_digits.get((value, row))
+        if shared is not None and shared.scale == digits.scale:
+            for dim, place in zip(digits.dims, shared.places, strict=True):
+                _share(found, member, places, dim, place)
     for dim in range(member.index.rank):
         if dim not in places:
             places[dim] = Place(len(found.bounds), 0)
@@ -131,6 +136,9 @@ def _add(found: Alignment, member: loom.OperationOp) -> str | None:
         for row, unit in enumerate(rows):
             if unit is not None:
                 found.read.setdefault((value, row), places[unit[0]].less(-unit[1]))
+    for value, row, digits in _read_digits(member):
+        at = Written(digits.scale, tuple(places[dim] for dim in digits.dims))
+        found.read_digits.setdefault((value, row), at)
     for out, projection in zip(member.outs, member.out_maps, strict=True):
         found.written[out] = [
             None if unit is None else places[unit[0]].less(-unit[1])
@@ -160,6 +168,19 @@ def _identify(
     if _bounds(found, place) != (member.index.start[dim], member.index.end[dim]):
         return f"@{member.label.data} reads only a part of an inner tensor"
     return None
+
+
+def _share(
+    found: Alignment,
+    member: loom.OperationOp,
+    places: dict[int, Place],
+    dim: int,
+    place: Place,
+) -> None:
+    """Let a member's dimension be one of the group where neither is taken and they run alike."""
+    free = dim not in places and all(other.dim != place.dim for other in places.values())
+    if free and _bounds(found, place) == (member.index.start[dim], member.index.end[dim]):
+        places[dim] = place
 
 
 def _bounds(found: Alignment, place: Place) -> tuple[int, int]:
@@ -194,6 +215,16 @@ class _Digits:
 
     scale: Scale
     dims: tuple[int, ...]
+
+
+def _read_digits(member: loom.OperationOp) -> list[tuple[SSAValue, int, _Digits]]:
+    """What a member reads by rows of several digits: the tensor, the row, the digits."""
+    return [
+        (read.value, row, digits)
+        for read in member.in_reads
+        for row, digits in enumerate(_digits(read.projection, member.index))
+        if digits is not None
+    ]
 
 
 def _digits(projection: Projection, index: Range) -> list[_Digits | None]:

@@ -31,7 +31,8 @@ class SplitLikeProducer(RewritePattern):
 
     Legal when each row that the map writes by is the position among its digits, whose cells a
     reshape could as well have brought into a row: then it splits as reading that reshape would
-    (`FoldReshapeIntoReader`). Done for a map that nothing else reads, which then fuses.
+    (`FoldReshapeIntoReader`). Done for a map that only operations read: it then fuses, or all of
+    them have its digits, so that they can be derived as one fold, or be a group.
     """
 
     @op_type_rewrite_pattern
@@ -45,7 +46,8 @@ class SplitLikeProducer(RewritePattern):
                 continue
             if producer.parent is not op.parent or in_group(producer) or not read.is_plain:
                 continue
-            digits = written_digits(producer) if read.value.has_one_use() else None
+            stored = any(not isinstance(u.operation, loom.OperationOp) for u in read.value.uses)
+            digits = None if stored else written_digits(producer)
             if digits is None:
                 continue
             dims = tuple(range(op.index.rank)) if place < len(ins) else op.kept_dims
