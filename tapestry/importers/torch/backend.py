@@ -14,12 +14,12 @@ from itertools import count
 from typing import Any
 
 from torch import fx
-from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tapestry.importers.torch.compiling import CompiledGraph
+from tapestry.importers.torch.decompositions import decompositions
 from tapestry.importers.torch.options import Options
 
 _numbers = count()
@@ -56,7 +56,7 @@ def traced(
         fw_compiler=compiler("forward"),
         bw_compiler=compiler("backward"),
         inference_compiler=compiler("inference"),
-        decompositions=core_aten_decompositions(),
+        decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
     )
     # Attention is derived from the operators of its definition; the backends' own are opaque.

@@ -86,6 +86,13 @@ def group(x, weight=None, bias=None, groups=1, eps=1e-5):
     return functional.group_norm(x, groups, weight, bias, eps)
 
 
+def native_group(x, weight=None, bias=None, groups=1, eps=1e-5):
+    """Its statistics are f32 beside half types."""
+    cells = x.reshape(x.shape[0], groups, -1)
+    rstd = torch.rsqrt(cells.var(2, correction=0) + eps)
+    return group(x, weight, bias, groups, eps), cells.mean(2), rstd
+
+
 def instance(x, weight=None, bias=None, eps=1e-5):
     axes = tuple(range(2, x.dim()))
     mean, variance = x.mean(axes, keepdim=True), x.var(axes, correction=0, keepdim=True)
@@ -130,6 +137,7 @@ ROWS = {
     ),
     "batch_norm_inference": Row(inference, channeled(stats=2, eps=EPS), **LOOSE),
     "group_norm": Row(group, channeled(groups=True, eps=EPS), **LOOSE),
+    "native_group_norm": Row(native_group, channeled(groups=True, eps=EPS), dtype=False, **LOOSE),
     "instance_norm": Row(instance, channeled(rest=1, eps=EPS), **LOOSE),
     "moving_average": Row(
         average, channeled(stats=0, extra=0, rest=2).map(lambda drawn: (drawn[0] * 2, {})), **LOOSE

@@ -3,6 +3,7 @@
 # pyright: basic
 # PyTorch has no types to speak of.
 
+import math
 from typing import Any
 
 import numpy as np
@@ -100,18 +101,19 @@ def rows(rank):
 
 
 @st.composite
-def backward(draw):
-    (x,), given = draw(windows(2, WIDE, dilated=True))
-    result, indices = max_pool(2, True)(torch.tensor(x), **given)
+def backward(draw, rank):
+    (x,), given = draw(windows(rank, WIDE, dilated=True))
+    result, indices = max_pool(rank, True)(torch.tensor(x), **given)
     random = np.random.default_rng(x.size)
     grad = random.integers(-9, 9, result.shape).astype(x.dtype)
     del given["ceil_mode"]
-    return [grad, indices.numpy()], given | {"size": list(x.shape[-2:])}
+    return [grad, indices.numpy()], given | {"size": list(x.shape[-rank:])}
 
 
 def max_pool_backward(grad, indices, size, **_):
-    flat = torch.zeros((*grad.shape[:-2], size[0] * size[1]), dtype=grad.dtype)
-    return flat.scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).unflatten(-1, size)
+    rank = len(size)
+    flat = torch.zeros((*grad.shape[:-rank], math.prod(size)), dtype=grad.dtype)
+    return flat.scatter_add(-1, indices.flatten(-rank), grad.flatten(-rank)).unflatten(-1, size)
 
 
 @st.composite
@@ -127,7 +129,8 @@ def unfold(x, kernel, stride=1, padding=0, dilation=1):
 
 
 OTHERS = {
-    "max_pool2d_with_indices_backward": Row(max_pool_backward, backward(), absolute=8),
+    "max_pool2d_with_indices_backward": Row(max_pool_backward, backward(2), absolute=8),
+    "max_pool3d_with_indices_backward": Row(max_pool_backward, backward(3), absolute=8),
     "unfold2d": Row(unfold, columns()),
 }
 ROWS = rows(1) | rows(2) | rows(3) | OTHERS

@@ -67,11 +67,32 @@ def upsample(mode):
     )
 
 
+def pool_backward(grad, size, axis=-1):
+    shape = list(grad.shape)
+    shape[axis] = size
+    x = torch.zeros(shape, dtype=grad.dtype, requires_grad=True)
+    result = along(F.adaptive_avg_pool1d)(x, grad.shape[axis], axis)
+    return torch.autograd.grad(result, x, grad)[0]
+
+
+def pieces(rank):
+    pool = {2: F.adaptive_max_pool2d, 3: F.adaptive_max_pool3d}[rank]
+
+    def reference(x, size):
+        lead = x.shape[:-rank]
+        cells = x.reshape(1, -1, *x.shape[-rank:])
+        values, indices = pool(cells.double(), size, return_indices=True)
+        return values.reshape(*lead, *size).to(x.dtype), indices.reshape(*lead, *size)
+
+    return reference
+
+
 CORNERS = {"align_corners": st.booleans()}
 NEAR: Any = {"ulps": 16, "absolute": 32}
 
 ROWS = {
     "adaptive_avg_pool": Row(along(F.adaptive_avg_pool1d), lines(WIDE), absolute=8),
+    "adaptive_avg_pool_backward": Row(pool_backward, lines(WIDE), absolute=8),
     "adaptive_avg_pool2d": Row(whole(F.adaptive_avg_pool2d), planes(2), absolute=8),
     "adaptive_max_pool": Row(
         along(lambda x, size: F.adaptive_max_pool1d(x.double(), size).to(x.dtype)), lines()
@@ -79,6 +100,8 @@ ROWS = {
     "adaptive_max_pool2d": Row(
         whole(lambda x, size: F.adaptive_max_pool2d(x.double(), size).to(x.dtype)), planes(2)
     ),
+    "adaptive_max_pool2d_with_indices": Row(pieces(2), planes(2, WIDE)),
+    "adaptive_max_pool3d_with_indices": Row(pieces(3), planes(3, WIDE)),
     "upsample_bilinear2d": Row(whole(upsample("bilinear")), planes(2, WIDE, **CORNERS), **NEAR),
     "upsample_linear": Row(along(upsample("linear")), lines(WIDE, **CORNERS), **NEAR),
     "upsample_nearest": Row(

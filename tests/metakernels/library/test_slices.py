@@ -74,6 +74,19 @@ def test_diagonal(data: Any, shape: Any, dtype: Any, offset: int) -> None:
 
 
 @QUICK
+@given(shapes(2), DTYPES, st.integers(-2, 2))
+def test_diagonal_scatter(shape: Any, dtype: Any, offset: int) -> None:
+    x = cells(shape, dtype)
+    source = np.diagonal(x, offset, -2, -1) * 0
+    if source.shape[-1]:
+        (got,) = result("diagonal_scatter", [x, source], offset=offset)
+        want = x.copy()
+        places = np.arange(source.shape[-1])
+        want[..., places - min(offset, 0), places + max(offset, 0)] = 0
+        same(got, want)
+
+
+@QUICK
 @given(shapes(2), DTYPES, st.integers(-5, 5))
 def test_triangles(shape: Any, dtype: Any, k: int) -> None:
     x = cells(shape, dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from tapestry.importers.torch.operators._common import alike, counted, numbers, register_unary
-from tapestry.importers.torch.registry import Context, Number, Operand, lowering
+from tapestry.importers.torch.registry import Context, Number, Operand, Unsupported, lowering
 
 register_unary({"neg": "neg", "square": "square", "reciprocal": "reciprocal"})
 
@@ -70,6 +70,8 @@ def pow_scalar(ctx: Context, x: SSAValue, exponent: Number) -> SSAValue:
 
 @lowering("aten.pow.Tensor_Tensor", "aten.pow.Scalar")
 def pow_tensor(ctx: Context, x: Operand, exponent: SSAValue) -> SSAValue:
+    if not ctx.result.dtype.startswith(("f", "bf")):
+        raise Unsupported("powers of integers whose exponents are computed")
     return ctx.apply("pow", *numbers(ctx, x, exponent))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import SSAValue
 
 from tapestry.importers.torch.operators._common import numbers
@@ -62,6 +64,29 @@ def linear(ctx: Context, x: SSAValue, weight: SSAValue, bias: SSAValue | None = 
 @lowering("aten.trace.default")
 def trace(ctx: Context, x: SSAValue) -> SSAValue:
     return ctx.apply("trace", ctx.cast(x, ctx.result.dtype))
+
+
+@lowering("aten._trilinear.default")
+def trilinear(
+    ctx: Context,
+    a: SSAValue,
+    b: SSAValue,
+    c: SSAValue,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> SSAValue:
+    """The sum of products of three tensors, each without some of the axes of the product."""
+    rank = ctx.rank(a) + len(expand1)
+    letters = "abcdefghijklmnopqrstuvwxyz"[:rank]
+    given = [
+        "".join(letter for axis, letter in enumerate(letters) if axis not in absent)
+        for absent in (expand1, expand2, expand3)
+    ]
+    kept = "".join(letter for axis, letter in enumerate(letters) if axis not in sumdim)
+    return ctx.apply("einsum", numbers(ctx, a, b, c), equation=f"{','.join(given)}->{kept}")
 
 
 def _scaled(ctx: Context, x: SSAValue, factor: Number) -> SSAValue:

@@ -95,6 +95,32 @@ def index_put(
     return places.restored(ctx, written, x)
 
 
+@lowering("aten.put.default")
+def put(
+    ctx: Context, x: SSAValue, index: SSAValue, source: SSAValue, accumulate: bool = False
+) -> SSAValue:
+    flat = shaped(ctx, x, [prod(ctx.shape(x))])
+    places = [shaped(ctx, value, [prod(ctx.shape(value))]) for value in (index, source)]
+    written = index_put(ctx, flat, [places[0]], places[1], accumulate)
+    return shaped(ctx, written, ctx.shape(x))
+
+
+@lowering("aten.masked_scatter.default")
+def masked_scatter(ctx: Context, x: SSAValue, mask: SSAValue, source: SSAValue) -> SSAValue:
+    """The n-th cell under the mask becomes the n-th of the source."""
+    cells = list(ctx.result.shape)
+    over = ctx.apply("broadcast_to", ctx.cast(mask, "i1"), shape=cells)
+    flat = shaped(ctx, over, [prod(cells)])
+    count = ctx.apply("cumsum", ctx.cast(flat, "i64"), axis=0)
+    before = ctx.apply("clamp", ctx.apply("sub", count, ctx.scalar(1, "i64")), min=0)
+    given = shaped(ctx, ctx.cast(source, ctx.dtype(x)), [prod(ctx.shape(source))])
+    if not prod(ctx.shape(source)):
+        return x  # there is no cell under the mask
+    last = ctx.scalar(prod(ctx.shape(source)) - 1, "i64")
+    spread = ctx.apply("take", given, ctx.apply("minimum", before, last), axis=0)
+    return ctx.apply("where", over, shaped(ctx, spread, cells), x)
+
+
 @lowering("aten.searchsorted.Tensor", "aten.searchsorted.Scalar")
 def searchsorted(
     ctx: Context,

@@ -97,6 +97,21 @@ def diagonal(ctx: Context, x: SSAValue, offset: int = 0, dim1: int = 0, dim2: in
     return ctx.apply("diagonal", x, offset=offset, axis1=dim1, axis2=dim2)
 
 
+@lowering("aten.diagonal_scatter.default")
+def diagonal_scatter(
+    ctx: Context, x: SSAValue, src: SSAValue, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> SSAValue:
+    source = ctx.cast(src, ctx.dtype(x))
+    if not all(ctx.shape(source)):
+        return x
+    rank = ctx.rank(x)
+    ends = [ctx.axis(dim1, x), ctx.axis(dim2, x)]
+    order = [*(axis for axis in range(rank) if axis not in ends), *ends]
+    turned = ctx.apply("permute", x, dims=order)
+    written = ctx.apply("diagonal_scatter", turned, source, offset=offset)
+    return ctx.apply("permute", written, dims=[order.index(axis) for axis in range(rank)])
+
+
 @lowering("aten.unfold.default", "aten.unfold_copy.default")
 def unfold(ctx: Context, x: SSAValue, dimension: int, size: int, step: int) -> SSAValue:
     windows = ctx.apply("unfold", lifted(ctx, x), size=size, step=step, axis=dimension)

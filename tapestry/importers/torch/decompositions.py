@@ -1,0 +1,39 @@
+"""What operators of PyTorch are taken apart into before lowerings see them.
+
+The table of core ATen, with two changes: some operators stay whole because they have lowerings
+that say more than their parts (a lookup's gradient is one fold), and some that core ATen leaves
+whole have decompositions of PyTorch's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+from torch import _decomp
+
+_pytorch: Any = _decomp  # whose types are not complete
+
+_WHOLE = ("embedding_dense_backward",)
+
+_APART = (
+    "upsample_nearest2d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
+    "grid_sampler_2d", "dist", "narrow_copy", "ldexp", "normal", "uniform", "exponential", "cauchy",
+    "geometric", "log_normal",
+)  # fmt: skip
+
+
+Table: TypeAlias = "dict[Any, Callable[..., Any]]"
+
+
+def decompositions() -> Table:
+    """By overload, what an operator is computed as instead."""
+    aten: Any = torch.ops.aten
+    apart: Table = _pytorch.get_decompositions([getattr(aten, name) for name in _APART])
+    table: Table = {**_pytorch.core_aten_decompositions(), **apart}
+    for name in _WHOLE:
+        packet = getattr(aten, name)
+        for overload in packet.overloads():
+            table.pop(getattr(packet, overload), None)
+    return table
