@@ -38,6 +38,8 @@ _PASSES = {
     "loom-fold-to-read": ("tapestry.passes.loom.one_hot", "LoomFoldToRead"),
     "loom-read-to-fold": ("tapestry.passes.loom.one_hot", "LoomReadToFold"),
     "loom-expand-shards": ("tapestry.passes.loom.expand_shards", "LoomExpandShards"),
+    "loom-outline": ("tapestry.passes.loom.outline", "LoomOutline"),
+    "loom-inline": ("tapestry.passes.loom.outline", "LoomInline"),
     "loom-reshard": ("tapestry.passes.loom.reshard", "LoomReshard"),
     "loom-ungroup": ("tapestry.passes.loom.ungroup", "LoomUngroup"),
     "loom-split-complex": ("tapestry.passes.loom.split_complex", "LoomSplitComplex"),

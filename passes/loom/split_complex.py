@@ -129,12 +129,13 @@ def _check(module: ModuleOp) -> None:
     for op in _steps(module):
         if not isinstance(op, _SPLIT) and any(map(is_split, (*op.operands, *op.results))):
             what = f"@{op.callee.data}" if isinstance(op, loom.ExternalOp) else op.name
-            weft = op.name.startswith("weft.")
+            first = "weft-apply" if op.name.startswith("weft.") else None
+            first = "loom-inline" if isinstance(op, func.CallOp) else first
             raise InvalidProgramError(
                 f"{what} is on complex numbers, which cannot be split there",
                 location=nearest_location(op),
-                hint="run weft-apply first"
-                if weft
+                hint=f"run {first} first"
+                if first
                 else "give it real and imaginary parts as tensors of their own",
             )
 

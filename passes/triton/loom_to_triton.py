@@ -51,6 +51,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.locations import location_of
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
+from tapestry.passes.loom.outline import LoomInline
 from tapestry.passes.loom.simplify import LoomSimplify
 from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
@@ -238,6 +239,7 @@ class LoomToTriton(ModulePass):
             raise UsageError(
                 f"numerics = {self.numerics!r} is not known", hint=f"one of {', '.join(NUMERICS)}"
             )
+        LoomInline().apply(ctx, op)
         # Members run as kernels of their own, and inner tensors are stored.
         PatternRewriteWalker(Ungroup(), apply_recursively=False).rewrite_module(op)
         functions = [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]

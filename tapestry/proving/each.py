@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects.loom import TensorType
+from tapestry.passes.loom.outline import inlined
 from tapestry.proving.equality import compare_programs
 from tapestry.proving.pair import Options
 from tapestry.proving.report import describe
@@ -64,7 +65,8 @@ class PassWatch:
 
 
 def programs(module: ModuleOp) -> Iterator[tuple[str, ModuleOp]]:
-    """Each function over tensors of a module, by name, as a program of its own."""
+    """Each function over tensors of a module, by name, as a program of its own without calls."""
+    module = inlined(module)
     for function in module.body.block.ops:
         if isinstance(function, func.FuncOp) and _is_comparable(function):
             yield function.sym_name.data, _program(module, function.sym_name)

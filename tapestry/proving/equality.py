@@ -20,6 +20,7 @@ from xdsl.utils.arg_spec import ArgSpec
 
 from tapestry.diagnostics import TapestryError
 from tapestry.frontend import run_pipeline
+from tapestry.passes.loom.outline import inlined
 from tapestry.passes.loom.split_complex import split_of
 from tapestry.proving.comparing import Difference
 from tapestry.proving.counterexample import Counterexample
@@ -51,10 +52,11 @@ class Verdict:
 
 
 def in_loom(module: ModuleOp, metakernels: str | None = None) -> ModuleOp:
-    """The program with its templates applied; the module itself when there is none.
+    """The program with its templates applied and its calls inlined; itself when there are none.
 
     `metakernels` is a folder of templates beside the library's.
     """
+    module = inlined(module)
     if not any(op.name.startswith("weft.") for op in module.walk()):
         return module
     applied = module.clone()

@@ -23,6 +23,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.graph import Work, shards, traffic
 from tapestry.locations import location_of
+from tapestry.passes.loom.outline import inlined
 from tapestry.runtime.access import cells
 from tapestry.runtime.constants import constant_cells
 from tapestry.runtime.executor import Array, Record, Result, Watch
@@ -64,7 +65,8 @@ class ArrayExecutor(ABC):
         """How many times running `op` reports a step."""
 
     def run(self, module: ModuleOp, inputs: Mapping[str, Array], watch: Watch) -> Result:
-        """Run @main."""
+        """Run @main, with what it calls in place."""
+        module = inlined(module)
         block = main_function(module).body.block
         values: dict[SSAValue, Tensor] = {}
         for argument, value in zip(arguments(module), block.args, strict=True):

@@ -267,6 +267,31 @@ def chain(graph: Graph) -> None:
                     graph.apply("sum", q, bound=n * bound, error=n * (error + r * bound), **along)
 
 
+def layers(graph: Graph) -> None:
+    """The same few operations over and over, with weights of their own or shared."""
+    x = graph.pick(lambda v: v.is_float and v.rank == 2 and v.shape[1] <= 5 and _roomy(v))
+    if x is None or x.dtype not in ("f32", "f64"):
+        return
+    width, r = x.shape[1], ROUNDING[x.dtype]
+    shared = graph.argument((width, width), x.dtype, -1, 1) if graph.random.random() < 0.3 else None
+    between = graph.random.choice(["tanh", "sigmoid"])
+    mixed, residual = graph.random.random() < 0.4, graph.random.random() < 0.5
+    for _ in range(graph.random.randint(2, 4)):
+        w = shared or graph.argument((width, width), x.dtype, -1, 1)
+        wrong = width * w.bound * (x.error + rounded(x, width))
+        made = graph.apply("matmul", [x, w], bound=width * x.bound * w.bound, error=wrong)
+        made = made and graph.apply(between, made, bound=1, error=wrong + 4 * r)
+        if made and mixed:
+            error = 2 * made[0].error + 10 * r * (width + 8)
+            made = graph.apply("softmax", made, bound=1, error=error, axis=1)
+        if made and residual:
+            bound, error = x.bound + 1, x.error + made[0].error
+            made = graph.apply("add", [x, made[0]], bound=bound, error=error)
+        if not made:
+            return
+        (x,) = made
+
+
 def window(graph: Graph) -> None:
     """A convolution or a pooling, padded, strided, dilated."""
     x = graph.pick(lambda v: v.rank in (3, 4) and _number(v) and _roomy(v))
@@ -400,5 +425,5 @@ def reshapes(shape: Shape) -> list[Shape]:
 
 STEPS = (
     elementwise, elementwise, binary, binary, choose, fold, fold, position, scan, contract,
-    softmax, normalize, attention, chain, chain, window, lookup, cast, move, move, move,
+    softmax, normalize, attention, chain, chain, layers, window, lookup, cast, move, move, move,
 )  # fmt: skip

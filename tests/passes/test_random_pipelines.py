@@ -49,6 +49,7 @@ def _check(graph: Graph, steps: list[str], done: list[str], random: Random) -> N
         done.append(pipelines.apply(module, step, random))
         if random.random() < 0.1:
             module = _reread(str(module))
+    run_pipeline(module, "loom-inline")
     for executor in ("numpy", "reference") if random.random() < 0.1 else ("numpy",):
         got = find_executor(executor).run(module, graph.inputs, NoWatch()).outputs
         for value, a, b in zip(graph.outputs, got, want, strict=True):
