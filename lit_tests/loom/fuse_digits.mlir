@@ -42,10 +42,10 @@ func.func @prologue(%x: !x) -> !y {
 
 // -----
 
-// Read across its digits, it is stored.
+// Read across its digits in threes, which are no digits of fours, it is stored.
 !x = !loom.tensor<[0, 0] : [6, 4], f32>
 !l = !loom.tensor<[0] : [24], f32>
-!y = !loom.tensor<[0] : [3], f32>
+!y = !loom.tensor<[0] : [8], f32>
 // CHECK-LABEL: @across
 func.func @across(%x: !x) -> !y {
   // CHECK-NEXT: loom.operation @e over
@@ -53,7 +53,7 @@ func.func @across(%x: !x) -> !y {
   %e = loom.operation @e over <[0, 0] : [6, 4]> [map, map] ins(%x : (d0, d1) -> (d0, d1))
          outs((d0, d1) -> (4 * d0 + d1))
          wrap (%c: f32) { %r = math.exp %c : f32 loom.yield %r : f32 } : (!x) -> !l
-  %s = loom.operation @s over <[0, 0] : [3, 8]> [map, fold] by @add ins(%e : (d0, d1) -> (8 * d0 + d1))
+  %s = loom.operation @s over <[0, 0] : [8, 3]> [map, fold] by @add ins(%e : (d0, d1) -> (3 * d0 + d1))
          outs((d0) -> (d0)) wrap (%c: f32) { loom.yield %c : f32 } : (!l) -> !y
   func.return %s : !y
 }
