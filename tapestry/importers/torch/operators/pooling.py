@@ -34,6 +34,8 @@ def _register_average(rank: int) -> None:
             divisor=divisor_override or 0,
         )
 
+
+def _register_average_backward(rank: int) -> None:
     @lowering(f"aten.avg_pool{rank}d_backward.default")
     def average_backward(  # pyright: ignore[reportUnusedFunction]
         ctx: Context,
@@ -138,6 +140,7 @@ def _register_adaptive(rank: int) -> None:
 for _rank in (1, 2, 3):
     _register_average(_rank)
 for _rank in (2, 3):
+    _register_average_backward(_rank)
     _register_maximum(_rank)
     _register_adaptive(_rank)
 
