@@ -25,7 +25,7 @@ from tapestry.codegen.kernels import kernel_source
 from tapestry.diagnostics import UsageError
 from tapestry.files import whole_file
 from tapestry.runtime.executor import Array
-from tapestry.saving import ConstantFile
+from tapestry.saving import ConstantFile, text_of
 
 _SCRIPT = '''\
 """Runs the program of this folder as it was run, and compares with the reference executor."""
@@ -71,7 +71,7 @@ class Dump:
 
     def module(self, name: str, module: ModuleOp) -> None:
         """Write a module as the next step, called `name`."""
-        self._write(f"{self._count:02}-{name}.mlir", self._constants.text(module))
+        self._write(f"{self._count:02}-{name}.mlir", text_of(self._constants.moved(module)))
         self._count += 1
 
     def finish(self, lowered: ModuleOp, *, on: str, pipeline: str) -> None:

@@ -42,7 +42,7 @@ def save_module(module: ModuleOp, path: Path) -> None:
         arrays[entry] = cells
         return entry
 
-    text = _text(module, side.name, keep)
+    text = text_of(_moved(module, side.name, keep))
     if arrays:
         with whole_file(side) as temporary, temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
@@ -63,9 +63,9 @@ class ConstantFile:
         """Whether there is anything in the file."""
         return bool(self._kept)
 
-    def text(self, module: ModuleOp) -> str:
-        """The text of a module whose larger constants are in this file; they are added to it."""
-        return _text(module, self.path.name, self._keep)
+    def moved(self, module: ModuleOp) -> ModuleOp:
+        """A copy of a module whose larger constants are in this file; they are added to it."""
+        return _moved(module, self.path.name, self._keep)
 
     def _keep(self, cells: Array) -> str:
         digest = hashlib.sha256(f"{cells.dtype} {cells.shape}".encode())
@@ -81,8 +81,13 @@ class ConstantFile:
         return entry
 
 
-def _text(module: ModuleOp, side: str, keep: Callable[[Array], str]) -> str:
-    """The text of a module; `keep` puts an array into the side file and names its entry."""
+def text_of(module: ModuleOp) -> str:
+    """What a file that holds the module says."""
+    return f"{module!s}\n"
+
+
+def _moved(module: ModuleOp, side: str, keep: Callable[[Array], str]) -> ModuleOp:
+    """A copy with constants in a side file; `keep` puts an array there and names its entry."""
     written = module.clone()
     for op in written.walk():
         if not isinstance(op, loom.ConstantOp):
@@ -92,4 +97,4 @@ def _text(module: ModuleOp, side: str, keep: Callable[[Array], str]) -> str:
         op.properties["value"] = loom.SideFileAttr(
             StringAttr(side), StringAttr(keep(constant_cells(op)))
         )
-    return f"{written!s}\n"
+    return written

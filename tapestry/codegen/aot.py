@@ -40,6 +40,7 @@ class CompiledKernel:
 
     `registers` and `spills` (bytes stored) are per thread, `shared` is bytes per block, `scratch`
     bytes of global memory that a launch has to bring. `warnings` are what the assembler said.
+    `cached` says that it was compiled before.
     """
 
     name: str
@@ -51,6 +52,7 @@ class CompiledKernel:
     spills: int
     shared: int
     warnings: tuple[str, ...]
+    cached: bool = False
 
     @property
     def uses_wgmma(self) -> bool:
@@ -64,27 +66,29 @@ def compile_kernels(
     *,
     targets: Sequence[int] = (90,),
     workers: int = 1,
+    cache: Path | None = None,
 ) -> tuple[CompiledKernel, ...]:
     """Compile kernels of the module in `path` for each target, in `workers` processes.
 
-    They come in the order of `kernels`, each for all targets. Raises CompileError, naming the
-    kernel, when Triton refuses one.
+    They come in the order of `kernels`, each for all targets. What is in the folder `cache` is not
+    compiled again. Raises CompileError, naming the kernel, when Triton refuses one.
     """
     used = max(1, min(workers, len(kernels)))
     with ThreadPoolExecutor(used) as pool:
         parts = [list(kernels)[first::used] for first in range(used)]
-        found = list(pool.map(partial(_compile_part, path, targets), parts))
+        found = list(pool.map(partial(_compile_part, path, targets, cache), parts))
     at = {(one.name, one.target): one for part in found for one in part}
     return tuple(at[kernel.name, target] for kernel in kernels for target in targets)
 
 
 def _compile_part(
-    path: Path, targets: Sequence[int], kernels: Sequence[KernelSpec]
+    path: Path, targets: Sequence[int], cache: Path | None, kernels: Sequence[KernelSpec]
 ) -> list[CompiledKernel]:
     request = {
         "path": str(path),
         "kernels": [asdict(kernel) for kernel in kernels],
         "targets": list(targets),
+        "cache": None if cache is None else str(cache),
     }
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     # A kernel from Triton's cache would come without what the assembler says of it.
@@ -117,6 +121,7 @@ def _compiled(answer: Mapping[str, Any]) -> CompiledKernel:
         int(answer["spills"]),
         int(answer["shared"]),
         tuple(map(str, answer["warnings"])),
+        bool(answer["cached"]),
     )
 
 

@@ -14,7 +14,10 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
+
+from tapestry.codegen import aot_cache
 
 
 def main() -> None:
@@ -26,12 +29,40 @@ def main() -> None:
     module = module_from_spec(spec)
     sys.modules["kernels"] = module
     spec.loader.exec_module(module)
+    folder = None if request["cache"] is None else Path(request["cache"])
     answers = [
-        _answer(vars(module)[kernel["name"]], kernel, target)
+        _kept(folder, vars(module)[kernel["name"]], kernel, target)
         for kernel in request["kernels"]
         for target in request["targets"]
     ]
     json.dump(answers, sys.stdout)
+
+
+def _kept(
+    folder: Path | None, function: Any, kernel: Mapping[str, Any], target: int
+) -> dict[str, Any]:
+    """The answer for a kernel, from the cache if it is there; Triton's refusals are not kept."""
+    if folder is None:
+        return {**_answer(function, kernel, target), "cached": False}
+    triton: Any = import_module("triton")
+    how = {name: value for name, value in kernel.items() if name != "name"}
+    # Triton's key is of the source of the kernel and of every function that it calls.
+    key = aot_cache.key_of(
+        {
+            "source": function.cache_key,
+            "how": how,
+            "target": target,
+            "triton": triton.__version__,
+            "fp_fusion": False,
+        }
+    )
+    known = aot_cache.read(folder, key)
+    if known is not None:
+        return {**known, "name": kernel["name"], "cached": True}
+    answer = _answer(function, kernel, target)
+    if "error" not in answer:
+        aot_cache.write(folder, key, answer)
+    return {**answer, "cached": False}
 
 
 def _answer(function: Any, kernel: Mapping[str, Any], target: int) -> dict[str, Any]:

@@ -35,10 +35,10 @@ from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType
 from tapestry.files import whole_file
-from tapestry.frontend import parse_module
 from tapestry.locations import location_of
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.program import arguments, outputs
+from tapestry.runtime.triton_module import cache_directory
 from tapestry.saving import ConstantFile
 
 VERSION = 1
@@ -83,8 +83,7 @@ def compile_bundle(
     except OSError as error:
         raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from None
     constants = ConstantFile(folder / _CONSTANTS)
-    text = constants.text(module)
-    lowered = parse_module(text, str(folder / "program.mlir"))
+    lowered = constants.moved(module)
     LoomToTriton(numerics=numerics).apply(Context(), lowered)
     printed = print_module(lowered)
     _write(folder, "kernels.py", printed.source.encode())
@@ -93,6 +92,7 @@ def compile_bundle(
         printed.kernels,
         targets=targets,
         workers=workers or os.cpu_count() or 1,
+        cache=cache_directory("aot"),
     )
     specs = {spec.name: spec for spec in printed.kernels}
     entries = [_entry(folder, kernel, specs[kernel.name]) for kernel in compiled]

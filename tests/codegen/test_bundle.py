@@ -10,8 +10,10 @@ import ctypes
 import importlib.util
 import inspect
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,13 +32,19 @@ X = RNG.normal(size=(20, 32)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bundle]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield _compiled(tmp_path_factory.mktemp("out"))
+
+
+def _compiled(folder: Path) -> Bundle:
     x = tapestry.input("x", (20, 32))
     y = x
     for w in W:
         y = tapestry.relu(y @ w)
     lowered = tapestry.shard(y, shards=2).lowered
-    return compile_bundle(lowered, tmp_path_factory.mktemp("out"), targets=(90, 80))
+    return compile_bundle(lowered, folder, targets=(90, 80))
 
 
 def _loader(folder: Path) -> ModuleType:
@@ -162,7 +170,7 @@ def test_the_loader_needs_nothing_of_tapestry_or_triton(bundle: Bundle) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: next(f.glob("*.cubin")).write_bytes(b"\x7fELF"), "is damaged"),
+        (lambda f: [one.write_bytes(b"\x7fELF") for one in f.glob("*.cubin")], "is damaged"),
         (lambda f: (f / "host.py").write_text("import os"), "is damaged"),
         (lambda f: (f / "constants.npz").unlink(), "cannot read"),
         (lambda f: (f / "manifest.json").write_text("{"), "holds no compiled program"),
@@ -203,6 +211,34 @@ def test_another_gpu_and_other_tensors_are_refused(bundle: Bundle) -> None:
     ):
         with pytest.raises(TypeError, match=message):
             program(*given, **named)
+
+
+def test_kernels_are_compiled_once(bundle: Bundle, tmp_path: Path) -> None:
+    assert not any(kernel.cached for kernel in bundle.kernels)
+    again = _compiled(tmp_path)
+    assert all(kernel.cached for kernel in again.kernels)
+    for file in bundle.folder.glob("*.cubin"):
+        assert (tmp_path / file.name).read_bytes() == file.read_bytes()
+    assert _contents(tmp_path) == _contents(bundle.folder)
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    kept = ("manifest.json", "host.py", "load.py", "kernels.py")
+    return {name: (folder / name).read_bytes() for name in kept}
+
+
+def test_a_damaged_cache_is_not_trusted(bundle: Bundle, tmp_path: Path) -> None:
+    cache = Path(os.environ["TAPESTRY_CACHE_DIR"], "aot")
+    entries = sorted(cache.glob("*.json"))
+    assert len(entries) == len(bundle.kernels)
+    first, second, *_ = entries
+    first.write_bytes(first.read_bytes()[:-100])
+    changed = json.loads(second.read_text())
+    changed["answer"]["registers"] = 3
+    second.write_text(json.dumps(changed))
+    again = _compiled(tmp_path)
+    assert sum(not kernel.cached for kernel in again.kernels) == 2
+    assert [kernel.registers for kernel in again.kernels] == [k.registers for k in bundle.kernels]
 
 
 def test_an_external_kernel_is_refused(tmp_path: Path) -> None:
