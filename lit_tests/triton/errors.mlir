@@ -6,7 +6,7 @@
 // TILE: error: tile = 48 is not a size of a tile
 // TILE-NEXT: hint: a power of two from 16 to 1048576
 // NUMERICS: error: numerics = 'loose' is not known
-// NUMERICS-NEXT: hint: one of strict, fast
+// NUMERICS-NEXT: hint: one of strict, mixed, fast
 // WEFT: errors.mlir:{{[0-9]+}}:3: error: weft.apply cannot be lowered to Triton
 // WEFT-NEXT: hint: run weft-apply first
 // PRINT: errors.mlir:{{[0-9]+}}:3: error: weft.apply cannot be printed as Triton

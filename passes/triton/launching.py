@@ -19,6 +19,7 @@ from tapestry.dialects import triton
 from tapestry.dialects.loom import selected
 from tapestry.locations import fuse_locations, source_locations
 from tapestry.passes.triton.folds import FoldState
+from tapestry.passes.triton.groups import Group
 from tapestry.passes.triton.kernels import Options, finish_kernel, lower
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.merging import Merging
@@ -33,7 +34,7 @@ class Launcher:
     """Makes launches, and the kernels that they run."""
 
     def __init__(self, options: Options, module: ModuleOp) -> None:
-        self._options = options
+        self.options = options
         self._start = InsertPoint.at_start(module.body.block)
         self._names: set[str] = set()
         self._kernels: dict[str, triton.KernelOp] = {}
@@ -45,13 +46,16 @@ class Launcher:
         ins: Sequence[SSAValue],
         extras: Sequence[SSAValue],
         outs: Sequence[SSAValue],
+        notes: Sequence[str] = (),
     ) -> list[Operation]:
-        """The host operations that compute a map-fold into the buffers `outs`."""
+        """The host operations that compute a map-fold into the buffers `outs`.
+
+        `notes` are said in the kernel's comment.
+        """
         shards = fold.shards
         if not shards:
             return []
-        places = ", ".join(f"{place.file}:{place.line}" for place in source_locations(location))
-        lowered = lower(fold, self._options, [f"{fold.name}, {places}" if places else fold.name])
+        lowered = lower(fold, self.options, [origin(fold.name, location), *notes])
         if lowered.finish is not None and fold.inside is not None:
             # A shard outside folds nothing into the state, which starts at the zero.
             shards = [shard for shard in shards if not fold.inside.misses(shard)]
@@ -78,6 +82,20 @@ class Launcher:
         operands = [*buffers, *extras, *outs]
         made.append(self._finish(lowered.finish, fold, lowered.states, operands, location))
         return made
+
+    def launch_group(
+        self,
+        group: Group,
+        kernel: Kernel,
+        location: LocationAttr,
+        ins: Sequence[SSAValue],
+        outs: Sequence[SSAValue],
+    ) -> list[Operation]:
+        """The host operations that run a group's kernel on its operands into the buffers `outs`."""
+        outline = group.outline
+        reads, writes = (_moved(tensors, group.shards) for tensors in (outline.ins, outline.outs))
+        operands = [*(ins[operand] for operand in group.operands), *outs]
+        return [self._run(kernel, operands, group.shards, reads, writes, outline, location)]
 
     def merge(
         self,
@@ -114,7 +132,7 @@ class Launcher:
         if merging.over.is_empty:
             return []
         state = FoldState(merging.monoid, merging.monoid.state)
-        finish = finish_kernel(fold, tensors, state, self._options)
+        finish = finish_kernel(fold, tensors, state, self.options)
         return [self._finish(finish, fold, tensors, [*states, *extras, *outs], location)]
 
     def _finish(
@@ -179,6 +197,12 @@ class Launcher:
             unique = f"{label}_{count}"
         self._names.add(unique)
         return unique
+
+
+def origin(name: str, location: LocationAttr) -> str:
+    """What a kernel computes, and from which lines of the program."""
+    places = ", ".join(f"{place.file}:{place.line}" for place in source_locations(location))
+    return f"{name}, {places}" if places else name
 
 
 def _new_states(

@@ -18,7 +18,8 @@ becomes
 Complex tensors are split into real ones first (`loom-split-complex`), so that functions take and
 return pairs of real numbers for them. Tensors become row-major buffers: where a tensor starts is
 part of the kernels' offsets. A reshape is another view of the same buffer; a view or an assembly
-that is still there is copied. The members of a `loom.fused` become kernels of their own.
+that is still there is copied. A `loom.fused` becomes one kernel where it can (`groups.py`); where
+not, its members become kernels of their own, and a comment says why.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     FunctionType,
     ModuleOp,
+    StringAttr,
     UnrealizedConversionCastOp,
 )
 from xdsl.ir import Attribute, SSAValue
@@ -56,9 +58,11 @@ from tapestry.passes.loom.simplify import LoomSimplify
 from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
 from tapestry.passes.triton.buffers import allocate, as_buffer, buffer_of, replace_by
+from tapestry.passes.triton.group_kernels import group_kernel
+from tapestry.passes.triton.groups import NotOneKernelError, group_of
 from tapestry.passes.triton.indices import replace_indices
 from tapestry.passes.triton.kernels import Options
-from tapestry.passes.triton.launching import Launcher
+from tapestry.passes.triton.launching import Launcher, origin
 from tapestry.passes.triton.mapfold import (
     applied_of,
     map_fold_of,
@@ -75,8 +79,11 @@ from tapestry.passes.triton.tensors import (
 )
 from tapestry.zspace import Range
 
-NUMERICS = {"strict": "ieee", "fast": "tf32"}
+NUMERICS = {"strict": "ieee", "mixed": "ieee", "fast": "tf32"}
 """What float32 factors of a `tl.dot` may be rounded to."""
+
+APART = "apart"
+"""The attribute in which a member says why its group is not one kernel."""
 
 
 class LowerFunction(RewritePattern):
@@ -125,9 +132,45 @@ class LowerOperation(RewritePattern):
         split = len(op.ins)
         rewriter.insert(
             self.launcher.launch(
-                map_fold_of(op), op.location, operands[:split], operands[split:], made
+                map_fold_of(op), op.location, operands[:split], operands[split:], made, _notes(op)
             )
         )
+        replace_by(rewriter, op, made)
+
+
+def _notes(op: loom.OperationOp) -> list[str]:
+    """Why an operation is a kernel of its own, where it was in a group."""
+    reason = op.attributes.get(APART)
+    return [reason.data] if isinstance(reason, StringAttr) else []
+
+
+@dataclass(frozen=True)
+class LowerGroup(RewritePattern):
+    """A group is a launch of its kernel; where it has none, its members are taken out of it.
+
+    Legal in either case: see `Ungroup`. Members say why in a comment (`APART`).
+    """
+
+    launcher: Launcher
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.FusedOp, rewriter: PatternRewriter) -> None:
+        try:
+            group = group_of(op)
+            kernel = group_kernel(
+                group,
+                self.launcher.options,
+                [origin(op.label.data, op.location)]
+                + [f"  {origin(m.label.data, m.location)}" for m in op.members],
+            )
+        except NotOneKernelError as error:
+            for member in op.members:
+                member.attributes[APART] = StringAttr(f"apart from @{op.label.data}: {error}")
+            Ungroup().match_and_rewrite(op, rewriter)
+            return
+        operands = [as_buffer(rewriter, value) for value in op.ins]
+        made = allocate(rewriter, op.results)
+        rewriter.insert(self.launcher.launch_group(group, kernel, op.location, operands, made))
         replace_by(rewriter, op, made)
 
 
@@ -219,14 +262,16 @@ class LoomToTriton(ModulePass):
     """Lower loom to Triton kernels and a host that launches them.
 
     `tile` is the most cells of a tile of an elementwise kernel or a fold (a power of two).
-    `numerics` is `strict` (contractions give what the fold gives, in exact products of float32; the
-    default) or `fast` (TF32; cells outside a domain are taken to be finite).
+    `numerics` is `strict` (contractions give what the fold gives, in exact products of float32),
+    `mixed` (the default: beside a factor of 16 bits, a computed one that is at most 1 is rounded to
+    its type, if what is folded is stored in 16 bits) or `fast` (also TF32; cells outside a domain
+    are taken to be finite).
     """
 
     name = "loom-to-triton"
 
     tile: int = 2048
-    numerics: str = "strict"
+    numerics: str = "mixed"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lower every function of the module."""
@@ -240,13 +285,13 @@ class LoomToTriton(ModulePass):
                 f"numerics = {self.numerics!r} is not known", hint=f"one of {', '.join(NUMERICS)}"
             )
         LoomInline().apply(ctx, op)
-        # Members run as kernels of their own, and inner tensors are stored.
-        PatternRewriteWalker(Ungroup(), apply_recursively=False).rewrite_module(op)
         functions = [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]
         for function in functions:
             _check(function)
         replace_indices(op)
         if holds_complex(op):
+            # Members are split one by one.
+            PatternRewriteWalker(Ungroup(), apply_recursively=False).rewrite_module(op)
             # Triton has no complex numbers; simplified, operations read the parts where they are.
             LoomSplitComplex().apply(ctx, op)
             LoomSimplify().apply(ctx, op)
@@ -254,7 +299,12 @@ class LoomToTriton(ModulePass):
         PatternRewriteWalker(
             GreedyRewritePatternApplier([FoldViewOfEqualCells(), WriteEqualCellsIntoBody()])
         ).rewrite_module(op)
-        launcher = Launcher(Options(Schedule(self.tile), NUMERICS[self.numerics]), op)
+        options = Options(
+            Schedule(self.tile), NUMERICS[self.numerics], rounds=self.numerics != "strict"
+        )
+        launcher = Launcher(options, op)
+        # First, because members that are taken out of a group are operations like any other.
+        PatternRewriteWalker(LowerGroup(launcher), apply_recursively=False).rewrite_module(op)
         patterns: list[RewritePattern] = [
             LowerFunction(),
             LowerReturn(),
@@ -298,6 +348,7 @@ def _check(function: func.FuncOp) -> None:
         )
     lowered = (
         loom.OperationOp,
+        loom.FusedOp,
         loom.ApplicationOp,
         loom.MergeOp,
         loom.ViewOp,

@@ -96,6 +96,17 @@ class MapFold:
         """The index dimensions that shards cut."""
         return cut_dimensions(self.index, self.shards)
 
+    @cached_property
+    def coordinates(self) -> frozenset[int]:
+        """The index dimensions whose coordinates the bodies ask for."""
+        return frozenset(
+            op.dimension
+            for body in (self.wrap, self.unwrap)
+            if body is not None
+            for op in body.ops
+            if isinstance(op, loom.IndexOp)
+        )
+
     @property
     def folds_apart(self) -> bool:
         """Whether different shards fold different parts of the fold dimensions."""

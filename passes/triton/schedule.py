@@ -12,11 +12,15 @@ per operation and not per cell, is faster with large ones.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isqrt
 
 MIN_DOT = 16
 """The least side of a tile that `tl.dot` takes; smaller matrices are padded by masks."""
+
+MAX_RESIDENT = 256
+"""The longest block of an axis that a program of a group holds whole."""
 
 MAX_CELLS = 1 << 20
 """The most cells that Triton allows in a tile."""
@@ -74,3 +78,26 @@ class Schedule:
             num_warps=8 if block_m * block_n >= 128 * 128 else 4,
             num_stages=3,
         )
+
+    def group_blocks(self, lengths: Mapping[str, int], *, half: bool, dots: bool) -> Blocks:
+        """The blocks of a group's axes, of given lengths: rows M, the walked K, resident others.
+
+        Without dots it is a fold's: as much of K as fits. With dots, sides are what matrix units
+        take, and resident axes (columns N, inner folds C) are held whole up to `MAX_RESIDENT`.
+        """
+        if not dots:
+            sizes = self.fold_blocks(lengths["M"], lengths["K"])
+            blocks = {"BLOCK_M": sizes["BLOCK_P"], "BLOCK_K": sizes["BLOCK_K"]}
+            blocks |= {
+                f"BLOCK_{axis}": min(power_of_two(length), MAX_RESIDENT)
+                for axis, length in lengths.items()
+                if axis not in ("M", "K")
+            }
+            return Blocks(blocks, num_warps=4, num_stages=2)
+        limits = {"M": 128 if half else 64, "K": 64 if half else 32}
+        blocks = {
+            f"BLOCK_{axis}": max(MIN_DOT, min(power_of_two(length), limits.get(axis, MAX_RESIDENT)))
+            for axis, length in lengths.items()
+        }
+        warps = 8 if blocks["BLOCK_M"] >= 128 else 4
+        return Blocks(blocks, num_warps=warps, num_stages=3)

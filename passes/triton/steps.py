@@ -23,10 +23,14 @@ from tapestry.zspace import Range
 
 @dataclass(frozen=True)
 class Options:
-    """How kernels are made: tile sizes, and what float32 factors of a dot may be rounded to."""
+    """How kernels are made: tile sizes, and what float32 factors of a dot may be rounded to.
+
+    `rounds` says whether a computed factor is rounded to 16 bits beside one of 16 bits.
+    """
 
     schedule: Schedule
     precision: str
+    rounds: bool = False
 
     @property
     def is_strict(self) -> bool:

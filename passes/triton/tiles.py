@@ -17,6 +17,7 @@ from typing import cast
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.traits import Pure
 from xdsl.utils.hints import isa
 
 from tapestry.algebra.dtypes import body_type, integer_width, is_unsigned
@@ -68,15 +69,36 @@ class TileBuilder:
         self._seen: list[dict[_Key, SSAValue]] = [{}]
 
     @contextmanager
-    def inside(self, block: Block) -> Generator[None]:
-        """Append to `block`, which sees everything written so far and hides what it holds."""
+    def inside(self, block: Block, *, hoist: bool = False) -> Generator[None]:
+        """Append to `block`, which sees everything written so far and hides what it holds.
+
+        With `hoist`, what needs nothing of the block is moved in front of it in the end. Inputs are
+        never written by the kernel that reads them, so that loads may move as well.
+        """
         outer, self._block = self._block, block
         self._seen.append({})
         try:
             yield
         finally:
-            self._seen.pop()
+            seen = self._seen.pop()
             self._block = outer
+        if hoist:
+            moved = self._hoisted(block)
+            self._seen[-1].update({k: v for k, v in seen.items() if v.owner in moved})
+
+    def _hoisted(self, block: Block) -> set[Operation]:
+        """Move the operations of a block that vary with nothing in it to the current block."""
+        moved: set[Operation] = set()
+        own = set[SSAValue](block.args)
+        for op in list(block.ops):
+            fixed = isinstance(op, triton.LoadOp | triton.ReduceOp) or op.has_trait(Pure)
+            if fixed and own.isdisjoint(op.operands):
+                op.detach()
+                self._block.add_op(op)
+                moved.add(op)
+            else:
+                own.update(op.results)
+        return moved
 
     def append(self, op: Operation) -> Operation:
         """Write an operation that must not be shared."""
@@ -117,7 +139,7 @@ class TileBuilder:
         assert isinstance(pointer.type, triton.PointerType)
         stored = pointer.type.element_type
         other = None if mask is None else number(fill.value.data, stored)
-        found = self.append(triton.LoadOp(pointer, offsets, mask, other)).results[0]
+        found = self.value(triton.LoadOp(pointer, offsets, mask, other))
         return self.bits(found, body_type(stored))
 
     def bits(self, value: SSAValue, element: Attribute) -> SSAValue:

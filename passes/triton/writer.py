@@ -61,13 +61,6 @@ def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space
             for t in tensors
         ]
 
-    named = {
-        op.dimension
-        for body in (fold.wrap, fold.unwrap)
-        if body is not None
-        for op in body.ops
-        if isinstance(op, loom.IndexOp)
-    }
     outs = accesses(fold.outs, fold.kept_dims)
     return make_space(
         fold.index,
@@ -77,7 +70,7 @@ def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space
         accesses(fold.ins, every),
         accesses(fold.extras, fold.kept_dims),
         [_written_once(fold, t, access) for t, access in zip(fold.outs, outs, strict=True)],
-        named,
+        fold.coordinates,
         domain_accesses(fold.inside),
     )
 
@@ -194,17 +187,20 @@ class KernelWriter:
                 loaded[argument] = self.load(port, frame, argument.name_hint or port.name)
         return loaded
 
-    def _read(self, frame: Frame) -> Callable[[loom.ReadOp, Values], SSAValue]:
-        """What `loom.read` is over a frame."""
+    def reader(
+        self, frame: Frame, domain: Sequence[Access] | None = None
+    ) -> Callable[[loom.ReadOp, Values], SSAValue]:
+        """What `loom.read` is over a frame; `domain` says which points need what inputs give."""
+        judged = self.space.domain if domain is None else domain
 
         def read(op: loom.ReadOp, values: Values) -> SSAValue:
             indices = [values[index] for index in op.indices]
             otherwise = None if op.otherwise is None else values[op.otherwise]
             port = self._blocks[op.block]
             # Points outside the domain are not wrapped; what they fold to is unwrapped anyway.
-            domain = self.space.domain if port in self.ins else ()
+            needed = judged if port in self.ins else ()
             return write_read(
-                self.tiles, self.positions, port, op, indices, otherwise, frame, domain
+                self.tiles, self.positions, port, op, indices, otherwise, frame, needed
             )
 
         return read
@@ -242,7 +238,15 @@ class KernelWriter:
 
     def evaluate(self, ops: Iterable[Operation], values: Values, frame: Frame) -> None:
         """Write the tile operations of `ops` over a frame; `values` holds and gets their values."""
-        write_body(self.tiles, ops, values, self.coordinate(frame), self._read(frame))
+        write_body(self.tiles, ops, values, self.coordinate(frame), self.reader(frame))
+
+    def cover(self, axis: Axis) -> None:
+        """Place an axis that one block holds whole."""
+        assert axis.block is not None
+        if axis.length is not None:
+            self.tiles.append(triton.CoverOp(axis.block, axis.length))
+        start, _ = self.positions.span(axis)
+        self.positions.place(axis, start)
 
     def walk(
         self,
@@ -251,22 +255,23 @@ class KernelWriter:
         step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
         *,
         everywhere: bool = True,
+        hoist: bool = False,
     ) -> tuple[SSAValue, ...]:
         """Walk an axis block by block, carrying values that `step` makes from the former ones.
 
         When one block covers the axis there is no loop: `step` is asked for its first values.
-        Unless `everywhere`, blocks that lie outside the domain may be left out.
+        Unless `everywhere`, blocks that lie outside the domain may be left out. With `hoist`, what
+        does not vary from block to block moves in front of the loop.
         """
         assert axis.block is not None
         tiles = self.tiles
         if axis.length is not None and axis.length <= tiles.blocks[axis.block]:
-            tiles.append(triton.CoverOp(axis.block, axis.length))
-            self.positions.place(axis, tiles.position(0))
+            self.cover(axis)
             return tuple(step(None))
         start, end = self.positions.span(axis)
         if not everywhere:
             start, end = span_inside(self.positions, self.axes, axis, (start, end))
-        return self._loop(axis, axis.block, (start, end), init(), step)
+        return self._loop(axis, axis.block, (start, end), init(), step, hoist=hoist)
 
     def _loop(
         self,
@@ -275,6 +280,8 @@ class KernelWriter:
         span: tuple[SSAValue, SSAValue],
         init: Sequence[SSAValue],
         step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
+        *,
+        hoist: bool,
     ) -> tuple[SSAValue, ...]:
         tiles = self.tiles
         start, end = span
@@ -284,7 +291,7 @@ class KernelWriter:
         first.name_hint = f"{axis.hint}_start"
         for argument, value in zip(carried, init, strict=True):
             argument.name_hint = value.name_hint
-        with tiles.inside(body):
+        with tiles.inside(body, hoist=hoist):
             self.positions.place(axis, first)
             tiles.append(scf.YieldOp(*step(carried)))
         loop = scf.ForOp(start, end, size, init, body)

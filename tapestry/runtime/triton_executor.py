@@ -210,7 +210,7 @@ class TritonExecutor:
 
     device: Device | None = None
     tile: int | None = None
-    numerics: str = "strict"
+    numerics: str = "mixed"
 
     @property
     def name(self) -> str:

@@ -1,0 +1,237 @@
+"""A `loom.fused` as a kernel is made from it: members, and what they read of each other.
+
+    %y = loom.fused @attention over <[0, 0, 0, 0] : [i, j, c, d]> ... group (%q, %k, %v) {
+           %s = loom.operation @scores [i, j, c] ... ins(%q, %k)      // an inner tensor
+           %o = loom.operation @mix [i, d, j] ... ins(%s, %v) ... }
+
+Every member is a map-fold (`mapfold.py`) whose dimensions are some of the group's. What it reads is
+a tensor outside, or an *inner* one, which another member makes. An inner tensor has no cells: where
+it is written and read at the same points of the group, it is a value of the point, and what reads
+it at a tile asks for the tile. So in one kernel each inner tensor must be read where it is written.
+
+An operation alone is a group of one member (`alone`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from xdsl.ir import Block, BlockArgument, SSAValue
+
+from tapestry.algebra.bodies import Dims, moving_dims
+from tapestry.dialects import loom
+from tapestry.passes.triton.mapfold import MapFold, Tensor, map_fold_of
+from tapestry.passes.triton.spaces import cut_dimensions
+from tapestry.zspace import AffineMap, Partition, Projection, Range
+from tapestry.zspace.origins import settle
+
+
+class NotOneKernelError(Exception):
+    """Why a group does not become one kernel: its members become kernels of their own."""
+
+
+@dataclass(frozen=True)
+class Inner:
+    """Output `out` of a member."""
+
+    member: int
+    out: int
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A map-fold, and where it is: its dimension d is dimension `dims[d]` of the group, shifted.
+
+    `sources` are what its inputs and extras are, in order: inner tensors, or reads of the group.
+    """
+
+    fold: MapFold
+    place: AffineMap
+    sources: tuple[Inner | int, ...]
+
+    @cached_property
+    def dims(self) -> tuple[int, ...]:
+        """The group's dimension that each of its own is."""
+        return tuple(dim for terms in self.place.terms for _, dim in terms)
+
+    def moving(self, own: Dims) -> Dims:
+        """Some of its dimensions as the group's."""
+        return frozenset(self.dims[d] for d in own)
+
+    @cached_property
+    def fold_dims(self) -> Dims:
+        """The group's dimensions that it folds."""
+        return self.moving(frozenset(self.fold.fold_dims))
+
+    @cached_property
+    def kept(self) -> AffineMap:
+        """Its kept dimensions as a function of the group's points."""
+        return self.place.select_outputs(self.fold.kept_dims)
+
+    def written(self, out: int) -> Projection:
+        """Where it writes an output, from the group's points."""
+        return self.fold.outs[out].projection.compose(self.kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Members in an order that runs; `reads` are from outside, each the operand of that number."""
+
+    name: str
+    index: Range
+    partition: Partition | None
+    members: tuple[Member, ...]
+    reads: tuple[Tensor, ...]
+    operands: tuple[int, ...]
+    outs: tuple[Inner, ...]
+
+    @cached_property
+    def shards(self) -> tuple[Range, ...]:
+        """The parts of the index space, each one launch."""
+        if self.partition is None:
+            return (self.index,)
+        return tuple(shard for shard in self.partition.ranges() if not shard.is_empty)
+
+    @cached_property
+    def cut(self) -> frozenset[int]:
+        """The dimensions that shards cut."""
+        return cut_dimensions(self.index, self.shards)
+
+    @cached_property
+    def written(self) -> tuple[Tensor, ...]:
+        """The outputs, from the group's points."""
+        return tuple(self._written(inner) for inner in self.outs)
+
+    def _written(self, inner: Inner) -> Tensor:
+        member = self.members[inner.member]
+        tensor = member.fold.outs[inner.out]
+        return replace(tensor, projection=member.written(inner.out), repeated=())
+
+    def readers(self, member: int) -> list[Member]:
+        """The members that read what one of them writes."""
+        return [
+            reader
+            for reader in self.members
+            if any(isinstance(s, Inner) and s.member == member for s in reader.sources)
+        ]
+
+    def has_extent(self, dims: Dims) -> Dims:
+        """Those of some dimensions that have more points than one."""
+        return frozenset(d for d in dims if self.index.shape[d] != 1)
+
+    def argument_dims(self, member: Member) -> list[Dims]:
+        """The group's dimensions along which each input of a member moves."""
+        own = [moving_dims(tensor.projection) for tensor in member.fold.ins]
+        return [self.has_extent(member.moving(dims)) for dims in own]
+
+    def extra_dims(self, member: Member) -> list[Dims]:
+        """The group's dimensions along which each extra input of a member moves."""
+        found: list[Dims] = []
+        for tensor in member.fold.extras:
+            own = frozenset(member.fold.kept_dims[d] for d in moving_dims(tensor.projection))
+            found.append(self.has_extent(member.moving(own)))
+        return found
+
+    @property
+    def outline(self) -> Outline:
+        """The group as the map that it is from outside: what it reads and writes at a point."""
+        domains = [m.fold.inside.compose(m.place) for m in self.members if m.fold.inside]
+        return Outline(
+            name=self.name,
+            index=self.index,
+            kinds=("map",) * self.index.rank,
+            ins=self.reads,
+            extras=(),
+            outs=self.written,
+            wrap=Block(),
+            unwrap=None,
+            monoid=None,
+            partition=self.partition,
+            inside=domains[0] if domains else None,
+            group=self,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Outline(MapFold):
+    """A group as a map: its bodies are those of the members."""
+
+    group: Group | None = None
+
+    @cached_property
+    def coordinates(self) -> Dims:
+        assert self.group is not None
+        return frozenset[int]().union(
+            *(member.moving(member.fold.coordinates) for member in self.group.members)
+        )
+
+
+def group_of(op: loom.FusedOp) -> Group:
+    """The group that a verified `loom.fused` is.
+
+    Raises NotOneKernelError where an inner tensor is not read where it is written.
+    """
+    inner: dict[SSAValue, Inner] = {}
+    reads: list[Tensor] = []
+    operands: list[int] = []
+    known: dict[object, int] = {}
+    members: list[Member] = []
+    for number, (operation, place) in enumerate(op.aligned):
+        fold = map_fold_of(operation)
+        kept = place.select_outputs(fold.kept_dims)
+        sources: list[Inner | int] = []
+        tensors = [(t, place) for t in fold.ins] + [(t, kept) for t in fold.extras]
+        for value, (tensor, points) in zip(operation.operands, tensors, strict=True):
+            read = tensor.projection.compose(points)
+            if value in inner:
+                source = inner[value]
+                written = members[source.member].written(source.out)
+                same = settle(written.map, op.index) == settle(read.map, op.index)
+                if tensor.fill is not None or not (same and read.is_unit and written.is_unit):
+                    raise NotOneKernelError(
+                        f"@{fold.name} reads other cells of @{members[source.member].fold.name} "
+                        "than the same point writes"
+                    )
+                sources.append(source)
+                continue
+            assert isinstance(value, BlockArgument)
+            key = (value, read, tensor.fill)
+            if key not in known:
+                known[key] = len(reads)
+                name = value.name_hint or op.ins[value.index].name_hint or tensor.name
+                reads.append(replace(tensor, projection=read, name=name))
+                operands.append(value.index)
+            sources.append(known[key])
+        members.append(Member(fold, place, tuple(sources)))
+        for out, value in enumerate(operation.outs):
+            inner[value] = Inner(number, out)
+    return Group(
+        op.label.data,
+        op.index,
+        op.partition,
+        tuple(members),
+        tuple(reads),
+        tuple(operands),
+        tuple(inner[value] for value in op.yielded),
+    )
+
+
+def alone(fold: MapFold) -> Group:
+    """A group of one member."""
+    place = AffineMap.identity(fold.index.rank)
+    kept = place.select_outputs(fold.kept_dims)
+    reads = [*fold.ins]
+    reads += [replace(t, projection=t.projection.compose(kept)) for t in fold.extras]
+    count = len(reads)
+    member = Member(fold, place, tuple(range(count)))
+    outs = tuple(Inner(0, out) for out in range(len(fold.outs)))
+    return Group(
+        fold.name,
+        fold.index,
+        fold.partition,
+        (member,),
+        tuple(reads),
+        tuple(range(count)),
+        outs,
+    )

@@ -1,0 +1,220 @@
+"""What each dimension of a group is for in a kernel: the tile axis that it lies on.
+
+    B   one program each          M   rows: a block per program        K   folded: walked in blocks
+    N   columns: resident         C   folded inside of one member      (attention: b h, i, j, d, c)
+
+Only projections and bodies decide. K is what the group's last fold folds, and every fold over the
+same dimensions is *carried* along it. What other members fold lies on an axis of its own, C. The
+other dimensions follow from products: those that only one side of a product moves along are rows
+or columns, those that all products have on both sides are batches.
+
+A fold that reads a carried one over K comes after it: it is of a later *phase*. Phase p is the p-th
+walk along K, which starts when all folds of the phases before are finished (a softmax is written
+in the second walk, after its sums). Members that a walk needs, and that are no folds over K, are
+written again in it; with K in one block (no loop) all walks share what was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, SSAValue
+
+from tapestry.algebra.bodies import Dims, dependences
+from tapestry.algebra.parts import closed
+from tapestry.passes.triton.bodies import yielded
+from tapestry.passes.triton.folding import Folding, Product, find_product
+from tapestry.passes.triton.groups import Group, Inner, Member, NotOneKernelError
+from tapestry.passes.triton.positions import Frame
+from tapestry.passes.triton.spaces import FOLD_AXIS
+
+_BATCH, _ROWS, _COLUMNS = "B", "M", "N"
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A member that folds: how, what its parts vary along, and which sums are contractions.
+
+    `products` are of parts, with the body whose value is the product.
+    """
+
+    member: Member
+    folding: Folding
+    varying: tuple[Dims, ...]
+    products: Mapping[int, Product]
+
+    @property
+    def folded(self) -> Dims:
+        """The group's dimensions that are folded."""
+        return self.member.fold_dims
+
+
+@dataclass(frozen=True, eq=False)
+class Roles:
+    """The tile axis of each dimension, the folds by member, and the phase of each member."""
+
+    group: Group
+    axes: tuple[str, ...]
+    folds: Mapping[int, Fold]
+    phases: tuple[int, ...]
+
+    @property
+    def carried(self) -> tuple[int, ...]:
+        """The members that fold along K."""
+        return tuple(n for n, fold in self.folds.items() if self.axis_of(fold) == FOLD_AXIS)
+
+    def axis_of(self, fold: Fold) -> str:
+        """The axis that a fold is along."""
+        return self.axes[min(fold.folded)]
+
+    def frame(self, dims: Dims, *more: str) -> Frame:
+        """The axes of a tile that varies along some dimensions, and along `more` axes, in order."""
+        found = {self.axes[d] for d in self.group.has_extent(dims)} | set(more)
+        return tuple(axis for axis in self.order if axis in found)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The axes of tiles, in the order in which tiles have them."""
+        inner = sorted({a for a in self.axes if a.startswith("C")})
+        return (_ROWS, *inner, FOLD_AXIS, _COLUMNS)
+
+
+def varying(
+    group: Group, member: Member, body: Block, more: Sequence[Dims]
+) -> dict[SSAValue, Dims]:
+    """What the values of a body vary along that takes what wrap takes, and `more`."""
+    arguments = [*group.argument_dims(member), *more]
+    place = dict(enumerate(member.dims))
+    found = dependences(body, arguments, place)
+    return {value: group.has_extent(dims) for value, dims in found.items()}
+
+
+def assign(group: Group) -> Roles:
+    """The roles of a group's dimensions; NotOneKernelError where tiles of two axes do not do."""
+    folds = {n: _fold(group, m) for n, m in enumerate(group.members) if m.fold.monoid is not None}
+    if not folds:
+        raise NotOneKernelError("none of its members folds")
+    last = folds[max(folds)].folded
+    axes: list[str | None] = [None] * group.index.rank
+    inner = 0
+    for fold in folds.values():
+        if fold.folded == last:
+            axis = FOLD_AXIS
+        elif not fold.folded.isdisjoint(last) or any(axes[d] is not None for d in fold.folded):
+            raise NotOneKernelError(
+                f"@{fold.member.fold.name} folds some of the dimensions that another member folds"
+            )
+        else:
+            axis = f"C{inner}" if inner else "C"
+            inner += 1
+        for dim in fold.folded:
+            axes[dim] = axis
+    _place_products(folds, axes)
+    unplaced = _BATCH if any(fold.products for fold in folds.values()) else _ROWS
+    done = tuple(axis or unplaced for axis in axes)
+    return Roles(group, done, folds, _phases(group, folds, last))
+
+
+def _fold(group: Group, member: Member) -> Fold:
+    fold = member.fold
+    assert fold.monoid is not None
+    if fold.scan_dim is not None:
+        raise NotOneKernelError(f"@{fold.name} scans")
+    if not fold.monoid.commutative:
+        raise NotOneKernelError(f"@{fold.name} folds by a monoid that does not commute")
+    if not member.fold_dims:
+        raise NotOneKernelError(f"@{fold.name} folds no dimension")
+    folding = Folding.of(fold.monoid, fold.wrap)
+    folded, inside = member.fold_dims, _domain_dims(group, member)
+    wraps = varying(group, member, fold.wrap, [])
+    found = [wraps[value] | inside for value in yielded(fold.wrap)]
+    whole = closed(folding.monoid, found)
+    for cluster in folding.clusters:
+        # The parts of a cluster are folded as tiles of one shape.
+        joint = frozenset[int]().union(*(whole[part] for part in cluster.parts))
+        for part in cluster.parts:
+            whole[part] = joint
+    products: dict[int, Product] = {}
+    for part, body, value in _summed(folding, fold.wrap):
+        more = [whole[p] | folded for p in folding.plain] + [
+            whole[p] - folded for p in folding.plain
+        ]
+        known = varying(group, member, body, more if body is not fold.wrap else [])
+        product = find_product(value, known, folded)
+        if product is not None:
+            products[part] = product
+    kept = tuple(dims - folded for dims in whole)
+    return Fold(member, folding, kept, products)
+
+
+def _summed(folding: Folding, wrap: Block) -> Iterator[tuple[int, Block, SSAValue]]:
+    """The parts that are sums, with a body and its value that is what a point adds."""
+    for cluster in folding.clusters:
+        monoid = cluster.state.monoid
+        if monoid.primitive is arith.AddfOp and monoid.zero == (0.0,):
+            (part,) = cluster.parts
+            yield part, wrap, yielded(wrap)[part]
+    for addend in folding.addends:
+        yield addend.part, addend.body, addend.value
+
+
+def _domain_dims(group: Group, member: Member) -> Dims:
+    inside = member.fold.inside
+    if inside is None:
+        return frozenset()
+    rows = frozenset[int]().union(*inside.moving())
+    return group.has_extent(member.moving(rows))
+
+
+def _place_products(folds: Mapping[int, Fold], axes: list[str | None]) -> None:
+    """Lay the dimensions that products tell apart on rows and columns.
+
+    The last folds say first; what is on K already makes the other side of a product rows.
+    """
+    common: Dims | None = None
+    for fold in folds.values():
+        if {axes[d] for d in fold.folded} == {FOLD_AXIS}:
+            for dims in fold.varying:
+                common = dims if common is None else common & dims
+    assert common is not None
+    for fold in sorted(folds.values(), key=lambda f: {axes[d] for d in f.folded} != {FOLD_AXIS}):
+        for product in fold.products.values():
+            sides = (product.left_dims, product.right_dims)
+            known = [{axis for d in side if (axis := axes[d]) is not None} for side in sides]
+            if not known[0] and not known[1]:
+                # What every part varies along are rows.
+                turned = sides[1] <= common and not sides[0] <= common
+                known = [{_COLUMNS}, {_ROWS}] if turned else [{_ROWS}, {_COLUMNS}]
+            for own, other in ((0, 1), (1, 0)):
+                if not known[own]:
+                    # A tile that is folded along K or C has rows on its other axis.
+                    known[own] = {_COLUMNS} if known[other] == {_ROWS} else {_ROWS}
+            for side, axis in zip(sides, known, strict=True):
+                if len(axis) != 1:
+                    raise NotOneKernelError(
+                        f"one side of a product of @{fold.member.fold.name} moves along both "
+                        + " and ".join(sorted(axis))
+                    )
+                (name,) = axis
+                for dim in side:
+                    axes[dim] = name
+    for fold in folds.values():
+        for product in fold.products.values():
+            for dim in product.batch:
+                axes[dim] = axes[dim] or _BATCH
+
+
+def _phases(group: Group, folds: Mapping[int, Fold], last: Dims) -> tuple[int, ...]:
+    """Per member, how many walks along K are finished before it can be written."""
+    phases: list[int] = []
+    for member in group.members:
+        phase = 0
+        for source in member.sources:
+            if isinstance(source, Inner):
+                before = folds.get(source.member)
+                carried = before is not None and before.folded == last
+                phase = max(phase, phases[source.member] + carried)
+        phases.append(phase)
+    return tuple(phases)
