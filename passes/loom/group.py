@@ -76,7 +76,7 @@ def _replace(plan: Plan, label: str | None, rewriter: PatternRewriter) -> None:
     """Put the group where its last member is, and take the members away."""
     group, outs = make_group(plan, label)
     place = InsertPoint.after(plan.members[-1])
-    for later in reversed(plan.later):
+    for later in plan.later:
         later.detach()
         rewriter.insert(later, place)
     rewriter.insert(group, InsertPoint.before(plan.members[-1]))
