@@ -17,7 +17,7 @@ func.func @main(%x: !x) -> (!x, !r) {
   %s = loom.operation @sum over <[0, 0] : [4, 4]> [map, fold] by @add
          ins(%e : (d0, d1) -> (d0, d1)) outs((d0) -> (d0))
          wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !s
-  %r = loom.reshape %s : (!s) -> !r
+  %r = loom.reshape %s : !s -> !r
   %n = loom.operation @neg over <[0, 0] : [4, 4]> [map, map]
          ins(%e : (d0, d1) -> (d0, d1)) outs((d0, d1) -> (d0, d1))
          wrap (%c: f32) { %r = arith.negf %c : f32  loom.yield %r : f32 } : (!x) -> !x

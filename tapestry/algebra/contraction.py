@@ -7,13 +7,14 @@ else has that shape.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects import complex as complex_dialect
 from xdsl.ir import SSAValue
 
-from tapestry.algebra.bodies import dependences, moving_dims
+from tapestry.algebra.bodies import Dims, dependences, moving_dims
 from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import loom
 
@@ -47,17 +48,26 @@ def find_contraction(op: loom.BlockSignature, monoid: Monoid | None) -> Contract
     terminator = op.wrap_block.last_op
     if terminator is None or len(terminator.operands) != 1:
         return None
-    product = terminator.operands[0].owner
+    varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
+    return contraction_of(terminator.operands[0], varies, op.map_dims, op.fold_dims)
+
+
+def contraction_of(
+    value: SSAValue, varies: Mapping[SSAValue, Dims], kept: Sequence[int], inner: Sequence[int]
+) -> Contraction | None:
+    """The contraction that the sum of a value along `inner` is, or None.
+
+    `varies` has the dimensions that values of its body vary along.
+    """
+    product = value.owner
     if not isinstance(product, arith.MulfOp | arith.MuliOp | complex_dialect.MulOp):
         return None
-    varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
     left, right = varies[product.lhs], varies[product.rhs]
-    inner = op.fold_dims
     if not (left.issuperset(inner) and right.issuperset(inner)):
         return None
-    rows = tuple(d for d in op.map_dims if d in left and d not in right)
-    columns = tuple(d for d in op.map_dims if d in right and d not in left)
+    rows = tuple(d for d in kept if d in left and d not in right)
+    columns = tuple(d for d in kept if d in right and d not in left)
     if not rows and not columns:
         return None
-    batch = tuple(d for d in op.map_dims if d in left and d in right)
-    return Contraction(product.lhs, product.rhs, batch, rows, columns, inner)
+    batch = tuple(d for d in kept if d in left and d in right)
+    return Contraction(product.lhs, product.rhs, batch, rows, columns, tuple(inner))

@@ -23,6 +23,8 @@ operation keeps the dtype its IR type says, and every one is total:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import ml_dtypes
@@ -30,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import arith, math
 from xdsl.dialects import complex as complex_dialect
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i1
 from xdsl.ir import Attribute, Operation
 
 from tapestry.algebra import functions
@@ -170,10 +172,24 @@ def function_of(op: Operation) -> _Function | None:
     It gives its result the dtype of the operation's. None where operands or results are converted.
     """
     kind, dtypes = type(op), {numpy_dtype(value.type) for value in (*op.operands, *op.results)}
-    if isinstance(op, arith.CmpfOp) and numpy_dtype(op.lhs.type) in _WIDE:
-        return functions.ordered_comparison(op.predicate.value.data)
-    if isinstance(op, arith.SelectOp) and numpy_dtype(op.cond.type) == np.bool_:
-        return np.where
+    result = numpy_dtype(op.results[0].type)
+    match op:
+        case arith.SelectOp():
+            return np.where
+        case arith.CmpfOp() if numpy_dtype(op.lhs.type) in _WIDE:
+            return functions.ordered_comparison(op.predicate.value.data)
+        case arith.CmpiOp() if op.predicate.value.data < 6 and op.lhs.type != i1:
+            return partial(functions.compare_integers, op.predicate.value.data)
+        case arith.SIToFPOp() | arith.ExtSIOp() if op.operands[0].type == i1:
+            return None
+        case arith.SIToFPOp() | arith.ExtFOp() | arith.TruncFOp() if result in _WIDE:
+            return methodcaller("astype", result)
+        case arith.ExtSIOp() | arith.ExtUIOp() if (
+            op.operands[0].type == i1 or kind is arith.ExtSIOp
+        ):
+            return methodcaller("astype", result)
+        case _:
+            pass
     if len(dtypes) != 1:
         return None
     (dtype,) = dtypes

@@ -9,6 +9,7 @@ cell of each point's own box.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,15 +47,25 @@ class BlockCells:
     needed: Array | None = None
 
     @cached_property
-    def _first(self) -> list[Array]:
+    def first(self) -> list[Array]:
         """Where each point's box starts, per dimension."""
         return positions(self.projection.map, self.index)
 
+    def of(self, data: Array) -> BlockCells:
+        """The same boxes of another array."""
+        other = copy(self)
+        other.__dict__["data"] = data
+        return other
+
     def read(self, op: loom.ReadOp, indices: Sequence[Array], otherwise: Array | None) -> Array:
         """The cells at some indices; one outside is `otherwise`, or else a BlockIndexError."""
+        if otherwise is None and self.fill is None:
+            found = self._within(indices)
+            if found is not None:
+                return found
         inside: Array = np.asarray(True)
         at: list[Array] = []
-        rows = zip(indices, self._first, self.projection.shape, strict=True)
+        rows = zip(indices, self.first, self.projection.shape, strict=True)
         for dim, (index, first, extent) in enumerate(rows):
             fits = (index >= 0) & (index < extent)
             wrong = ~fits if self.needed is None else ~fits & self.needed
@@ -65,6 +76,17 @@ class BlockCells:
         fill = np.zeros((), self.data.dtype) if self.fill is None else self.fill
         found = gather(self.data, self.box, at, fill)
         return found if otherwise is None else np.where(inside, found, otherwise)
+
+    def _within(self, indices: Sequence[Array]) -> Array | None:
+        """The cells at some indices, None unless all are inside."""
+        at: list[Array] = []
+        rows = zip(indices, self.first, self.projection.shape, self.box.start, strict=True)
+        for index, first, extent, low in rows:
+            # What is negative is a large number without a sign.
+            if index.size and int(index.view(np.uint64).max()) >= extent:
+                return None
+            at.append(index + (first - low))
+        return self.data[tuple(at)]
 
 
 def _outside(op: loom.ReadOp, dim: int, extent: int, index: int) -> BlockIndexError:

@@ -23,7 +23,7 @@ from tapestry.importers.torch.dtypes import as_array
 from tapestry.importers.torch.graphs import Program, program_of
 from tapestry.importers.torch.memory import returned
 from tapestry.importers.torch.options import Options
-from tapestry.importers.torch.sizes import Sizes, has_open_sizes
+from tapestry.importers.torch.sizes import OpenSizes, Sizes
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.program import arguments
@@ -38,14 +38,14 @@ class CompiledGraph:
         self._graph = graph
         self._options = options
         self._name = name
-        self._open = has_open_sizes(graph)
+        self._open = OpenSizes(graph)
         self._ready: dict[Sizes, _Ready] = {}
         if not self._open:
             self._ready[Sizes()] = _Ready(graph, Sizes(), options, name)
 
     def __call__(self, given: Sequence[Any]) -> tuple[object, ...]:
         """What the graph returns."""
-        sizes = Sizes.of(self._graph, given) if self._open else Sizes()
+        sizes = self._open.of(given)
         ready = self._ready.get(sizes)
         if ready is None:
             if self._ready:

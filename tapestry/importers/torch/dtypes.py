@@ -8,6 +8,7 @@ as_tensor(np.ones(3, ml_dtypes.bfloat16))  # a tensor on the array's memory
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -34,8 +35,15 @@ _NAMES = {
     torch.complex128: "complex<f64>",
 }
 
-_BITS = {1: torch.uint8, 2: torch.int16}
-"""What NumPy knows of the size of its extension dtypes."""
+_EXTENSIONS: dict[torch.dtype, np.dtype[Any]] = {
+    torch.bfloat16: np.dtype(ml_dtypes.bfloat16),
+    torch.float8_e4m3fn: np.dtype(ml_dtypes.float8_e4m3fn),
+    torch.float8_e5m2: np.dtype(ml_dtypes.float8_e5m2),
+}
+"""Dtypes that NumPy does not know by itself."""
+
+_BITS = {1: torch.int8, 2: torch.int16}
+"""What is of the size of those."""
 
 
 def name_of(dtype: torch.dtype) -> str:
@@ -55,21 +63,23 @@ def as_array(tensor: torch.Tensor) -> Array:
     plain = tensor.detach()
     if plain.is_conj() or plain.is_neg():
         plain = plain.resolve_conj().resolve_neg()
-    name = str(plain.dtype).removeprefix("torch.")
-    if hasattr(ml_dtypes, name):
-        return plain.view(_BITS[plain.element_size()]).numpy().view(getattr(ml_dtypes, name))
-    return plain.numpy()
+    extension = _EXTENSIONS.get(plain.dtype)
+    if extension is None:
+        return plain.numpy()
+    return plain.view(_BITS[extension.itemsize]).numpy().view(extension)
 
 
 def as_tensor(array: Array) -> torch.Tensor:
     """An array as a tensor on the same memory; a copy where PyTorch has no tensor like it."""
-    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+    if not array.flags.writeable or (array.strides and min(array.strides) < 0):
         array = array.copy()
-    from_numpy: Callable[[Array], torch.Tensor] = vars(torch)["from_numpy"]
-    if hasattr(ml_dtypes, array.dtype.name):
-        bits = np.uint8 if array.dtype.itemsize == 1 else np.int16
-        return from_numpy(array.view(bits)).view(getattr(torch, array.dtype.name))
-    return from_numpy(array)
+    if array.dtype.isbuiltin == 1:
+        return _from_numpy(array)
+    own = next(dtype for dtype, extension in _EXTENSIONS.items() if extension == array.dtype)
+    return _from_numpy(array.view(f"i{array.dtype.itemsize}")).view(own)
+
+
+_from_numpy: Callable[[Array], torch.Tensor] = vars(torch)["from_numpy"]
 
 
 def cells_dtype(name: str) -> np.dtype[np.generic]:

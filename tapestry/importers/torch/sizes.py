@@ -3,13 +3,14 @@
 With dynamic shapes PyTorch hands over a graph whose sizes are expressions in symbols. A program has
 fixed sizes: it is made for the sizes of a call, and again for others.
 
-    Sizes.of(graph, given).number(s0 * 2)        # 10 in a call where s0 is 5
+    OpenSizes(graph).of(given).number(s0 * 2)        # 10 in a call where s0 is 5
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import torch
@@ -34,23 +35,6 @@ class Sizes:
 
     symbols: tuple[tuple[Symbol, int], ...] = ()
 
-    @staticmethod
-    def of(graph: fx.GraphModule, given: Sequence[Any]) -> Sizes:
-        """The symbols of a graph's placeholders, in a call with these arguments."""
-        found: dict[Symbol, int] = {}
-        for node, value in zip(_placeholders(graph), given, strict=True):
-            held = node.meta.get("val")
-            if isinstance(held, torch.Tensor):
-                pairs = [*zip(held.shape, value.shape, strict=True)]
-                pairs += zip(held.stride(), value.stride(), strict=True)
-            else:
-                pairs = [(held, value)]
-            for size, number in pairs:
-                expression = _expression(size)
-                if expression is not None and expression.is_Symbol:
-                    found.setdefault(expression, int(number))
-        return Sizes(tuple(found.items()))
-
     def __str__(self) -> str:
         return ", ".join(f"{symbol} = {number}" for symbol, number in self.symbols)
 
@@ -68,22 +52,35 @@ class Sizes:
         return int(number)
 
 
+class OpenSizes:
+    """Where the symbols of a graph are found in the arguments of a call."""
+
+    def __init__(self, graph: fx.GraphModule) -> None:
+        self._places: dict[Symbol, Callable[[Sequence[Any]], int]] = {}
+        for position, node in enumerate(n for n in graph.graph.nodes if n.op == "placeholder"):
+            held = node.meta.get("val")
+            if not isinstance(held, torch.Tensor):
+                self._add(held, itemgetter(position))
+                continue
+            for dim, size in enumerate(held.shape):
+                self._add(size, lambda given, at=position, dim=dim: given[at].shape[dim])
+            for dim, size in enumerate(held.stride()):
+                self._add(size, lambda given, at=position, dim=dim: given[at].stride(dim))
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    def of(self, given: Sequence[Any]) -> Sizes:
+        """What the symbols are in a call with these arguments."""
+        return Sizes(tuple((symbol, int(find(given))) for symbol, find in self._places.items()))
+
+    def _add(self, size: object, find: Callable[[Sequence[Any]], int]) -> None:
+        expression = _expression(size)
+        if expression is not None and expression.is_Symbol:
+            self._places.setdefault(expression, find)
+
+
 def _expression(size: object) -> Any:
     """The expression of a size that is open, else None."""
     held: Any = size
     return held.node.expr if isinstance(size, torch.SymInt) else None
-
-
-def has_open_sizes(graph: fx.GraphModule) -> bool:
-    """Whether a graph is for more than one choice of sizes."""
-    for node in _placeholders(graph):
-        held = node.meta.get("val")
-        if isinstance(held, torch.SymInt):
-            return True
-        if isinstance(held, torch.Tensor) and any(isinstance(n, torch.SymInt) for n in held.shape):
-            return True
-    return False
-
-
-def _placeholders(graph: fx.GraphModule) -> list[fx.Node]:
-    return [node for node in graph.graph.nodes if node.op == "placeholder"]

@@ -52,26 +52,27 @@ def writer(projection: Projection, box: Range, index: Range) -> View | None:
     """
     terms = projection.map.terms
     dims = [row[0][1] for row in terms if len(row) == 1 and row[0][0] == 1]
-    if len(dims) != len(terms) or len(set(dims)) != len(dims) or index.is_empty:
+    fixed = [axis for axis, row in enumerate(terms) if len(row) == 0]
+    if len(dims) + len(fixed) != len(terms) or len(set(dims)) != len(dims) or index.is_empty:
         return None
     if projection.apply_range(index) != box:
         return None
     left_out = [dim for dim in range(index.rank) if dim not in dims]
     first = tuple(0 if dim in left_out else slice(None) for dim in range(index.rank))
     kept = sorted(dims)
+    whole = tuple(index.shape[dim] for dim in kept)
     order = tuple(kept.index(dim) for dim in dims)
-    shape = index.shape
     moved = order != tuple(range(len(order)))
+    spread = tuple(None if axis in fixed else slice(None) for axis in range(len(terms)))
 
     def write(values: Array) -> Array:
         if left_out:
             values = values[first]
-            whole = tuple(shape[dim] for dim in kept)
-        else:
-            whole = shape
         if values.shape != whole:
             values = np.broadcast_to(values, whole)
-        return values.transpose(order) if moved else values
+        if moved:
+            values = values.transpose(order)
+        return values[spread] if fixed else values
 
     return write
 
