@@ -61,6 +61,7 @@ class ProgramBuilder:
         """`library` finds the metakernels: the one that comes with Tapestry unless given."""
         self.library = load_library() if library is None else library
         self._block = Block()
+        self._symbols: list[Operation] = []
 
     def argument(
         self,
@@ -136,11 +137,15 @@ class ProgramBuilder:
         )
         return self.insert(op, location)
 
+    def define(self, op: Operation) -> None:
+        """Add a definition beside @main: a monoid, or a metakernel of the program's own."""
+        self._symbols.append(op)
+
     def finish(self, outputs: Sequence[SSAValue]) -> ModuleOp:
         """The module whose @main returns `outputs`; nothing can be added afterwards."""
         self._block.add_op(func.ReturnOp(*outputs))
         kinds = [value.type for value in self._block.args], [value.type for value in outputs]
-        return ModuleOp([func.FuncOp("main", kinds, Region(self._block))])
+        return ModuleOp([*self._symbols, func.FuncOp("main", kinds, Region(self._block))])
 
     def insert(self, op: Operation, location: LocationAttr = UNKNOWN_LOC) -> tuple[SSAValue, ...]:
         """Any operation over tensors, as it is; its results."""

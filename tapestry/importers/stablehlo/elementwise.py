@@ -1,17 +1,27 @@
-"""Operations cell by cell: each is one metakernel of the library.
+"""Operations cell by cell: most are one metakernel of the library.
 
 %2 = stablehlo.add %0, %1 : tensor<4xf32>      weft.apply @add(%0, %1)
 """
 
 from __future__ import annotations
 
-from tapestry.importers.stablehlo.folding import word
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Operation, SSAValue
+
+from tapestry.importers.stablehlo.attributes import word
+from tapestry.importers.stablehlo.bodies import Body, cell_type
+from tapestry.importers.stablehlo.pointwise import pointwise
 from tapestry.importers.stablehlo.program import Op, Program, Translation
-from tapestry.importers.stablehlo.values import Value
+from tapestry.importers.stablehlo.values import Spec, Value
 
 _SAME = {
     "stablehlo.abs": "abs",
     "stablehlo.add": "add",
+    "stablehlo.and": "bitwise_and",
     "stablehlo.atan2": "atan2",
     "stablehlo.ceil": "ceil",
     "stablehlo.cosine": "cos",
@@ -26,14 +36,13 @@ _SAME = {
     "stablehlo.minimum": "minimum",
     "stablehlo.multiply": "mul",
     "stablehlo.negate": "neg",
-    "stablehlo.and": "bitwise_and",
-    "stablehlo.or": "bitwise_or",
-    "stablehlo.xor": "bitwise_xor",
     "stablehlo.not": "bitwise_not",
+    "stablehlo.or": "bitwise_or",
     "stablehlo.power": "pow",
     "stablehlo.remainder": "fmod",
     "stablehlo.round_nearest_even": "round",
     "stablehlo.rsqrt": "rsqrt",
+    "stablehlo.select": "where",
     "stablehlo.shift_left": "shift_left",
     "stablehlo.shift_right_arithmetic": "shift_right",
     "stablehlo.sign": "sign",
@@ -42,17 +51,19 @@ _SAME = {
     "stablehlo.subtract": "sub",
     "stablehlo.tan": "tan",
     "stablehlo.tanh": "tanh",
-    "stablehlo.select": "where",
-    "chlo.erf": "erf",
-    "chlo.asin": "asin",
+    "stablehlo.xor": "bitwise_xor",
     "chlo.acos": "acos",
-    "chlo.atan": "atan",
-    "chlo.sinh": "sinh",
-    "chlo.cosh": "cosh",
-    "chlo.tan": "tan",
-    "chlo.asinh": "asinh",
     "chlo.acosh": "acosh",
+    "chlo.asin": "asin",
+    "chlo.asinh": "asinh",
+    "chlo.atan": "atan",
     "chlo.atanh": "atanh",
+    "chlo.cosh": "cosh",
+    "chlo.erf": "erf",
+    "chlo.is_inf": "isinf",
+    "chlo.sinh": "sinh",
+    "chlo.square": "square",
+    "chlo.tan": "tan",
 }
 """Operations that a metakernel computes as it is."""
 
@@ -64,11 +75,41 @@ _TRUTH = {
 }
 """What they are for truth values."""
 
+_SCALAR: dict[str, type[Operation]] = {
+    "stablehlo.cbrt": math.CbrtOp,
+    "stablehlo.count_leading_zeros": math.CountLeadingZerosOp,
+    "stablehlo.popcnt": math.CtPopOp,
+    "stablehlo.round_nearest_afz": math.RoundOp,
+    "stablehlo.shift_right_logical": arith.ShRUIOp,
+}
+"""Operations that one scalar operation computes."""
+
 
 def _same(program: Program, op: Op) -> Value:
-    if op.results[0].dtype == "i1" and op.name in _TRUTH:
+    (result,) = op.results
+    if result.dtype == "i1" and op.name in _TRUTH:
         return program.apply(_TRUTH[op.name], *op.operands)
-    return program.apply(_SAME[op.name], *op.operands)
+    return _absorbed(op) or program.apply(_SAME[op.name], *op.operands)
+
+
+def _absorbed(op: Op) -> Value | None:
+    """The other operand of a maximum with -inf, or a minimum with inf: JAX guards folds so."""
+    least = {"stablehlo.maximum": -np.inf, "stablehlo.minimum": np.inf}.get(op.name)
+    if least is None or not op.results[0].is_float:
+        return None
+    for one, other in (op.operands, op.operands[::-1]):
+        if one.splat is not None and float(one.splat) == least:
+            return other
+    return None
+
+
+def _scalar(program: Program, op: Op) -> Value:
+    kind = _SCALAR[op.name]
+
+    def build(body: Body, cells: Sequence[SSAValue]) -> SSAValue:
+        return body.add(kind(*cells))
+
+    return pointwise(program, op.name.partition(".")[2], op.operands, op.results[0], build)
 
 
 def _divide(program: Program, op: Op) -> Value:
@@ -81,7 +122,26 @@ def _clamp(program: Program, op: Op) -> Value:
 
 
 def _compare(program: Program, op: Op) -> Value:
-    return program.apply(word(op.attributes["comparison_direction"]).lower(), *op.operands)
+    operands: Sequence[Value] = op.operands
+    total = op.has("compare_type") and word(op.attributes["compare_type"]) == "TOTALORDER"
+    if total and operands[0].spec.is_float:
+        operands = [total_order(program, value) for value in operands]
+    return program.apply(word(op.attributes["comparison_direction"]).lower(), *operands)
+
+
+def total_order(program: Program, x: Value) -> Value:
+    """Integers in the order that IEEE 754 gives all floats: -NaN, -inf, ..., -0, 0, ..., NaN."""
+    width = x.spec.width
+    bits = Spec(x.spec.shape, f"i{width}")
+
+    def build(body: Body, cells: Sequence[SSAValue]) -> SSAValue:
+        kind = IntegerType(width)
+        found = body.add(arith.BitcastOp(cells[0], kind))
+        sign = body.add(arith.ShRSIOp(found, body.number(width - 1, kind)))
+        rest = body.add(arith.ShRUIOp(sign, body.number(1, kind)))
+        return body.add(arith.XOrIOp(found, rest))
+
+    return pointwise(program, "total_order", [x], bits, build)
 
 
 def _convert(program: Program, op: Op) -> Value:
@@ -91,10 +151,42 @@ def _convert(program: Program, op: Op) -> Value:
     return program.apply("cast", x, parameters={"dtype": op.results[0].dtype})
 
 
+def _bitcast(program: Program, op: Op) -> Value:
+    (x,), (result,) = op.operands, op.results
+    if x.spec.width != result.width:
+        raise program.error(
+            f"{op.name} from {x.spec} to {result} is not supported: cells keep their width"
+        )
+    kind = cell_type(result.dtype)
+
+    def build(body: Body, cells: Sequence[SSAValue]) -> SSAValue:
+        (cell,) = cells
+        return cell if cell.type == kind else body.add(arith.BitcastOp(cell, kind))
+
+    return pointwise(program, "bitcast_convert", op.operands, result, build)
+
+
+def _reduce_precision(program: Program, op: Op) -> Value:
+    """A float rounded to fewer bits: by way of the type that has them."""
+    (x,), (result,) = op.operands, op.results
+    exponent, mantissa = (int(op.attributes[name]) for name in ("exponent_bits", "mantissa_bits"))
+    narrow = {(5, 10): "f16", (8, 7): "bf16", (8, 23): "f32", (11, 52): "f64"}
+    if (exponent, mantissa) not in narrow:
+        raise program.error(
+            f"there is no float of {exponent} exponent and {mantissa} mantissa bits"
+        )
+    rounded = program.apply("cast", x, parameters={"dtype": narrow[exponent, mantissa]})
+    return program.apply("cast", rounded, parameters={"dtype": result.dtype})
+
+
 TRANSLATIONS: dict[str, Translation] = {
     **dict.fromkeys(_SAME, _same),
-    "stablehlo.divide": _divide,
+    **dict.fromkeys(_SCALAR, _scalar),
+    "stablehlo.bitcast_convert": _bitcast,
     "stablehlo.clamp": _clamp,
     "stablehlo.compare": _compare,
     "stablehlo.convert": _convert,
+    "stablehlo.divide": _divide,
+    "stablehlo.reduce_precision": _reduce_precision,
+    "stablehlo.optimization_barrier": lambda _program, op: op.operands,
 }

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapestry.importers.stablehlo.affine import fold as affine_fold
+from tapestry.importers.stablehlo.attributes import integers, word
 from tapestry.importers.stablehlo.bindings import MlirOperation
-from tapestry.importers.stablehlo.types import cells_of, integers
+from tapestry.importers.stablehlo.types import cells_of
 from tapestry.importers.stablehlo.values import Spec, Value
 
 MAX_CELLS = 4096
@@ -69,9 +71,12 @@ def known_cells(value: Value, what: str) -> NDArray[Any]:
 def fold(
     name: str, operands: Sequence[Value], results: Sequence[Spec], source: MlirOperation
 ) -> list[Value] | None:
-    """The one result of an operation whose operands are known, or None."""
+    """The result of an operation whose operands are known, or affine; else None."""
     if name == "stablehlo.constant":
         return [Value(results[0], known=cells_of(source, results[0]))]
+    affine = affine_fold(name, operands, results, source)
+    if affine is not None:
+        return [affine]
     known = [value.known for value in operands if value.known is not None]
     if len(results) != 1 or not known or len(known) != len(operands):
         return None
@@ -121,8 +126,3 @@ def _computed(
             return np.broadcast_to(known[0].transpose(order).reshape(shape), spec.shape)
         case _:
             return None
-
-
-def word(attribute: Any) -> str:
-    """The word of an enumeration: `GT` of `#stablehlo<comparison_direction GT>`."""
-    return str(attribute).rstrip(">").split()[-1]

@@ -8,19 +8,32 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp, NameLoc
 
 from tapestry.frontend import verify_module
-from tapestry.importers.stablehlo import contractions, control, elementwise, movement, reductions
+from tapestry.importers.stablehlo import (
+    contractions,
+    control,
+    elementwise,
+    indexing,
+    movement,
+    reductions,
+    scattering,
+    sorting,
+    updating,
+    windows,
+)
 from tapestry.importers.stablehlo.bindings import MlirOperation, StableHloError, blocks_of, parse
 from tapestry.importers.stablehlo.locations import Locations
 from tapestry.importers.stablehlo.program import Program, Translation
 from tapestry.importers.stablehlo.values import Value
 
 TRANSLATIONS: dict[str, Translation] = {
-    **elementwise.TRANSLATIONS,
-    **movement.TRANSLATIONS,
-    **contractions.TRANSLATIONS,
-    **reductions.TRANSLATIONS,
-    **control.TRANSLATIONS,
-}
+    name: translation
+    for table in (
+        contractions, control, elementwise, indexing, movement, reductions, scattering, sorting,
+        updating, windows,
+    )
+    for name, translation in table.TRANSLATIONS.items()
+}  # fmt: skip
+"""What every operation becomes that can be imported."""
 
 ENTRY = "main"
 

@@ -18,8 +18,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
+from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType
 from tapestry.importers.building import ProgramBuilder, kind_of
 from tapestry.importers.stablehlo import folding
@@ -30,10 +31,12 @@ from tapestry.importers.stablehlo.bindings import (
     StableHloError,
     blocks_of,
 )
+from tapestry.importers.stablehlo.boxes import coordinates, uncovered
 from tapestry.importers.stablehlo.locations import Locations
 from tapestry.importers.stablehlo.types import spec_of
-from tapestry.importers.stablehlo.values import Spec, Value
+from tapestry.importers.stablehlo.values import Spec, Value, Written
 from tapestry.locations import source_locations
+from tapestry.zspace import AffineMap, Projection
 
 MAX_DEPTH = 64
 """How deep calls and regions may nest."""
@@ -87,9 +90,17 @@ class Program:
         self._functions = functions
         self._locations = locations
         self._translations = translations
-        self._constants: dict[Value, SSAValue] = {}
+        self._tensors: dict[Value, SSAValue] = {}
+        self._monoids = 0
         self._depth = 0
         self._count = 0
+
+    def define_monoid(self, zero: Sequence[Attribute], merge: Region) -> str:
+        """Define a monoid of the program's own; its name."""
+        self._monoids += 1
+        name = f"fold{self._monoids}"
+        self.build.define(loom.MonoidOp(name, zero, merge, commutative=False))
+        return name
 
     def nested(self) -> Program:
         """An empty program over the same functions, for a region whose scalars are wanted."""
@@ -104,11 +115,35 @@ class Program:
         """The tensor of a value; known cells become a constant, once."""
         if value.tensor is not None:
             return value.tensor
-        found = self._constants.get(value)
+        found = self._tensors.get(value)
         if found is None:
-            assert value.known is not None
-            found = self._constants[value] = self._constant(value.known, value.spec)
+            found = self._tensors[value] = self._made(value)
         return found
+
+    def _made(self, value: Value) -> SSAValue:
+        if value.known is not None:
+            return self._constant(value.known, value.spec)
+        if value.affine is not None:
+            return self.build.insert(coordinates(value.affine, self.kind(value.spec)), self.place)[
+                0
+            ]
+        assert value.written is not None
+        return self._assembled(value.spec, value.written)
+
+    def _assembled(self, spec: Spec, written: Written) -> SSAValue:
+        """One tensor of the patches, and of what they leave of the base."""
+        boxes = [(start, patch.spec.shape) for start, patch in written.patches]
+        parts = [(start, self.tensor(patch)) for start, patch in written.patches]
+        for start, shape in uncovered(spec.shape, boxes):
+            mapping = AffineMap.identity(spec.rank).translate(start)
+            kind = self.kind(spec.of(shape=shape))
+            view = loom.ViewOp(self.tensor(written.base), Projection.cells(mapping), kind)
+            parts.append((start, self.build.insert(view, self.place)[0]))
+        if len(parts) == 1 and parts[0][1].type == self.kind(spec):
+            return parts[0][1]
+        places = [AffineMap.identity(spec.rank).translate(start) for start, _ in parts]
+        op = loom.AssembleOp([part for _, part in parts], self.kind(spec), places)
+        return self.build.insert(op, self.place)[0]
 
     def _constant(self, cells: NDArray[Any], spec: Spec) -> SSAValue:
         if spec.size and not any(cells.strides):
@@ -183,7 +218,7 @@ class Program:
             for source in block.operations:
                 operation = source.operation
                 self.place = self._locations.convert(operation.location, caller)
-                operands = tuple(environment[value] for value in operation.operands)
+                operands = tuple(self._operand(environment, one) for one in operation.operands)
                 if operation.name in ("func.return", "stablehlo.return"):
                     return list(operands)
                 with self._explained(operation):
@@ -193,6 +228,11 @@ class Program:
             self.place = caller
             self._depth -= 1
         raise self.error("a block ends without returning")
+
+    def _operand(self, environment: Environment, value: MlirValue) -> Value:
+        if value in environment:
+            return environment[value]
+        raise self.error("a region over scalars takes a value from around it that is computed")
 
     def _run(
         self, operation: MlirOperation, operands: tuple[Value, ...], environment: Environment

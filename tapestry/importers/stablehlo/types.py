@@ -1,7 +1,6 @@
-"""Types and attributes of MLIR as plain Python: shapes, lists of integers, arrays of cells.
+"""Types and constants of MLIR as plain Python: shapes, arrays of cells.
 
 spec_of(tensor<4x8xf32>)                Spec((4, 8), "f32")
-integers(array<i64: 1, 0>)              [1, 0]
 cells_of(dense<[1, 2]>, spec)           np.array([1, 2], np.int32)
 """
 
@@ -37,16 +36,6 @@ def spec_of(kind: object) -> Spec:
     if type_named(dtype) is None:
         raise ValueError(f"there are no tensors of {dtype} (in {text})")
     return Spec(tuple(tensor.shape), dtype)
-
-
-def integers(attribute: Any) -> list[int]:
-    """The integers of an attribute: an array, dense elements, or one integer."""
-    ir = mlir()
-    if isinstance(attribute, ir.IntegerAttr):
-        return [attribute.value]
-    if isinstance(attribute, ir.DenseIntElementsAttr):
-        return [int(cell) for cell in np.asarray(attribute).reshape(-1)]
-    return [int(cell) for cell in attribute]
 
 
 def cells_of(constant: MlirOperation, spec: Spec) -> NDArray[Any]:

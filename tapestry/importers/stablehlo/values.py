@@ -1,9 +1,10 @@
-"""Tensors of a StableHLO program on their way: a value of weft, or cells that are known.
+"""Tensors of a StableHLO program on their way: a value of weft, or something known about it.
 
-    Value(Spec((), "i32"), known=np.array(3))       a loop counter, until something computes with it
+    Value(Spec((), "i32"), known=np.array(3))          a loop counter
+    Value(Spec((4, 6), "i32"), affine=Affine((0, 1), 0))   an iota along dimension 1
 
-Counters, trip counts and starts of slices are known when a program is imported, and become
-constants only where an operation takes them.
+Counters, starts of slices and coordinates are known when a program is imported. They become tensors
+only where an operation takes them.
 """
 
 from __future__ import annotations
@@ -72,10 +73,52 @@ class Spec:
         return Spec(self.shape if shape is None else shape, self.dtype if dtype is None else dtype)
 
 
+@dataclass(frozen=True)
+class Affine:
+    """Integers that are an affine function of their coordinates: `coefficients . p + constant`."""
+
+    coefficients: tuple[int, ...]
+    constant: int
+
+    def bounds(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        """The least and the greatest of them on a shape; those of no cells are the constant."""
+        steps = [c * (n - 1) for c, n in zip(self.coefficients, shape, strict=True) if n]
+        low = sum(step for step in steps if step < 0)
+        return self.constant + low, self.constant + sum(steps) - low
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """A tensor with boxes written over it: those of `patches`, apart from one another."""
+
+    base: Value
+    patches: tuple[tuple[tuple[int, ...], Value], ...]
+    """Where each box starts, and its cells."""
+
+
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A tensor: `tensor` is what computes it, `known` its cells; one of the two is there."""
+    """A tensor in one of four forms, which `Program.tensor` makes a tensor of weft when needed."""
 
     spec: Spec
     tensor: SSAValue | None = None
+    """What computes it."""
     known: NDArray[Any] | None = None
+    """Its cells."""
+    affine: Affine | None = None
+    """Its cells as a function of their coordinates."""
+    written: Written | None = None
+    """What was written where."""
+    joined: tuple[int, tuple[Value, ...]] | None = None
+    """Beside `tensor`: the parts that were joined along a dimension."""
+
+    @property
+    def splat(self) -> Any:
+        """The one number that all cells are known to be, or None."""
+        if self.known is None or not self.known.size or any(self.known.strides):
+            return (
+                self.known.reshape(-1)[0]
+                if self.known is not None and self.known.size == 1
+                else None
+            )
+        return self.known.reshape(-1)[0]

@@ -1,0 +1,67 @@
+"""Bodies of loom from regions of StableHLO.
+
+    reducer(%a: tensor<f32>, %b: tensor<f32>) { %m = stablehlo.maximum %a, %b  stablehlo.return %m }
+
+is a program over tensors without dimensions. It is translated like any other, its metakernels are
+applied, and the bodies of what comes out, one after another, are one body over scalars. So an
+operation means the same in a region as outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Region, SSAValue
+
+from tapestry.algebra.dtypes import body_type
+from tapestry.dialects import loom
+from tapestry.frontend import run_pipeline
+from tapestry.importers.stablehlo.bindings import MlirBlock
+from tapestry.importers.stablehlo.bodies import Body, cell_type
+from tapestry.importers.stablehlo.program import Environment, Program
+from tapestry.importers.stablehlo.values import Spec
+
+
+def scalar_body(
+    program: Program, block: MlirBlock, specs: Sequence[Spec], outside: Environment
+) -> Region:
+    """A region over tensors without dimensions as a body over scalars of the same types.
+
+    What the region takes from around it must be known.
+    """
+    nested = program.nested()
+    arguments = [
+        nested.value(nested.build.argument(f"a{place}", (), spec.dtype))
+        for place, spec in enumerate(specs)
+    ]
+    known = {key: value for key, value in outside.items() if value.known is not None}
+    outputs = nested.run_block(block, arguments, known)
+    module = nested.build.finish([nested.tensor(value) for value in outputs])
+    run_pipeline(module, "weft-apply")
+    return _joined(module, specs)
+
+
+def _joined(module: ModuleOp, specs: Sequence[Spec]) -> Region:
+    """The bodies of a module over tensors without dimensions, one after another."""
+    (function,) = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    body = Body([cell_type(spec.dtype) for spec in specs])
+    scalars: dict[SSAValue, SSAValue] = dict(zip(function.args, body.arguments, strict=True))
+    for op in function.body.block.ops:
+        match op:
+            case loom.OperationOp():
+                made = body.inline(op.wrap, [scalars[value] for value in op.ins])
+                scalars.update(zip(op.outs, made, strict=True))
+            case loom.ConstantOp():
+                cells = op.cells
+                assert cells is not None
+                kind = body_type(loom.tensor_type(op.result).element_type)
+                scalars[op.result] = body.number(cells.reshape(-1)[0], kind)
+            case loom.ViewOp() | loom.ReshapeOp():
+                scalars[op.result] = scalars[op.source]
+            case func.ReturnOp():
+                return body.region(*(scalars[value] for value in op.operands))
+            case _:
+                raise AssertionError(f"{op.name} over tensors without dimensions")
+    raise AssertionError("a function returns")

@@ -1,0 +1,49 @@
+"""Loops, branches, calls and random numbers, against JAX."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+jnp, lax, random = jax.numpy, jax.lax, jax.random
+
+X = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
+KEY = np.array([3, 7], np.uint32)
+
+
+def test_loops(agrees: Any) -> None:
+    agrees(lambda x: lax.fori_loop(0, 5, lambda i, c: c * 0.5 + i, x), X)
+    agrees(lambda x: lax.scan(lambda c, a: (c + a, c * a), jnp.zeros(6), x), X)
+    agrees(lambda x: lax.scan(lambda c, a: (c + a, c * a), jnp.zeros(6), x, reverse=True), X)
+    agrees(lambda x: lax.map(lambda a: a.sum() * a, x), X)
+    agrees(jax.grad(lambda x: lax.scan(lambda c, a: (jnp.tanh(c + a), c), x[0], x)[0].sum()), X)
+
+
+def test_what_a_loop_writes_row_by_row_is_assembled_once(agrees: Any) -> None:
+    module = agrees(
+        lambda x: lax.scan(lambda c, a: (c, a * 2), 0.0, x)[1], X, pipeline="weft-apply"
+    )
+    assert str(module).count("loom.assemble") == 1
+
+
+def test_branches(agrees: Any) -> None:
+    agrees(lambda x: lax.cond(x[0, 0] > 0, lambda a: a + 1, lambda a: a * 2, x), X)
+    ways = [lambda a: a + 1, lambda a: a * 2, lambda a: a - 7]
+    for number in (-1, 1, 5):
+        agrees(lambda x, i: lax.switch(i, ways, x), X, np.int32(number))
+    module = agrees(lambda x: lax.fori_loop(0, 3, lambda i, c: lax.switch(i, ways, c), x), X)
+    assert "select" not in str(module)
+
+
+def test_random_numbers_are_those_of_jax(agrees: Any) -> None:
+    agrees(lambda k: (random.bits(k, (7,)), random.split(k, 3), random.fold_in(k, 5)), KEY)
+    agrees(lambda k: (random.uniform(k, (5, 3)), random.randint(k, (9,), 0, 100)), KEY)
+    agrees(lambda k: random.normal(k, (5, 3)), KEY)
+    agrees(lambda k: (random.bernoulli(k, 0.3, (20,)), random.permutation(k, 8)), KEY)
+    agrees(lambda k, x: random.categorical(k, x, shape=(5, 4)), KEY, X)
+    agrees(lambda s: random.normal(random.PRNGKey(s), (4,)), np.int32(1))
+
+
+def test_dropout(agrees: Any) -> None:
+    agrees(lambda k, x: jnp.where(random.bernoulli(k, 0.8, x.shape), x / 0.8, 0), KEY, X)
