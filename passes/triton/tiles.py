@@ -17,7 +17,7 @@ from typing import cast
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.traits import Pure
+from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.hints import isa
 
 from tapestry.algebra.dtypes import body_type, integer_width, is_unsigned
@@ -92,6 +92,7 @@ class TileBuilder:
         own = set[SSAValue](block.args)
         for op in list(block.ops):
             fixed = isinstance(op, triton.LoadOp | triton.ReduceOp) or op.has_trait(Pure)
+            fixed = fixed and not op.has_trait(IsTerminator)
             if fixed and own.isdisjoint(op.operands):
                 op.detach()
                 self._block.add_op(op)
