@@ -84,6 +84,8 @@ class Algebra:
             return self._still(term)
         if self._varies(term):
             return self._operation(term)
+        if isinstance(term.op, arith.SelectOp):
+            return self._atom(term)
         try:
             return self._operation(term)
         except OutsideClassError:

@@ -70,7 +70,7 @@ def derive(
     there may be no points. `separate` takes sums apart even where they may cancel, if nothing else
     is found. Raises `NotDerivableError`.
     """
-    work = _Work(frozenset(cells), frozenset(finished), separate)
+    work = _Work(frozenset(cells), frozenset(finished), frozenset(finished), separate)
     for fold in folds:
         try:
             work.add(fold)
@@ -94,6 +94,7 @@ class _Work:
     """What is derived so far."""
 
     cells: frozenset[str]
+    finished: frozenset[str]
     running: frozenset[str]
     separate: bool
     parts: list[Part] = field(default_factory=list[Part])
@@ -194,11 +195,21 @@ class _Work:
         exponents = [m.exponent.symbols for m, _ in body.terms if m.exponent is not None]
         choices: dict[str, list[Centre]] = {}
         for centre in self.centres:
-            if centre.name in body.symbols and centre.cell in body.symbols:
+            named = centre.name in body.symbols or self._bounds(centre, exponents)
+            if named and centre.cell in body.symbols:
                 choices.setdefault(centre.cell, []).append(centre)
         for found in choices.values():
             found.sort(key=lambda c: not any(c.name in symbols for symbols in exponents))
         yield from (pairing for pairing in product(*choices.values()) if pairing)
+
+    def _bounds(self, centre: Centre, exponents: Sequence[AbstractSet[str]]) -> bool:
+        """Whether an exponential is relative to something computed of results, and this centre
+        bounds it: `exp(x - g)` is `exp(x - m)` times `exp(m - g)`, which is no larger than the sum.
+        """
+        return centre.kind != "mean" and any(
+            centre.cell in symbols and not self.finished.isdisjoint(symbols)
+            for symbols in exponents
+        )
 
     def _parted(self, body: Polynomial, shifts: Sequence[Centre]) -> dict[Monomial, Polynomial]:
         """A body as elements that vary from point to point, times what is applied at the end."""
@@ -214,9 +225,11 @@ class _Work:
             for monomial, _ in factor.terms:
                 far = () if monomial.exponent is None else monomial.exponent.symbols
                 located = {c.name for c in self.centres} | self.results.keys()
-                # What is computed of results is relative to nothing that is known of the cells.
                 if not own.isdisjoint(self.cells):
+                    # What is computed of results says nothing of the cells.
                     located |= self.running
+                elif not self.finished.isdisjoint(far):
+                    located -= {c.name for c in shifts if c.name not in body.symbols}
                 if not located.isdisjoint(far):
                     raise NotDerivableError(
                         f"taking {monomial} out of the sum would overflow: nothing that "
@@ -246,7 +259,9 @@ class _Work:
         for element, factor in outer.items():
             if element not in zeros:
                 value = value + factor * symbol(value_of(self.elements[element]))
-        guards = tuple(c.name for c in shifts if c.kind != "mean")
+        # Relative to something else, it is what that says where the extremum is the zero.
+        seen = [c for c in shifts if c.name in fold.body.symbols]
+        guards = tuple(c.name for c in seen if c.kind != "mean")
         means = tuple(c.name for c in shifts if c.kind == "mean")
         self.results[fold.name] = Result(value, guards, means)
         self.steps.append(f"{fold.name} = {value}")

@@ -77,6 +77,13 @@ CASES = [
         lambda x, z, v: (np.exp(2 * (x.min() - x)) * np.exp(z)) @ v,
     ),
     Case(
+        "sink",
+        [LARGEST, Fold("o", "add", exp(x - symbol("larger")) * v)],
+        2,
+        lambda x, _z, v: np.exp(x - np.maximum(x.max(), 1)) @ v,
+        finished={"larger": lambda result: np.maximum(result("m"), 1)},
+    ),
+    Case(
         "entropy",
         [*SOFTMAX, Fold("h", "add", exp(x - m) / total * (x - m - log_l))],
         3,
@@ -295,7 +302,7 @@ def test_infinities_and_nan_reach_the_result():
         ([LARGEST, Fold("q", "add", exp(x * m))], "mixes cells with m"),
         ([LARGEST, Fold("q", "add", exp(x - m * 2))], "would overflow"),
         ([LARGEST, Fold("q", "add", exp(z - m))], "would overflow"),
-        ([LARGEST, Fold("q", "add", exp(x - symbol("g")))], "would overflow"),
+        ([SUM, Fold("q", "add", exp(x - symbol("g")))], "would overflow"),
         ([LARGEST, Fold("q", "add", exp(m - x))], "does not vanish"),
         ([LARGEST, Fold("q", "add", (x - m) ** 2)], "does not vanish"),
         ([LARGEST, Fold("q", "add", exp((x - m) * symbol("c")))], "does not vanish"),
