@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute
 
 from tapestry.algebra.dtypes import integer_width, is_integer
@@ -108,69 +108,91 @@ def condition_rows(term: Term, index: Range) -> tuple[list[Row], bool] | None:
 
     None for what is no comparison of affine functions of the coordinates.
     """
-    if not isinstance(term.op, arith.CmpiOp):
+    if not isinstance(term.op, arith.CmpiOp | arith.CmpfOp):
         return None
+    names = _INTEGERS if isinstance(term.op, arith.CmpiOp) else _FLOATS
+    name = names.get(term.op.predicate.value.data)
     sides = [affine(arg, index) for arg in term.args]
-    if sides[0] is None or sides[1] is None:
+    if name is None or sides[0] is None or sides[1] is None:
         return None
     more = sides[0].plus(sides[1], -1)
-    match term.op.predicate.value.data:
-        case 0:
-            return [more, more.negated.add(1)], True
-        case 1:
-            return [more, more.negated.add(1)], False
-        case 2:
-            return [more], False
-        case 3:
-            return [more.add(-1)], False
-        case 4:
-            return [more.add(-1)], True
-        case 5:
-            return [more], True
+    match name:
+        case "eq" | "ne":
+            return [more, more.negated.add(1)], name == "eq"
+        case "ge" | "lt":
+            return [more], name == "ge"
         case _:
-            return None
+            return [more.add(-1)], name == "gt"
+
+
+_INTEGERS = {0: "eq", 1: "ne", 2: "lt", 3: "le", 4: "gt", 5: "ge"}
+_FLOATS = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 6: "ne"} | {
+    8: "eq",
+    9: "gt",
+    10: "ge",
+    11: "lt",
+    12: "le",
+    13: "ne",
+}
+"""Predicates by their numbers, as far as they order signed integers; whole numbers are no NaN."""
 
 
 def affine(term: Term, index: Range) -> Row | None:
-    """An integer as an affine function of the coordinates, if it is one all over an index space.
+    """A whole number as an affine function of the coordinates, if it is one all over their range.
 
-    None also where a step on the way may leave its type: then it wraps.
+    None also where a step on the way may leave its type: integers wrap, floats round.
     """
     row = _affine(term, index)
     if row is None or index.is_empty:
         return None
     low, high = row.bounds(index)
-    reach = 1 << (_width(term.kind) - 1)
+    reach = _reach(term.kind)
     return row if -reach <= low and high < reach else None
+
+
+def _reach(kind: Attribute) -> int:
+    """Below which number a type holds all whole ones, and their negatives."""
+    if isinstance(kind, AnyFloat):
+        return _EXACT.get(kind, 0)
+    return 1 << (integer_width(kind) - 1) if is_integer(kind) else 0
+
+
+_EXACT: dict[Attribute, int] = {f64: 1 << 53, f32: 1 << 24, f16: 1 << 11, bf16: 1 << 8}
 
 
 def _affine(term: Term, index: Range) -> Row | None:
     match term.op:
         case loom.IndexOp():
             return Row(tuple(int(d == term.op.dimension) for d in range(index.rank)), 0)
-        case arith.ConstantOp(value=IntegerAttr() as number) if _width(term.kind) > 1:
-            return Row((0,) * index.rank, number.value.data)
-        case arith.ExtSIOp() | arith.TruncIOp() | arith.IndexCastOp():
-            return affine(term.args[0], index) if _width(term.args[0].kind) > 1 else None
-        case arith.AddiOp() | arith.SubiOp() | arith.MuliOp():
+        case arith.ConstantOp(value=IntegerAttr() | FloatAttr() as number) if term.kind != i1:
+            whole = float(number.value.data).is_integer()
+            return Row((0,) * index.rank, int(number.value.data)) if whole else None
+        case (
+            arith.ExtSIOp()
+            | arith.TruncIOp()
+            | arith.IndexCastOp()
+            | arith.SIToFPOp()
+            | arith.ExtFOp()
+            | arith.TruncFOp()
+        ):
+            return affine(term.args[0], index) if term.args[0].kind != i1 else None
+        case arith.AddiOp() | arith.SubiOp() | arith.AddfOp() | arith.SubfOp():
             left, right = affine(term.args[0], index), affine(term.args[1], index)
             if left is None or right is None:
                 return None
-            if isinstance(term.op, arith.MuliOp):
-                return _product(left, right)
-            return left.plus(right, 1 if isinstance(term.op, arith.AddiOp) else -1)
+            return left.plus(right, 1 if isinstance(term.op, arith.AddiOp | arith.AddfOp) else -1)
+        case arith.MuliOp() | arith.MulfOp():
+            return _product(affine(term.args[0], index), affine(term.args[1], index))
         case _:
             return None
 
 
-def _product(left: Row, right: Row) -> Row | None:
+def _product(left: Row | None, right: Row | None) -> Row | None:
     """The product of two functions of which one is a number."""
+    if left is None or right is None:
+        return None
     if any(left.coefficients):
         left, right = right, left
     if any(left.coefficients):
         return None
     return Row((0,) * len(right.coefficients), 0).plus(right, left.constant)
-
-
-def _width(kind: Attribute) -> int:
-    return integer_width(kind) if is_integer(kind) else 64
