@@ -175,7 +175,7 @@ CHAINS = {
     ),
 }
 
-SOME = ("conv_relu_bias", "linear_residual_sigmoid", "gemm_group_norm_swish")
+SOME = ("conv_relu_bias", "linear_residual_sigmoid", "gemm_sigmoid_sum_logsumexp")
 
 
 @pytest.mark.parametrize(
