@@ -13,7 +13,7 @@
     >>> run_pipeline(module, "weft-apply,loom-fuse,loom-shard{op=e grid=4,1}")
     >>> [edge] = boundaries(module)
     >>> print(edge.why_apart)
-    what @e writes is read 2 times, so it is stored anyway
+    func.return reads what @e writes too, so it is stored anyway
     >>> edge.moved, edge.read
     (72, 96)
 
@@ -38,7 +38,7 @@ from tapestry.logs import channel
 from tapestry.movement import Edge, Splittable, edges, moved_bytes, read_bytes, splittables
 from tapestry.passes.loom.derivation.emission import REFUSED
 from tapestry.passes.loom.derivation.planning import Found, find_derivation
-from tapestry.passes.loom.fuse import LoomFuse, epilogue_points, prologue_points
+from tapestry.passes.loom.fuse import Bounds, epilogue, prologue
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,10 @@ def _why_apart(edge: Edge) -> str:
         other = reader if isinstance(producer, loom.OperationOp) else producer
         what = "a group" if isinstance(other, loom.FusedOp) else "an external kernel"
         return f"{other.subject} is {what}, which loom-fuse leaves alone"
-    positions = [n for n, value in enumerate(reader.operands) if value is edge.tensor]
-    if not positions:
+    if edge.tensor not in reader.operands:
         return "a view stands between them: loom-simplify folds it into what is read"
-    join = prologue_points if producer.monoid_name is None else epilogue_points
-    reason = join(producer, reader, positions[0], LoomFuse.limit)
+    folds = producer.monoid_name is not None
+    reason = epilogue(producer, reader, Bounds()) if folds else prologue(producer, Bounds())
     return reason if isinstance(reason, str) else "loom-fuse has not run"
 
 

@@ -8,7 +8,7 @@ Operations are moved, not copied.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -45,6 +45,38 @@ def graft(
     for op in list(consumer.ops):
         op.detach()
         producer.add_op(op)
+
+
+def extend(
+    producer: Block,
+    consumer: Block,
+    taken: Mapping[int, int],
+    kept: Sequence[int],
+    rewriter: PatternRewriter,
+) -> None:
+    """`producer` extended by `consumer`, whose argument `p` becomes what it yields at `taken[p]`.
+
+    The block's arguments are the producer's, then the consumer's others; it yields the producer's
+    values at `kept`, then what the consumer yields.
+    """
+    end, last = producer.last_op, consumer.last_op
+    assert end is not None
+    assert last is not None
+    values = tuple(end.operands)
+    rewriter.erase(end)
+    for place, argument in enumerate(list(consumer.args)):
+        if place in taken:
+            argument.replace_all_uses_with(values[taken[place]])
+        else:
+            fresh = producer.insert_arg(argument.type, len(producer.args))
+            fresh.name_hint = argument.name_hint
+            argument.replace_all_uses_with(fresh)
+    results = tuple(last.operands)
+    rewriter.erase(last)
+    for op in list(consumer.ops):
+        op.detach()
+        producer.add_op(op)
+    producer.add_op(loom.YieldOp(*(values[place] for place in kept), *results))
 
 
 def drop_unused(block: Block, rewriter: PatternRewriter) -> None:

@@ -18,7 +18,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.locations import fuse_locations
 from tapestry.passes.loom._alignment import Alignment, align
-from tapestry.passes.loom.fuse import LABEL_LENGTH
+from tapestry.passes.loom.fusion.joining import LABEL_LENGTH
 from tapestry.zspace import AffineMap, Partition, Range
 
 

@@ -1,0 +1,1 @@
+"""What `loom-fuse` joins: conditions, prices, and the joining itself."""

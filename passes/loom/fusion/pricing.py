@@ -1,0 +1,133 @@
+"""What computing a tensor where it is read costs, and what it saves.
+
+    %d = loom.operation @shifted over <[0, 0] : [4, 6]> [map, map] ins(%x, %mean) ... {subf}
+
+read by two operations over <[0, 0] : [4, 6]>: computed in both it is 48 subtractions instead of 24,
+but %d is not written once and read twice, and %x is not read a first time: 24 scalar operations
+for 4 * 24 * 4 bytes less. Everything follows from projections and bodies.
+
+How often a reader computes it follows from the dimensions that its read moves along: a kernel
+works on tiles, so along the others it computes once per tile, of `TILE` points. What is computed
+again may also be little beside what its readers compute anyway, as before a matrix product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from xdsl.dialects import arith, math
+from xdsl.ir import Block, Operation
+
+from tapestry.algebra.bodies import moving_dims
+from tapestry.algebra.dtypes import byte_size
+from tapestry.dialects import loom
+from tapestry.dialects.loom import Read, tensor_type
+from tapestry.passes.loom._rebuild import reads_of
+from tapestry.zspace import AffineMap, Partition, Projection, Range
+from tapestry.zspace.counting import selected_cells
+
+TILE: Final = 128
+"""For how many points a kernel has a value at hand that does not vary along them."""
+
+SHARE: Final = 32
+"""What is computed again is little where its readers compute this many times as much anyway."""
+
+_FUNCTION: Final = 8
+"""As how many additions a division or a function of `math` counts."""
+
+_FREE: Final = (loom.YieldOp, loom.IndexOp, arith.ConstantOp)
+_DIVISIONS: Final = (arith.DivfOp, arith.DivSIOp, arith.RemSIOp)
+_CHEAP: Final = (math.AbsFOp, math.AbsIOp, math.CopySignOp, math.FmaOp, math.FloorOp, math.CeilOp)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A read that may compute what it reads: `points` are the producer's, of the reader's."""
+
+    reader: loom.OperationOp
+    position: int
+    points: AffineMap
+
+    @property
+    def over(self) -> Range:
+        """The points that read: all, or those that are kept."""
+        index = self.reader.index
+        in_wrap = self.position < len(self.reader.ins)
+        return index if in_wrap else self.reader.kept_range(index)
+
+
+@dataclass(frozen=True)
+class Price:
+    """Scalar operations that are computed again, and bytes that are no longer read or written.
+
+    `beside` is what the readers compute themselves.
+    """
+
+    work: int
+    saved: int
+    beside: int
+
+    def is_within(self, per_byte: int) -> bool:
+        """Whether at most `per_byte` operations are computed again for each byte, or few at all."""
+        if self.work <= per_byte * self.saved:
+            return True
+        return per_byte > 0 and self.saved > 0 and self.work * SHARE <= self.beside
+
+    def __str__(self) -> str:
+        what = f"{self.work:,} scalar operations computed again"
+        return f"{what} to save {self.saved:,} bytes" if self.saved > 0 else f"{what} save no bytes"
+
+
+def price_of(producer: loom.OperationOp, sites: Sequence[Site]) -> Price:
+    """The price of computing what an operation writes at each of the sites that read it."""
+    operations = _work(producer.wrap_block)
+    times = sum(_evaluations(site) for site in sites)
+    ins, _ = reads_of(producer)
+    before = sum(tensor_type(out).byte_size for out in producer.outs)
+    before += _bytes(ins, producer.index)
+    after = beside = 0
+    for reader in dict.fromkeys(site.reader for site in sites):
+        own = [site for site in sites if site.reader is reader]
+        taken = {site.position for site in own}
+        reads = [read for part in reads_of(reader) for read in part]
+        merges = 0 if reader.monoid_name is None else 1
+        beside += (_work(reader.wrap_block) + merges) * reader.index.size
+        before += sum(_bytes([reads[site.position]], site.over) for site in own)
+        new = {(read.compose(site.points), site.over) for site in own for read in ins}
+        there = {read for place, read in enumerate(reads) if place not in taken}
+        after += sum(_bytes([read], over) for read, over in new if read not in there)
+    again = operations * max(0, times - producer.index.size)
+    return Price(again, before - after, beside)
+
+
+def _evaluations(site: Site) -> int:
+    """How many points a reader computes the producer's body at."""
+    moving = moving_dims(Projection.cells(site.points))
+    others = prod(extent for dim, extent in enumerate(site.over.shape) if dim not in moving)
+    return prod(site.over.shape[dim] for dim in moving) * -(-others // TILE)
+
+
+def _work(body: Block) -> int:
+    """What a body computes at a point, in additions."""
+    return sum(_cost(op) for op in body.ops if not isinstance(op, _FREE))
+
+
+def _cost(op: Operation) -> int:
+    costly = isinstance(op, _DIVISIONS) or (
+        op.name.startswith("math.") and not isinstance(op, _CHEAP)
+    )
+    return _FUNCTION if costly else 1
+
+
+def _bytes(reads: Iterable[Read], over: Range) -> int:
+    """What some reads select over a range."""
+    whole = Partition.explicit([over])
+    total = 0
+    for value, projection, fill in reads:
+        tensor = tensor_type(value)
+        within = None if fill is None else tensor.box
+        total += selected_cells(projection, whole, within) * byte_size(tensor.element_type)
+    return total
