@@ -23,6 +23,7 @@ An application that does not fit raises a WeftError at once, at the location tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -34,8 +35,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.algebra.dtypes import ELEMENT_TYPES, numpy_dtype, type_named
 from tapestry.attributes import attribute_of
-from tapestry.diagnostics import Location
+from tapestry.diagnostics import Location, UsageError
 from tapestry.dialects import loom, weft
+from tapestry.dialects._weft_documents import attribute_of as document_attribute
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.locations import source_locations
 from tapestry.metakernels import Library, TensorSpec, WeftError, expand, load_library
@@ -62,6 +64,7 @@ class ProgramBuilder:
         self.library = load_library() if library is None else library
         self._block = Block()
         self._symbols: list[Operation] = []
+        self._meant: dict[str, Library] = {}
 
     def argument(
         self,
@@ -101,16 +104,19 @@ class ProgramBuilder:
         parameters: Mapping[str, object] | None = None,
         name: str | None = None,
         location: LocationAttr = UNKNOWN_LOC,
+        library: Library | None = None,
     ) -> tuple[SSAValue, ...]:
         """Apply a metakernel; its results, of the types that its template computes.
 
-        Raises a WeftError, located by `location`, if it does not fit.
+        A metakernel of another `library` comes into the program. Raises a WeftError, located by
+        `location`, if it does not fit, and UsageError if the program has another of its name.
         """
         plain = dict(parameters or {})
         places = source_locations(location)
-        results = result_types(
-            self.library, metakernel, map(_spec_of, inputs), plain, places[0] if places else None
-        )
+        place = places[0] if places else None
+        own = self.library if library is None else library
+        results = result_types(own, metakernel, map(_spec_of, inputs), plain, place)
+        self._mean(own, metakernel, place)
         given = [() if value is None else value for value in inputs]
         attributes = {key: attribute_of(value) for key, value in plain.items()}
         made = self.insert(weft.ApplyOp(metakernel, given, results, attributes), location)
@@ -145,13 +151,37 @@ class ProgramBuilder:
         """The module whose @main returns `outputs`; nothing can be added afterwards."""
         self._block.add_op(func.ReturnOp(*outputs))
         kinds = [value.type for value in self._block.args], [value.type for value in outputs]
-        return ModuleOp([*self._symbols, func.FuncOp("main", kinds, Region(self._block))])
+        definitions = [
+            weft.MetakernelOp(name, document_attribute(own.get(name).document))
+            for name, own in self._meant.items()
+            if not own.shares(name, self.library)
+        ]
+        return ModuleOp([*definitions, *self._symbols, func.FuncOp("main", kinds, Region(self._block))])
+
+    def _mean(self, library: Library, metakernel: str, place: Location | None) -> None:
+        """Note which templates an application uses: a program has one of a name."""
+        for name in _used(library, metakernel):
+            if not library.shares(name, self._meant.setdefault(name, library)):
+                message = f"two metakernels of one program are named {name}"
+                raise UsageError(message, location=place, hint="rename one of them")
 
     def insert(self, op: Operation, location: LocationAttr = UNKNOWN_LOC) -> tuple[SSAValue, ...]:
         """Any operation over tensors, as it is; its results."""
         op.location = location
         self._block.add_op(op)
         return tuple(op.results)
+
+
+@lru_cache(maxsize=4096)
+def _used(library: Library, metakernel: str) -> tuple[str, ...]:
+    """The names of the templates that an application uses: its own, and those of its steps."""
+    pending, seen = [metakernel], dict[str, None]()
+    while pending:
+        one = pending.pop()
+        if one not in seen:
+            seen[one] = None
+            pending.extend(step.op for step in library.get(one).steps)
+    return tuple(seen)
 
 
 def result_types(

@@ -15,7 +15,7 @@ Metakernels that are not of the library come along, so that the program means th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
@@ -28,11 +28,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 
 from tapestry.diagnostics import Location, UsageError
-from tapestry.dialects import weft
-from tapestry.dialects._weft_documents import attribute_of
 from tapestry.importers.building import Given, ProgramBuilder
 from tapestry.importers.expressions.nodes import Application, Constant, Expression, Input, Node
-from tapestry.metakernels import Library, load_library
 
 
 def inputs_of(outputs: Sequence[Expression]) -> tuple[Input, ...]:
@@ -46,11 +43,9 @@ def module_of(outputs: Sequence[Expression]) -> ModuleOp:
     Raises UsageError where two inputs, or two metakernels, have one name.
     """
     nodes = _ordered(outputs)
-    library = load_library()
-    build = ProgramBuilder(library)
+    build = ProgramBuilder()
     values: dict[Node, tuple[SSAValue, ...]] = {}
     named: dict[str, Input] = {}
-    meant: dict[str, Library] = {}
     for node in nodes:
         if isinstance(node, Input):
             if node.name in named:
@@ -71,26 +66,16 @@ def module_of(outputs: Sequence[Expression]) -> ModuleOp:
                 made = build.constant(node.cells, kind, location=_place(node.location))
                 values[node] = (made,)
             case Application():
-                for name in _templates(node.library, node.metakernel):
-                    if not node.library.shares(name, meant.setdefault(name, node.library)):
-                        message = f"two metakernels of one program are named {name}"
-                        raise UsageError(message, location=node.location, hint="rename one")
-                build.library = node.library
                 values[node] = build.apply(
                     node.metakernel,
                     *(_operand(given, values) for given in node.inputs),
                     parameters=node.parameters,
                     location=_place(node.location),
+                    library=node.library,
                 )
             case Input():
                 pass
-    module = build.finish([values[output.node][output.position] for output in outputs])
-    definitions = [
-        _definition(name, own) for name, own in meant.items() if not own.shares(name, library)
-    ]
-    if definitions:
-        module.body.block.insert_ops_before(definitions, next(iter(module.body.block.ops)))
-    return module
+    return build.finish([values[output.node][output.position] for output in outputs])
 
 
 def _ordered(outputs: Sequence[Expression]) -> list[Node]:
@@ -116,21 +101,6 @@ def _operand(
     if isinstance(given, Expression):
         return values[given.node][given.position]
     return [values[one.node][one.position] for one in given]
-
-
-def _templates(library: Library, name: str) -> Iterator[str]:
-    """The names of the templates that an application of `name` uses."""
-    pending, seen = [name], set[str]()
-    while pending:
-        one = pending.pop()
-        if one not in seen:
-            seen.add(one)
-            yield one
-            pending.extend(step.op for step in library.get(one).steps)
-
-
-def _definition(name: str, library: Library) -> weft.MetakernelOp:
-    return weft.MetakernelOp(name, attribute_of(library.get(name).document))
 
 
 def _place(location: Location | None) -> LocationAttr:
