@@ -160,7 +160,7 @@ class ProgramBuilder:
 
     def _mean(self, library: Library, metakernel: str, place: Location | None) -> None:
         """Note which templates an application uses: a program has one of a name."""
-        for name in _used(library, metakernel):
+        for name in used_templates(library, metakernel):
             if not library.shares(name, self._meant.setdefault(name, library)):
                 message = f"two metakernels of one program are named {name}"
                 raise UsageError(message, location=place, hint="rename one of them")
@@ -173,7 +173,7 @@ class ProgramBuilder:
 
 
 @lru_cache(maxsize=4096)
-def _used(library: Library, metakernel: str) -> tuple[str, ...]:
+def used_templates(library: Library, metakernel: str) -> tuple[str, ...]:
     """The names of the templates that an application uses: its own, and those of its steps."""
     pending, seen = [metakernel], dict[str, None]()
     while pending:

@@ -48,7 +48,7 @@ def function(name: str) -> Function:
 def metakernel_function(library: Library, name: str) -> Function:
     """The function that applies the metakernel `name` of `library` to expressions."""
     template = library.get(name)
-    signature = Signature(_arguments(template))
+    signature = signature_of(template)
 
     def apply(*args: object, **kwargs: object) -> Expression | tuple[Expression, ...]:
         try:
@@ -58,7 +58,7 @@ def metakernel_function(library: Library, name: str) -> Function:
         bound.apply_defaults()
         inputs = _inputs(template, bound.arguments)
         parameters = {
-            parameter.name: _plain(parameter.kind, bound.arguments[parameter.name])
+            parameter.name: plain_parameter(parameter.kind, bound.arguments[parameter.name])
             for parameter in template.parameters
             if bound.arguments[parameter.name] is not parameter.default
         }
@@ -66,7 +66,7 @@ def metakernel_function(library: Library, name: str) -> Function:
         return results[0] if len(template.outputs) == 1 and len(results) == 1 else results
 
     apply.__name__ = apply.__qualname__ = name
-    apply.__doc__ = _documentation(template)
+    apply.__doc__ = documentation_of(template)
     apply.__module__ = "tapestry"
     cast(Any, apply).__signature__ = signature
     return apply
@@ -118,6 +118,12 @@ def load_metakernels(path: str | Path) -> Metakernels:
 
     Raises a located TemplateError for a file that cannot be read or a template that is wrong.
     """
+    library, names = extended_library(path)
+    return Metakernels(library, names)
+
+
+def extended_library(path: str | Path) -> tuple[Library, list[str]]:
+    """The library with the templates of a file or folder, and their names."""
     place = Path(path)
     if place.is_dir():
         documents = read_folder(place)
@@ -125,7 +131,7 @@ def load_metakernels(path: str | Path) -> Metakernels:
         documents = {str(key.value): node for key, node in read_file(place).entries}
     library = load_library().extended(documents)
     library.check(documents)
-    return Metakernels(library, list(documents))
+    return library, list(documents)
 
 
 def as_expression(value: object, like: np.dtype[Any] | None = None) -> Expression:
@@ -167,7 +173,7 @@ def _number_dtype(value: float, like: np.dtype[Any] | None) -> np.dtype[Any]:
     return np.dtype({bool: bool, int: np.int64, float: np.float32}[type(value)])
 
 
-def _arguments(template: Template) -> list[Argument]:
+def signature_of(template: Template) -> Signature:
     """The arguments of a template's function: its inputs, then its parameters.
 
     What has to be given after something that may be left out is given by name.
@@ -186,7 +192,7 @@ def _arguments(template: Template) -> list[Argument]:
         elif optional:
             kind = Argument.KEYWORD_ONLY
         arguments.append(Argument(name, kind, default=default))
-    return arguments
+    return Signature(arguments)
 
 
 def _inputs(template: Template, given: Mapping[str, object]) -> list[Given]:
@@ -220,8 +226,8 @@ def _dtype_of(value: object) -> np.dtype[Any] | None:
     return array_of(cast(object, value)).dtype if is_array(value) else None
 
 
-def _plain(kind: str, value: object) -> object:
-    """A parameter as templates take it."""
+def plain_parameter(kind: str, value: object) -> object:
+    """A parameter of that kind as templates take it."""
     if kind == "dtype":
         try:
             return dtype_name(dtype_of(value))
@@ -230,11 +236,11 @@ def _plain(kind: str, value: object) -> object:
     if isinstance(value, np.integer | np.floating | np.bool_):
         return cast(object, value.item())
     if isinstance(value, list | tuple):
-        return [_plain("", one) for one in cast("Sequence[object]", value)]
+        return [plain_parameter("", one) for one in cast("Sequence[object]", value)]
     return value
 
 
-def _documentation(template: Template) -> str:
+def documentation_of(template: Template) -> str:
     """What the template says of itself."""
     lines = (
         [template.doc, "", f"    {template.formula}", ""] if template.formula else [template.doc]
@@ -249,13 +255,11 @@ def dtype_of(value: object) -> np.dtype[Any]:
 
     Raises TypeError where there is none of the name.
     """
-    if not isinstance(value, str):
-        plain = str(value)
-        if not plain.startswith("torch."):
-            return np.dtype(cast(Any, value))
-        value = plain.removeprefix("torch.")
-    element = type_named("bf16" if value == "bfloat16" else value)
-    return np.dtype(value) if element is None else numpy_dtype(element)
+    name = str(value).removeprefix("torch.")
+    if not isinstance(value, str) and name == str(value):
+        return np.dtype(cast(Any, value))
+    element = type_named("bf16" if name == "bfloat16" else name)
+    return np.dtype(name) if element is None else numpy_dtype(element)
 
 
 __all__ = ["Metakernels", "WeftError", "as_expression", "function", "load_metakernels", "method"]

@@ -9,6 +9,7 @@ Needs the extra `torch` (`pip install tapestry[torch]`), which `import tapestry`
 from tapestry.importers.torch.backend import backend
 from tapestry.importers.torch.coverage import coverage
 from tapestry.importers.torch.errors import ImportingError
+from tapestry.importers.torch.metakernels import metakernels
 from tapestry.importers.torch.uses import Coverage, Use, recording
 
-__all__ = ["Coverage", "ImportingError", "Use", "backend", "coverage", "recording"]
+__all__ = ["Coverage", "ImportingError", "Use", "backend", "coverage", "metakernels", "recording"]
