@@ -156,7 +156,8 @@ class ProgramBuilder:
             for name, own in self._meant.items()
             if not own.shares(name, self.library)
         ]
-        return ModuleOp([*definitions, *self._symbols, func.FuncOp("main", kinds, Region(self._block))])
+        main = func.FuncOp("main", kinds, Region(self._block))
+        return ModuleOp([*definitions, *self._symbols, main])
 
     def _mean(self, library: Library, metakernel: str, place: Location | None) -> None:
         """Note which templates an application uses: a program has one of a name."""
