@@ -12,7 +12,7 @@ body alone. A part is a tile over the axes that it varies along, rows alone or r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
@@ -21,11 +21,10 @@ from xdsl.ir import Block, SSAValue
 
 from tapestry.algebra.monoids import builtin_monoid
 from tapestry.dialects.triton import element_of
-from tapestry.passes.triton.bodies import Values, no_coordinate, no_read, write_body, yielded
+from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.dots import Dot
 from tapestry.passes.triton.folding import Addend, Cluster, Product, vanishes
 from tapestry.passes.triton.folds import FoldState, State
-from tapestry.passes.triton.groups import NotOneKernelError
 from tapestry.passes.triton.members import Given, Members, Placed
 from tapestry.passes.triton.positions import Frame
 from tapestry.passes.triton.roles import Fold
@@ -87,16 +86,14 @@ class FoldWriter:
         tiles, wrap = self.members.tiles, self.fold.member.fold.wrap
         first = cluster.parts[0]
         product = self.fold.products.get(first)
+        given = self.members.inputs(self.number, wrap.args)
         if product is not None:
-            given = self.members.inputs(self.number, wrap, wrap.args)
             acc = None if before is None else before[0]
             return [], (self._contracted(first, product, wrap, given, {}, acc),)
-        frame = self._along(self.frame(first))
-        given = self.members.inputs(self.number, wrap, wrap.args)
         wanted = [yielded(wrap)[part] for part in cluster.parts]
-        values = cluster.state.enter(
-            tiles, self.members.evaluate(self.number, wrap, wanted, given, frame)
-        )
+        made = self.members.evaluate(self.number, wrap, wanted, given)
+        frame = self.members.joint(self.frame(first), (self.axis,))
+        values = cluster.state.enter(tiles, [value.over(tiles, frame) for value in made])
         values = cluster.state.masked(tiles, values, self._mask(frame))
         blocks = self.members.writer.blocks(frame)
         spread = tuple(tiles.spread(value, blocks) for value in values)
@@ -110,18 +107,19 @@ class FoldWriter:
         self, addend: Addend, carried: Sequence[SSAValue], new: Mapping[int, SSAValue]
     ) -> SSAValue:
         """A part as it was carried, at where the merged plain parts are now."""
-        frame = self.frame(addend.part)
         count = len(carried)
-        values: Values = {}
+        given: Given = {}
         for part, value in enumerate(carried):
-            if set(self.frame(part)) <= set(frame):
-                values[addend.move.args[part]] = self._placed(part, value, frame)
+            given[addend.move.args[part]] = self._known(part, value)
         for part, value in new.items():
-            if set(self.frame(part)) <= set(frame):
-                values[addend.move.args[count + part]] = self._placed(part, value, frame)
-        write_body(self.members.tiles, addend.move.ops, values, no_coordinate, no_read)
-        (moved,) = yielded(addend.move)
-        return values[moved]
+            given[addend.move.args[count + part]] = self._known(part, value)
+        (value,) = yielded(addend.move)
+        (moved,) = self.members.evaluate(self.number, addend.move, [value], given)
+        moved.value.name_hint = f"{self._state[addend.part]}_moved"
+        return moved.over(self.members.tiles, self.frame(addend.part))
+
+    def _known(self, part: int, value: SSAValue) -> Callable[[], Placed]:
+        return lambda: Placed(value, self.frame(part))
 
     def _added(
         self,
@@ -132,23 +130,22 @@ class FoldWriter:
     ) -> SSAValue:
         """A moved part and what the block's points add to it."""
         tiles, folding, body = self.members.tiles, self.fold.folding, addend.body
-        reads = len(self.fold.member.fold.wrap.args)
-        given = self.members.inputs(self.number, body, body.args[:reads])
-        plain = folding.plain
-        monoid = folding.monoid
+        reads, plain = len(self.fold.member.fold.wrap.args), folding.plain
+        given = self.members.inputs(self.number, body.args[:reads])
         zeros: dict[SSAValue, float] = {}
         for part, mine, merged in zip(
             plain, body.args[reads:], body.args[reads + len(plain) :], strict=False
         ):
             if part in own:
-                given[mine] = own[part].at(tiles)
-                zeros[mine] = float(monoid.real_zero[part])
-            given[merged] = Placed(new[part], self.frame(part)).at(tiles)
+                given[mine] = lambda part=part: own[part]
+                zeros[mine] = float(folding.monoid.real_zero[part])
+            given[merged] = self._known(part, new[part])
         product = self.fold.products.get(addend.part)
         if product is not None:
             return self._contracted(addend.part, product, body, given, zeros, before, addend.maxima)
-        frame = self._along(self.frame(addend.part))
-        (value,) = self.members.evaluate(self.number, body, [addend.value], given, frame)
+        (made,) = self.members.evaluate(self.number, body, [addend.value], given)
+        frame = self.members.joint(self.frame(addend.part), (self.axis,))
+        value = made.over(tiles, frame)
         if not vanishes(addend.value, zeros):
             mask = self._mask(frame)
             if mask is not None:
@@ -184,18 +181,3 @@ class FoldWriter:
     def _mask(self, frame: Frame) -> SSAValue | None:
         """Which points of a tile are folded: those that exist and are inside the domain."""
         return self.members.mask(self.number, self.axis, frame)
-
-    def _along(self, frame: Frame) -> Frame:
-        """A part's frame with the axis that is folded."""
-        roles = self.members.roles
-        axes = set(frame) | {self.axis}
-        found = tuple(axis for axis in roles.order if axis in axes)
-        if len(found) > 2:
-            raise NotOneKernelError(
-                f"@{self.fold.member.fold.name} folds what varies along {len(found)} tile axes "
-                "and is no product"
-            )
-        return found
-
-    def _placed(self, part: int, value: SSAValue, frame: Frame) -> SSAValue:
-        return Placed(value, self.frame(part)).over(self.members.tiles, frame)

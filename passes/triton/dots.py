@@ -68,12 +68,10 @@ class Dot:
         )
         if len(frame) != 2 or not placed:
             raise NotOneKernelError(f"a product of {label} is no product of two tiles")
-        self._require_finite(label)
         dead = [any(vanishes(factor, self.zeros) for factor in factors) for factors, _ in sides]
-        a, b = (
-            self._side(side, dead[n], masks_all=n == 0 and not any(dead))
-            for n, side in enumerate(sides)
-        )
+        masked = dead.index(True) if any(dead) else 0
+        self._require_finite(sides[1 - masked][0], label)
+        a, b = (self._side(side, dead[n], masks_all=n == masked) for n, side in enumerate(sides))
         kinds = [element_of(a), element_of(b)]
         if kinds[0] != kinds[1]:
             half = kinds[0] if is_half(kinds[0]) else kinds[1]
@@ -96,7 +94,8 @@ class Dot:
         factors, axes = side
         members, tiles = self.members, self.members.tiles
         wanted = [_unwidened(factors[0])] if len(factors) == 1 else list(factors)
-        values = members.evaluate(self.member, self.body, wanted, self.given, axes)
+        made = members.evaluate(self.member, self.body, wanted, self.given)
+        values = [placed.over(tiles, axes) for placed in made]
         value = values[0]
         for factor in values[1:]:
             value = tiles.value(arith.MulfOp(*tiles.pair(value, factor)))
@@ -125,10 +124,14 @@ class Dot:
         moves = self.axis in self.members.writer.space.along(port.access)
         return moves and port.fill == number(0, port.element)
 
-    def _require_finite(self, label: str) -> None:
-        """Cells outside the domain are multiplied by zero, which is zero if they are finite."""
-        space = self.members.writer.space
-        if not self.members.options.is_strict:
+    def _require_finite(self, factors: Sequence[SSAValue], label: str) -> None:
+        """Factors outside the domain are multiplied by zero: their cells have to be finite."""
+        space, fold = self.members.writer.space, self.members.group.members[self.member].fold
+        needed = needed_operations(factors)
+        used = {operand for op in needed for operand in op.operands} | set(factors)
+        cells = zip(self.body.args, fold.ins, strict=False)
+        names = {tensor.name for argument, tensor in cells if argument in used}
+        if not self.members.options.is_strict or names <= fold.finite:
             return
         for row in self.members.domain(self.member):
             along = space.along(row)

@@ -27,7 +27,7 @@ from tapestry.passes.triton.members import Members
 from tapestry.passes.triton.positions import Axis
 from tapestry.passes.triton.roles import Roles, assign
 from tapestry.passes.triton.schedule import Blocks
-from tapestry.passes.triton.spaces import FOLD_AXIS, Space
+from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
 from tapestry.passes.triton.steps import Options, longest
 from tapestry.passes.triton.writer import Kernel, KernelWriter, space_of
 
@@ -104,7 +104,12 @@ class _GroupKernel:
             return tuple(new)
 
         ends = self.writer.walk(
-            self.axes[FOLD_AXIS], start, step, everywhere=bool(stored), hoist=True
+            self.axes[FOLD_AXIS],
+            start,
+            step,
+            everywhere=bool(stored),
+            within=self._common_rows([fold.number for fold in folds]),
+            hoist=True,
         )
         for fold, size in zip(folds, sizes, strict=True):
             parts, ends = ends[:size], ends[size:]
@@ -118,9 +123,23 @@ class _GroupKernel:
             raise NotOneKernelError(f"@{fold.member.fold.name} is read before it is finished")
         writer = FoldWriter(self.members, number, fold, axis)
         parts = self.writer.walk(
-            self.axes[axis], writer.zero, writer.step, everywhere=False, hoist=True
+            self.axes[axis],
+            writer.zero,
+            writer.step,
+            everywhere=False,
+            within=self.members.domain(number),
+            hoist=True,
         )
         self.members.states[number] = writer.placed(parts)
+
+    def _common_rows(self, folds: Sequence[int]) -> list[Access]:
+        """The rows outside of which none of some folds has points."""
+        found = [self.members.domain(number) for number in folds]
+        if not found:
+            return []
+        shared = set(self.group.rows[folds[0]]).intersection(*(self.group.rows[n] for n in folds))
+        rows = zip(self.group.rows[folds[0]], found[0], strict=True)
+        return [access for row, access in rows if row in shared]
 
     def _is_along(self, inner: Inner) -> bool:
         """Whether an output moves along K."""
@@ -133,7 +152,8 @@ class _GroupKernel:
         frame = tuple(axis for axis in self.roles.order if axis in along)
         if len(frame) > 2:
             raise NotOneKernelError(f"its output {place} varies along {len(frame)} tile axes")
-        self.writer.store(port, frame, self.members.value(inner, frame))
+        value = self.members.value(inner)
+        self.writer.store(port, frame, value.over(self.writer.tiles, frame))
 
 
 def _blocks(group: Group, roles: Roles, space: Space, options: Options) -> Blocks:

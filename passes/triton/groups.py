@@ -23,7 +23,7 @@ from tapestry.algebra.bodies import Dims, moving_dims
 from tapestry.dialects import loom
 from tapestry.passes.triton.mapfold import MapFold, Tensor, map_fold_of
 from tapestry.passes.triton.spaces import cut_dimensions
-from tapestry.zspace import AffineMap, Partition, Projection, Range
+from tapestry.zspace import AffineMap, Domain, Partition, Projection, Range
 from tapestry.zspace.origins import settle
 
 
@@ -133,10 +133,37 @@ class Group:
             found.append(self.has_extent(member.moving(own)))
         return found
 
+    @cached_property
+    def rows(self) -> tuple[tuple[Row, ...], ...]:
+        """Per member, the rows of its domain that matter, as the group's.
+
+        What is never read where a row does not hold may be anything there.
+        """
+        found: list[tuple[Row, ...]] = []
+        for number, member in enumerate(self.members):
+            rows = _rows_of(member)
+            readers = self.readers(number)
+            if rows and readers and all(inner.member != number for inner in self.outs):
+                implied = [
+                    set(_rows_of(r)) if self._reads_inside(r, number) else set[Row]()
+                    for r in readers
+                ]
+                rows = tuple(row for row in rows if not all(row in held for held in implied))
+            found.append(rows)
+        return tuple(found)
+
+    def _reads_inside(self, reader: Member, number: int) -> bool:
+        """Whether a member reads what another writes only at points of its own domain."""
+        return all(
+            place < len(reader.fold.ins)
+            for place, source in enumerate(reader.sources)
+            if isinstance(source, Inner) and source.member == number
+        )
+
     @property
     def outline(self) -> Outline:
         """The group as the map that it is from outside: what it reads and writes at a point."""
-        domains = [m.fold.inside.compose(m.place) for m in self.members if m.fold.inside]
+        rows = [row for member in self.rows for row in member]
         return Outline(
             name=self.name,
             index=self.index,
@@ -148,9 +175,21 @@ class Group:
             unwrap=None,
             monoid=None,
             partition=self.partition,
-            inside=domains[0] if domains else None,
+            inside=Domain.of([r for r, _ in rows], [b for _, b in rows]) if rows else None,
             group=self,
         )
+
+
+Row = tuple[tuple[int, ...], int]
+"""A row of a domain: factors of the group's dimensions, and what is added."""
+
+
+def _rows_of(member: Member) -> tuple[Row, ...]:
+    inside = member.fold.inside
+    if inside is None:
+        return ()
+    rows = inside.compose(member.place).rows
+    return tuple(zip(rows.matrix, rows.offset, strict=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tapestry.algebra.dtypes import body_type
@@ -18,6 +20,7 @@ from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.algebra.parts import repeated_axes
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, Read, tensor_type
+from tapestry.passes.loom.mask_to_domain import ASSUMES
 from tapestry.passes.triton.spaces import cut_dimensions
 from tapestry.zspace import Domain, Partition, Projection, Range
 
@@ -57,6 +60,8 @@ class MapFold:
     monoid: Monoid | None
     partition: Partition | None
     inside: Domain | None = None
+    finite: frozenset[str] = frozenset()
+    """Tensors whose cells are taken to be finite also where the domain leaves points out."""
 
     @cached_property
     def kept_dims(self) -> tuple[int, ...]:
@@ -136,7 +141,16 @@ def map_fold_of(op: loom.OperationOp) -> MapFold:
         monoid=monoid_of(op),
         partition=op.partition,
         inside=None if op.inside is None else op.inside.within(op.index),
+        finite=assumed_finite(op),
     )
+
+
+def assumed_finite(op: loom.OperationOp | loom.KernelOp) -> frozenset[str]:
+    """The tensors that an operation takes to be finite, by name (`loom-mask-to-domain`)."""
+    held = op.attributes.get(ASSUMES)
+    notes = cast("ArrayAttr[Attribute]", held).data if isinstance(held, ArrayAttr) else ()
+    said = [note.data for note in notes if isinstance(note, StringAttr)]
+    return frozenset(name[len("finite(") : -1] for name in said if name.startswith("finite("))
 
 
 def _tensors(role: str, reads: Iterable[Read]) -> tuple[Tensor, ...]:

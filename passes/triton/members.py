@@ -1,11 +1,12 @@
 """What members of a group compute, written as tiles when it is asked for.
 
-    members.value(Inner(0, 0), ("M", "K"))      # the scores of the block that is walked now
+    members.value(Inner(0, 0))      # the scores of the block that is walked now: a tile M x K
 
-A value is evaluated over a *frame* of tile axes. What a body reads is loaded over it, or, where it
-is an inner tensor, is the value of another member, written over the axes that it varies along. All
-that was written before and can be seen is shared (`TileBuilder.value`), so asking twice is free;
-what does not vary along a loop moves out of it (`TileBuilder.hoist`).
+A value is a tile over the axes that it varies along, which the tiles that it is computed of say:
+rows stay rows until they meet columns. What a body reads is loaded, or, where it is an inner
+tensor, is the value of another member. All that was written before and can be seen is shared
+(`TileBuilder.value`), so asking twice is free; what does not vary along a loop moves out of it
+(`TileBuilder.hoist`).
 """
 
 from __future__ import annotations
@@ -13,25 +14,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import needed_operations
 from tapestry.dialects import loom
 from tapestry.dialects.triton import element_of
-from tapestry.passes.triton.bodies import Coordinate, Values, write_body, yielded
+from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError
+from tapestry.passes.triton.ports import Port
 from tapestry.passes.triton.positions import Frame
 from tapestry.passes.triton.roles import Roles
+from tapestry.passes.triton.scalars import write_scalar
 from tapestry.passes.triton.spaces import Access
 from tapestry.passes.triton.steps import Options
 from tapestry.passes.triton.tiles import TileBuilder
 from tapestry.passes.triton.writer import KernelWriter
-
-At = Callable[[Frame], SSAValue]
-"""A value over a frame."""
-
-Given = dict[SSAValue, At]
-"""The arguments of a body."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +46,9 @@ class Placed:
             return tiles.expand(self.value, frame.index(self.frame[0]), len(frame))
         raise NotOneKernelError(f"a tile along {self.frame} is needed along {frame}")
 
-    def at(self, tiles: TileBuilder) -> At:
-        """The same as what is given to a body."""
-        return lambda frame: self.over(tiles, frame)
+
+Given = dict[SSAValue, Callable[[], Placed]]
+"""What the arguments of a body are, written when they are needed."""
 
 
 class Members:
@@ -66,108 +63,125 @@ class Members:
 
     def domain(self, member: int) -> Sequence[Access]:
         """The rows of a member's domain."""
-        return self.writer.space.domain if self.group.members[member].fold.inside else ()
+        first = sum(map(len, self.group.rows[:member]))
+        return self.writer.space.domain[first : first + len(self.group.rows[member])]
 
-    def inputs(self, member: int, body: Block, arguments: Sequence[SSAValue]) -> Given:
-        """What wrap's arguments are, for a body that takes them first."""
+    def inputs(self, member: int, arguments: Sequence[SSAValue], first: int = 0) -> Given:
+        """What arguments are that take what a member reads, from its input `first` on."""
         found: Given = {}
-        for place, argument in enumerate(arguments):
+        for place, argument in enumerate(arguments, first):
             found[argument] = self._read(member, place, argument)
         return found
 
-    def _read(self, member: int, place: int, argument: SSAValue) -> At:
+    def _read(self, member: int, place: int, argument: SSAValue) -> Callable[[], Placed]:
         source = self.group.members[member].sources[place]
         if isinstance(source, Inner):
-            return lambda frame: self.value(source, frame)
+            return lambda: self.value(source)
         port = self.writer.ins[source]
 
-        def load(frame: Frame) -> SSAValue:
-            return self.writer.load(port, frame, argument.name_hint or port.name)
+        def load() -> Placed:
+            frame = self._along(port)
+            return Placed(self.writer.load(port, frame, argument.name_hint or port.name), frame)
 
         return load
 
+    def _along(self, port: Port) -> Frame:
+        """The axes that an access moves along."""
+        return self.joint(self.writer.space.along(port.access) - {"B"})
+
+    def joint(self, *axes: Frame | frozenset[str]) -> Frame:
+        """The frame of some axes; NotOneKernelError where they are more than two."""
+        found = frozenset[str]().union(*axes)
+        if len(found) > 2:
+            raise NotOneKernelError(f"a value varies along {len(found)} tile axes")
+        return tuple(axis for axis in self.roles.order if axis in found)
+
     def evaluate(
-        self, member: int, body: Block, wanted: Sequence[SSAValue], given: Given, frame: Frame
-    ) -> list[SSAValue]:
-        """Values of a body over a frame; no more of it is written than they need."""
+        self, member: int, body: Block, wanted: Sequence[SSAValue], given: Given
+    ) -> list[Placed]:
+        """Values of a body; no more of it is written than they need."""
         needed = needed_operations(wanted)
         used = {operand for op in needed for operand in op.operands} | set(wanted)
-        values: Values = {}
+        values: dict[SSAValue, Placed] = {}
         for argument in body.args:
-            if argument not in used:
-                continue
-            if isinstance(argument.type, loom.BlockType):
-                source = self.group.members[member].sources[argument.index]
-                assert isinstance(source, int)
-                self.writer.load_all([self.writer.ins[source]], [argument], frame)
-            else:
-                values[argument] = given[argument](frame)
-        ops = [op for op in body.ops if op in needed]
-        read = self.writer.reader(frame, self.domain(member))
-        write_body(self.tiles, ops, values, self._coordinate(member, frame), read)
+            if argument in used and not isinstance(argument.type, loom.BlockType):
+                values[argument] = given[argument]()
+        for op in body.ops:
+            if op in needed:
+                made = self._operation(member, op, values)
+                if made.value.name_hint is None:
+                    made.value.name_hint = op.results[0].name_hint
+                values[op.results[0]] = made
         return [values[value] for value in wanted]
 
-    def _coordinate(self, member: int, frame: Frame) -> Coordinate:
+    def _operation(self, member: int, op: Operation, values: dict[SSAValue, Placed]) -> Placed:
+        """The tile that a scalar operation of a member's body makes."""
+        if isinstance(op, loom.IndexOp):
+            return self._coordinate(member, op.dimension)
+        if isinstance(op, loom.ReadOp):
+            return self._block_read(member, op, values)
+        operands = [values[operand] for operand in op.operands]
+        frame = self.joint(*(operand.frame for operand in operands))
+        tiles = [operand.over(self.tiles, frame) for operand in operands]
+        return Placed(write_scalar(self.tiles, op, tiles), frame)
+
+    def _coordinate(self, member: int, dim: int) -> Placed:
         """What `loom.index` is in a member's body."""
-        along, place = self.writer.coordinate(frame), self.group.members[member].place
+        group_dim = self.group.members[member].dims[dim]
+        frame = tuple(a for a in self.roles.frame(frozenset((group_dim,))) if a in self.roles.order)
+        at = self.writer.coordinate(frame)(group_dim)
+        shift = self.group.members[member].place.offset[dim]
+        if shift:
+            at = self.tiles.add(at, self.tiles.constant(shift, element_of(at)))
+        return Placed(at, frame)
 
-        def coordinate(dim: int) -> SSAValue:
-            at = along(self.group.members[member].dims[dim])
-            shift = place.offset[dim]
-            return (
-                at if not shift else self.tiles.add(at, self.tiles.constant(shift, element_of(at)))
-            )
+    def _block_read(self, member: int, op: loom.ReadOp, values: dict[SSAValue, Placed]) -> Placed:
+        """What `loom.read` is: the block's port is that of the argument's place."""
+        argument = op.block
+        owner = self.group.members[member]
+        body = argument.owner
+        assert isinstance(body, Block)
+        place = body.args.index(argument)
+        if body is owner.fold.unwrap:
+            assert owner.fold.monoid is not None
+            place += len(owner.fold.ins) - len(owner.fold.monoid.state)
+        source = owner.sources[place]
+        assert isinstance(source, int)
+        port = self.writer.ins[source]
+        operands = {o: values[o] for o in op.operands if o is not argument}
+        frame = self.joint(self._along(port), *(placed.frame for placed in operands.values()))
+        self.writer.load_all([port], [argument], frame)
+        known = {o: placed.over(self.tiles, frame) for o, placed in operands.items()}
+        domain = self.domain(member) if body is not owner.fold.unwrap else ()
+        return Placed(self.writer.reader(frame, domain)(op, known), frame)
 
-        return coordinate
-
-    def value(self, inner: Inner, frame: Frame) -> SSAValue:
-        """An inner tensor at the tile that is walked now, over a frame."""
-        member = self.group.members[inner.member]
-        projection = member.written(inner.out)
-        dims = frozenset(dim for terms in projection.map.terms for _, dim in terms)
-        own = self.roles.frame(dims)
-        if not set(own) <= set(frame):
-            raise NotOneKernelError(f"@{member.fold.name} is needed along other axes than its own")
-        if len(own) > 2:
-            raise NotOneKernelError(f"@{member.fold.name} varies along {len(own)} tile axes")
-        return Placed(self._output(inner, own), own).over(self.tiles, frame)
-
-    def _output(self, inner: Inner, frame: Frame) -> SSAValue:
-        """An output of a member over a frame that has all axes it varies along."""
+    def value(self, inner: Inner) -> Placed:
+        """An inner tensor at the tile that is walked now."""
         fold = self.group.members[inner.member].fold
         if fold.monoid is None:
-            given = self.inputs(inner.member, fold.wrap, fold.wrap.args)
+            given = self.inputs(inner.member, fold.wrap.args)
             wanted = [yielded(fold.wrap)[inner.out]]
-            return self.evaluate(inner.member, fold.wrap, wanted, given, frame)[0]
-        return self.finished(inner.member, frame)[inner.out]
+            return self.evaluate(inner.member, fold.wrap, wanted, given)[0]
+        return self._finished(inner.member, inner.out)
 
-    def finished(self, member: int, frame: Frame) -> list[SSAValue]:
-        """What a fold writes, over a frame, once it is finished."""
+    def _finished(self, member: int, out: int) -> Placed:
+        """What a fold writes, once it is finished."""
         fold = self.group.members[member].fold
         if member not in self.states:
             assert self.fold_inner is not None
             self.fold_inner(member)
-        placed = self.states[member]
         assert fold.monoid is not None
-        kinds = fold.monoid.state
         parts = [
-            self.tiles.cast(part.over(self.tiles, frame), kind)
-            for part, kind in zip(placed, kinds, strict=True)
-            if set(part.frame) <= set(frame)
+            Placed(self.tiles.cast(part.value, kind), part.frame)
+            for part, kind in zip(self.states[member], fold.monoid.state, strict=True)
         ]
         body = fold.unwrap
         if body is None:
-            return parts
-        given: Given = {}
-        for argument, part, kind in zip(body.args, placed, kinds, strict=False):
-            given[argument] = self._part(part, kind)
-        inputs = len(fold.ins)
-        for place, argument in enumerate(body.args[len(placed) :]):
-            given[argument] = self._read(member, inputs + place, argument)
-        return self.evaluate(member, body, list(yielded(body)), given, frame)
-
-    def _part(self, part: Placed, kind: Attribute) -> At:
-        return lambda frame: self.tiles.cast(part.over(self.tiles, frame), kind)
+            return parts[out]
+        given = self.inputs(member, body.args[len(parts) :], len(fold.ins))
+        for argument, part in zip(body.args, parts, strict=False):
+            given[argument] = lambda part=part: part
+        return self.evaluate(member, body, [yielded(body)[out]], given)[0]
 
     def mask(self, member: int, axis: str, frame: Frame) -> SSAValue | None:
         """Which points of a tile a fold along an axis folds: those that are, inside its domain."""

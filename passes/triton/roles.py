@@ -161,11 +161,11 @@ def _summed(folding: Folding, wrap: Block) -> Iterator[tuple[int, Block, SSAValu
 
 
 def _domain_dims(group: Group, member: Member) -> Dims:
-    inside = member.fold.inside
-    if inside is None:
-        return frozenset()
-    rows = frozenset[int]().union(*inside.moving())
-    return group.has_extent(member.moving(rows))
+    """The dimensions along which it differs which points a member folds."""
+    rows = group.rows[group.members.index(member)]
+    return group.has_extent(
+        frozenset(dim for terms, _ in rows for dim, factor in enumerate(terms) if factor)
+    )
 
 
 def _place_products(folds: Mapping[int, Fold], axes: list[str | None]) -> None:

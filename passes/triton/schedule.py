@@ -22,6 +22,9 @@ MIN_DOT = 16
 MAX_RESIDENT = 256
 """The longest block of an axis that a program of a group holds whole."""
 
+MAX_SHARED_BYTES = 227 * 1024
+"""The shared memory that a program may use on Hopper."""
+
 MAX_CELLS = 1 << 20
 """The most cells that Triton allows in a tile."""
 
@@ -94,10 +97,21 @@ class Schedule:
                 if axis not in ("M", "K")
             }
             return Blocks(blocks, num_warps=4, num_stages=2)
-        limits = {"M": 128 if half else 64, "K": 64 if half else 32}
+        limits = {"M": 128, "K": 64} if half else {"M": 64, "K": 32}
         blocks = {
             f"BLOCK_{axis}": max(MIN_DOT, min(power_of_two(length), limits.get(axis, MAX_RESIDENT)))
             for axis, length in lengths.items()
         }
-        warps = 8 if blocks["BLOCK_M"] >= 128 else 4
-        return Blocks(blocks, num_warps=warps, num_stages=3)
+        # Float32 is multiplied by threads, which hold what they multiply.
+        warps = 8 if blocks["BLOCK_M"] >= 128 or not half else 4
+        stages = 3 if half else 2
+        while stages > 1 and _shared_bytes(blocks, stages, 2 if half else 4) > MAX_SHARED_BYTES:
+            stages -= 1
+        return Blocks(blocks, num_warps=warps, num_stages=stages)
+
+
+def _shared_bytes(blocks: Mapping[str, int], stages: int, cell: int) -> int:
+    """The shared memory of a group's dots: rows once, what is walked once per stage."""
+    other = sum(size for name, size in blocks.items() if name not in ("BLOCK_M", "BLOCK_K"))
+    inner = sum(size for name, size in blocks.items() if name.startswith("BLOCK_C"))
+    return cell * (blocks["BLOCK_M"] * inner + stages * blocks["BLOCK_K"] * other)

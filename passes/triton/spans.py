@@ -12,7 +12,7 @@ walked. What else is outside is masked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
@@ -27,14 +27,16 @@ Span = tuple[SSAValue, SSAValue]
 """Where positions start and end."""
 
 
-def span_inside(positions: Positions, axes: Mapping[str, Axis], axis: Axis, span: Span) -> Span:
-    """The part of an axis's span, in whole blocks, outside which every point is outside."""
+def span_inside(
+    positions: Positions, axes: Mapping[str, Axis], axis: Axis, span: Span, rows: Sequence[Access]
+) -> Span:
+    """The part of an axis's span, in whole blocks, outside which every point fails some row."""
     if len(axis.dims) != 1 or axis.block is None:
         return span
     tiles, (start, end) = positions.tiles, span
     lowest, highest = start, end
     walked = axis.dims[0]
-    for row in positions.space.domain:
+    for row in rows:
         (form,) = (guard.form for guard in row.guards)
         factor = form.coefficients[positions.space.dims.index(walked)]
         # `rest - k >= 0` holds up to the greatest that rest is, `rest + k >= 0` from its negative.

@@ -255,13 +255,14 @@ class KernelWriter:
         step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
         *,
         everywhere: bool = True,
+        within: Sequence[Access] | None = None,
         hoist: bool = False,
     ) -> tuple[SSAValue, ...]:
         """Walk an axis block by block, carrying values that `step` makes from the former ones.
 
         When one block covers the axis there is no loop: `step` is asked for its first values.
-        Unless `everywhere`, blocks that lie outside the domain may be left out. With `hoist`, what
-        does not vary from block to block moves in front of the loop.
+        Unless `everywhere`, blocks that lie outside the domain, or the rows `within` of it, may be
+        left out. With `hoist`, what does not vary from block to block moves in front of the loop.
         """
         assert axis.block is not None
         tiles = self.tiles
@@ -270,7 +271,8 @@ class KernelWriter:
             return tuple(step(None))
         start, end = self.positions.span(axis)
         if not everywhere:
-            start, end = span_inside(self.positions, self.axes, axis, (start, end))
+            rows = self.space.domain if within is None else within
+            start, end = span_inside(self.positions, self.axes, axis, (start, end), rows)
         return self._loop(axis, axis.block, (start, end), init(), step, hoist=hoist)
 
     def _loop(

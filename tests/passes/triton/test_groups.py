@@ -9,7 +9,7 @@ from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.triton_executor import TritonExecutor
 
-PIPELINE = "weft-apply,loom-simplify,loom-fuse,loom-derive,loom-simplify,loom-fuse,loom-group"
+PIPELINE = "default"
 
 
 def attention(queries, keys, width, element, *, causal=False):
