@@ -47,6 +47,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, selected, tensor_type
 from tapestry.zspace import Partition, Projection, Range
 from tapestry.zspace.counting import selected_cells
+from tapestry.zspace.inside import points_inside
 
 Work: TypeAlias = loom.OperationOp | loom.ApplicationOp | loom.MergeOp | loom.ExternalOp
 """What computes: a map-fold, a shard of one, the merge of folded states, or an external kernel."""
@@ -202,10 +203,10 @@ def _hull(projection: Projection, index: Range, partition: Partition) -> Project
 def scalar_operations(op: Work) -> Counter[str]:
     """How often each scalar operation runs, by its name.
 
-    Wrap runs at every point; merge too, because a fold starts at the zero of its monoid; unwrap
-    once per point of the kept dimensions. Where shards split a fold, merge runs once more per shard
-    and kept point. Constants and coordinates are not counted. What an external kernel computes is
-    not known: it counts nothing.
+    Wrap runs at every point of the domain; merge too, because a fold starts at the zero of its
+    monoid; unwrap once per point of the kept dimensions. Where shards split a fold, merge runs once
+    more per shard and kept point. Constants and coordinates are not counted. What an external
+    kernel computes is not known: it counts nothing.
     """
     counts: Counter[str] = Counter()
     if isinstance(op, loom.ExternalOp):
@@ -220,9 +221,10 @@ def scalar_operations(op: Work) -> Counter[str]:
         if not op.is_partial:
             _count(counts, signature.unwrap_block, op.index.size)
         return counts
-    _count(counts, signature.wrap_block, op.index.size)
+    points = points_inside(signature.inside, op.index)
+    _count(counts, signature.wrap_block, points)
     if monoid is not None:
-        _count(counts, monoid.merge, op.index.size + states_merged(op))
+        _count(counts, monoid.merge, points + states_merged(op))
     if not (isinstance(op, loom.ApplicationOp) and op.is_partial):
         _count(counts, signature.unwrap_block, signature.kept_range(op.index).size)
     return counts

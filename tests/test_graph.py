@@ -14,9 +14,10 @@ from xdsl.ir import Block
 import tapestry
 from tapestry.algebra.monoids import monoid_of
 from tapestry.dialects import loom
+from tapestry.dialects.zspace import DomainAttr
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.graph import Traffic, live_bytes, shard_count
-from tapestry.zspace import Partition, Range
+from tapestry.zspace import Domain, Partition, Range
 
 TEXT = """
 !x = !loom.tensor<[0, 0] : [4, 6], f32>
@@ -119,6 +120,16 @@ def test_only_arithmetic_on_floats_counts_as_such() -> None:
     assert tapestry.flops(linear) == 72 + 72 + 12
     assert tapestry.scalar_operations(linear)["arith.select"] == 12
     assert tapestry.flops(exp) == 12
+
+
+def test_points_that_a_domain_leaves_out_cost_nothing() -> None:
+    module = parsed()
+    linear, _ = tapestry.operations(module)
+    assert isinstance(linear, loom.OperationOp)
+    columns, folded = linear.index.shape[1], linear.index.shape[2]
+    linear.domain = DomainAttr(Domain.of([[1, 0, -1]]))
+    rows = sum(min(i + 1, folded) for i in range(linear.index.shape[0]))
+    assert tapestry.scalar_operations(linear)["arith.mulf"] == rows * columns
 
 
 @pytest.mark.parametrize("shards", ["grid=2,1,1", "grid=2,1,3"])
