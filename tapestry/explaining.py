@@ -39,6 +39,7 @@ from tapestry.movement import Edge, Splittable, edges, moved_bytes, read_bytes, 
 from tapestry.passes.loom.derivation.emission import REFUSED
 from tapestry.passes.loom.derivation.planning import Found, find_derivation
 from tapestry.passes.loom.fuse import Bounds, epilogue, prologue
+from tapestry.passes.loom.mask_to_domain import ASSUMES
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,15 @@ def boundaries(module: ModuleOp) -> tuple[Boundary, ...]:
 
 def derivation_steps(op: Splittable) -> tuple[str, ...]:
     """How `loom-derive` made an operation, step by step; nothing where it did not."""
-    steps = op.attributes.get("derivation")
-    if not isinstance(steps, ArrayAttr):
+    return _noted(op, "derivation")
+
+
+def _noted(op: Splittable, attribute: str) -> tuple[str, ...]:
+    """What an attribute of an operation lists."""
+    notes = op.attributes.get(attribute)
+    if not isinstance(notes, ArrayAttr):
         return ()
-    return tuple(s.data for s in cast(ArrayAttr[Attribute], steps) if isinstance(s, StringAttr))
+    return tuple(n.data for n in cast(ArrayAttr[Attribute], notes) if isinstance(n, StringAttr))
 
 
 def why_not_derived(op: Splittable) -> str | None:
@@ -113,6 +119,8 @@ def explain(module: ModuleOp) -> Iterator[str]:
                 yield f"  holds {member.subject} over <{member.index}>"
             for step in derivation_steps(member):
                 yield f"  derived: {step}"
+            for assumed in _noted(member, ASSUMES):
+                yield f"  assumes: {assumed}"
         for halo in halos(op):
             yield f"  a shard reads {halo}"
         refused = why_not_derived(op)

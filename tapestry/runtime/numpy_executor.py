@@ -196,6 +196,12 @@ class NumpyExecutor(ArrayExecutor):
             bounds = op.inside.bounds(box)
             if bounds is None:
                 return layout.zero(kept_box)
+            seen = op.kept_range(bounds)
+            if seen != kept_box:
+                # Rows of which nothing counts are skipped, too.
+                state = layout.zero(kept_box)
+                layout.put(state, seen, kept_box, self.fold(op, bounds, ins))
+                return state
             fold_box = op.fold_range(bounds)
             box = join(op, kept_box, fold_box)
         contraction = find_contraction(op, monoid)
