@@ -160,34 +160,37 @@ def traffic(op: Operation) -> Traffic:
     if isinstance(op, loom.ViewOp | loom.ReshapeOp):
         return Traffic(0, 0)
     if isinstance(op, loom.OperationOp):
-        partition = op.partition or Partition.explicit([op.index])
-        folded = op.fold_dims
-        read = 0
-        for role, (value, projection, fill) in _reads(op, op):
-            over_all = projection if role == "in" else projection.insert_inputs(folded)
-            tensor = tensor_type(value)
-            within = None if fill is None else tensor.box
-            read += selected_cells(over_all, partition, within) * byte_size(tensor.element_type)
-        return Traffic(read, written)
+        reads = [
+            read
+            if role == "in"
+            else read._replace(projection=read.projection.insert_inputs(op.fold_dims))
+            for role, read in _reads(op, op)
+        ]
+        return Traffic(_read_bytes(reads, op.index, op.partition), written)
     if isinstance(op, loom.ExternalOp):
         parts = (selections(op, shard) for shard in shards(op))
         return Traffic(sum(s.bytes for selected in parts for s in selected), written)
     if isinstance(op, loom.FusedOp):
-        partition = op.partition or Partition.explicit([op.index])
-        read = 0
-        # What members read of the same cells is read once: a part has it, or computes it again.
-        counted: dict[tuple[SSAValue, Projection], int] = {}
-        for value, projection, fill in dict.fromkeys(op.reads):
-            tensor = tensor_type(value)
-            within = None if fill is None else tensor.box
-            cells = selected_cells(projection, partition, within)
-            key = (value, _hull(projection, op.index, partition))
-            counted[key] = max(counted.get(key, 0), cells * byte_size(tensor.element_type))
-        read = sum(counted.values())
-        return Traffic(read, written)
+        return Traffic(_read_bytes(op.reads, op.index, op.partition), written)
     if isinstance(op, loom.ApplicationOp | loom.MergeOp):
         return Traffic(sum(selection.bytes for selection in selections(op)), written)
     return Traffic(sum(kind.byte_size for kind in _tensors(op.operands)), written)
+
+
+def _read_bytes(reads: Iterable[Read], index: Range, split: Partition | None) -> int:
+    """What shards read through projections from an index space; each shard reads a cell once.
+
+    Where a row is read cell by cell, and by one point as a block, it is one row.
+    """
+    partition = split or Partition.explicit([index])
+    counted: dict[tuple[SSAValue, Projection], int] = {}
+    for value, projection, fill in reads:
+        tensor = tensor_type(value)
+        within = None if fill is None else tensor.box
+        cells = selected_cells(projection, partition, within)
+        key = (value, _hull(projection, index, partition))
+        counted[key] = max(counted.get(key, 0), cells * byte_size(tensor.element_type))
+    return sum(counted.values())
 
 
 def _hull(projection: Projection, index: Range, partition: Partition) -> Projection:

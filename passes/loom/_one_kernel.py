@@ -55,6 +55,8 @@ def why_not_one_kernel(group: Aligned, limits: Limits) -> str | None:
     * What a fold makes is at most `resident` cells per point of the grid, of dimensions that no
       member folds; or else all its readers fold it, so that they take it piece by piece, and it
       folds at most `resident` points for each.
+    * A map that reads what is folded has no dimension that the fold lacks: it would be folded again
+      along that.
     * Programs are enough, unless each has little to do.
     """
     edges = inner_edges(group)
@@ -70,7 +72,9 @@ def why_not_one_kernel(group: Aligned, limits: Limits) -> str | None:
     for member, place in group.aligned:
         if member.scan_dim is not None:
             return f"{member.subject} scans"
-        reason = _why_not_held(group, member, place, grid, edges, limits)
+        reason = _why_folded_again(group, member, edges) or _why_not_held(
+            group, member, place, grid, edges, limits
+        )
         if reason is not None:
             return reason
     return _too_few_programs(group.index, grid, limits)
@@ -122,6 +126,29 @@ def _why_not_held(
             f"{member.subject} folds {depth} points for each cell that is taken piece by piece, "
             f"more than {limits.resident}"
         )
+    return None
+
+
+def _why_folded_again(group: Aligned, member: loom.OperationOp, edges: list[Edge]) -> str | None:
+    """Why a map would make a fold that it reads, perhaps through other maps, run several times."""
+    if member.fold_dims:
+        return None
+    shape = group.index.shape
+    own = {dim for dim in _dims(group, member) if shape[dim] > 1}
+    waiting, seen = [member], {member}
+    while waiting:
+        reader = waiting.pop()
+        for edge in edges:
+            if edge.reader is not reader or edge.writer in seen:
+                continue
+            seen.add(edge.writer)
+            if not edge.writer.fold_dims:
+                waiting.append(edge.writer)
+            elif not own <= _dims(group, edge.writer):
+                return (
+                    f"{member.subject} has a dimension that {edge.writer.subject} lacks: along it, "
+                    "that would be folded again"
+                )
     return None
 
 

@@ -36,6 +36,8 @@ def group_kernel(group: Group, options: Options, origins: Sequence[str]) -> Kern
     """The kernel of a group that has points; NotOneKernelError where there is none."""
     if group.index.is_empty:
         raise NotOneKernelError("it has no points")
+    if any(not group.cut.isdisjoint(member.fold_dims) for member in group.members):
+        raise NotOneKernelError("its shards fold apart, and their states merge afterwards")
     roles = assign(group)
     return _GroupKernel(group, roles, options).write(origins)
 
@@ -142,9 +144,7 @@ class _GroupKernel:
         return [access for row, access in rows if row in shared]
 
     def _is_along(self, inner: Inner) -> bool:
-        """Whether an output moves along K."""
-        projection = self.group.members[inner.member].written(inner.out)
-        return FOLD_AXIS in self.roles.frame(moving_dims(projection))
+        return _is_along(self.group, self.roles, inner)
 
     def _store(self, place: int, inner: Inner) -> None:
         port = self.writer.outs[place]
@@ -156,9 +156,29 @@ class _GroupKernel:
         self.writer.store(port, frame, value.over(self.writer.tiles, frame))
 
 
+def _is_along(group: Group, roles: Roles, inner: Inner) -> bool:
+    """Whether an output moves along K."""
+    projection = group.members[inner.member].written(inner.out)
+    return FOLD_AXIS in roles.frame(moving_dims(projection))
+
+
+def _walks(group: Group, roles: Roles) -> int:
+    """How often K is walked: in phases that fold along it, and in those that write along it."""
+    folding = {roles.phases[member] for member in roles.carried}
+    return len(
+        folding.union(roles.phases[o.member] for o in group.outs if _is_along(group, roles, o))
+    )
+
+
 def _blocks(group: Group, roles: Roles, space: Space, options: Options) -> Blocks:
     """The schedule's blocks for the axes of a group."""
     dots = any(fold.products for fold in roles.folds.values())
     half = any(is_half(tensor.element) for tensor in group.reads)
     lengths = {axis: longest(space, axis, group.shards) for axis in roles.order if space.on(axis)}
-    return options.schedule.group_blocks(lengths, half=half, dots=dots)
+    return options.schedule.group_blocks(
+        lengths,
+        half=half,
+        dots=dots,
+        walks=_walks(group, roles),
+        across=space.lies_along("M", FOLD_AXIS),
+    )

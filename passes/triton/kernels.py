@@ -156,6 +156,7 @@ def _fold_kernel(
         longest(space, "P", fold.shards),
         longest(space, "K", fold.shards),
         ordered=not state.monoid.commutative,
+        across=space.lies_along("P", "K"),
     )
     points = Axis("P", space.on("P"), "BLOCK_P")
     depth = Axis("K", space.on("K"), "BLOCK_K")

@@ -6,7 +6,8 @@
 Only projections and bodies decide. K is what the group's last fold folds, and every fold over the
 same dimensions is *carried* along it. What other members fold lies on an axis of its own, C. The
 other dimensions follow from products: those that only one side of a product moves along are rows
-or columns, those that all products have on both sides are batches.
+or columns, those that all products have on both sides are batches. Where nothing folds, all
+dimensions are rows.
 
 A fold that reads a carried one over K comes after it: it is of a later *phase*. Phase p is the p-th
 walk along K, which starts when all folds of the phases before are finished (a softmax is written
@@ -95,7 +96,7 @@ def assign(group: Group) -> Roles:
     """The roles of a group's dimensions; NotOneKernelError where tiles of two axes do not do."""
     folds = {n: _fold(group, m) for n, m in enumerate(group.members) if m.fold.monoid is not None}
     if not folds:
-        raise NotOneKernelError("none of its members folds")
+        return Roles(group, (_ROWS,) * group.index.rank, {}, (0,) * len(group.members))
     last = folds[max(folds)].folded
     axes: list[str | None] = [None] * group.index.rank
     inner = 0

@@ -13,7 +13,7 @@ per operation and not per cell, is faster with large ones.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isqrt
 
 MIN_DOT = 16
@@ -24,6 +24,15 @@ MAX_RESIDENT = 256
 
 MAX_SHARED_BYTES = 227 * 1024
 """The shared memory that a program may use on Hopper."""
+
+RESIDENT_TILES = 8
+"""How many times the cells of a tile a row may have that a program holds in registers."""
+
+CELLS_PER_WARP = 512
+"""Cells of a row per warp: 16 for each thread, of at most 16 warps."""
+
+SIDE_BY_SIDE = 64
+"""How many neighbouring cells a program reads at least, where it folds across memory."""
 
 MAX_CELLS = 1 << 20
 """The most cells that Triton allows in a tile."""
@@ -53,16 +62,36 @@ class Schedule:
         """The block of an elementwise kernel over `points` cells."""
         return {"BLOCK_P": min(power_of_two(points), self.tile)}
 
-    def fold_blocks(self, points: int, depth: int, *, ordered: bool = False) -> dict[str, int]:
+    def fold_blocks(
+        self, points: int, depth: int, *, ordered: bool = False, across: bool = False
+    ) -> dict[str, int]:
         """The blocks of a fold of `depth` values at each of `points` cells.
 
-        An `ordered` fold (by a monoid that does not commute) takes one value at a time.
+        An `ordered` fold (by a monoid that does not commute) takes one value at a time. A fold
+        `across` memory, as of columns, has points that lie side by side: some in each program.
         """
-        block_k = 1 if ordered else min(power_of_two(depth), self.tile)
+        block_p = min(power_of_two(points), SIDE_BY_SIDE, self.tile) if across else 1
+        block_k = 1 if ordered else min(power_of_two(depth), max(1, self.tile // block_p))
         return {
-            "BLOCK_P": min(power_of_two(points), max(1, self.tile // block_k)),
+            "BLOCK_P": min(power_of_two(points), max(block_p, self.tile // block_k)),
             "BLOCK_K": block_k,
         }
+
+    def row_blocks(self, rows: int, cells: int, *, walks: int, across: bool) -> Blocks:
+        """The blocks of a kernel that walks rows of `cells` cells, `walks` times.
+
+        A row that is walked more than once is *resident* if it fits the registers of a program:
+        one block, read once, of which all walks are made, and several rows where they are short.
+        Longer rows are read again by each walk. `across` is as in `fold_blocks`.
+        """
+        sizes = self.fold_blocks(rows, cells, across=across)
+        block_m, block_k = sizes["BLOCK_P"], sizes["BLOCK_K"]
+        whole = power_of_two(cells)
+        least = min(power_of_two(rows), SIDE_BY_SIDE, self.tile) if across else 1
+        if walks > 1 and least * whole <= min(self.tile * RESIDENT_TILES, MAX_CELLS):
+            block_m, block_k = max(least, min(power_of_two(rows), self.tile // whole)), whole
+        warps = max(4, min(16, block_m * block_k // CELLS_PER_WARP))
+        return Blocks({"BLOCK_M": block_m, "BLOCK_K": block_k}, num_warps=warps, num_stages=2)
 
     def contraction_blocks(self, m: int, n: int, k: int, *, half: bool) -> Blocks:
         """The blocks of an m x n matrix product of depth k.
@@ -82,21 +111,29 @@ class Schedule:
             num_stages=3,
         )
 
-    def group_blocks(self, lengths: Mapping[str, int], *, half: bool, dots: bool) -> Blocks:
+    def group_blocks(
+        self,
+        lengths: Mapping[str, int],
+        *,
+        half: bool,
+        dots: bool,
+        walks: int = 1,
+        across: bool = False,
+    ) -> Blocks:
         """The blocks of a group's axes, of given lengths: rows M, the walked K, resident others.
 
-        Without dots it is a fold's: as much of K as fits. With dots, sides are what matrix units
-        take, and resident axes (columns N, inner folds C) are held whole up to `MAX_RESIDENT`.
+        Without dots it is a fold's: as much of K as fits, and see `row_blocks`. With dots, sides
+        are what matrix units take, and resident axes (columns N, inner folds C) are held whole up
+        to `MAX_RESIDENT`.
         """
         if not dots:
-            sizes = self.fold_blocks(lengths["M"], lengths["K"])
-            blocks = {"BLOCK_M": sizes["BLOCK_P"], "BLOCK_K": sizes["BLOCK_K"]}
-            blocks |= {
+            blocks = self.row_blocks(lengths["M"], lengths["K"], walks=walks, across=across)
+            held = {
                 f"BLOCK_{axis}": min(power_of_two(length), MAX_RESIDENT)
                 for axis, length in lengths.items()
                 if axis not in ("M", "K")
             }
-            return Blocks(blocks, num_warps=4, num_stages=2)
+            return replace(blocks, blocks=blocks.blocks | held)
         limits = {"M": 128, "K": 64} if half else {"M": 64, "K": 32}
         blocks = {
             f"BLOCK_{axis}": max(MIN_DOT, min(power_of_two(length), limits.get(axis, MAX_RESIDENT)))

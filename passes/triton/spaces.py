@@ -119,6 +119,28 @@ class Space:
             if coefficient
         )
 
+    def lies_along(self, axis: str, other: str) -> bool:
+        """Whether neighbours in memory are neighbours along `axis` rather than along another one.
+
+        Asked of what moves along both: whose smallest steps are along `axis`, for most tensors.
+        """
+        votes = 0
+        for access in (*self.ins, *self.extras, *self.outs):
+            steps = [
+                min(
+                    (
+                        abs(c)
+                        for c, d in zip(access.coefficients, self.dims, strict=True)
+                        if c and d.axis == name
+                    ),
+                    default=0,
+                )
+                for name in (axis, other)
+            ]
+            if 0 not in steps:
+                votes += 1 if steps[0] < steps[1] else -1
+        return votes > 0
+
     def dim_of(self, index_dim: int) -> Dim | None:
         """The dimension that walks an index dimension on its own; None when it disappeared."""
         return next((dim for dim in self.dims if dim.sources == (index_dim,)), None)

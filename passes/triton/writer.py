@@ -124,6 +124,7 @@ class KernelWriter:
         first, second = len(fold.ins), len(fold.ins) + len(fold.extras)
         self.ins, self.extras, self.outs = ports[:first], ports[first:second], ports[second:]
         self._blocks: dict[SSAValue, Port] = {}
+        self._covered: set[str] = set()
         bounds = {
             dim: (
                 self._argument(index, f"{dim.name}_start"),
@@ -243,7 +244,8 @@ class KernelWriter:
     def cover(self, axis: Axis) -> None:
         """Place an axis that one block holds whole."""
         assert axis.block is not None
-        if axis.length is not None:
+        if axis.length is not None and axis.name not in self._covered:
+            self._covered.add(axis.name)
             self.tiles.append(triton.CoverOp(axis.block, axis.length))
         start, _ = self.positions.span(axis)
         self.positions.place(axis, start)

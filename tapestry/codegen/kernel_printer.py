@@ -183,7 +183,8 @@ class BodyPrinter:
         end = op.body.block.last_op
         assert isinstance(end, scf.YieldOp)
         steps = ", ".join(self.exact(value) for value in end.operands)
-        self._line(f"{', '.join(names)} = {steps}")
+        if names:
+            self._line(f"{', '.join(names)} = {steps}")
         self._depth -= 1
 
     def _combine(self, op: triton.ReduceOp | triton.ScanOp) -> None:

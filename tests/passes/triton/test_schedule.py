@@ -18,9 +18,9 @@ def test_a_power_of_two_is_the_least_that_fits(n):
     assert power // 2 < n <= power
 
 
-@given(extents, extents, st.booleans(), tiles)
-def test_fold_tiles_stay_within_the_bound(points, depth, ordered, tile):
-    blocks = Schedule(tile).fold_blocks(points, depth, ordered=ordered)
+@given(extents, extents, st.booleans(), st.booleans(), tiles)
+def test_fold_tiles_stay_within_the_bound(points, depth, ordered, across, tile):
+    blocks = Schedule(tile).fold_blocks(points, depth, ordered=ordered, across=across)
     assert 1 <= blocks["BLOCK_P"] * blocks["BLOCK_K"] <= tile
     assert not ordered or blocks["BLOCK_K"] == 1
 
@@ -49,3 +49,26 @@ def test_hopper_sized_tiles_for_16_bit_factors():
     blocks = Schedule().contraction_blocks(4096, 4096, 4096, half=True)
     assert blocks.blocks == {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64}
     assert blocks.num_warps == 8
+
+
+@given(extents, extents, st.integers(1, 3), st.booleans(), tiles)
+def test_rows_are_held_whole_or_walked_in_tiles(rows, cells, walks, across, tile):
+    blocks = Schedule(tile).row_blocks(rows, cells, walks=walks, across=across)
+    sizes = blocks.blocks
+    held = sizes["BLOCK_K"] >= cells
+    assert sizes["BLOCK_M"] * sizes["BLOCK_K"] <= tile * (8 if held else 1)
+    assert 4 <= blocks.num_warps <= 16
+    assert held or walks == 1 or cells > tile // 16
+
+
+def test_what_is_walked_twice_is_held_while_it_fits():
+    def sizes(cells, walks, *, across=False):
+        blocks = Schedule().row_blocks(4096, cells, walks=walks, across=across)
+        return (*blocks.blocks.values(), blocks.num_warps)
+
+    assert sizes(100, 2) == (16, 128, 4)
+    assert sizes(5000, 2) == (1, 8192, 16)
+    assert sizes(5000, 1) == (1, 2048, 4)
+    assert sizes(16385, 2) == (1, 2048, 4)
+    assert sizes(200, 2, across=True) == (64, 256, 16)
+    assert sizes(4096, 2, across=True) == (64, 32, 4)
