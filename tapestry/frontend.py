@@ -301,9 +301,14 @@ class Steps(Protocol):
 
 
 def run_pipeline(
-    module: ModuleOp, spec: str, *, ctx: Context | None = None, dump: Steps | None = None
+    module: ModuleOp,
+    spec: str,
+    *,
+    ctx: Context | None = None,
+    dump: Steps | None = None,
+    verify_each: bool = True,
 ) -> None:
-    """Apply a pipeline to a verified module, verifying after each pass.
+    """Apply a pipeline to a verified module, verifying after each pass, or after the last alone.
 
     `dump` is shown every step; the channel `passes` of `tapestry.logs` says what each pass did.
     """
@@ -316,7 +321,8 @@ def run_pipeline(
         for one in passes:
             before, started = _count(module, log), perf_counter()
             one.apply(ctx, module)
-            verify_module(module)
+            if verify_each or one is passes[-1]:
+                verify_module(module)
             log.info(
                 "%s: %d -> %d operations in %.1f ms",
                 one.name,

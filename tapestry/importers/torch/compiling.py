@@ -9,7 +9,6 @@ with them.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,19 @@ import torch
 from torch import fx
 from xdsl.dialects.builtin import ModuleOp
 
+from tapestry.dumping import Dump
 from tapestry.frontend import run_pipeline
 from tapestry.importers.torch.dtypes import as_array
-from tapestry.importers.torch.graphs import Program, program_of
+from tapestry.importers.torch.graphs import program_of
 from tapestry.importers.torch.memory import returned
 from tapestry.importers.torch.options import Options
 from tapestry.importers.torch.sizes import OpenSizes, Sizes
+from tapestry.logs import channel
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.program import arguments
 
-_log = logging.getLogger("tapestry.torch")
+_coverage, _recompiles = channel("coverage"), channel("recompiles")
 
 
 class CompiledGraph:
@@ -50,7 +51,9 @@ class CompiledGraph:
         if ready is None:
             if self._ready:
                 have = "; ".join(map(str, self._ready))
-                _log.info("%s is compiled again, for %s (so far: %s)", self._name, sizes, have)
+                _recompiles.info(
+                    "%s is compiled again, for %s (so far: %s)", self._name, sizes, have
+                )
             name = f"{self._name}_{len(self._ready)}"
             ready = self._ready[sizes] = _Ready(self._graph, sizes, self._options, name)
         return ready(given)
@@ -62,12 +65,13 @@ class _Ready:
     def __init__(self, graph: fx.GraphModule, sizes: Sizes, options: Options, name: str) -> None:
         program = program_of(graph, sizes, strict=options.strict)
         for line in str(program.coverage).splitlines():
-            _log.info("%s: %s", name, line)
+            _coverage.info("%s: %s", name, line)
         on = options.on or "numpy"
-        plain = "weft-apply" if on == "reference" else "default"
-        _dump(options, program, f"{name}.weft.mlir")
-        run_pipeline(program.module, options.pipeline or plain)
-        _dump(options, program, f"{name}.mlir")
+        pipeline = options.pipeline or ("weft-apply" if on == "reference" else "default")
+        self._dump = None if options.dump is None else Dump(Path(options.dump) / name)
+        run_pipeline(program.module, pipeline, dump=self._dump, verify_each=False)
+        if self._dump is not None:
+            self._dump.finish(program.module, on=on, pipeline=pipeline)
         self._program = program
         self._run = prepare(program.module, on, options.numerics)
 
@@ -78,6 +82,9 @@ class _Ready:
             # A draw from PyTorch's generator, so that its seed makes runs repeatable.
             drawn = torch.randint(-(1 << 63), (1 << 63) - 1, (program.seeds,))
             inputs += [as_array(seed) for seed in drawn.unbind()]
+        if self._dump is not None:
+            names = (argument.name for argument in arguments(program.module))
+            self._dump.inputs(dict(zip(names, inputs, strict=True)))
         return returned(program.outputs, given, inputs, self._run(inputs))
 
 
@@ -96,10 +103,3 @@ def prepare(
     return lambda inputs: (
         executor.run(module, dict(zip(names, inputs, strict=True)), NoWatch()).outputs
     )
-
-
-def _dump(options: Options, program: Program, name: str) -> None:
-    if options.dump is not None:
-        folder = Path(options.dump)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(str(program.module) + "\n")

@@ -42,6 +42,8 @@ _EXTENSIONS: dict[torch.dtype, np.dtype[Any]] = {
 }
 """Dtypes that NumPy does not know by itself."""
 
+_OF_EXTENSIONS = {extension: dtype for dtype, extension in _EXTENSIONS.items()}
+
 _BITS = {1: torch.int8, 2: torch.int16}
 """What is of the size of those."""
 
@@ -73,9 +75,9 @@ def as_tensor(array: Array) -> torch.Tensor:
     """An array as a tensor on the same memory; a copy where PyTorch has no tensor like it."""
     if not array.flags.writeable or (array.strides and min(array.strides) < 0):
         array = array.copy()
-    if array.dtype.isbuiltin == 1:
+    own = _OF_EXTENSIONS.get(array.dtype)
+    if own is None:
         return _from_numpy(array)
-    own = next(dtype for dtype, extension in _EXTENSIONS.items() if extension == array.dtype)
     return _from_numpy(array.view(f"i{array.dtype.itemsize}")).view(own)
 
 

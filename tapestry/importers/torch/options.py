@@ -6,7 +6,7 @@
 | `pipeline` | the passes, as `tapestry-opt -p` takes them | | `default` |
 | `numerics` | whether results may depend on operands being finite | `strict`, `fast` | `strict` |
 | `strict` | whether an operator that is not native is an error | `True`, `False` | `False` |
-| `dump` | a folder for the programs, before and after the passes | a path | none |
+| `dump` | a folder for the programs, step by step (`tapestry.dumping`) | a path | none |
 
 On the CPU the default executor is `numpy`, on a GPU `triton`; `reference` runs operation by
 operation and takes no pipeline but `weft-apply` by default.

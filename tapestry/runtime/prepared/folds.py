@@ -53,11 +53,12 @@ class Folding:
     def combine(self) -> Combine:
         """How values over the range fold."""
         dtypes = [numpy_dtype(kind) for kind in self.monoid.state]
-        fold = self._at_once() or self._by_halves()
+        fold, rank = self._at_once() or self._by_halves(), self.index.rank
 
         def combine(values: Sequence[Array]) -> list[Array]:
             pairs = zip(values, dtypes, strict=True)
-            return fold([v if v.dtype == dtype else v.astype(dtype) for v, dtype in pairs])
+            typed = [v if v.dtype == dtype else v.astype(dtype) for v, dtype in pairs]
+            return fold([v if v.ndim == rank else v.reshape((1,) * rank) for v in typed])
 
         return combine
 

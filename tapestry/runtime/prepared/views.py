@@ -66,7 +66,7 @@ def writer(projection: Projection, box: Range, index: Range) -> View | None:
     spread = tuple(None if axis in fixed else slice(None) for axis in range(len(terms)))
 
     def write(values: Array) -> Array:
-        if left_out:
+        if left_out and values.ndim:
             values = values[first]
         if values.shape != whole:
             values = np.broadcast_to(values, whole)
