@@ -123,8 +123,8 @@ class Evaluator(ReferenceExecutor):
     def _exactly(self, data: Array) -> Array:
         return data if data.dtype.kind in "iub" else self.arithmetic.exact(data)
 
-    def _dispatch(self, op: Operation, operands: list[Tensor], watch: Watch) -> list[Tensor]:
-        outs = super()._dispatch(op, operands, watch)
+    def dispatch(self, op: Operation, operands: list[Tensor], watch: Watch) -> list[Tensor]:
+        outs = super().dispatch(op, operands, watch)
         kinds = [tensor_type(result).element_type for result in op.results]
         return [
             out if out.data.dtype == cell_dtype(kind) else Tensor(out.box, _admit(out.data, kind))

@@ -34,8 +34,8 @@ class _Tracer(Evaluator):
         super().__init__(arithmetic)
         self.made: dict[_Key, list[tuple[loom.OperationOp, list[Array]]]] = defaultdict(list)
 
-    def _dispatch(self, op: Operation, operands: list[Tensor], watch: Watch) -> list[Tensor]:
-        outs = super()._dispatch(op, operands, watch)
+    def dispatch(self, op: Operation, operands: list[Tensor], watch: Watch) -> list[Tensor]:
+        outs = super().dispatch(op, operands, watch)
         if isinstance(op, loom.OperationOp):
             key = op.label.data, tuple(result.type for result in op.results)
             self.made[key].append((op, [out.data for out in outs]))

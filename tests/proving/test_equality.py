@@ -81,6 +81,24 @@ def test_externals_run_on_numbers_of_their_types():
     assert verdict(one, program(call, result="%s")).answer == "differs"
 
 
+def test_cells_of_constants_are_chosen_like_others():
+    stored = program(
+        "%c = loom.constant 3.5 : !x",
+        "%y = loom.operation @y over <[0] : [4]> [map] "
+        "ins(%x : (d0) -> (d0), %c : (d0) -> (d0)) outs((d0) -> (d0)) wrap (%a: f32, %b: f32) "
+        "{ %z = arith.constant 0.0 : f32 %g = arith.cmpf ogt, %a, %z : f32 "
+        "%r = arith.select %g, %a, %b : f32 loom.yield %r : f32 } : (!x, !x) -> !x",
+    )
+    written = program(
+        cells(
+            "%b = arith.constant 3.5 : f32 %z = arith.constant 0.0 : f32 "
+            "%g = arith.cmpf ogt, %a, %z : f32 "
+            "%r = arith.select %g, %a, %b : f32 loom.yield %r : f32"
+        )
+    )
+    assert verdict(stored, written).answer == "certified"
+
+
 def test_constants_mean_what_was_meant():
     table = "%c = loom.constant [0.1, 0.2, 0.3, 0.4] : !x"
     add = (
