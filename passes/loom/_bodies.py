@@ -86,6 +86,27 @@ def drop_unused(block: Block, rewriter: PatternRewriter) -> None:
             rewriter.erase(op)
 
 
+def share_equal(block: Block, rewriter: PatternRewriter) -> bool:
+    """Compute equal values of a body once; whether there were any. Scalar operations are pure."""
+    seen: dict[Hashable, Operation] = {}
+    found = False
+    for op in list(block.ops):
+        if op is block.last_op:
+            break
+        key = (
+            op.name,
+            tuple(op.operands),
+            tuple(op.result_types),
+            frozenset(op.properties.items()),
+            frozenset(op.attributes.items()),
+        )
+        first = seen.setdefault(key, op)
+        if first is not op:
+            rewriter.replace(op, [], first.results)
+            found = True
+    return found
+
+
 def inlined(block: Block, arguments: Sequence[SSAValue], into: Block) -> list[SSAValue]:
     """What `block` yields for some arguments, its operations copied to the end of `into`."""
     values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))

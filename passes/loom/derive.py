@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -40,10 +40,9 @@ from xdsl.pattern_rewriter import (
 from xdsl.rewriter import InsertPoint
 
 from tapestry.algebra.derivation.model import Derivation
-from tapestry.algebra.monoids import BUILTIN_MONOIDS
 from tapestry.dialects import loom
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import kind
+from tapestry.passes.loom._monoids import defined_once
 from tapestry.passes.loom._rebuild import writes_of
 from tapestry.passes.loom.derivation.algebra import Algebra
 from tapestry.passes.loom.derivation.chain import Chain, Member
@@ -106,24 +105,8 @@ def _in_module(
     op: loom.OperationOp, derivation: Derivation, algebra: Algebra, rewriter: PatternRewriter
 ) -> loom.MonoidOp:
     """The monoid of a derivation, defined in the module unless an equal one is there."""
-    module: Operation | None = op
-    while module is not None and not isinstance(module, ModuleOp):
-        module = module.parent_op()
-    assert module is not None
-    defined = [o for o in module.body.block.ops if isinstance(o, loom.MonoidOp)]
     name = joined_name([part.name for part in derivation.parts])
-    new = derived_monoid(derivation, algebra, name)
-    for other in defined:
-        if kind(other, without=("sym_name",)) == kind(new, without=("sym_name",)):
-            return other
-    taken = {other.sym_name.data for other in defined} | set(BUILTIN_MONOIDS)
-    free = next(n for n in (name, *(f"{name}_{k}" for k in range(1, len(taken)))) if n not in taken)
-    new.sym_name = StringAttr(free)
-    new.location = op.location
-    first = module.body.block.first_op
-    assert first is not None
-    rewriter.insert(new, InsertPoint.before(first))
-    return new
+    return defined_once(op, derived_monoid(derivation, algebra, name), rewriter)
 
 
 @dataclass(frozen=True)

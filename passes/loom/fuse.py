@@ -9,16 +9,20 @@ Input: any verified loom program, best simplified. Output: the same values (each
 the same scalar operations in the same order, so bit for bit), with fewer operations. Each rewrite
 removes one operation, so it terminates. Members of a group stay as they are. Options:
 
-    kinds=epilogue,prologue   what is joined: maps with what they read, maps with their readers
+    kinds=epilogue,prologue   what is joined: maps with the fold that they read, and with all that
+                              reads them; `keep`, a map with what it reads and others read too;
+                              `beside`, operations over the same points that read the same cells
     recompute=16              how many scalar operations may be computed again for each byte that
                               is not moved: a GPU computes about as many while it moves a byte.
                               With 0 nothing is computed again; see `fusion/pricing.py`
     limit=256                 how many scalar operations a joined body may have, which keeps
                               kernels compilable and the pass linear
+    parts=4                   how many values operations beside one another may hold
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,8 +40,9 @@ from xdsl.pattern_rewriter import (
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom._bodies import in_group, share_equal
 from tapestry.passes.loom._digits import SplitLikeProducer
+from tapestry.passes.loom.fusion.beside import JoinBeside
 from tapestry.passes.loom.fusion.conditions import (
     Following,
     computed_at,
@@ -45,10 +50,11 @@ from tapestry.passes.loom.fusion.conditions import (
     read_elsewhere,
 )
 from tapestry.passes.loom.fusion.joining import compute_in, follow, joined_label
+from tapestry.passes.loom.fusion.order import Order
 from tapestry.passes.loom.fusion.pricing import Site, price_of
 from tapestry.passes.loom.simplify import MergeEqualReads
 
-KINDS: Final = ("epilogue", "prologue")
+KINDS: Final = ("epilogue", "prologue", "keep", "beside")
 """What can be joined, in the order in which it is tried."""
 
 
@@ -58,6 +64,7 @@ class Bounds:
 
     limit: int = 256
     recompute: int = 16
+    parts: int = 4
 
 
 @dataclass
@@ -120,6 +127,45 @@ class FusePrologue(RewritePattern):
         rewriter.erase(op)
 
 
+@dataclass
+class FuseKeeping(RewritePattern):
+    """A map moves into what it reads, which goes on writing what others read too.
+
+    Legal where the reader visits each cell that it reads once (`following`), and the joined
+    operation can stand where one of the two does (`Order`): its outputs are those of both.
+    """
+
+    order: Order
+    limit: int
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        if op.monoid_name is not None or in_group(op):
+            return
+        for producer in dict.fromkeys(value.owner for value in op.ins):
+            if not isinstance(producer, loom.OperationOp):
+                continue
+            how = following(producer, op, self.limit)
+            if isinstance(how, str):
+                continue
+            place = self.order.joined(producer, op, feeds=True)
+            if place is not None:
+                self.order.put(follow(producer, op, how, rewriter, place=place), place)
+                return
+
+
+class ShareScalars(RewritePattern):
+    """A body computes equal values once. Legal because scalar operations are pure."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        shared = share_equal(op.wrap_block, rewriter)
+        if op.unwrap_block is not None:
+            shared |= share_equal(op.unwrap_block, rewriter)
+        if shared:
+            rewriter.notify_op_modified(op)
+
+
 def epilogue(fold: loom.OperationOp, reader: loom.OperationOp, bounds: Bounds) -> Following | str:
     """How a map moves into the fold that it reads, or why it does not."""
     how = following(fold, reader, bounds.limit)
@@ -158,31 +204,37 @@ class LoomFuse(ModulePass):
 
     name = "loom-fuse"
 
-    kinds: tuple[str, ...] = KINDS
+    kinds: tuple[str, ...] = KINDS[:2]
     recompute: int = Bounds.recompute
     limit: int = Bounds.limit
+    parts: int = Bounds.parts
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.limit < 1:
-            raise UsageError(f"loom-fuse: limit must be at least 1, not {self.limit}")
-        if self.recompute < 0:
-            raise UsageError(f"loom-fuse: recompute must be at least 0, not {self.recompute}")
+        for option, least in (("limit", 1), ("recompute", 0), ("parts", 1)):
+            value = getattr(self, option)
+            if value < least:
+                raise UsageError(f"loom-fuse: {option} must be at least {least}, not {value}")
         for kind in self.kinds:
             if kind not in KINDS:
-                raise UsageError(
-                    f"loom-fuse: there is no kind {kind}; there are {', '.join(KINDS)}"
-                )
-        bounds = Bounds(self.limit, self.recompute)
-        table: dict[str, RewritePattern] = {
-            "epilogue": FuseEpilogue(bounds),
-            "prologue": FusePrologue(bounds),
-        }
-        patterns = [table[kind] for kind in KINDS if kind in self.kinds]
-        # Epilogues first: a map between two folds is then computed once per cell, not per read.
-        sweeps = [
-            [*patterns[:1], MergeEqualReads()],
-            [*reversed(patterns), SplitLikeProducer(), MergeEqualReads()],
-        ]
+                known = ", ".join(KINDS)
+                raise UsageError(f"loom-fuse: there is no kind {kind!r}; there are {known}")
         with collection_paused():
-            for sweep in sweeps:
+            for sweep in self._sweeps(op):
                 PatternRewriteWalker(GreedyRewritePatternApplier(sweep)).rewrite_module(op)
+
+    def _sweeps(self, module: ModuleOp) -> Iterator[list[RewritePattern]]:
+        bounds = Bounds(self.limit, self.recompute, self.parts)
+        tidy: list[RewritePattern] = [MergeEqualReads()]
+        # Epilogues first: a map between two folds is then computed once per cell, not per read.
+        after: list[RewritePattern] = [FuseEpilogue(bounds)] if "epilogue" in self.kinds else []
+        if after:
+            yield [*after, *tidy]
+        if "prologue" in self.kinds:
+            after = [FusePrologue(bounds), *after]
+        if after:
+            yield [*after, SplitLikeProducer(), *tidy]
+        if "keep" in self.kinds:
+            yield [FuseKeeping(Order(module), self.limit)]
+        if "beside" in self.kinds:
+            yield [JoinBeside(Order(module), self.limit, self.parts)]
+            yield [*tidy, ShareScalars()]

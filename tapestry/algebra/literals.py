@@ -50,13 +50,19 @@ def float_attr(value: float, kind: AnyFloat) -> FloatAttr[AnyFloat]:
         return FloatAttr(copysign(inf, value), kind)
 
 
-def number_attr(value: float, element: Attribute) -> Number:
-    """A real number as one of an element type: the nearest float, or an integer's low bits."""
-    if isinstance(element, AnyFloat):
-        return float_attr(value, element)
+def number_attr(value: complex, element: Attribute) -> Number:
+    """A number as one of an element type: the nearest float, or an integer's low bits.
+
+    Only a type of complex numbers takes one that is not real.
+    """
     if isinstance(element, ComplexType):
         kind = cast("ComplexType[AnyFloat]", element)
-        return ComplexNumberAttr(float_attr(value, kind.element_type).value.data, 0.0, kind)
+        parts = (value.real, value.imag)
+        real, imaginary = (float_attr(part, kind.element_type).value.data for part in parts)
+        return ComplexNumberAttr(real, imaginary, kind)
+    assert not isinstance(value, complex)
+    if isinstance(element, AnyFloat):
+        return float_attr(value, element)
     if isinstance(element, IndexType):
         low = IntegerAttr(int(value), IntegerType(64), truncate_bits=True)
         return IntegerAttr(low.value, element)

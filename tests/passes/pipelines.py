@@ -21,7 +21,15 @@ CUT = "cut"
 
 _OPTIONS = {
     "loom-simplify": ("", "", "{writers=true}"),
-    "loom-fuse": ("", "", "{limit=8}", "{recompute=0}", "{kinds=prologue recompute=1000}"),
+    "loom-fuse": (
+        "",
+        "",
+        "{limit=8}",
+        "{recompute=0}",
+        "{kinds=prologue recompute=1000}",
+        "{kinds=keep}",
+        "{kinds=beside}",
+    ),
     "loom-materialize": ("", "{all=true}"),
     "loom-shard": ("{shards=2}", "{shards=3}", "{shards=6}", "{bytes=64}", "{bytes=512}"),
     "loom-propagate": ("", "{slack=0.5}", "{folds=true}", "{folds=true slack=1.0}"),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, Block, Region
 from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
 
 from tapestry.dialects import loom
 from tapestry.locations import fuse_locations
@@ -27,18 +28,23 @@ def follow(
     reader: loom.OperationOp,
     how: Following,
     rewriter: PatternRewriter,
+    *,
+    place: loom.OperationOp | None = None,
 ) -> loom.OperationOp:
-    """Move a map into what it reads; outputs of the producer that others read are kept."""
+    """Move a map into what it reads; outputs of the producer that others read are kept.
+
+    The new operation stands where the reader does, or at `place`.
+    """
     ins, extras = reads_of(producer)
-    others = [read for place, read in enumerate(reads_of(reader)[0]) if place not in how.taken]
+    others = [read for at, read in enumerate(reads_of(reader)[0]) if at not in how.taken]
     joined = [read.compose(how.points) for read in others]
     kept = [
-        place
-        for place, out in enumerate(producer.outs)
+        number
+        for number, out in enumerate(producer.outs)
         if any(use.operation is not reader for use in out.uses)
     ]
     own = writes_of(producer)
-    outs = [own[place] for place in kept]
+    outs = [own[number] for number in kept]
     outs += [(projection.compose(how.points), kind) for projection, kind in writes_of(reader)]
     folds = producer.monoid_name is not None
     if folds and producer.unwrap_block is None:
@@ -63,13 +69,12 @@ def follow(
         attributes=reader.attributes | producer.attributes,
     )
     new.location = fuse_locations(producer.location, reader.location)
-    results = list(new.outs)
-    for place, result in zip(kept, results, strict=False):
-        result.name_hint = producer.outs[place].name_hint
-        rewriter.replace_all_uses_with(producer.outs[place], result)
-    for old, result in zip(reader.outs, results[len(kept) :], strict=True):
-        result.name_hint = old.name_hint
-    rewriter.replace(reader, new, results[len(kept) :])
+    rewriter.insert(new, InsertPoint.before(place or reader))
+    old = [*(producer.outs[out] for out in kept), *reader.outs]
+    for out, result in zip(old, new.outs, strict=True):
+        result.name_hint = out.name_hint
+        rewriter.replace_all_uses_with(out, result)
+    rewriter.erase(reader)
     rewriter.erase(producer)
     return new
 
