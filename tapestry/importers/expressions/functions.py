@@ -38,6 +38,9 @@ Function = Callable[..., Any]
 _OWN_NAMES: Final = frozenset({"shape", "dtype", "size", "kind", "node", "position", "spec"})
 """Attributes of expressions, which no metakernel takes the place of."""
 
+_CATEGORIES: Final = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
+"""Truth values, integers, floats (`ml_dtypes`' are V), complex numbers."""
+
 
 @cache
 def function(name: str) -> Function:
@@ -199,7 +202,9 @@ def _inputs(template: Template, given: Mapping[str, object]) -> list[Given]:
     """What is given for each input, as expressions; numbers take the dtype of a tensor beside."""
     values = [(entry, given[entry.name]) for entry in template.inputs]
     tensors = (one for entry, value in values for one in _each(entry, value))
-    like = next((found for one in tensors if (found := _dtype_of(one)) is not None), None)
+    dtypes = [found for one in tensors if (found := _dtype_of(one)) is not None]
+    # A mask or an index says nothing of the numbers beside it where there is a float.
+    like = max(dtypes, key=lambda dtype: _CATEGORIES[dtype.kind], default=None)
     inputs: list[Given] = []
     for entry, value in values:
         if value is None:

@@ -100,6 +100,13 @@ def test_slices_are_those_of_numpy(data: st.DataObject) -> None:
     _same(tapestry.input("x", (4, 3))[key], X[key], x=X)
 
 
+def test_a_number_takes_the_dtype_of_the_float_beside_it() -> None:
+    x, mask = tapestry.input("x", (4,), "float16"), tapestry.input("mask", (4,), "bool")
+    assert tapestry.where(mask, x, float("-inf")).dtype == np.float16
+    assert tapestry.where(mask, 1, 0).dtype == np.int64
+    assert (tapestry.input("b", (4,), "bf16") * 0.5).dtype.name == "bfloat16"
+
+
 def test_an_expression_is_iterated_like_an_array() -> None:
     x = tapestry.input("x", (4, 3))
     assert (len(x), x.ndim, x.size) == (4, 2, 12)
