@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+import tapestry
 from tapestry.codegen.module_printer import print_module
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.frontend import parse_text, run_pipeline, verify_module
@@ -125,3 +126,10 @@ func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32
     )
     run_pipeline(module, "loom-to-triton")
     assert "# twice, model.mlir:3\n@triton.jit\ndef twice(" in print_module(module).source
+
+
+def test_a_loop_that_carries_nothing_can_be_read():
+    rows = tapestry.input("x", (4096, 50257), "float16")
+    source = tapestry.compile(tapestry.softmax(rows, axis=1)).kernels()
+    ast.parse(source)
+    assert source.count("    for ") == 2  # a sweep that folds, and one that stores

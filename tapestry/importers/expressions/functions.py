@@ -226,9 +226,13 @@ def _each(entry: Input, value: object) -> Sequence[object]:
 
 
 def _dtype_of(value: object) -> np.dtype[Any] | None:
+    """The dtype of a tensor; None of what has none, or one that no tensor can have."""
     if isinstance(value, Expression):
         return value.dtype
-    return array_of(cast(object, value)).dtype if is_array(value) else None
+    try:
+        return array_of(cast(object, value)).dtype if is_array(value) else None
+    except ValueError:
+        return None
 
 
 def plain_parameter(kind: str, value: object) -> object:
