@@ -14,40 +14,106 @@ reads follows. What a schedule decides is in `schedule.py`; a fold's step is in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
 from tapestry.algebra.bodies import moving_dims
 from tapestry.algebra.dtypes import is_half
+from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.cascades import FoldWriter
-from tapestry.passes.triton.folds import State
+from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError
-from tapestry.passes.triton.members import Members
-from tapestry.passes.triton.positions import Axis
+from tapestry.passes.triton.kernels import finish_kernel
+from tapestry.passes.triton.mapfold import MapFold, Tensor
+from tapestry.passes.triton.members import Given, Members, Placed
+from tapestry.passes.triton.ports import Port
+from tapestry.passes.triton.positions import Axis, Frame
 from tapestry.passes.triton.roles import Roles, assign
 from tapestry.passes.triton.schedule import Blocks
 from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
 from tapestry.passes.triton.steps import Options, longest
 from tapestry.passes.triton.writer import Kernel, KernelWriter, space_of
+from tapestry.zspace import Projection
 
 
-def group_kernel(group: Group, options: Options, origins: Sequence[str]) -> Kernel:
+@dataclass(frozen=True, eq=False)
+class Partial:
+    """A fold that shards fold apart: a tensor for each part of its state, over kept dimensions."""
+
+    member: int
+    tensors: tuple[Tensor, ...]
+    finish: Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class LoweredGroup:
+    """The kernel of a group; it writes `outs`, and merges the states of `partials` into buffers.
+
+    Those are unwrapped by a kernel each, once all shards are done.
+    """
+
+    main: Kernel
+    outline: MapFold
+    outs: tuple[Inner, ...]
+    partials: tuple[Partial, ...]
+
+
+def lower_group(group: Group, options: Options, origins: Sequence[str]) -> LoweredGroup:
     """The kernel of a group that has points; NotOneKernelError where there is none."""
     if group.index.is_empty:
         raise NotOneKernelError("it has no points")
-    if any(not group.cut.isdisjoint(member.fold_dims) for member in group.members):
-        raise NotOneKernelError("its shards fold apart, and their states merge afterwards")
     roles = assign(group)
-    return _GroupKernel(group, roles, options).write(origins)
+    partials = tuple(_partials(group, roles, options))
+    apart = [partial.member for partial in partials]
+    outs = tuple(inner for inner in group.outs if inner.member not in apart)
+    kernel = _GroupKernel(group, roles, options, outs, partials)
+    return LoweredGroup(kernel.write(origins), kernel.outline, outs, partials)
+
+
+def _partials(group: Group, roles: Roles, options: Options) -> Iterator[Partial]:
+    """The folds whose dimensions are cut, with their states and what unwraps these."""
+    for number, fold in roles.folds.items():
+        member, own = fold.member, fold.member.fold
+        if group.cut.isdisjoint(fold.folded):
+            continue
+        written = [inner for inner in group.outs if inner.member == number]
+        if number not in roles.carried or len(written) != len(own.outs) or group.readers(number):
+            raise NotOneKernelError(f"@{own.name} is folded apart, and is not all that is written")
+        state = FoldState.of(own.monoid) if own.monoid is not None else None
+        assert state is not None
+        every = Projection.identity(len(own.kept_dims))
+        box = own.kept_range(own.index)
+        tensors: list[Tensor] = []
+        for part, element in enumerate(state.elements):
+            # Shards that differ along other dimensions must not merge into the same cells.
+            dims = fold.varying[part] | group.cut
+            axes = [a for a, dim in enumerate(own.kept_dims) if member.dims[dim] in dims]
+            name = "state" if len(state.elements) == 1 else f"state{part}"
+            tensors.append(Tensor(name, box.select(axes), element, every.select_outputs(axes)))
+        yield Partial(number, tuple(tensors), finish_kernel(own, tensors, state, options))
 
 
 class _GroupKernel:
     """A kernel of a group while it is written."""
 
-    def __init__(self, group: Group, roles: Roles, options: Options) -> None:
-        self.group, self.roles = group, roles
-        outline = group.outline
+    def __init__(
+        self,
+        group: Group,
+        roles: Roles,
+        options: Options,
+        outs: Sequence[Inner],
+        partials: Sequence[Partial],
+    ) -> None:
+        self.group, self.roles, self.outs, self.partials = group, roles, outs, partials
+        states = [
+            replace(tensor, projection=tensor.projection.compose(group.members[p.member].kept))
+            for p in partials
+            for tensor in p.tensors
+        ]
+        outline = group.outline([*(group.written(inner) for inner in outs), *states])
+        self.outline = outline
         inner = [axis for axis in roles.order if axis.startswith("C")]
         space = space_of(outline, roles.axes, ("M", *inner, FOLD_AXIS))
         blocks = _blocks(group, roles, space, options)
@@ -58,6 +124,10 @@ class _GroupKernel:
         spread = [name for name in ("B", "M") if axes[name].dims]
         if axes["N"].dims and blocks.blocks["BLOCK_N"] < longest(space, "N", group.shards):
             spread.append("N")
+        if "N" in spread and partials:
+            raise NotOneKernelError(
+                "its columns are spread over programs, and its folds over shards"
+            )
         used = [axis for axis in axes.values() if axis.dims]
         self.writer = KernelWriter(outline, space, used, blocks, spread)
         self.members = Members(group, roles, self.writer, options)
@@ -69,9 +139,14 @@ class _GroupKernel:
     def write(self, origins: Sequence[str]) -> Kernel:
         for phase in range(max(self.roles.phases) + 1):
             self._walk(phase)
-        for place, inner in enumerate(self.group.outs):
+        for place, inner in enumerate(self.outs):
             if not self._is_along(inner):
                 self._store(place, inner)
+        ports = self.writer.outs[len(self.outs) :]
+        for partial in self.partials:
+            count = len(partial.tensors)
+            self._merge(partial.member, ports[:count])
+            ports = ports[count:]
         return self.writer.finish(self.group.name, origins)
 
     def _walk(self, phase: int) -> None:
@@ -84,7 +159,7 @@ class _GroupKernel:
         ]
         stored = [
             (place, inner)
-            for place, inner in enumerate(self.group.outs)
+            for place, inner in enumerate(self.outs)
             if self._is_along(inner) and roles.phases[inner.member] == phase
         ]
         if not folds and not stored:
@@ -102,7 +177,8 @@ class _GroupKernel:
                 new += fold.step(own)
             for place, inner in stored:
                 self._store(place, inner)
-            members.states = before
+            if carried is not None:
+                members.states = before
             return tuple(new)
 
         ends = self.writer.walk(
@@ -146,12 +222,27 @@ class _GroupKernel:
     def _is_along(self, inner: Inner) -> bool:
         return _is_along(self.group, self.roles, inner)
 
+    def _merge(self, number: int, ports: Sequence[Port]) -> None:
+        """Merge the state of a fold into its buffers."""
+        merge = self.roles.folds[number].folding.monoid.merge
+        writer, tiles, members = self.writer, self.writer.tiles, self.members
+        frames = [self._frame(port) for port in ports]
+        given: Given = {}
+        for part, (port, frame) in enumerate(zip(ports, frames, strict=True)):
+            before = Placed(writer.load(port, frame, f"{port.name}_before"), frame)
+            folded = members.states[number][part]
+            given[merge.args[part]] = lambda before=before: before
+            given[merge.args[len(ports) + part]] = lambda folded=folded: folded
+        merged = members.evaluate(number, merge, list(yielded(merge)), given)
+        for port, frame, value in zip(ports, frames, merged, strict=True):
+            writer.store(port, frame, value.over(tiles, frame))
+
+    def _frame(self, port: Port) -> Frame:
+        return self.members.joint(self.writer.space.along(port.access) - {"B"})
+
     def _store(self, place: int, inner: Inner) -> None:
         port = self.writer.outs[place]
-        along = self.writer.space.along(port.access)
-        frame = tuple(axis for axis in self.roles.order if axis in along)
-        if len(frame) > 2:
-            raise NotOneKernelError(f"its output {place} varies along {len(frame)} tile axes")
+        frame = self._frame(port)
         value = self.members.value(inner)
         self.writer.store(port, frame, value.over(self.writer.tiles, frame))
 

@@ -14,6 +14,7 @@ An operation alone is a group of one member (`alone`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -98,12 +99,13 @@ class Group:
         """The dimensions that shards cut."""
         return cut_dimensions(self.index, self.shards)
 
-    @cached_property
-    def written(self) -> tuple[Tensor, ...]:
-        """The outputs, from the group's points."""
-        return tuple(self._written(inner) for inner in self.outs)
+    def parts(self, member: int) -> list[Range]:
+        """The parts of a member's index space that shards are."""
+        place = self.members[member].place
+        return [Projection.cells(place).apply_range(shard) for shard in self.shards]
 
-    def _written(self, inner: Inner) -> Tensor:
+    def written(self, inner: Inner) -> Tensor:
+        """An output of a member, from the group's points."""
         member = self.members[inner.member]
         tensor = member.fold.outs[inner.out]
         return replace(tensor, projection=member.written(inner.out), repeated=())
@@ -160,9 +162,8 @@ class Group:
             if isinstance(source, Inner) and source.member == number
         )
 
-    @property
-    def outline(self) -> Outline:
-        """The group as the map that it is from outside: what it reads and writes at a point."""
+    def outline(self, outs: Sequence[Tensor]) -> Outline:
+        """The group as the map that it is from outside, which reads and writes at a point."""
         rows = [row for member in self.rows for row in member]
         return Outline(
             name=self.name,
@@ -170,7 +171,7 @@ class Group:
             kinds=("map",) * self.index.rank,
             ins=self.reads,
             extras=(),
-            outs=self.written,
+            outs=tuple(outs),
             wrap=Block(),
             unwrap=None,
             monoid=None,

@@ -18,8 +18,10 @@ from tapestry.algebra.parts import Axes
 from tapestry.dialects import triton
 from tapestry.dialects.loom import selected
 from tapestry.locations import fuse_locations, source_locations
+from tapestry.passes.triton.folding import Folding
 from tapestry.passes.triton.folds import FoldState
-from tapestry.passes.triton.groups import Group
+from tapestry.passes.triton.group_kernels import LoweredGroup, lower_group
+from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError, alone
 from tapestry.passes.triton.kernels import Options, finish_kernel, lower
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.merging import Merging
@@ -55,7 +57,11 @@ class Launcher:
         shards = fold.shards
         if not shards:
             return []
-        lowered = lower(fold, self.options, [origin(fold.name, location), *notes])
+        origins = [origin(fold.name, location), *notes]
+        group = _cascade(fold, self.options, origins)
+        if group is not None:
+            return self.launch_group(*group, location, [*ins, *extras], outs)
+        lowered = lower(fold, self.options, origins)
         if lowered.finish is not None and fold.inside is not None:
             # A shard outside folds nothing into the state, which starts at the zero.
             shards = [shard for shard in shards if not fold.inside.misses(shard)]
@@ -86,16 +92,39 @@ class Launcher:
     def launch_group(
         self,
         group: Group,
-        kernel: Kernel,
+        lowered: LoweredGroup,
         location: LocationAttr,
         ins: Sequence[SSAValue],
         outs: Sequence[SSAValue],
     ) -> list[Operation]:
         """The host operations that run a group's kernel on its operands into the buffers `outs`."""
-        outline = group.outline
-        reads, writes = (_moved(tensors, group.shards) for tensors in (outline.ins, outline.outs))
-        operands = [*(ins[operand] for operand in group.operands), *outs]
-        return [self._run(kernel, operands, group.shards, reads, writes, outline, location)]
+        outline, shards = lowered.outline, group.shards
+        made: list[Operation] = []
+        reads, writes = _moved(outline.ins, shards), _moved(outline.outs, shards)
+        written = dict(zip(group.outs, outs, strict=True))
+        operands = [ins[operand] for operand in group.operands]
+        operands += [written[inner] for inner in lowered.outs]
+        states: list[list[SSAValue]] = []
+        for partial in lowered.partials:
+            fold = group.members[partial.member].fold
+            assert fold.monoid is not None
+            new = _new_states(partial.tensors, fold.monoid, fold.outs[0].name, location)
+            made += new
+            states.append([state.result for state in new])
+            operands += states[-1]
+            # Each launch reads the state that the ones before it left, and writes it back.
+            kept = [fold.kept_range(member_box) for member_box in group.parts(partial.member)]
+            reads += _moved(partial.tensors, kept)
+        made.append(self._run(lowered.main, operands, shards, reads, writes, outline, location))
+        for partial, buffers in zip(lowered.partials, states, strict=True):
+            member = group.members[partial.member]
+            sources = [s for s in member.sources[len(member.fold.ins) :] if isinstance(s, int)]
+            arguments = [*buffers, *(ins[group.operands[source]] for source in sources)]
+            arguments += [written[Inner(partial.member, n)] for n in range(len(member.fold.outs))]
+            made.append(
+                self._finish(partial.finish, member.fold, partial.tensors, arguments, location)
+            )
+        return made
 
     def merge(
         self,
@@ -197,6 +226,21 @@ class Launcher:
             unique = f"{label}_{count}"
         self._names.add(unique)
         return unique
+
+
+def _cascade(
+    fold: MapFold, options: Options, origins: Sequence[str]
+) -> tuple[Group, LoweredGroup] | None:
+    """A fold alone as a group, if its parts are moved to be added and one kernel can do it."""
+    if fold.monoid is None or fold.scan_dim is not None or fold.index.is_empty:
+        return None
+    if not Folding.of(fold.monoid, fold.wrap).addends:
+        return None
+    group = alone(fold)
+    try:
+        return group, lower_group(group, options, origins)
+    except NotOneKernelError:
+        return None
 
 
 def origin(name: str, location: LocationAttr) -> str:

@@ -58,7 +58,7 @@ from tapestry.passes.loom.simplify import LoomSimplify
 from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
 from tapestry.passes.triton.buffers import allocate, as_buffer, buffer_of, replace_by
-from tapestry.passes.triton.group_kernels import group_kernel
+from tapestry.passes.triton.group_kernels import lower_group
 from tapestry.passes.triton.groups import NotOneKernelError, group_of
 from tapestry.passes.triton.indices import replace_indices
 from tapestry.passes.triton.kernels import Options
@@ -157,7 +157,7 @@ class LowerGroup(RewritePattern):
     def match_and_rewrite(self, op: loom.FusedOp, rewriter: PatternRewriter) -> None:
         try:
             group = group_of(op)
-            kernel = group_kernel(
+            lowered = lower_group(
                 group,
                 self.launcher.options,
                 [origin(op.label.data, op.location)]
@@ -170,7 +170,7 @@ class LowerGroup(RewritePattern):
             return
         operands = [as_buffer(rewriter, value) for value in op.ins]
         made = allocate(rewriter, op.results)
-        rewriter.insert(self.launcher.launch_group(group, kernel, op.location, operands, made))
+        rewriter.insert(self.launcher.launch_group(group, lowered, op.location, operands, made))
         replace_by(rewriter, op, made)
 
 
