@@ -202,6 +202,7 @@ def read_source(path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
+    """The contents of a file, or one clear error."""
     """What is in a file; UsageError where it cannot be read."""
     try:
         return path.read_bytes()

@@ -143,8 +143,9 @@ class ProgramBuilder:
         )
         return self.insert(op, location)
 
-    def define(self, op: Operation) -> None:
+    def define(self, op: Operation, location: LocationAttr = UNKNOWN_LOC) -> None:
         """Add a definition beside @main: a monoid, or a metakernel of the program's own."""
+        op.location = location
         self._symbols.append(op)
 
     def finish(self, outputs: Sequence[SSAValue]) -> ModuleOp:

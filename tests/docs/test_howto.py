@@ -1,7 +1,8 @@
 """The how-to pages hold: their commands run, in order, and print what the page shows.
 
 A ```bash block is run with the tools of this environment, in a folder that holds a copy of
-`examples`; a ```text block right after it is what it prints, where `...` stands for anything.
+`examples`; a ```text block right after it is what it prints, where `...` stands for anything. A
+page that begins with `<!-- needs jax -->` is skipped where that is not installed.
 """
 
 import os
@@ -20,6 +21,8 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
+NEEDS = re.compile(r"<!-- needs (?P<package>\w+) -->")
+
 
 def matches(shown: str, printed: str) -> bool:
     """Whether `printed` is `shown`, which may leave parts out as `...`."""
@@ -37,6 +40,9 @@ def test_there_are_pages():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_page(page: Path, tmp_path: Path):
+    needed = NEEDS.match(page.read_text())
+    if needed is not None:
+        pytest.importorskip(needed["package"])
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     scripts = str(Path(sys.executable).parent)
     environment = {

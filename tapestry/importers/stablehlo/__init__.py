@@ -23,14 +23,14 @@ __all__ = ["StableHloError", "is_stablehlo", "load"]
 def load(source: str | bytes | Path, name: str | None = None) -> ModuleOp:
     """The verified weft module of a StableHLO program.
 
-    `source` is a path, a program's text, or the bytes of a portable artifact; `name` stands for
-    the file in messages. Raises StableHloError, which has the place, for what cannot be imported,
-    and UsageError where jaxlib is not installed.
+    `source` is a path, a program's text, or the bytes of a portable artifact; a line without `{` is
+    a path. `name` stands for the file in messages. Raises StableHloError, which has the place, for
+    what cannot be imported, and UsageError where jaxlib is not installed.
     """
     from tapestry.importers.stablehlo.loading import import_text
 
+    if isinstance(source, str) and source and "\n" not in source and "{" not in source:
+        source = Path(source)
     if isinstance(source, Path):
         return import_text(read_bytes(source), name or str(source))
-    if isinstance(source, str) and not is_stablehlo(source) and "\n" not in source:
-        return load(Path(source), name)
     return import_text(source, name or "<stablehlo>")

@@ -24,6 +24,13 @@ _OPERATION = re.compile(rb'(?:^|[\s="])(?:stablehlo|chlo|vhlo)\.[a-z_]+|\bmhlo\.
 _PLACE = re.compile(r'(?:loc\()?"?(?P<file>[^"]*)"?:(?P<line>\d+):(?P<column>\d+)')
 
 
+_BRACKETS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|//[^\n]*+|->|[][(){}<>]', re.DOTALL)
+"""Brackets; strings, comments and arrows are matched to be passed over."""
+
+MAX_NESTING = 500
+"""How deep brackets may nest."""
+
+
 class MlirValue(Hashable, Protocol):
     """An operand, a result or an argument of a block."""
 
@@ -121,7 +128,7 @@ def _context() -> Any:
     try:
         ir = mlir()
         dialects = import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext")
-        chlo = import_module("jaxlib.mlir.dialects.chlo")
+        others = [import_module(f"jaxlib.mlir.dialects.{name}") for name in ("chlo", "sdy")]
         stablehlo = stablehlo_dialect()
     except ImportError as error:
         raise UsageError(
@@ -135,7 +142,9 @@ def _context() -> Any:
     context.append_dialect_registry(registry)
     context.load_all_available_dialects()
     stablehlo.register_dialect(context)
-    chlo.register_dialect(context)
+    for dialect in others:
+        dialect.register_dialect(context)
+    context.allow_unregistered_dialects = True
     return context
 
 
@@ -145,7 +154,8 @@ def parse(source: str | bytes, name: str) -> MlirModule:
     ir = mlir()
     try:
         if isinstance(source, bytes) and source.startswith(_BYTECODE):
-            return stablehlo_dialect().deserialize_portable_artifact(context, source)
+            return _deserialized(source, context)
+        _check_nesting(source, name)
         return ir.Module.parse(source, context)
     except ir.MLIRError as error:
         found = error.error_diagnostics
@@ -154,6 +164,39 @@ def parse(source: str | bytes, name: str) -> MlirModule:
         raise StableHloError(message, location=place or Location(name, 1, 1)) from None
     except (ValueError, UnicodeDecodeError) as error:
         raise StableHloError(str(error), location=Location(name, 1, 1)) from None
+
+
+def _deserialized(source: bytes, context: Any) -> MlirModule:
+    """The module of a portable artifact; what is wrong is raised, not printed."""
+
+    def quiet(_diagnostic: object) -> bool:
+        return True
+
+    handler = context.attach_diagnostic_handler(quiet)
+    try:
+        return stablehlo_dialect().deserialize_portable_artifact(context, source)
+    finally:
+        handler.detach()
+
+
+def _check_nesting(source: str | bytes, name: str) -> None:
+    """Refuse text so deeply nested that MLIR's parser would run out of its stack."""
+    raw = source.encode() if isinstance(source, str) else source
+    depth = 0
+    for token in _BRACKETS.finditer(raw):
+        match token[0]:
+            case b"(" | b"[" | b"{" | b"<":
+                depth += 1
+            case b")" | b"]" | b"}" | b">":
+                depth -= 1
+            case _:
+                continue
+        if depth > MAX_NESTING:
+            line = raw.count(b"\n", 0, token.start()) + 1
+            column = token.start() - raw.rfind(b"\n", 0, token.start())
+            raise StableHloError(
+                f"brackets nest more than {MAX_NESTING} deep", location=Location(name, line, column)
+            )
 
 
 def place_in(text: str, name: str) -> Location | None:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tapestry.importers.stablehlo.affine import fold as affine_fold
 from tapestry.importers.stablehlo.attributes import integers, word
 from tapestry.importers.stablehlo.bindings import MlirOperation
-from tapestry.importers.stablehlo.types import cells_of
 from tapestry.importers.stablehlo.values import Spec, Value
 
 MAX_CELLS = 4096
@@ -72,8 +71,6 @@ def fold(
     name: str, operands: Sequence[Value], results: Sequence[Spec], source: MlirOperation
 ) -> list[Value] | None:
     """The result of an operation whose operands are known, or affine; else None."""
-    if name == "stablehlo.constant":
-        return [Value(results[0], known=cells_of(source, results[0]))]
     affine = affine_fold(name, operands, results, source)
     if affine is not None:
         return [affine]

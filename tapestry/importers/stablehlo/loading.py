@@ -7,6 +7,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp, NameLoc
 
+from tapestry.diagnostics import Location
 from tapestry.frontend import verify_module
 from tapestry.importers.stablehlo import (
     contractions,
@@ -21,8 +22,9 @@ from tapestry.importers.stablehlo import (
     windows,
 )
 from tapestry.importers.stablehlo.bindings import MlirOperation, StableHloError, blocks_of, parse
+from tapestry.importers.stablehlo.constants import resources_of
 from tapestry.importers.stablehlo.locations import Locations
-from tapestry.importers.stablehlo.program import Program, Translation
+from tapestry.importers.stablehlo.program import Program, Source, Translation
 from tapestry.importers.stablehlo.values import Value
 
 TRANSLATIONS: dict[str, Translation] = {
@@ -47,11 +49,13 @@ def import_text(source: str | bytes, name: str) -> ModuleOp:
         if operation.name == "func.func":
             functions[str(operation.attributes["sym_name"]).strip('"')] = operation
     locations = Locations(name)
-    program = Program(functions, locations, TRANSLATIONS)
+    program = Program(Source(functions, resources_of(source), locations), TRANSLATIONS)
     main = functions.get(ENTRY)
     if main is None:
         have = ", ".join(f"@{one}" for one in functions) or "no function"
-        raise StableHloError(f"there is no func.func @{ENTRY}; the module has {have}")
+        raise StableHloError(
+            f"there is no func.func @{ENTRY}; the module has {have}", location=Location(name, 1, 1)
+        )
     arguments = list(blocks_of(main)[0].arguments)
     places = [locations.convert(argument.location) for argument in arguments]
     values: list[Value] = []

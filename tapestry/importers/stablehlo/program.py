@@ -32,11 +32,12 @@ from tapestry.importers.stablehlo.bindings import (
     blocks_of,
 )
 from tapestry.importers.stablehlo.boxes import coordinates, uncovered
+from tapestry.importers.stablehlo.constants import cells_of
 from tapestry.importers.stablehlo.locations import Locations
 from tapestry.importers.stablehlo.types import spec_of
 from tapestry.importers.stablehlo.values import Spec, Value, Written
 from tapestry.locations import source_locations
-from tapestry.zspace import AffineMap, Projection
+from tapestry.zspace import AffineMap, Projection, ZSpaceError
 
 MAX_DEPTH = 64
 """How deep calls and regions may nest."""
@@ -75,20 +76,27 @@ Translation: TypeAlias = Callable[["Program", Op], Value | Sequence[Value]]
 """What an operation becomes: its results, from a program that it may add to."""
 
 
+@dataclass(frozen=True)
+class Source:
+    """What a program is made of: functions and resources by name, and where they are written."""
+
+    functions: Mapping[str, MlirOperation]
+    resources: Mapping[str, bytes]
+    locations: Locations
+
+
 class Program:
     """A weft program under construction, and the module of functions that it is made of."""
 
     def __init__(
         self,
-        functions: Mapping[str, MlirOperation],
-        locations: Locations,
+        module: Source,
         translations: Mapping[str, Translation],
     ) -> None:
         self.build = ProgramBuilder()
         self.place: LocationAttr = UNKNOWN_LOC
         """The location of the operation that is being translated."""
-        self._functions = functions
-        self._locations = locations
+        self._module = module
         self._translations = translations
         self._tensors: dict[Value, SSAValue] = {}
         self._monoids = 0
@@ -99,12 +107,12 @@ class Program:
         """Define a monoid of the program's own; its name."""
         self._monoids += 1
         name = f"fold{self._monoids}"
-        self.build.define(loom.MonoidOp(name, zero, merge, commutative=False))
+        self.build.define(loom.MonoidOp(name, zero, merge, commutative=False), self.place)
         return name
 
     def nested(self) -> Program:
         """An empty program over the same functions, for a region whose scalars are wanted."""
-        made = Program(self._functions, self._locations, self._translations)
+        made = Program(self._module, self._translations)
         made.place = self.place
         made._depth = self._depth
         return made
@@ -194,7 +202,7 @@ class Program:
 
     def run_function(self, name: str, arguments: Sequence[Value]) -> list[Value]:
         """The results of a function of the module on `arguments`, inlined."""
-        function = self._functions.get(name)
+        function = self._module.functions.get(name)
         if function is None:
             raise self.error(f"@{name} is called, but there is no such function")
         blocks = blocks_of(function)
@@ -217,7 +225,7 @@ class Program:
         try:
             for source in block.operations:
                 operation = source.operation
-                self.place = self._locations.convert(operation.location, caller)
+                self.place = self._module.locations.convert(operation.location, caller)
                 operands = tuple(self._operand(environment, one) for one in operation.operands)
                 if operation.name in ("func.return", "stablehlo.return"):
                     return list(operands)
@@ -245,6 +253,8 @@ class Program:
             )
         specs = tuple(self.spec(result.type) for result in operation.results)
         op = Op(operation.name, operands, specs, operation, environment)
+        if op.name == "stablehlo.constant":
+            return [self._constant_of(operation, specs[0])]
         folded = folding.fold(op.name, operands, specs, operation)
         if folded is not None:
             return folded
@@ -252,7 +262,9 @@ class Program:
         if translation is None:
             takes = ", ".join(str(value.spec) for value in operands)
             gives = ", ".join(map(str, specs))
-            raise self.error(f"{op.name} : ({takes}) -> ({gives}) is not supported")
+            raise self.error(
+                f"{op.name} : ({takes}) -> ({gives}) is not supported", hint=_shown(operation)
+            )
         made = translation(self, op)
         results = [made] if isinstance(made, Value) else list(made)
         got = tuple(value.spec for value in results)
@@ -260,6 +272,12 @@ class Program:
             have, want = (", ".join(map(str, some)) for some in (got, specs))
             raise self.error(f"{op.name} was imported as ({have}), but makes ({want})")
         return results
+
+    def _constant_of(self, operation: MlirOperation, spec: Spec) -> Value:
+        try:
+            return Value(spec, known=cells_of(operation, spec, self._module.resources))
+        except ValueError as error:
+            raise self.error(str(error)) from None
 
     def spec(self, kind: object) -> Spec:
         try:
@@ -272,8 +290,8 @@ class Program:
         """Give what cannot be imported the operation's name and place."""
         try:
             yield
-        except folding.NotKnownError as error:
-            raise self.error(f"{operation.name}: {error}") from None
+        except (folding.NotKnownError, ZSpaceError, OverflowError) as error:
+            raise self.error(f"{operation.name}: {error}", hint=_shown(operation)) from None
 
     def error(self, message: str, *, hint: str | None = None) -> StableHloError:
         """An error at the place that is being translated."""
@@ -283,3 +301,12 @@ class Program:
     def kind(self, spec: Spec) -> TensorType:
         """The tensor type of loom for a spec."""
         return kind_of(spec.shape, spec.dtype)
+
+
+def _shown(operation: MlirOperation) -> str:
+    """The operation as it is written, without its regions."""
+    line = str(operation).strip().splitlines()[0]
+    return f"it is written {line}" if len(line) < _SHOWN else f"it begins {line[:_SHOWN]} ..."
+
+
+_SHOWN = 160

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tapestry.importers.stablehlo.attributes import integers, text, word
+from tapestry.importers.stablehlo.attributes import integers_or, text, word
 from tapestry.importers.stablehlo.bindings import MlirBlock, MlirOperation, MlirValue
+from tapestry.importers.stablehlo.constants import cells_of
 from tapestry.importers.stablehlo.control import run_composite
 from tapestry.importers.stablehlo.elementwise import total_order
 from tapestry.importers.stablehlo.folds import operations_of
 from tapestry.importers.stablehlo.program import Op, Program, Translation
-from tapestry.importers.stablehlo.types import cells_of, spec_of
+from tapestry.importers.stablehlo.types import spec_of
 from tapestry.importers.stablehlo.values import Value
 
 
@@ -122,7 +123,8 @@ class _Comparator:
 
 
 def _sort(program: Program, op: Op) -> Sequence[Value]:
-    (axis,) = integers(op.attributes["dimension"])
+    (axis,) = integers_or(op.attributes, "dimension", [-1])
+    axis %= op.results[0].rank
     keys = _Comparator(op.block(0), op.environment).keys()
     if keys is None:
         raise program.error(
