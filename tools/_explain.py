@@ -1,6 +1,6 @@
 """`tapestry explain`: why a program is in as many pieces as it is.
 
-$ tapestry explain model.mlir -p weft-apply,loom-simplify,loom-fuse,loom-derive
+$ tapestry explain model.mlir
 @scores over <[0, 0, 0] : [8, 8, 4]>
 @attention over ...
   derived: max = max of x1: a part of the state

@@ -15,7 +15,7 @@ from tapestry.dumping import Dump
 from tapestry.explaining import log_plan
 from tapestry.files import check_writable
 from tapestry.frontend import load_module, run_pipeline
-from tapestry.pipelines import pass_specs
+from tapestry.pipelines import DEFAULT_PIPELINE, pass_specs
 from tapestry.runtime.executor import find_executor
 from tapestry.runtime.fitting import fit_inputs
 from tapestry.tools._arrays import read_arrays, write_outputs
@@ -50,7 +50,7 @@ class Job:
         """
         text = self.pipeline
         if text is None:
-            text = APPLY if self.on == "reference" else f"{APPLY},loom-simplify,loom-fuse"
+            text = APPLY if self.on == "reference" else DEFAULT_PIPELINE
         text = with_metakernels(text, self.metakernels)
         passes = pass_specs(text)
         if self.shards is not None and all(one.name != SHARD for one in passes):

@@ -2,7 +2,7 @@
 
     tapestry run model.mlir --inputs in.npz --output out.npz --on triton --shards 4
     tapestry equal before.mlir after.mlir
-    tapestry explain model.mlir -p weft-apply,loom-simplify,loom-fuse
+    tapestry explain model.mlir
 
 Exit codes: 0 done; 1 the program or its data is wrong, or `--compare` found a difference; 2 the
 command is; 130 it was interrupted. Errors are one message on stderr. An output file appears whole
@@ -77,8 +77,7 @@ def run(
             "--pipeline",
             "-p",
             help="The passes to run, as for tapestry-opt; `default` is all of what is recommended. "
-            "Without it: weft-apply for reference; weft-apply,loom-simplify,loom-fuse for the "
-            "others.",
+            "Without it: weft-apply for reference, default for the others.",
         ),
     ] = None,
     shards: Annotated[
@@ -160,7 +159,7 @@ def explain(
     pipeline: Annotated[
         str,
         typer.Option("--pipeline", "-p", help="The passes to run first, as for tapestry-opt."),
-    ] = "weft-apply,loom-simplify,loom-fuse,loom-derive",
+    ] = "default",
     metakernels: Metakernels = None,
 ) -> None:
     """Say why FILE is in as many pieces as it is: what joined, what could not, what moves."""
