@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.multiprocessing.reductions import StorageWeakRef
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
@@ -38,6 +39,7 @@ from tapestry.importers.torch.registry import (
 )
 from tapestry.importers.torch.sizes import Sizes
 from tapestry.importers.torch.uses import Coverage, Use, record
+from tapestry.metakernels import WeftError
 
 _PLACEMENT = ("device", "layout", "pin_memory", "memory_format", "non_blocking")
 """Where and how tensors lie: no part of what is computed."""
@@ -57,21 +59,34 @@ class Program:
     coverage: Coverage
 
 
+@dataclass(frozen=True)
+class Weight:
+    """A placeholder that is a model's: what it is called there, and its cells if they are known."""
+
+    name: str
+    tensor: torch.Tensor | None
+
+
 def program_of(
-    graph: fx.GraphModule, sizes: Sizes | None = None, *, strict: bool = False
+    graph: fx.GraphModule,
+    sizes: Sizes | None = None,
+    *,
+    weights: Mapping[str, Weight] | None = None,
+    strict: bool = False,
 ) -> Program:
     """The program of a graph whose nodes know what they hold (`meta["val"]`).
 
-    `sizes` are what the open ones stand for. With `strict`, an operator without a lowering is an
-    ImportingError.
+    `sizes` are what the open ones stand for, `weights` the placeholders (by name) that are a
+    model's. With `strict`, an operator without a lowering is an ImportingError.
     """
-    return _Importer(graph, sizes or Sizes(), strict).run()
+    return _Importer(graph, sizes or Sizes(), weights or {}, strict).run()
 
 
 @dataclass
 class _Importer:
     graph: fx.GraphModule
     sizes: Sizes
+    weights: Mapping[str, Weight]
     strict: bool
     build: ProgramBuilder = field(default_factory=ProgramBuilder)
     values: dict[fx.Node, Any] = field(default_factory=dict[fx.Node, Any])
@@ -83,7 +98,9 @@ class _Importer:
     def run(self) -> Program:
         nodes: list[fx.Node] = list(self.graph.graph.nodes)
         self.placeholders += [node for node in nodes if node.op == "placeholder"]
-        taken = [n for n, node in enumerate(self.placeholders) if self._placeholder(node)]
+        numbered = list(enumerate(self.placeholders))
+        numbered.sort(key=lambda pair: pair[1].name in self.weights)  # a model's come last
+        taken = [number for number, node in numbered if self._placeholder(node)]
         for node in nodes:
             match node.op:
                 case "placeholder" | "output":
@@ -109,14 +126,19 @@ class _Importer:
             number = isinstance(held, int | torch.SymInt)
             self.values[node] = self.sizes.number(held) if number else held
             return False
+        weight = self.weights.get(node.name)
+        name = node.name if weight is None else weight.name
         try:
             kind = self._kind(held)
         except Unsupported as reason:
             raise ImportingError(
-                f"the input {node.name} cannot be one of a program: {reason}",
+                f"the input {name} cannot be one of a program: {reason}",
                 location=place_of(location),
             ) from None
-        self.values[node] = self.build.argument(node.name, kind.shape, kind.dtype, location)
+        if weight is not None and weight.tensor is not None:
+            self.values[node] = self.build.constant(as_array(weight.tensor.cpu()), kind.dtype)
+            return False
+        self.values[node] = self.build.argument(name, kind.shape, kind.dtype, location)
         return True
 
     def _attribute(self, node: fx.Node) -> SSAValue:
@@ -125,9 +147,9 @@ class _Importer:
             held = getattr(held, part)
         if not isinstance(held, torch.Tensor):
             raise ImportingError(f"{node.target} is a {type(held).__name__}, not a tensor")
-        return self.build.constant(
-            as_array(held.cpu()), name_of(held.dtype), location=location_of_node(node)
-        )
+        with unset_fake_temporarily():  # its cells are wanted, not its shape
+            cells = as_array(held.cpu())
+        return self.build.constant(cells, name_of(held.dtype), location=location_of_node(node))
 
     def _function(self, node: fx.Node) -> object:
         """A function of Python's: what picks a result, and arithmetic on sizes."""
@@ -156,10 +178,11 @@ class _Importer:
             lowered = none or lower(context, *_named(args), **_named(kwargs))
             made = _checked(context, lowered)
             use = Use(name, place_of(location))
-        except Unsupported as reason:
+        except (Unsupported, WeftError) as refusal:
+            reason = refusal.message if isinstance(refusal, WeftError) else str(refusal)
             if self.strict:
-                raise missing(context, str(reason)) from None
-            use = Use(name, place_of(location), str(reason))
+                raise missing(context, reason) from None
+            use = Use(name, place_of(location), reason)
             try:
                 made = add_external(context, overload, args, kwargs)
             except Unsupported as why:

@@ -123,3 +123,11 @@ def test_coverage_leaves_a_model_as_it_was() -> None:
     assert {"aten.mm.default", "aten.addmm.default"} <= {use.operator for use in report.uses}
     assert model[0].weight.grad is None
     assert model[1].num_batches_tracked == 0
+
+
+def test_kernels_name_the_line_of_python(tmp_path: Path) -> None:
+    check_forward(
+        lambda x: (x.exp() + 1).sum(-1), torch.randn(5, 8), on="triton", dump=str(tmp_path)
+    )
+    (folder,) = tmp_path.iterdir()
+    assert f"{Path(__file__).name}:" in (folder / "kernels.py").read_text()

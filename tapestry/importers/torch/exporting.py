@@ -1,0 +1,83 @@
+"""Models as modules, ahead of time.
+
+    module = export(model, (x,))                        # weights are constants
+    tapestry.save(module, "model.mlir")                 # large ones go to a file beside it
+
+    module = export(model, (x,), weights="arguments")   # func.func @main(%x, %layer.weight, ...)
+
+Arguments are named like those of the model's `forward`, and weights like its parameters. Results
+are the tensors that it returns, in order, and then the new values of what it writes: its buffers,
+and inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import nn
+from torch._decomp import core_aten_decompositions
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from xdsl.dialects.builtin import ModuleOp
+
+from tapestry.diagnostics import UsageError
+from tapestry.importers.torch.graphs import Program, Weight, program_of
+
+Weights = Literal["constants", "arguments"]
+
+
+def export(
+    model: nn.Module,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    weights: Weights = "constants",
+    strict: bool = False,
+) -> ModuleOp:
+    """The module of a call of a model, in weft; `strict` as of the backend's options.
+
+    Raises UsageError for a model that PyTorch cannot export.
+    """
+    return exported_program(model, args, kwargs, weights=weights, strict=strict).module
+
+
+def exported_program(
+    model: nn.Module,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    weights: Weights = "constants",
+    strict: bool = False,
+) -> Program:
+    """What `export` makes, and its coverage."""
+    if weights not in ("constants", "arguments"):
+        raise UsageError(f"weights are constants or arguments, not {weights!r}")
+    exporting: Any = torch.export
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+        try:
+            made = exporting.export(model, tuple(args), dict(kwargs or {}), strict=False)
+        except Exception as error:
+            first = str(error).strip().splitlines()[0] if str(error).strip() else "no reason"
+            raise UsageError(
+                f"PyTorch cannot export the model: {type(error).__name__}: {first}",
+                hint="torch.export takes no branches that depend on data",
+            ) from error
+        lowered: Any = made.run_decompositions(core_aten_decompositions())
+    tensors: dict[str, torch.Tensor] = {**lowered.state_dict, **lowered.constants}
+    known: dict[str, Weight] = {}
+    for spec in lowered.graph_signature.input_specs:
+        if spec.kind != InputKind.USER_INPUT:
+            held = tensors[spec.target] if weights == "constants" else None
+            known[spec.arg.name] = Weight(spec.target, held)
+    _returned_first(lowered)
+    return program_of(lowered.graph_module, weights=known, strict=strict)
+
+
+def _returned_first(exported: Any) -> None:
+    """Put what a model returns before the new values of what it writes."""
+    output = exported.graph.output_node()
+    pairs = zip(exported.graph_signature.output_specs, output.args[0], strict=True)
+    ordered = sorted(pairs, key=lambda pair: pair[0].kind != OutputKind.USER_OUTPUT)
+    output.args = (tuple(value for _, value in ordered),)

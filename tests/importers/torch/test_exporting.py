@@ -1,0 +1,86 @@
+"""Models as modules: with their weights, or with names for them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import tapestry  # noqa: E402
+from tapestry.importers.torch import export  # noqa: E402
+from tapestry.importers.torch.exporting import exported_program  # noqa: E402
+from tests.importers.torch import models  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+def test_weights_are_constants(tmp_path: Path) -> None:
+    model, x = models.ViT().eval(), torch.randn(2, 3, 8, 8)
+    module = export(model, (x,))
+    assert [argument.name for argument in tapestry.arguments(module)] == ["x"]
+    tapestry.save(module, tmp_path / "vit.mlir")
+    got = tapestry.load(tmp_path / "vit.mlir")(x=x)
+    torch.testing.assert_close(got, model(x).detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_weights_are_arguments() -> None:
+    model, x = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)).eval(), torch.randn(2, 3)
+    module = export(model, (x,), weights="arguments")
+    first, *weights = [argument.name for argument in tapestry.arguments(module)]
+    assert first == "input"
+    assert {"0.weight", "0.bias", "1.running_mean"} <= set(weights)
+    tapestry.run_pipeline(module, "default")
+    state = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    given = {name: state[name] for name in weights}
+    (got,) = tapestry.run(module, {"input": x.numpy(), **given}).outputs
+    np.testing.assert_allclose(got, model(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_keywords_and_structures() -> None:
+    class Model(nn.Module):
+        def forward(self, pair, *, scale=None):
+            return {"sum": pair[0] + pair[1] * scale, "none": None}
+
+    x, y, scale = torch.randn(3), torch.randn(3), torch.tensor(2.0)
+    module = export(Model(), ((x, y),), {"scale": scale})
+    names = [argument.name for argument in tapestry.arguments(module)]
+    assert names == ["pair_0", "pair_1", "scale"]
+    tapestry.run_pipeline(module, "default")
+    arrays = [tensor.numpy() for tensor in (x, y, scale)]
+    (got,) = tapestry.run(module, dict(zip(names, arrays, strict=True))).outputs
+    np.testing.assert_allclose(got, (x + y * scale).numpy(), rtol=1e-6)
+
+
+def test_what_is_written_comes_last() -> None:
+    model, x = nn.BatchNorm1d(4), torch.randn(5, 4)
+    module = export(model, (x,))
+    tapestry.run_pipeline(module, "default")
+    made, mean, variance, count = tapestry.run(module, {"input": x.numpy()}).outputs
+    np.testing.assert_allclose(made, model(x).detach().numpy(), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(mean, model.running_mean.numpy(), rtol=1e-5)
+    np.testing.assert_allclose(variance, model.running_var.numpy(), rtol=1e-5)
+    assert count == 1
+
+
+def test_coverage_and_places() -> None:
+    program = exported_program(models.GPT2().eval(), (torch.randint(17, (2, 6)),))
+    assert program.coverage.native_share == 1
+    files = {use.location.file for use in program.coverage.uses if use.location is not None}
+    assert files == {models.__file__}
+
+
+def test_what_cannot_be_exported() -> None:
+    class Branch(nn.Module):
+        def forward(self, x):
+            return x + 1 if x.sum() > 0 else x
+
+    with pytest.raises(tapestry.UsageError, match="PyTorch cannot export the model"):
+        export(Branch(), (torch.randn(3),))
+    with pytest.raises(tapestry.UsageError, match="weights are constants or arguments"):
+        export(nn.Linear(2, 2), (torch.randn(2, 2),), weights="files")
