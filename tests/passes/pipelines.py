@@ -19,7 +19,7 @@ from tapestry.zspace import Partition, Range
 
 CUT = "cut"
 
-_OPTIONS = {
+OPTIONS = {
     "loom-simplify": ("", "", "{writers=true}"),
     "loom-fuse": (
         "",
@@ -53,7 +53,7 @@ def steps(random: Random) -> list[str]:
     names = [*PASSES, CUT, CUT, "loom-simplify", "loom-fuse", "loom-derive", "loom-group"]
     chosen = [random.choice(names) for _ in range(random.randint(2, 8))]
     found = [
-        name if name == CUT else name + random.choice(_OPTIONS.get(name, ("",))) for name in chosen
+        name if name == CUT else name + random.choice(OPTIONS.get(name, ("",))) for name in chosen
     ]
     found.insert(0 if random.random() < 0.9 else random.randrange(len(found)), "weft-apply")
     return found
