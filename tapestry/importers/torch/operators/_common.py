@@ -45,6 +45,14 @@ def lifted(ctx: Context, x: SSAValue) -> SSAValue:
     return x if ctx.rank(x) else ctx.apply("reshape", x, shape=[1])
 
 
+def corner(ctx: Context, x: SSAValue, sizes: Sequence[int]) -> SSAValue:
+    """The first cells along each axis."""
+    for axis, size in enumerate(sizes):
+        if ctx.shape(x)[axis] != size:
+            x = ctx.apply("slice", x, axis=axis, stop=size)
+    return x
+
+
 def per_axis(values: Sequence[int], count: int) -> list[int]:
     """A number for each of `count` axes, where one may be given for all."""
     return list(values) * count if len(values) == 1 else list(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from tapestry.importers.torch.operators._common import alike, register_unary
-from tapestry.importers.torch.registry import Context, Number, Unsupported, lowering
+from tapestry.importers.torch.registry import Context, Number, lowering
 
 register_unary(
     {
@@ -115,6 +115,11 @@ def rrelu(
     upper: Number = 1 / 3,
     training: Number = False,
 ) -> list[SSAValue | None]:
-    if training:
-        raise Unsupported("the slopes of a rectifier that is trained are random")
-    return [ctx.apply("rrelu", x, lower=lower, upper=upper), noise]
+    if not training:
+        return [ctx.apply("rrelu", x, lower=lower, upper=upper), noise]
+    spread = ctx.apply("uniform", ctx.seed(), shape=list(ctx.shape(x)))
+    slopes = ctx.apply("scale", spread, factor=upper - lower, shift=lower)
+    one = ctx.scalar(1, ctx.dtype(x))
+    below = ctx.apply("le", x, ctx.scalar(0, x))
+    used = ctx.apply("where", below, ctx.cast(slopes, ctx.dtype(x)), one)
+    return [ctx.apply("mul", x, used), used]

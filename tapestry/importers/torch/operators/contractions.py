@@ -27,7 +27,8 @@ def _register_added(operator: str) -> None:
     def added(
         ctx: Context, x: SSAValue, a: SSAValue, b: SSAValue, beta: Number = 1, alpha: Number = 1
     ) -> SSAValue:
-        return ctx.apply(operator, *numbers(ctx, x, a, b), beta=beta, alpha=alpha)
+        factors = {"beta": _factor(ctx, beta), "alpha": _factor(ctx, alpha)}
+        return ctx.apply(operator, *numbers(ctx, x, a, b), **factors)
 
     lowering(f"aten.{operator}.default")(added)
 
@@ -42,8 +43,7 @@ def addbmm(
 ) -> SSAValue:
     first, left, right = numbers(ctx, x, a, b)
     total = ctx.apply("einsum", [left, right], equation="bik,bkj->ij")
-    scaled = _scaled(ctx, total, alpha)
-    return scaled if beta == 0 else ctx.apply("add", scaled, first, alpha=beta)
+    return _added(ctx, first, total, beta, alpha)
 
 
 @lowering("aten.addr.default")
@@ -51,8 +51,7 @@ def addr(
     ctx: Context, x: SSAValue, a: SSAValue, b: SSAValue, beta: Number = 1, alpha: Number = 1
 ) -> SSAValue:
     first, left, right = numbers(ctx, x, a, b)
-    scaled = _scaled(ctx, ctx.apply("outer", left, right), alpha)
-    return scaled if beta == 0 else ctx.apply("add", scaled, first, alpha=beta)
+    return _added(ctx, first, ctx.apply("outer", left, right), beta, alpha)
 
 
 @lowering("aten.linear.default")
@@ -89,5 +88,14 @@ def trilinear(
     return ctx.apply("einsum", numbers(ctx, a, b, c), equation=f"{','.join(given)}->{kept}")
 
 
-def _scaled(ctx: Context, x: SSAValue, factor: Number) -> SSAValue:
-    return x if factor == 1 else ctx.apply("mul", x, *ctx.operands(factor, dtype=ctx.dtype(x)))
+def _added(ctx: Context, x: SSAValue, product: SSAValue, beta: Number, alpha: Number) -> SSAValue:
+    """beta x + alpha product; with beta 0, x is not read."""
+    scaled = ctx.apply("scale", product, factor=_factor(ctx, alpha))
+    if beta == 0:
+        return scaled
+    return ctx.apply("add", scaled, x, alpha=_factor(ctx, beta))
+
+
+def _factor(ctx: Context, factor: Number) -> Number:
+    """Beside integers PyTorch cuts a factor's fraction off."""
+    return factor if ctx.result.dtype.startswith(("f", "bf")) else int(factor)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from tapestry.importers.torch.operators._common import alike, per_axis
+from tapestry.importers.torch.operators._common import alike, corner, per_axis
 from tapestry.importers.torch.registry import Context, Unsupported, lowering
 
 
@@ -52,8 +52,9 @@ def convolution_backward(
     kernel = list(ctx.shape(weight)[2:])
     to_x = to_weight = to_bias = None
     if output_mask[0] and transposed:
-        # What a transposed convolution spreads, a convolution collects.
-        to_x = ctx.apply(f"conv{rank}d", gradient, weight, **how)
+        # What a transposed convolution spreads, a convolution collects; where its result is padded
+        # by a stride or more, windows are left over.
+        to_x = corner(ctx, ctx.apply(f"conv{rank}d", gradient, weight, **how), ctx.shape(x))
     elif output_mask[0]:
         size = list(ctx.shape(x)[2:])
         to_x = ctx.apply(f"conv{rank}d_backward_input", gradient, weight, size=size, **how)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from xdsl.ir import SSAValue
 
 from tapestry.importers.torch.operators._common import per_axis, shaped
-from tapestry.importers.torch.registry import Context, Lowered, lowering
+from tapestry.importers.torch.registry import Context, Lowered, Unsupported, lowering
 
 
 def _register_average(rank: int) -> None:
@@ -25,6 +25,8 @@ def _register_average(rank: int) -> None:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> SSAValue:
+        if not ctx.dtype(x).startswith(("f", "bf")):
+            raise Unsupported("means of integers")
         return ctx.apply(
             f"avg_pool{rank}d",
             x,

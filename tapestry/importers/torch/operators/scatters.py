@@ -5,13 +5,12 @@ Only the corner of the tensor that the indices reach is rewritten; the rest stay
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tapestry.importers.torch.operators._common import lifted, shaped
+from tapestry.importers.torch.operators._common import corner, lifted, shaped
 from tapestry.importers.torch.registry import Context, Operand, lowering
 
 
@@ -116,21 +115,13 @@ def _scattered(
     target, places, source = lifted(ctx, x), lifted(ctx, index), lifted(ctx, src)
     axis = ctx.axis(dim, target)
     sizes = ctx.shape(places)
-    source = _corner(ctx, source, sizes)
+    source = corner(ctx, source, sizes)
     reached = [
         full if at == axis else size
         for at, (full, size) in enumerate(zip(ctx.shape(target), sizes, strict=True))
     ]
-    written = ctx.apply(operator, _corner(ctx, target, reached), places, source, axis=axis)
+    written = ctx.apply(operator, corner(ctx, target, reached), places, source, axis=axis)
     return shaped(ctx, _with_corner(ctx, target, written), ctx.shape(x))
-
-
-def _corner(ctx: Context, x: SSAValue, sizes: Sequence[int]) -> SSAValue:
-    """The first cells along each axis."""
-    for axis, size in enumerate(sizes):
-        if ctx.shape(x)[axis] != size:
-            x = ctx.apply("slice", x, axis=axis, stop=size)
-    return x
 
 
 def _with_corner(ctx: Context, x: SSAValue, part: SSAValue) -> SSAValue:

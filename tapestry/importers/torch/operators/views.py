@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from xdsl.ir import SSAValue
 
 from tapestry.importers.torch.operators._common import lifted, shaped
@@ -175,6 +176,23 @@ def _register_pad(operator: str, mode: str) -> None:
 
 _register_pad("reflection_pad", "reflect")
 _register_pad("replication_pad", "replicate")
+
+
+@lowering(*(f"aten.replication_pad{rank}d_backward.default" for rank in (1, 2, 3)))
+def replication_pad_backward(
+    ctx: Context, gradient: SSAValue, x: SSAValue, padding: Sequence[int]
+) -> SSAValue:
+    """Along each axis, the gradients of what is outside add to those of the edge."""
+    result = gradient
+    for axis, (before, after) in enumerate(zip(*_around(ctx, x, padding), strict=True)):
+        if before == after == 0:
+            continue
+        shape, size = list(ctx.shape(result)), ctx.shape(x)[axis]
+        nearest = np.clip(np.arange(shape[axis]) - before, 0, size - 1)
+        shape[axis] = size
+        none = ctx.constant(0, ctx.dtype(gradient), shape)
+        result = ctx.apply("index_add", none, ctx.constant(nearest, "i64"), result, axis=axis)
+    return result
 
 
 @lowering("aten.fill.Scalar", "aten.fill.Tensor")
