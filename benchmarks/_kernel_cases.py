@@ -1,0 +1,288 @@
+"""The programs of `kernels.py`: each with its inputs, and what PyTorch computes it with.
+
+>>> case = next(one for one in CASES if one.name.startswith("softmax"))
+>>> case.small.inputs[0].shape[-1] < case.inputs[0].shape[-1]
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import tapestry as t
+from tapestry.importers.expressions.nodes import Expression
+
+SMALL = 40
+"""Sizes of a case that is run in the interpreter are at most about this."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """An input: integers are drawn below `below`."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "f16"
+    below: int = 0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program as an expression of its inputs, and the same in PyTorch.
+
+    `multiplies` says that its time goes into products of matrices, which tensor cores are for.
+    `sizes` are what the inputs are made of, so that smaller ones can be.
+    """
+
+    name: str
+    family: str
+    sizes: tuple[int, ...]
+    given: Callable[..., Sequence[Given]]
+    program: Callable[..., Expression]
+    peer: Callable[..., Any]
+    multiplies: bool = False
+
+    @property
+    def inputs(self) -> Sequence[Given]:
+        return self.given(*self.sizes)
+
+    @property
+    def small(self) -> Case:
+        """The same program over few cells, odd where the sizes are."""
+        return replace(self, sizes=tuple(_small(size) for size in self.sizes))
+
+    def expression(self) -> Expression:
+        """The program over inputs of these sizes."""
+        tensors = [t.input(one.name, one.shape, one.dtype) for one in self.inputs]
+        return self.program(*tensors)
+
+    @property
+    def cells(self) -> int:
+        return sum(prod(one.shape) for one in self.inputs)
+
+
+def _small(size: int) -> int:
+    while size > SMALL:
+        size = size // 2 if size % 2 == 0 else size // 2 + 1 - (size // 2) % 2
+    return size
+
+
+def _matmul(dtype: str, *sizes: int, turned: bool = False, name: str = "") -> Case:
+    def given(m: int, n: int, k: int) -> list[Given]:
+        return [Given("a", (m, k), dtype), Given("b", (n, k) if turned else (k, n), dtype)]
+
+    shown = "x".join(map(str, dict.fromkeys(sizes)))
+    return Case(
+        f"matmul {dtype} {name or shown}",
+        "matmul",
+        sizes,
+        given,
+        (lambda a, b: a @ b.T) if turned else (lambda a, b: a @ b),
+        (lambda _, a, b: a @ b.T) if turned else (lambda _, a, b: a @ b),
+        multiplies=True,
+    )
+
+
+def _linear(rows: int, width: int, out: int) -> Case:
+    def given(m: int, k: int, n: int) -> list[Given]:
+        return [
+            Given("x", (m, k)),
+            Given("w", (k, n)),
+            Given("b", (n,)),
+            Given("r", (m, n)),
+        ]
+
+    return Case(
+        f"linear+bias+gelu+residual {rows}x{width}x{out}",
+        "linear",
+        (rows, width, out),
+        given,
+        lambda x, w, b, r: t.gelu(x @ w + b) + r,
+        lambda torch, x, w, b, r: torch.nn.functional.gelu(x @ w + b) + r,
+        multiplies=True,
+    )
+
+
+def _rows(name: str, rows: int, columns: int, program: Any, peer: Any, *vectors: str) -> Case:
+    def given(m: int, n: int) -> list[Given]:
+        return [Given("x", (m, n)), *(Given(one, (n,)) for one in vectors)]
+
+    return Case(f"{name} {rows}x{columns}", name, (rows, columns), given, program, peer)
+
+
+def _cross_entropy(rows: int, classes: int) -> Case:
+    return Case(
+        f"cross entropy {rows}x{classes}",
+        "cross entropy",
+        (rows, classes),
+        lambda m, n: [Given("x", (m, n)), Given("y", (m,), "i64", n)],
+        t.cross_entropy_loss,
+        lambda torch, x, y: torch.nn.functional.cross_entropy(x, y),
+    )
+
+
+def _attention(
+    name: str, batch: int, heads: int, queries: int, keys: int, width: int, *, causal: bool, kv: int
+) -> Case:
+    def given(b: int, h: int, m: int, n: int, d: int, g: int) -> list[Given]:
+        return [Given("q", (b, h, m, d)), Given("k", (b, g, n, d)), Given("v", (b, g, n, d))]
+
+    def peer(torch: Any, q: Any, k: Any, v: Any) -> Any:
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return attend(q, k, v, is_causal=causal, enable_gqa=kv != heads)
+
+    def program(q: Expression, k: Expression, v: Expression) -> Expression:
+        if kv != heads:
+            return t.grouped_query_attention(q, k, v, causal=causal)
+        return t.scaled_dot_product_attention(q, k, v, causal=causal)
+
+    sizes = (batch, heads, queries, keys, width, kv)
+    return Case(f"attention {name}", "attention", sizes, given, program, peer, multiplies=True)
+
+
+def _reduce(axis: int, shape: tuple[int, int, int]) -> Case:
+    return Case(
+        f"sum along axis {axis} of {'x'.join(map(str, shape))}",
+        "reduction",
+        shape,
+        lambda *sizes: [Given("x", sizes, "f32")],
+        lambda x: x.sum(axis=axis),
+        lambda _, x: x.sum(axis),
+    )
+
+
+def _conv(n: int, c: int, size: int, k: int, kernel: int) -> Case:
+    def given(n: int, c: int, h: int, k: int) -> list[Given]:
+        return [Given("x", (n, c, h, h)), Given("w", (k, c, kernel, kernel)), Given("b", (k,))]
+
+    pad = kernel // 2
+    return Case(
+        f"conv2d {n}x{c}x{size}x{size} -> {k}, {kernel}x{kernel}, relu",
+        "convolution",
+        (n, c, size, k),
+        given,
+        lambda x, w, b: t.relu(t.conv2d(x, w, b, padding=[pad, pad])),
+        lambda torch, x, w, b: torch.relu(torch.nn.functional.conv2d(x, w, b, padding=pad)),
+        multiplies=True,
+    )
+
+
+def _chain(torch: Any, x: Any, y: Any) -> Any:
+    return torch.tanh(torch.exp(-(x * y + 1).abs()) * x).sqrt().nan_to_num() + y.sigmoid()
+
+
+def _chain_here(x: Expression, y: Expression) -> Expression:
+    inner = t.tanh(t.exp(-abs(x * y + 1)) * x)
+    return t.nan_to_num(t.sqrt(inner)) + t.sigmoid(y)
+
+
+def _moment(x: Any, gradient: Any, mean: Any, square: Any) -> Any:
+    new = 0.9 * mean + 0.1 * gradient
+    second = 0.999 * square + 0.001 * gradient * gradient
+    return x - 0.001 * new / (second**0.5 + 1e-8)
+
+
+def _f32(*names: str) -> Callable[[int], list[Given]]:
+    return lambda n: [Given(name, (n,), "f32") for name in names]
+
+
+CASES: tuple[Case, ...] = (
+    *(_matmul(dtype, n, n, n) for n in (512, 1024, 2048, 4096, 8192) for dtype in ("bf16", "f16")),
+    _matmul("bf16", 16384, 16384, 16384),
+    *(_matmul("f32", n, n, n) for n in (512, 2048, 4096)),
+    _matmul("f16", 1001, 1003, 997, name="odd 1001x1003x997"),
+    _matmul("f16", 4096, 4096, 4096, turned=True, name="4096 transposed"),
+    _matmul("f16", 16, 8192, 8192, name="thin 16x8192x8192"),
+    Case(
+        "matmul f16 batched 64x512x512x128",
+        "matmul",
+        (64, 512, 512, 128),
+        lambda b, m, n, k: [Given("a", (b, m, k)), Given("b", (b, k, n))],
+        lambda a, b: a @ b,
+        lambda _, a, b: a @ b,
+        multiplies=True,
+    ),
+    _linear(8192, 4096, 4096),
+    _linear(2048, 1024, 4096),
+    *(
+        _rows("softmax", rows, n, lambda x: t.softmax(x, axis=-1), lambda _, x: x.softmax(-1))
+        for rows, n in ((32768, 1024), (8192, 4096), (2048, 32768), (512, 262144))
+    ),
+    *(
+        _rows(
+            "layer norm",
+            rows,
+            n,
+            t.layer_norm,
+            lambda torch, x, w, b: torch.nn.functional.layer_norm(x, w.shape, w, b),
+            "w",
+            "b",
+        )
+        for rows, n in ((32768, 1024), (8192, 8192), (1024, 65536))
+    ),
+    *(
+        _rows(
+            "rms norm",
+            rows,
+            n,
+            lambda x, w: t.rms_norm(x, w, eps=1e-6),
+            lambda torch, x, w: torch.nn.functional.rms_norm(x, w.shape, w, 1e-6),
+            "w",
+        )
+        for rows, n in ((32768, 1024), (8192, 8192), (1024, 65536))
+    ),
+    *(_cross_entropy(rows, n) for rows, n in ((8192, 32000), (4096, 128256), (1024, 262144))),
+    _attention("causal d=64", 4, 16, 4096, 4096, 64, causal=True, kv=16),
+    _attention("causal d=128", 4, 16, 4096, 4096, 128, causal=True, kv=16),
+    _attention("full d=64", 4, 16, 4096, 4096, 64, causal=False, kv=16),
+    _attention("full d=128", 4, 16, 4096, 4096, 128, causal=False, kv=16),
+    _attention("grouped d=128", 4, 32, 2048, 2048, 128, causal=True, kv=8),
+    _attention("decode d=128", 16, 32, 1, 8192, 128, causal=False, kv=32),
+    *(_reduce(axis, (512, 1024, 256)) for axis in range(3)),
+    Case(
+        "transpose 8192x8192",
+        "views",
+        (8192, 8192),
+        lambda m, n: [Given("x", (m, n))],
+        lambda x: x.T * 1,
+        lambda _, x: x.T.contiguous(),
+    ),
+    Case(
+        "chain of eight 2^26",
+        "elementwise",
+        (1 << 26,),
+        _f32("x", "y"),
+        _chain_here,
+        _chain,
+    ),
+    Case(
+        "add 2^27",
+        "elementwise",
+        (1 << 27,),
+        _f32("x", "y"),
+        lambda x, y: x + y,
+        lambda _, x, y: x + y,
+    ),
+    _conv(32, 64, 56, 64, 3),
+    _conv(32, 256, 28, 256, 1),
+    _conv(32, 128, 28, 256, 3),
+    Case(
+        "embedding 65536 of 50257x1024",
+        "indexing",
+        (50257, 1024, 65536),
+        lambda n, d, m: [Given("table", (n, d)), Given("ids", (m,), "i64", n)],
+        t.embedding,
+        lambda _, table, ids: table[ids],
+    ),
+    Case(
+        "optimizer step 2^25",
+        "elementwise",
+        (1 << 25,),
+        _f32("x", "g", "m", "v"),
+        lambda x, g, m, v: _moment(x, g, m, abs(v)),
+        lambda _, x, g, m, v: _moment(x, g, m, v.abs()),
+    ),
+)
