@@ -177,3 +177,27 @@ func.func @leads_back(%x: !x) -> !x {
          wrap (%a: f32, %b: f32) { %p = arith.mulf %a, %b : f32 loom.yield %p : f32 } : (!x, !y) -> !x
   func.return %p : !x
 }
+
+// -----
+
+// Folds of the same rows read them once. What is folded along other dimensions stays apart.
+!x = !loom.tensor<[0, 0] : [4, 8], f32>
+!y = !loom.tensor<[0] : [4], f32>
+!i = !loom.tensor<[0] : [4], i64>
+!z = !loom.tensor<[0] : [8], f32>
+// CHECK-LABEL: @beside
+// CHECK: loom.operation @columns
+// CHECK: loom.fused @greatest_place over <[0, 0] : [4, 8]>
+// CHECK-NEXT: aligned((d0, d1) -> (d0, d1), (d0, d1) -> (d0, d1))
+// CHECK-NEXT: ins(%x)
+func.func @beside(%x: !x) -> (!y, !z, !i) {
+  %m = loom.operation @greatest over <[0, 0] : [4, 8]> [map, fold] by @max
+         ins(%x : (i, j) -> (i, j)) outs((i) -> (i)) wrap (%a: f32) { loom.yield %a : f32 } : (!x) -> !y
+  %c = loom.operation @columns over <[0, 0] : [8, 4]> [map, fold] by @max
+         ins(%x : (j, i) -> (i, j)) outs((j) -> (j)) wrap (%a: f32) { loom.yield %a : f32 } : (!x) -> !z
+  %p = loom.operation @place over <[0, 0] : [4, 8]> [map, fold] by @argmax
+         ins(%x : (i, j) -> (i, j)) outs((i) -> (i))
+         wrap (%a: f32) { %k = loom.index 1 : i64 loom.yield %a, %k : f32, i64 }
+         unwrap (%a: f32, %k: i64) { loom.yield %k : i64 } : (!x) -> !i
+  func.return %m, %c, %p : !y, !z, !i
+}

@@ -3,11 +3,13 @@
 Operations are visited in program order; each joins what its operands come from, one after another,
 where the two together can be a group (`why_apart` has nothing against it) and no way leads out of
 them and back in. So a group grows along a chain, and what it reads of itself does not leave it.
+Then each joins the one before it that reads a tensor alike (`beside`), as the greatest cell of a
+row and its place do: the tensor is read once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation
@@ -18,6 +20,9 @@ Cluster = frozenset[Operation]
 
 WhyApart = Callable[[Sequence[loom.OperationOp]], str | None]
 """Why operations cannot be a group of one kernel, None when they can."""
+
+Beside = Callable[[loom.OperationOp, loom.OperationOp], bool]
+"""Whether two operations do something to the same cells, point by point."""
 
 
 @dataclass
@@ -55,20 +60,27 @@ class Clusters:
         return False
 
 
-def find_clusters(block: Block, why_apart: WhyApart) -> list[tuple[loom.OperationOp, ...]]:
+def find_clusters(
+    block: Block, why_apart: WhyApart, beside: Beside
+) -> list[tuple[loom.OperationOp, ...]]:
     """The groups that a block's operations form, members and groups in program order."""
     found = Clusters({op: place for place, op in enumerate(block.ops)})
+    readers: dict[Hashable, loom.OperationOp] = {}
     for op in block.ops:
         if not isinstance(op, loom.OperationOp):
             continue
-        for producer in dict.fromkeys(value.owner for value in op.operands):
-            if not isinstance(producer, loom.OperationOp) or producer.parent is not block:
-                continue
-            together = found.at(op) | found.at(producer)
+        before = dict.fromkeys(value.owner for value in op.operands)
+        neighbours = [o for o in before if isinstance(o, loom.OperationOp) and o.parent is block]
+        reads = [(op.index, op.kinds, read.value, read.projection) for read in op.in_reads]
+        alike = dict.fromkeys(readers[read] for read in reads if read in readers)
+        neighbours += [other for other in alike if beside(other, op)]
+        for neighbour in neighbours:
+            together = found.at(op) | found.at(neighbour)
             if together == found.at(op) or found.leads_back(together):
                 continue
             if why_apart(_operations(found.sorted(together))) is None:
                 found.join(together)
+        readers |= dict.fromkeys(reads, op)
     clusters = dict.fromkeys(found.of[op] for op in found.sorted(found.of))
     return [tuple(_operations(found.sorted(cluster))) for cluster in clusters]
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from xdsl.ir import SSAValue
+
 from tapestry.dialects import loom
 from tapestry.dialects._loom_group_rules import (
     Aligned,
@@ -78,6 +80,23 @@ def why_not_one_kernel(group: Aligned, limits: Limits) -> str | None:
         if reason is not None:
             return reason
     return _too_few_programs(group.index, grid, limits)
+
+
+def read_alike(group: Aligned) -> bool:
+    """Whether members have the same dimensions, for the same, and read some cell together."""
+    first, *others = [_signature(member, place) for member, place in group.aligned]
+    together = first[1].intersection(*(reads for _, reads in others))
+    return bool(together) and all(kinds == first[0] for kinds, _ in others)
+
+
+def _signature(
+    member: loom.OperationOp, place: AffineMap
+) -> tuple[dict[int, loom.Iterator], set[tuple[SSAValue, Projection]]]:
+    """What a member does along each dimension of the group, and what it reads at its points."""
+    dims = [terms[0][1] for terms in place.terms]
+    kinds: dict[int, loom.Iterator] = dict(zip(dims, member.kinds, strict=True))
+    reads = {(r.value, r.projection.compose(place)) for r in member.in_reads if r.is_plain}
+    return kinds, reads
 
 
 def _why_not_held(

@@ -44,7 +44,7 @@ from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import in_group
 from tapestry.passes.loom._clusters import find_clusters
 from tapestry.passes.loom._group_plan import Plan, make_group, plan_group
-from tapestry.passes.loom._one_kernel import Limits, why_not_one_kernel
+from tapestry.passes.loom._one_kernel import Limits, read_alike, why_not_one_kernel
 
 
 class IllegalGroupError(InvalidProgramError):
@@ -113,7 +113,8 @@ class LoomGroup(ModulePass):
         groups: list[Sequence[loom.OperationOp]] = []
         for function in module.walk():
             if isinstance(function, func.FuncOp) and not function.is_declaration:
-                groups += find_clusters(function.body.block, lambda ops: why_apart(ops, limits))
+                block = function.body.block
+                groups += find_clusters(block, lambda ops: why_apart(ops, limits), _are_beside)
         return groups
 
     def _named(self, module: ModuleOp, labels: Sequence[str]) -> Sequence[loom.OperationOp]:
@@ -127,6 +128,12 @@ class LoomGroup(ModulePass):
                 location=location_of(_find(module, labels[-1])),
             )
         return members
+
+
+def _are_beside(first: loom.OperationOp, second: loom.OperationOp) -> bool:
+    """Whether two operations read a tensor alike, so that a group of both reads it once."""
+    plan = plan_group([first, second])
+    return isinstance(plan, Plan) and read_alike(plan)
 
 
 def why_apart(members: Sequence[loom.OperationOp], limits: Limits) -> str | None:
