@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from time import perf_counter
 from types import FunctionType, ModuleType
 from typing import Any, Protocol
@@ -201,6 +202,16 @@ class _Observed:
 
 
 @dataclass(frozen=True)
+class PrintedProgram:
+    """A program as kernels in a file; it takes `constants` after its arguments."""
+
+    lowered: ModuleOp
+    path: Path
+    kernels: Sequence[str]
+    constants: Sequence[Array]
+
+
+@dataclass(frozen=True)
 class TritonExecutor:
     """Runs programs as Triton kernels.
 
@@ -217,19 +228,24 @@ class TritonExecutor:
         """The executor's name."""
         return "triton"
 
-    def run(self, module: ModuleOp, inputs: Mapping[str, Array], watch: Watch) -> Result:
-        """Run @main of a module in the loom dialect."""
-        device = self.device or find_device()
-        names = [argument.name for argument in arguments(module)]
+    def printed(self, module: ModuleOp, device: Device) -> PrintedProgram:
+        """@main of a module in the loom dialect, lowered and printed; the module stays as it is."""
         lowered = module.clone()
         constants = as_arguments(main_function(lowered))
         LoomToTriton(tile=self.tile or device.tile, numerics=self.numerics).apply(
             Context(), lowered
         )
-        printed = print_module(lowered)
-        path = write_module(printed.source)
-        for kernel in printed.kernels:
+        made = print_module(lowered)
+        path = write_module(made.source)
+        for kernel in made.kernels:
             channel("kernels").info("%s is in %s", kernel.name, path)
+        return PrintedProgram(lowered, path, [kernel.name for kernel in made.kernels], constants)
+
+    def run(self, module: ModuleOp, inputs: Mapping[str, Array], watch: Watch) -> Result:
+        """Run @main of a module in the loom dialect."""
+        device = self.device or find_device()
+        names = [argument.name for argument in arguments(module)]
+        printed = self.printed(module, device)
         launches = [
             _Launch(
                 op.kernel_name if isinstance(op, triton.LaunchOp) else op.function.data,
@@ -237,13 +253,15 @@ class TritonExecutor:
                 op.bytes_read.value.data,
                 op.bytes_written.value.data,
             )
-            for op in _launches(lowered)
+            for op in _launches(printed.lowered)
         ]
         with device.session(), block_errors():
-            kernels = load_kernels(path)
+            kernels = load_kernels(printed.path)
             observer = _Observer(launches, device, watch)
-            launch = _observed(kernels, [kernel.name for kernel in printed.kernels], observer)
-            taken = (as_pairs(array) for array in (*(inputs[name] for name in names), *constants))
+            launch = _observed(kernels, printed.kernels, observer)
+            taken = (
+                as_pairs(array) for array in (*(inputs[name] for name in names), *printed.constants)
+            )
             given = [device.put(array) for array in taken]
             known = launch.__kwdefaults__ or {}
             own = {k: v for k, v in device.functions().items() if k in known}

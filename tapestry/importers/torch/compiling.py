@@ -9,24 +9,20 @@ with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import fx
-from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.dumping import Dump
 from tapestry.frontend import run_pipeline
 from tapestry.importers.torch.dtypes import as_array
 from tapestry.importers.torch.graphs import program_of
-from tapestry.importers.torch.memory import returned
 from tapestry.importers.torch.options import Options
+from tapestry.importers.torch.running import device_of, runner
 from tapestry.importers.torch.sizes import OpenSizes, Sizes
 from tapestry.logs import channel
-from tapestry.runtime.executor import Array, NoWatch, find_executor
-from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.program import arguments
 
 _coverage, _recompiles = channel("coverage"), channel("recompiles")
@@ -66,40 +62,19 @@ class _Ready:
         program = program_of(graph, sizes, strict=options.strict)
         for line in str(program.coverage).splitlines():
             _coverage.info("%s: %s", name, line)
-        on = options.on or "numpy"
+        device = device_of(graph)
+        on = options.on or ("numpy" if device.type == "cpu" else "triton")
         pipeline = options.pipeline or ("weft-apply" if on == "reference" else "default")
         self._dump = None if options.dump is None else Dump(Path(options.dump) / name)
         run_pipeline(program.module, pipeline, dump=self._dump, verify_each=False)
         if self._dump is not None:
             self._dump.finish(program.module, on=on, pipeline=pipeline)
         self._program = program
-        self._run = prepare(program.module, on, options.numerics)
+        self._run = runner(program, device, on, options.numerics)
 
     def __call__(self, given: Sequence[Any]) -> tuple[object, ...]:
-        program = self._program
-        inputs = [as_array(given[position]) for position in program.arguments]
-        if program.seeds:
-            # A draw from PyTorch's generator, so that its seed makes runs repeatable.
-            drawn = torch.randint(-(1 << 63), (1 << 63) - 1, (program.seeds,))
-            inputs += [as_array(seed) for seed in drawn.unbind()]
         if self._dump is not None:
-            names = (argument.name for argument in arguments(program.module))
-            self._dump.inputs(dict(zip(names, inputs, strict=True)))
-        return returned(program.outputs, given, inputs, self._run(inputs))
-
-
-def prepare(
-    module: ModuleOp, on: str, numerics: str
-) -> Callable[[Sequence[Array]], Sequence[Array]]:
-    """A lowered program as a function of arrays in the order of its arguments."""
-    if on == "numpy":
-        return PreparedProgram(module)
-    executor = find_executor(on)
-    if on == "triton":
-        from tapestry.runtime.triton_executor import TritonExecutor
-
-        executor = TritonExecutor(numerics=numerics)
-    names = [argument.name for argument in arguments(module)]
-    return lambda inputs: (
-        executor.run(module, dict(zip(names, inputs, strict=True)), NoWatch()).outputs
-    )
+            named = zip(self._program.arguments, arguments(self._program.module), strict=False)
+            held = {argument.name: as_array(given[position].cpu()) for position, argument in named}
+            self._dump.inputs(held)
+        return self._run(given)

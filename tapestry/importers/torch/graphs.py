@@ -204,7 +204,7 @@ class _Importer:
             else:
                 held = cast("fx.Node", output).meta["val"]
                 view = _memory(held) in shared
-                found.append(Made(len(returned), held.is_contiguous(), view))
+                found.append(Made(len(returned), held.is_contiguous(), view, held.device))
                 returned.append(cast("SSAValue[Attribute]", value))
         return tuple(found), returned
 

@@ -4,7 +4,7 @@
 |---|---|---|---|
 | `on` | the executor | `numpy`, `triton`, `reference` | by device |
 | `pipeline` | the passes, as `tapestry-opt -p` takes them | | `default` |
-| `numerics` | whether results may depend on operands being finite | `strict`, `fast` | `strict` |
+| `numerics` | that of `loom-to-triton` | `strict`, `mixed`, `fast` | `mixed` |
 | `strict` | whether an operator that is not native is an error | `True`, `False` | `False` |
 | `dump` | a folder for the programs, step by step (`tapestry.dumping`) | a path | none |
 
@@ -19,10 +19,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from tapestry.diagnostics import UsageError
+from tapestry.passes.triton.loom_to_triton import NUMERICS
 from tapestry.pipelines import pass_specs
 from tapestry.runtime.executor import EXECUTORS
-
-NUMERICS = ("strict", "fast")
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Options:
 
     on: str | None = None
     pipeline: str | None = None
-    numerics: str = "strict"
+    numerics: str | None = None
     strict: bool = False
     dump: str | None = None
 
@@ -45,11 +44,11 @@ class Options:
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
                 raise UsageError(f"the backend has no option {name!r}", hint=hint)
             kind = bool if name == "strict" else str
-            if not isinstance(value, kind) and not (value is None and name != "numerics"):
+            if not isinstance(value, kind) and (value is not None or kind is bool):
                 raise UsageError(f"the option {name} is a {kind.__name__}, not {value!r}")
         options = Options(**given)  # pyright: ignore[reportArgumentType] (checked above)
         _check(options.on, "executor", EXECUTORS)
-        _check(options.numerics, "numerics", NUMERICS)
+        _check(options.numerics, "numerics", tuple(NUMERICS))
         if options.pipeline is not None:
             pass_specs(options.pipeline)
         return options

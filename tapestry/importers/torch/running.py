@@ -1,0 +1,110 @@
+"""Programs on tensors: as NumPy arrays on the same memory, or as tensors of a GPU.
+
+run = runner(program, torch.device("cpu"), "numpy", None)
+run([torch.ones(2, 3)])         # what the graph returns
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
+
+import torch
+from torch import fx
+
+from tapestry.algebra.dtypes import is_complex
+from tapestry.diagnostics import UsageError
+from tapestry.importers.torch.dtypes import as_array
+from tapestry.importers.torch.errors import ImportingError
+from tapestry.importers.torch.graphs import Program
+from tapestry.importers.torch.memory import Arrays, Tensors, returned
+from tapestry.runtime.executor import Array, NoWatch, find_executor
+from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.kernels import PreparedKernels
+from tapestry.runtime.program import arguments, outputs
+from tapestry.runtime.triton_executor import TritonExecutor
+
+Runner: TypeAlias = Callable[[Sequence[Any]], tuple[object, ...]]
+"""From what a graph's placeholders hold to what the graph returns."""
+
+
+def device_of(graph: fx.GraphModule) -> torch.device:
+    """Where a graph's tensors are: the CPU, or one GPU (beside it, some may be on the CPU)."""
+    found: dict[torch.device, None] = {}
+    for node in graph.graph.nodes:
+        held = node.meta.get("val")
+        parts = cast("Sequence[object]", held if isinstance(held, list | tuple) else (held,))
+        found |= {part.device: None for part in parts if isinstance(part, torch.Tensor)}
+    others = [device for device in found if device.type != "cpu"]
+    unknown = [device for device in others if device.type != "cuda"]
+    if unknown:
+        raise ImportingError(f"there are no programs on {unknown[0]}", hint="use the CPU or CUDA")
+    if len(others) > 1:
+        names = " and ".join(map(str, others))
+        raise ImportingError(f"tensors are on {names}", hint="a program runs on one device")
+    return others[0] if others else torch.device("cpu")
+
+
+def runner(program: Program, device: torch.device, on: str, numerics: str | None) -> Runner:
+    """A lowered program on tensors of a device."""
+    executor = TritonExecutor() if numerics is None else TritonExecutor(numerics=numerics)
+    if device.type != "cpu":
+        if on != "triton":
+            raise UsageError(
+                f"the executor {on} runs on the CPU, and tensors are on {device}",
+                hint="leave out `on`, or move model and inputs with .cpu()",
+            )
+        return on_tensors(program, PreparedKernels(program.module, executor), device)
+    if on == "numpy":
+        return on_arrays(program, PreparedProgram(program.module))
+    if on == "triton":
+        return on_arrays(program, PreparedKernels(program.module, executor))
+    names = [argument.name for argument in arguments(program.module)]
+
+    def run(inputs: Sequence[Array]) -> Sequence[Array]:
+        named = dict(zip(names, inputs, strict=True))
+        return find_executor(on).run(program.module, named, NoWatch()).outputs
+
+    return on_arrays(program, run)
+
+
+def on_arrays(program: Program, run: Callable[[Sequence[Array]], Sequence[Array]]) -> Runner:
+    """A function of arrays on tensors of the CPU."""
+    memory = Arrays()
+
+    def call(given: Sequence[Any]) -> tuple[object, ...]:
+        inputs = [as_array(given[position]) for position in program.arguments]
+        if program.seeds:
+            inputs += [as_array(seed) for seed in _seeds(program.seeds)]
+        return returned(program.outputs, given, inputs, run(inputs), memory)
+
+    return call
+
+
+def on_tensors(program: Program, kernels: PreparedKernels, device: torch.device) -> Runner:
+    """Kernels on a device's own tensors."""
+    memory = Tensors()
+    kinds = [kind.element_type for kind in outputs(program.module)]
+
+    def call(given: Sequence[Any]) -> tuple[object, ...]:
+        tensors = [given[position].detach() for position in program.arguments]
+        tensors += _seeds(program.seeds)
+        inputs = [_pairs(tensor.to(device)) for tensor in tensors]
+        made = zip(kernels.launch(inputs), kinds, strict=True)
+        results = [torch.view_as_complex(r) if is_complex(kind) else r for r, kind in made]
+        return returned(program.outputs, given, inputs, results, memory)
+
+    return call
+
+
+def _pairs(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor as kernels take it: contiguous, complex numbers as pairs."""
+    whole = tensor.contiguous()
+    return torch.view_as_real(whole.resolve_conj()) if whole.is_complex() else whole
+
+
+def _seeds(count: int) -> list[torch.Tensor]:
+    """Draws from PyTorch's generator, so that its seed makes runs repeatable."""
+    if count == 0:
+        return []
+    return list(torch.randint(-(1 << 63), (1 << 63) - 1, (count,)).unbind())

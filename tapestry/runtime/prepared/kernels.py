@@ -1,0 +1,73 @@
+"""@main as Triton kernels that are lowered, printed and loaded once.
+
+call = PreparedKernels(module)
+(y,) = call([x, w])                # NumPy arrays, copied to the device and back
+(y,) = call.launch([x, w])         # the device's own tensors, contiguous
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.codegen.host_printer import ENTRY
+from tapestry.dialects import loom
+from tapestry.locations import location_of
+from tapestry.runtime.executor import Array
+from tapestry.runtime.externals import Parameters, call_external, find_external
+from tapestry.runtime.program import main_function, outputs
+from tapestry.runtime.triton_arrays import as_pairs, from_pairs
+from tapestry.runtime.triton_assertions import block_errors
+from tapestry.runtime.triton_executor import Device, TritonExecutor, find_device
+from tapestry.runtime.triton_module import load_kernels
+
+
+class PreparedKernels:
+    """@main of a module in loom, on the triton executor; `executor` has its options.
+
+    Launches are not waited for, nor followed.
+    """
+
+    def __init__(self, module: ModuleOp, executor: TritonExecutor | None = None) -> None:
+        executor = executor or TritonExecutor()
+        self._device: Device = executor.device or find_device()
+        printed = executor.printed(module, self._device)
+        with self._device.session():
+            names = vars(load_kernels(printed.path))
+            self._constants = [self._device.put(as_pairs(cells)) for cells in printed.constants]
+        self._launch: Callable[..., Any] = names[ENTRY]
+        known = self._launch.__kwdefaults__ or {}
+        functions = self._device.functions().items()
+        self._own: dict[str, object] = {k: v for k, v in functions if k in known}
+        externals = {
+            op.callee.data: self._external(op)
+            for op in main_function(module).body.block.ops
+            if isinstance(op, loom.ExternalOp)
+        }
+        if externals:
+            self._own["externals"] = externals
+        self._kinds = [numpy_dtype(kind.element_type) for kind in outputs(module)]
+
+    def __call__(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs, from an array per argument."""
+        made = self.launch([self._device.put(as_pairs(array)) for array in inputs])
+        pairs = zip(made, self._kinds, strict=True)
+        return [from_pairs(self._device.get(result), dtype) for result, dtype in pairs]
+
+    def launch(self, tensors: Sequence[Any]) -> list[Any]:
+        """The outputs on the device, from tensors there; complex numbers are pairs."""
+        with self._device.session(), block_errors():
+            made = self._launch(*tensors, *self._constants, **self._own)
+        return [made] if len(self._kinds) == 1 else list(made or ())
+
+    def _external(self, op: loom.ExternalOp) -> Callable[..., None]:
+        name, location = op.callee.data, location_of(op)
+        found = find_external(name, self._device.target, location)
+
+        def call(ins: Sequence[Any], outs: Sequence[Any], parameters: Parameters) -> None:
+            call_external(name, found, ins, outs, parameters, location)
+
+        return call
