@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from xdsl.dialects import arith
+from xdsl.dialects import complex as complex_dialect
 from xdsl.dialects.builtin import AnyFloat, IntegerType, i1, i64
 from xdsl.dialects.complex import ComplexNumberAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -46,7 +47,11 @@ class Body:
         """A constant."""
         number = number_attr(value.item() if hasattr(value, "item") else value, kind)
         if isinstance(number, ComplexNumberAttr):
-            raise TypeError("bodies have no complex numbers here")
+            parts = [
+                self.number(part, number.type.element_type)
+                for part in (number.real.data, number.imag.data)
+            ]
+            return self.add(complex_dialect.CreateOp(parts[0], parts[1], number.type))
         return self.add(arith.ConstantOp(number))
 
     def index(self, dim: int) -> SSAValue:

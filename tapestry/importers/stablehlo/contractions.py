@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from string import ascii_letters
 
-from tapestry.importers.stablehlo.attributes import integers, integers_or
+from tapestry.importers.stablehlo.attributes import integers, integers_or, text
 from tapestry.importers.stablehlo.bindings import stablehlo_dialect
+from tapestry.importers.stablehlo.complexes import einsum, is_complex
 from tapestry.importers.stablehlo.movement import flip, pad, reshape, transpose
 from tapestry.importers.stablehlo.program import Op, Program, Translation
 from tapestry.importers.stablehlo.values import Value
@@ -36,6 +37,8 @@ def _dot_general(program: Program, op: Op) -> Value:
 def product(program: Program, op: Op, equation: str) -> Value:
     """The sum of products of the operands, in the type of the result."""
     dtype = op.results[0].dtype
+    if is_complex(op):
+        return einsum(program, op.operands, equation, op.results[0])
     wide = [cast(program, value, dtype) for value in op.operands]
     return program.apply("einsum", wide, parameters={"equation": equation})
 
@@ -45,6 +48,10 @@ def cast(program: Program, x: Value, dtype: str) -> Value:
     if x.spec.dtype == dtype:
         return x
     return program.apply("cast", x, parameters={"dtype": dtype})
+
+
+def _einsum(program: Program, op: Op) -> Value:
+    return product(program, op, text(op.attributes["einsum_config"]))
 
 
 def _dot(program: Program, op: Op) -> Value:
@@ -104,4 +111,5 @@ TRANSLATIONS: dict[str, Translation] = {
     "stablehlo.convolution": _convolution,
     "stablehlo.dot": _dot,
     "stablehlo.dot_general": _dot_general,
+    "stablehlo.einsum": _einsum,
 }

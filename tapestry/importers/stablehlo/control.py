@@ -85,8 +85,14 @@ def _partition(program: Program, op: Op) -> Value:
     return program.known(0, op.results[0])
 
 
+def _operands(_program: Program, op: Op) -> Sequence[Value]:
+    return op.operands
+
+
 TRANSLATIONS: dict[str, Translation] = {
     "func.call": _call,
+    "sdy.sharding_constraint": _operands,
+    "stablehlo.optimization_barrier": _operands,
     "stablehlo.case": _case,
     "stablehlo.custom_call": _custom_call,
     "stablehlo.if": _if,

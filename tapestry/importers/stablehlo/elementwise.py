@@ -13,7 +13,8 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from tapestry.importers.stablehlo.attributes import word
-from tapestry.importers.stablehlo.bodies import Body, cell_type
+from tapestry.importers.stablehlo.bodies import Body
+from tapestry.importers.stablehlo.complexes import converted, is_complex, pointwise_complex
 from tapestry.importers.stablehlo.pointwise import pointwise
 from tapestry.importers.stablehlo.program import Op, Program, Translation
 from tapestry.importers.stablehlo.values import Spec, Value
@@ -86,6 +87,8 @@ _SCALAR: dict[str, type[Operation]] = {
 
 
 def _same(program: Program, op: Op) -> Value:
+    if is_complex(op):
+        return pointwise_complex(program, op)
     (result,) = op.results
     if result.dtype == "i1" and op.name in _TRUTH:
         return program.apply(_TRUTH[op.name], *op.operands)
@@ -113,6 +116,8 @@ def _scalar(program: Program, op: Op) -> Value:
 
 
 def _divide(program: Program, op: Op) -> Value:
+    if is_complex(op):
+        return pointwise_complex(program, op)
     return program.apply("div" if op.results[0].is_float else "trunc_divide", *op.operands)
 
 
@@ -122,6 +127,8 @@ def _clamp(program: Program, op: Op) -> Value:
 
 
 def _compare(program: Program, op: Op) -> Value:
+    if is_complex(op):
+        return pointwise_complex(program, op)
     operands: Sequence[Value] = op.operands
     total = op.has("compare_type") and word(op.attributes["compare_type"]) == "TOTALORDER"
     if total and operands[0].spec.is_float:
@@ -148,22 +155,9 @@ def _convert(program: Program, op: Op) -> Value:
     (x,) = op.operands
     if x.spec == op.results[0]:
         return x
+    if is_complex(op) or op.results[0].is_complex:
+        return converted(program, x, op.results[0])
     return program.apply("cast", x, parameters={"dtype": op.results[0].dtype})
-
-
-def _bitcast(program: Program, op: Op) -> Value:
-    (x,), (result,) = op.operands, op.results
-    if x.spec.width != result.width:
-        raise program.error(
-            f"{op.name} from {x.spec} to {result} is not supported: cells keep their width"
-        )
-    kind = cell_type(result.dtype)
-
-    def build(body: Body, cells: Sequence[SSAValue]) -> SSAValue:
-        (cell,) = cells
-        return cell if cell.type == kind else body.add(arith.BitcastOp(cell, kind))
-
-    return pointwise(program, "bitcast_convert", op.operands, result, build)
 
 
 def _reduce_precision(program: Program, op: Op) -> Value:
@@ -182,11 +176,9 @@ def _reduce_precision(program: Program, op: Op) -> Value:
 TRANSLATIONS: dict[str, Translation] = {
     **dict.fromkeys(_SAME, _same),
     **dict.fromkeys(_SCALAR, _scalar),
-    "stablehlo.bitcast_convert": _bitcast,
     "stablehlo.clamp": _clamp,
     "stablehlo.compare": _compare,
     "stablehlo.convert": _convert,
     "stablehlo.divide": _divide,
     "stablehlo.reduce_precision": _reduce_precision,
-    "stablehlo.optimization_barrier": lambda _program, op: op.operands,
 }

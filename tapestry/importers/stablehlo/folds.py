@@ -13,10 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from xdsl.dialects import arith
+from xdsl.dialects import complex as complex_dialect
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Operation, SSAValue
 
-from tapestry.algebra.dtypes import is_float, is_integer
+from tapestry.algebra.dtypes import is_complex, is_float, is_integer
 from tapestry.algebra.literals import number_attr
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Iterator
@@ -94,6 +95,8 @@ def _sum(a: SSAValue, b: SSAValue) -> Operation:
     """What states that are nothing merge to: any function with the identity 0."""
     if is_float(a.type):
         return arith.AddfOp(a, b)
+    if is_complex(a.type):
+        return complex_dialect.AddOp(a, b)
     assert is_integer(a.type)
     return arith.OrIOp(a, b)
 

@@ -10,11 +10,15 @@ from xdsl.dialects.builtin import ModuleOp, NameLoc
 from tapestry.diagnostics import Location
 from tapestry.frontend import verify_module
 from tapestry.importers.stablehlo import (
+    bits,
+    complexes,
     contractions,
     control,
     elementwise,
     indexing,
     movement,
+    normalizations,
+    random,
     reductions,
     scattering,
     sorting,
@@ -30,8 +34,8 @@ from tapestry.importers.stablehlo.values import Value
 TRANSLATIONS: dict[str, Translation] = {
     name: translation
     for table in (
-        contractions, control, elementwise, indexing, movement, reductions, scattering, sorting,
-        updating, windows,
+        bits, complexes, contractions, control, elementwise, indexing, movement, normalizations,
+        random, reductions, scattering, sorting, updating, windows,
     )
     for name, translation in table.TRANSLATIONS.items()
 }  # fmt: skip

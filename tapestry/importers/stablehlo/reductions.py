@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from tapestry.importers.stablehlo.attributes import integers, word
 from tapestry.importers.stablehlo.bindings import MlirBlock, MlirValue
+from tapestry.importers.stablehlo.complexes import total
 from tapestry.importers.stablehlo.folds import (
     fold_by,
     is_identity,
@@ -38,6 +39,7 @@ _TRUTH_FOLDS = {
     "stablehlo.multiply": "all",
     "stablehlo.minimum": "all",
 }
+_COMPLEX = {"stablehlo.add": "add", "stablehlo.multiply": "mul"}
 _MERGES = {
     "stablehlo.add": "add",
     "stablehlo.multiply": "mul",
@@ -70,6 +72,8 @@ def _reduce(program: Program, op: Op) -> Sequence[Value]:
 def _single(program: Program, op: Op, x: Value, init: Value, axes: list[int]) -> Value | None:
     """A fold by one operation that there is a metakernel for."""
     name = single(op.block(0)) or ""
+    if x.spec.is_complex and name in _COMPLEX and is_identity(init, name):
+        return total(program, x, axes, _COMPLEX[name], op.results[0])
     truths = x.spec.dtype == "i1"
     kernel = (_TRUTH_FOLDS if truths else _FOLDS).get(name)
     if kernel is None or x.spec.is_complex:

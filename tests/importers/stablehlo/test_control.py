@@ -45,5 +45,14 @@ def test_random_numbers_are_those_of_jax(agrees: Any) -> None:
     agrees(lambda s: random.normal(random.PRNGKey(s), (4,)), np.int32(1))
 
 
+def test_bits_of_xla_are_those_of_xla(agrees: Any) -> None:
+    state = np.array([11, 12, 2**32 - 1, 4], np.uint32)
+    philox = lax.RandomAlgorithm.RNG_PHILOX
+    agrees(lambda k: lax.rng_bit_generator(k, (3, 3), algorithm=philox), state)
+    agrees(lambda k: lax.rng_bit_generator(k, (6,), dtype=jnp.uint8), state)
+    key = random.key(0, impl="rbg")
+    agrees(lambda k: random.normal(random.wrap_key_data(k, impl="rbg"), (5,)), random.key_data(key))
+
+
 def test_dropout(agrees: Any) -> None:
     agrees(lambda k, x: jnp.where(random.bernoulli(k, 0.8, x.shape), x / 0.8, 0), KEY, X)

@@ -87,3 +87,19 @@ def test_halves(agrees: Any) -> None:
     x = X.astype(ml_dtypes.bfloat16)
     agrees(lambda x: (x * x + 1, jnp.exp(x), jax.nn.softmax(x)), x, rtol=2e-2, atol=2e-2)
     agrees(lambda x: (x * x, jnp.tanh(x)), X.astype(np.float16), rtol=2e-3, atol=2e-3)
+
+
+def test_bits(agrees: Any) -> None:
+    agrees(lambda x: lax.bitcast_convert_type(x, jnp.int32), X)
+    agrees(lambda x: lax.bitcast_convert_type(x, jnp.uint8), X)
+    agrees(
+        lambda x: lax.bitcast_convert_type(x.reshape(4, 3, 2), jnp.float32), X.astype(np.float16)
+    )
+
+
+def test_complex_numbers(agrees: Any) -> None:
+    agrees(lambda x, y: (jnp.abs(x + 1j * y), jnp.real((x + 1j * y) * (y - 2j * x))), X, P)
+    agrees(lambda x, y: (lax.complex(x, y), jnp.conj(lax.complex(x, y)), jnp.imag(x)), X, P)
+    agrees(lambda x, y: (jnp.exp(1j * x), (x + 1j * y) / (y - 1j), (x + 1j * y).sum(1)), X, P)
+    agrees(lambda x, y: (x + 1j) @ (y.T - 2j * x.T), X, P)
+    agrees(lambda x, y: jnp.where(x > 0, x + 1j * y, 0)[::-1, 1:], X, P)
