@@ -1,6 +1,7 @@
 """`tapestry import ...`: programs of other frameworks as modules that every command takes.
 
 tapestry import stablehlo model.stablehlo.mlir -o model.mlir
+tapestry import torch models.mlp:make -o model.mlir
 """
 
 from __future__ import annotations
@@ -26,6 +27,30 @@ Output = Annotated[
         "--output", "-o", help="The .mlir file to write; weights go to an .npz file beside it."
     ),
 ]
+
+
+@commands.command()
+@exits
+def torch(
+    factory: Annotated[
+        str,
+        typer.Argument(
+            help="package.module:function; called without arguments, it returns a model and a "
+            "tuple of example inputs. Modules are looked for in the working directory first."
+        ),
+    ],
+    output: Output,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse a model with operators that are not native.")
+    ] = False,
+) -> None:
+    """Import a PyTorch model: what its forward computes for inputs of those shapes.
+
+    Says which operators are native. Others stay calls of PyTorch, and run where it is installed.
+    """
+    from tapestry.tools._import_torch import import_model
+
+    import_model(factory, output, strict=strict)
 
 
 @commands.command()

@@ -47,3 +47,85 @@ def test_mistakes(tmp_path: Path) -> None:
         assert done.returncode in code
         assert message in done.stderr
         assert "Traceback" not in done.stderr
+
+
+_MODELS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 40), nn.Linear(40, 3)
+
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+
+def make():
+    torch.manual_seed(0)
+    return Net().eval(), (torch.zeros(5, 16),)
+
+def odd():
+    return Net()
+
+def unique():
+    class Odd(nn.Module):
+        def forward(self, x):
+            return torch.linalg.svdvals(x)
+    return Odd(), (torch.zeros(5, 16),)
+
+def broken():
+    return 1 / 0
+
+number = 3
+"""
+
+
+def test_torch(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "mlp.py").write_text(_MODELS)
+    done = _tapestry("import", "torch", "models.mlp:make", "-o", "model.mlir", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "100.0 %" in done.stdout
+    assert (tmp_path / "model.npz").exists()
+    x = np.random.default_rng(0).normal(size=(5, 16)).astype(np.float32)
+    torch.manual_seed(0)
+    first, second = torch.nn.Linear(16, 40), torch.nn.Linear(40, 3)
+    want = second(torch.relu(first(torch.from_numpy(x)))).detach().numpy()
+    got = tapestry.load(tmp_path / "model.mlir")(x)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("factory", "kind", "message"),
+    [
+        ("mlp", tapestry.UsageError, "is written package.module:function"),
+        ("gone:make", tapestry.UsageError, "there is no module gone"),
+        ("mlp:gone", tapestry.UsageError, "mlp has no function gone"),
+        ("mlp:number", tapestry.UsageError, "mlp has no function number"),
+        ("mlp:odd", tapestry.UsageError, "mlp:odd returns Net"),
+        ("mlp:broken", tapestry.InvalidProgramError, r"mlp.py:27:12: error: calling mlp:broken"),
+        ("wrong:make", tapestry.InvalidProgramError, "wrong.py:2:"),
+        ("mlp:unique", tapestry.TapestryError, "svd"),
+    ],
+)
+def test_mistakes_with_models(
+    factory: str,
+    kind: type[Exception],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("torch")
+    from tapestry.tools._import_torch import import_model
+
+    (tmp_path / "mlp.py").write_text(_MODELS)
+    (tmp_path / "wrong.py").write_text("import torch\ndef make(:\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    for name in ("mlp", "wrong"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    with pytest.raises(kind, match=message):
+        import_model(factory, tmp_path / "model.mlir", strict=True)
+    assert not (tmp_path / "model.mlir").exists()

@@ -1,0 +1,90 @@
+"""`tapestry import torch package.module:function`: find the function, call it, import the model.
+
+    def make():
+        return MLP().eval(), (torch.zeros(8, 64),)
+
+What goes wrong in the user's module is said with its file and line.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from tapestry.diagnostics import InvalidProgramError, Location, UsageError
+from tapestry.files import check_writable
+from tapestry.saving import save_module
+
+
+def import_model(factory: str, output: Path, *, strict: bool) -> None:
+    """Write the program of the model that `factory` makes, and say what of it is native."""
+    check_writable(output)
+    try:
+        from tapestry.importers.torch.exporting import exported_program
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise UsageError("PyTorch is not installed", hint="pip install 'tapestry[torch]'") from None
+    made = _called(_found(factory), factory)
+    pair = list(cast("tuple[object, ...]", made)) if isinstance(made, tuple) else []
+    if len(pair) != 2 or not isinstance(pair[1], tuple | list):
+        raise UsageError(
+            f"{factory} returns {type(cast(object, made)).__name__}",
+            hint="it has to return a model and a tuple of example inputs",
+        )
+    inputs = cast("Sequence[Any]", pair[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # PyTorch's, about itself
+        program = exported_program(cast(Any, pair[0]), inputs, strict=strict)
+    save_module(program.module, output)
+    sys.stdout.write(f"{program.coverage}\n")
+
+
+def _found(factory: str) -> Callable[[], object]:
+    """The function that `package.module:function` names."""
+    name, colon, attribute = factory.partition(":")
+    if not colon or not name or not attribute.isidentifier():
+        raise UsageError(
+            f"{factory!r} is no function", hint="it is written package.module:function"
+        )
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and name.split(".")[0] == error.name.split(".")[0]:
+            raise UsageError(f"there is no module {error.name}", hint=f"looked in {here}") from None
+        raise _failed(error, f"importing {name}") from None
+    except Exception as error:  # noqa: BLE001 - a user's module may raise anything
+        raise _failed(error, f"importing {name}") from None
+    function = getattr(module, attribute, None)
+    if not callable(function):
+        raise UsageError(f"{name} has no function {attribute}")
+    return cast("Callable[[], object]", function)
+
+
+def _called(function: Callable[[], object], factory: str) -> object:
+    try:
+        return function()
+    except Exception as error:  # noqa: BLE001
+        raise _failed(error, f"calling {factory}") from None
+
+
+def _failed(error: Exception, doing: str) -> InvalidProgramError:
+    """What the user's own code raised, at the innermost line of it that is not a library's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "site-packages" not in frame.filename]
+    own = [frame for frame in own if not frame.filename.startswith("<")]
+    last = own[-1] if own else frames[-1]
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        place = Location(error.filename, error.lineno, error.offset or 1)
+    else:
+        place = Location(last.filename, last.lineno or 1, (last.colno or 0) + 1)
+    text = (str(error).splitlines() or [""])[0]
+    return InvalidProgramError(f"{doing} raised {type(error).__name__}: {text}", location=place)
