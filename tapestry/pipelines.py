@@ -20,7 +20,8 @@ from tapestry.diagnostics import UsageError
 
 DEFAULT_PIPELINE = (
     "weft-apply,loom-simplify,loom-fuse,loom-derive,loom-simplify,loom-fuse,"
-    "loom-fold-to-read,loom-simplify,loom-fuse,loom-mask-to-domain,loom-group"
+    "loom-fold-to-read,loom-simplify,loom-fuse,loom-mask-to-domain,"
+    "loom-fuse{kinds=keep,beside},loom-group"
 )
 """The recommended pipeline from weft to groups.
 

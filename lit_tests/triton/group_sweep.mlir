@@ -8,7 +8,7 @@
 // CHECK:      scf.for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} : i32 {
 // CHECK:        triton.store
 // CHECK-NEXT: }
-!x = !loom.tensor<[0, 0] : [4, 12288], f32>
+!x = !loom.tensor<[0, 0] : [4, 40000], f32>
 func.func @main(%x: !x) -> !x {
   %y = weft.apply @layer_norm(%x) : (!x) -> !x
   func.return %y : !x

@@ -16,6 +16,7 @@ from xdsl.ir import SSAValue
 
 from tapestry.algebra.bodies import Dims, dependences, moving_dims
 from tapestry.algebra.monoids import Monoid
+from tapestry.algebra.moved_parts import find_moved_parts
 from tapestry.dialects import loom
 
 _SUMS = (arith.AddfOp, arith.AddiOp, complex_dialect.AddOp)
@@ -37,19 +38,29 @@ class Contraction:
     inner: tuple[int, ...]
 
 
-def find_contraction(op: loom.BlockSignature, monoid: Monoid | None) -> Contraction | None:
-    """The contraction that an operation is, or None.
+def find_contractions(
+    op: loom.BlockSignature, monoid: Monoid | None
+) -> tuple[Contraction, ...] | None:
+    """The contractions that an operation is, one for each part of its state, or None.
 
-    It is one when its monoid is a single addition, its body yields one product, every fold
-    dimension is in both factors, and the factors' map dimensions differ on both sides or on one.
+    It is that when each part merges by a single addition, its body yields a product for each, every
+    fold dimension is in both factors, and the factors' map dimensions differ on both sides or on
+    one.
     """
-    if monoid is None or monoid.primitive not in _SUMS or not op.fold_dims:
-        return None
     terminator = op.wrap_block.last_op
-    if terminator is None or len(terminator.operands) != 1:
+    if monoid is None or terminator is None or not op.fold_dims:
+        return None
+    parts = find_moved_parts(monoid)
+    if parts is None or any(parts.plain.get(n) not in _SUMS for n in range(len(monoid.state))):
         return None
     varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
-    return contraction_of(terminator.operands[0], varies, op.map_dims, op.fold_dims)
+    found: list[Contraction] = []
+    for value in terminator.operands:
+        contraction = contraction_of(value, varies, op.map_dims, op.fold_dims)
+        if contraction is None:
+            return None
+        found.append(contraction)
+    return tuple(found)
 
 
 def contraction_of(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from tapestry.algebra.contraction import find_contraction
+from tapestry.algebra.contraction import find_contractions
 from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
 from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
@@ -204,11 +204,13 @@ class NumpyExecutor(ArrayExecutor):
                 return state
             fold_box = op.fold_range(bounds)
             box = join(op, kept_box, fold_box)
-        contraction = find_contraction(op, monoid)
-        if contraction is not None:
-            product = contract(op, contraction, box, ins, _PRODUCT_CELLS)
-            if product is not None:
-                return layout.narrowed([product])
+        products = [
+            contract(op, contraction, box, ins, _PRODUCT_CELLS)
+            for contraction in find_contractions(op, monoid) or ()
+        ]
+        made = [product for product in products if product is not None]
+        if products and len(made) == len(products):
+            return layout.narrowed(made)
         state = layout.empty(kept_box, op.state_types if monoid is None else monoid.state)
         if box.is_empty:
             return state

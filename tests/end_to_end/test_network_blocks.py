@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from _blocks import gpt2, llama, resnet_basic, resnet_bottleneck
 
 _BLOCKS = {
-    "gpt2": (gpt2(tokens=5, width=12, heads=3), 10),
-    "gpt2-packed": (gpt2(tokens=5, width=12, heads=3, packed=True), 9),
-    "gpt2-batch": (gpt2(batch=2, tokens=5, width=12, heads=3), 10),
+    "gpt2": (gpt2(tokens=5, width=12, heads=3), 7),
+    "gpt2-packed": (gpt2(tokens=5, width=12, heads=3, packed=True), 7),
+    "gpt2-batch": (gpt2(batch=2, tokens=5, width=12, heads=3), 7),
     "llama": (llama(tokens=5, width=16, heads=4, groups=2, hidden=20), 8),
     "llama-packed": (llama(tokens=5, width=16, heads=4, groups=2, hidden=20, packed=True), 8),
     "resnet-basic": (resnet_basic(channels=3, size=6), 2),

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
 
-from tapestry.algebra.monoids import accumulating, monoid_of
+from tapestry.algebra.monoids import Monoid, accumulating, monoid_of
 from tapestry.dialects import loom
 from tapestry.locations import fuse_locations
 from tapestry.passes.loom._bodies import body_size, in_group, inlined
@@ -81,12 +82,17 @@ def why_not_beside(
         return f"the joined operation would hold {held} values, more than {parts}"
     for op in (first, second):
         monoid = monoid_of(op)
-        if monoid is not None and accumulating(monoid) is not monoid:
+        if monoid is not None and accumulating(monoid) is not monoid and not _is_exact(monoid):
             return f"beside another fold {op.subject} would not accumulate in f32"
     size = body_size(first) + body_size(second)
     if size > limit:
         return f"the joined body would have {size} scalar operations, more than {limit}"
     return None
+
+
+def _is_exact(monoid: Monoid) -> bool:
+    """Whether folding rounds nothing, in whatever type of floats it is done."""
+    return monoid.primitive in (arith.MaximumfOp, arith.MinimumfOp)
 
 
 def _join(

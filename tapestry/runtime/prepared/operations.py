@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tapestry.algebra.bodies import dependences, moving_dims
-from tapestry.algebra.contraction import Contraction, find_contraction
+from tapestry.algebra.contraction import Contraction, find_contractions
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.literals import number_in
 from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
@@ -77,12 +77,12 @@ def prepared_operation(op: loom.OperationOp) -> Run | None:
 def _state(op: loom.OperationOp) -> _State | None:
     """The state over all kept dimensions, in parts along the first of them if it is large."""
     monoid = accumulating_monoid_of(op)
-    contraction = None if op.inside is not None else find_contraction(op, monoid)
-    held = _held(op, contraction)
+    products = () if op.inside is not None else find_contractions(op, monoid) or ()
+    held = _held(op, products)
     limit = _BLOCK if monoid is None else CELLS
     dim = next((d for d in op.kept_dims if op.index.shape[d] > 1), None)
     if held <= (2 * limit if monoid is None else limit) or (dim is None and monoid is None):
-        return _state_over(op, monoid, contraction, op.index)
+        return _state_over(op, monoid, products, op.index)
     if dim is None:
         return None
     step = limit * op.index.shape[dim] // held
@@ -92,7 +92,7 @@ def _state(op: loom.OperationOp) -> _State | None:
     before = (slice(None),) * axis
     states: list[tuple[tuple[slice, ...], _State]] = []
     for part in op.index.split(dim, max(step, 1)):
-        state = _state_over(op, monoid, contraction, part)
+        state = _state_over(op, monoid, products, part)
         if state is None:
             return None
         low = op.index.start[dim]
@@ -112,22 +112,23 @@ def _state(op: loom.OperationOp) -> _State | None:
 
 
 def _state_over(
-    op: loom.OperationOp, monoid: Monoid | None, contraction: Contraction | None, index: Range
+    op: loom.OperationOp, monoid: Monoid | None, products: Sequence[Contraction], index: Range
 ) -> _State | None:
-    """The state over a range of the index space."""
-    wanted = None if contraction is None else (contraction.left, contraction.right)
+    """The state over a range of the index space; `products` are its parts where it is those."""
+    wanted = [side for one in products for side in (one.left, one.right)] or None
     body = prepared_body(op.wrap_block, index, range(index.rank), wanted)
     if body is None:
         return None
     reads = _reads(op, index)
-    if contraction is not None:
-        multiply = matrix_product(contraction, index, op.kept_dims)
+    if products:
+        multiply = [matrix_product(one, index, op.kept_dims) for one in products]
 
-        def product(ins: Sequence[Array]) -> list[Array]:
-            left, right = body([read(array) for read, array in zip(reads, ins, strict=True)])
-            return [multiply(left, right)]
+        def multiplied(ins: Sequence[Array]) -> list[Array]:
+            sides = body([read(array) for read, array in zip(reads, ins, strict=True)])
+            pairs = zip(multiply, sides[::2], sides[1::2], strict=True)
+            return [by(left, right) for by, left, right in pairs]
 
-        return product
+        return multiplied
     if monoid is None:
         return lambda ins: body([read(array) for read, array in zip(reads, ins, strict=True)])
     if op.inside is not None and op.inside.bounds(index) is None:
@@ -136,10 +137,10 @@ def _state_over(
     return lambda ins: combine(body([read(array) for read, array in zip(reads, ins, strict=True)]))
 
 
-def _held(op: loom.OperationOp, contraction: Contraction | None) -> int:
+def _held(op: loom.OperationOp, products: Sequence[Contraction]) -> int:
     """Cells of the largest array in between."""
-    if contraction is not None:
-        return largest_factor(contraction, op.index)
+    if products:
+        return max(largest_factor(one, op.index) for one in products)
     varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
     shape = op.index.shape
     cells = [prod(shape[dim] for dim in {*dims, *op.fold_dims}) for dims in varies.values()]
