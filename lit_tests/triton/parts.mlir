@@ -22,11 +22,13 @@ loom.monoid @scaled commutative zero [0xFF800000 : f32, 0.0 : f32]
     loom.yield %m, %o : f32, f32
   }
 
-// The greatest score is stored by the first of the columns d alone.
+// The greatest score has no columns d, and neither has the tile that it is stored from.
 // CHECK-LABEL: def weigh(
-// CHECK: acc0, acc1 = tl.reduce(
-// CHECK: tl.store(out0_ptr + d0, acc0, mask=d2 < 1)
-// CHECK: tl.store(out1_ptr + d0 * 8 + d2, acc1)
+// CHECK: acc0 = tl.reduce(chosen, 1, combine_max)
+// CHECK: acc1 = tl.dot(
+// CHECK-NEXT: tl.exp(chosen - ref[:, None]),
+// CHECK: tl.store(out0_ptr + m, acc0, mask=m_mask)
+// CHECK: tl.store(out1_ptr + m[:, None] * 8 + n[None, :], acc1,
 
 // The sum is merged first, by what the maxima were.
 // CHECK-LABEL: def weigh_merge(

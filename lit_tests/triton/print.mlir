@@ -172,12 +172,12 @@ func.func @main(%x: !x) -> !y {
 // CHECK-NEXT:         k = k_start + tl.arange(0, BLOCK_K)
 // CHECK-NEXT:         k_mask = k < d1_end
 // CHECK-NEXT:         a = tl.load(x_ptr + offsets + k[None, :], mask=p_mask[:, None] & k_mask[None, :], other=0.0)
-// CHECK-NEXT:         value = tl.where(k_mask[None, :], a, float("-inf"))
-// CHECK-NEXT:         acc = tl.maximum(acc, value, propagate_nan=tl.PropagateNan.ALL)
+// CHECK-NEXT:         chosen = tl.where(k_mask[None, :], a, float("-inf"))
+// CHECK-NEXT:         acc = tl.maximum(acc, chosen, propagate_nan=tl.PropagateNan.ALL)
 // CHECK-NEXT:     acc_2 = tl.reduce(acc, 1, combine_max)
 // CHECK-NEXT:     state_before = tl.load(state_ptr + p, mask=p_mask, other=0.0)
-// CHECK-NEXT:     value_2 = tl.maximum(state_before, acc_2, propagate_nan=tl.PropagateNan.ALL)
-// CHECK-NEXT:     tl.store(state_ptr + p, value_2, mask=p_mask)
+// CHECK-NEXT:     value = tl.maximum(state_before, acc_2, propagate_nan=tl.PropagateNan.ALL)
+// CHECK-NEXT:     tl.store(state_ptr + p, value, mask=p_mask)
 
 // CHECK: # unwraps what peak folded
 // CHECK-NEXT: @triton.jit
@@ -362,6 +362,8 @@ func.func @main(%x: !i, %y: !i) -> !i {
 // CHECK: def total(
 // CHECK:      mask = b == 0
 // CHECK-NEXT:     mask_2 = b == -1
-// CHECK-NEXT:     value = tl.where(mask_2, 0 - a, a // tl.where(mask | mask_2, 1, b))
-// CHECK-NEXT:     h = (tl.where(mask, 0, value).to(tl.uint32) // tl.full([], 2, tl.int32).to(tl.uint32)).to(tl.int32)
+// CHECK-NEXT:     chosen = tl.where(mask_2, 0 - a, a // tl.where(mask | mask_2, 1, b))
+// CHECK-NEXT:     h = (
+// CHECK-NEXT:         (tl.where(mask, 0, chosen).to(tl.uint32) // tl.full([], 2, tl.int32).to(tl.uint32)).to(tl.int32)
+// CHECK-NEXT:     )
 // CHECK-NEXT:     tl.store(r_ptr + p, h + -3, mask=p_mask)

@@ -15,8 +15,8 @@
 // WHOLE: acc_carried = tl.full([BLOCK_P], 0.0, tl.float32)
 // WHOLE-NEXT: for k_start in range(0, 100, BLOCK_K):
 // WHOLE: acc = tl.associative_scan({{.*}}, 1, combine_add)
-// WHOLE: value_2 = acc_carried[:, None] + acc
-// WHOLE: tl.store({{.*}}, value_2, mask=
+// WHOLE: total = acc_carried[:, None] + acc
+// WHOLE: tl.store({{.*}}, total, mask=
 // WHOLE: tl.reduce({{.*}}, 1, combine_last)
 
 // Where shards cut the scan, the carried state goes from launch to launch in a buffer.

@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import Dims, needed_operations
 from tapestry.algebra.dtypes import is_half
-from tapestry.algebra.monoids import Monoid, accumulating
+from tapestry.algebra.monoids import BUILTIN_MONOIDS, Monoid, accumulating, builtin_monoid
 from tapestry.algebra.moved_parts import find_moved_parts
 from tapestry.dialects import loom
 from tapestry.passes.triton.bodies import yielded
@@ -93,6 +93,14 @@ class Folding:
 def _single(monoid: Monoid, part: int, primitive: type[Operation]) -> FoldState:
     """One part of a monoid, which merges by one operation."""
     kind = monoid.state[part]
+    for name in BUILTIN_MONOIDS:
+        known = builtin_monoid(name, (kind,))
+        if (
+            known is not None
+            and known.primitive is primitive
+            and known.zero[0] == monoid.zero[part]
+        ):
+            return FoldState(known, known.state)
     block = Block(arg_types=[kind, kind])
     end = monoid.merge.last_op
     assert end is not None

@@ -95,7 +95,7 @@ class Positions:
         if axis.block is None:
             position = first
         else:
-            lanes = tiles.arange(axis.block)
+            lanes = tiles.arange(axis.block, f"{axis.hint}_lanes")
             position = lanes if first == tiles.position(0) else tiles.add(first, lanes)
             position.name_hint = axis.hint
         self._first[axis.name] = first
@@ -173,9 +173,14 @@ class Positions:
         total: SSAValue | None = None
         scalar_axes = [a for a in dict.fromkeys(d.axis for d in self.space.dims) if a not in frame]
         for axis in (*scalar_axes, *frame):
-            term = self._axis_offset(access, axis, frame)
-            if term is not None:
-                total = term if total is None else tiles.add(total, term)
+            negative = total is not None and self._is_negative(access, axis)
+            term = self._axis_offset(access, axis, frame, -1 if negative else 1)
+            if term is None:
+                continue
+            if total is None:
+                total = term
+            else:
+                total = tiles.subtract(total, term) if negative else tiles.add(total, term)
         if total is None:
             return tiles.position(access.constant)
         if access.constant:
@@ -202,12 +207,20 @@ class Positions:
             mask = self.tiles.both(mask, self.inside(row, frame))
         return mask
 
-    def _axis_offset(self, access: Access, axis: str, frame: Frame) -> SSAValue | None:
+    def _is_negative(self, access: Access, axis: str) -> bool:
+        """Whether what comes from an axis is only subtracted."""
+        pairs = zip(self.space.dims, access.coefficients, strict=True)
+        factors = [factor for dim, factor in pairs if dim.axis == axis and factor]
+        return bool(factors) and all(factor < 0 for factor in factors)
+
+    def _axis_offset(
+        self, access: Access, axis: str, frame: Frame, sign: int = 1
+    ) -> SSAValue | None:
         """The part of an offset that comes from one axis, None when there is none."""
         tiles = self.tiles
         total: SSAValue | None = None
         for dim, coefficient in zip(self.space.dims, access.coefficients, strict=True):
             if dim.axis == axis and coefficient:
-                term = tiles.times(self.coordinate(dim, frame), coefficient)
+                term = tiles.times(self.coordinate(dim, frame), sign * coefficient)
                 total = term if total is None else tiles.add(total, term)
         return total

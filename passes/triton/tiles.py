@@ -29,6 +29,10 @@ Shape = tuple[int, ...]
 _Key = tuple[object, ...]
 
 
+_MOVABLE = (triton.LoadOp, triton.ReduceOp, triton.CoverOp)
+"""What may stand anywhere its operands are known, besides pure operations."""
+
+
 def joint_shape(*shapes: Shape) -> Shape:
     """The shape tiles broadcast to; scalars broadcast to anything."""
     ranked = [shape for shape in shapes if shape]
@@ -91,7 +95,7 @@ class TileBuilder:
         moved: set[Operation] = set()
         own = set[SSAValue](block.args)
         for op in list(block.ops):
-            fixed = isinstance(op, triton.LoadOp | triton.ReduceOp) or op.has_trait(Pure)
+            fixed = isinstance(op, _MOVABLE) or op.has_trait(Pure)
             fixed = fixed and not op.has_trait(IsTerminator)
             if fixed and own.isdisjoint(op.operands):
                 op.detach()

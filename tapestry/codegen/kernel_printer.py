@@ -32,6 +32,7 @@ from tapestry.codegen.expressions import (
     unsigned_dtype,
 )
 from tapestry.codegen.helpers import HELPERS
+from tapestry.codegen.lines import assignments, statement
 from tapestry.codegen.vocabulary import (
     CALLS,
     DEFAULT_NAMES,
@@ -99,7 +100,7 @@ class BodyPrinter:
             self._print(op)
 
     def _line(self, text: str) -> None:
-        self.lines.append(INDENT * self._depth + text)
+        self.lines += statement(text, self._depth)
 
     def _print(self, op: Operation) -> None:
         match op:
@@ -182,9 +183,10 @@ class BodyPrinter:
         self.print_block(op.body.block)
         end = op.body.block.last_op
         assert isinstance(end, scf.YieldOp)
-        steps = ", ".join(self.exact(value) for value in end.operands)
+        steps = [self.exact(value) for value in end.operands]
         if names:
-            self._line(f"{', '.join(names)} = {steps}")
+            for line in assignments(dict(zip(names, steps, strict=True))):
+                self._line(line)
         self._depth -= 1
 
     def _combine(self, op: triton.ReduceOp | triton.ScanOp) -> None:

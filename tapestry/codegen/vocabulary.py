@@ -106,7 +106,14 @@ READY_REDUCTIONS: dict[tuple[type[Operation], Attribute], str] = {
 """Reductions of Triton that mean exactly this; its float maxima would drop NaN."""
 
 DEFAULT_NAMES = {
+    "triton.arange": "lanes",
     "triton.dot": "acc",
+    "triton.where": "chosen",
+    "arith.addf": "total",
+    "arith.divf": "quotient",
+    "arith.mulf": "product",
+    "arith.subf": "difference",
+    "math.exp": "exp",
     "arith.addi": "offsets",
     "arith.muli": "offsets",
 }

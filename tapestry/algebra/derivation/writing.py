@@ -52,7 +52,9 @@ class _State:
         value = self.parts[centre.parts[0]]
         if centre.kind == "mean":
             return writer.add(arith.DivfOp(value, self.count(centre)))
-        return writer.where(writer.equals(value, zero_of(centre)), writer.number(0), value)
+        finite = writer.where(writer.equals(value, zero_of(centre)), writer.number(0), value)
+        finite.name_hint = finite.name_hint or "centre"
+        return finite
 
     def shift(self, other: _State, both: _State, name: str) -> SSAValue:
         """How far this state's centre is from that of both.
