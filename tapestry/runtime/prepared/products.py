@@ -14,6 +14,7 @@ import numpy as np
 
 from tapestry.algebra.contraction import Contraction
 from tapestry.algebra.scalars import widened
+from tapestry.runtime.contracting import merged_sides
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.views import View
 from tapestry.zspace import Range
@@ -59,13 +60,12 @@ def _matrix(
     dropped = [dim for dim in range(index.rank) if dim not in order]
     arranged = [*order, *dropped]
     extents = tuple([index.shape[dim] for dim in order] + [1] * len(dropped))
-    sides = [batch, rows, columns] if batch else [rows, columns]
-    shape = tuple(prod(index.shape[dim] for dim in dims) for dims in sides)
+    sides = [len(side) for side in ((batch, rows, columns) if batch else (rows, columns))]
 
     def arrange(factor: Array) -> Array:
         turned = factor.transpose(arranged)
         if turned.shape != extents:
             turned = np.broadcast_to(turned, extents)
-        return turned.reshape(shape)
+        return merged_sides(turned, sides)
 
     return arrange
