@@ -61,6 +61,7 @@ _NUMPY: dict[Attribute, np.dtype[Any]] = {
 }
 
 _NAMES: dict[str, Attribute] = {str(element): element for element in _NUMPY}
+_CALLED = {element: name for name, element in _NAMES.items()}
 
 ELEMENT_TYPES: tuple[Attribute, ...] = tuple(_NUMPY)
 """Every type a tensor's cell may have."""
@@ -92,6 +93,11 @@ def body_type(element: Attribute) -> Attribute:
 def type_named(name: str) -> Attribute | None:
     """The element type written `name` in IR (`f32`, `i1`, ...), or None."""
     return _NAMES.get(name)
+
+
+def name_of(element: Attribute) -> str:
+    """What `type_named` finds an element type by; printing it is slower."""
+    return _CALLED[element]
 
 
 def is_float(element: Attribute) -> bool:

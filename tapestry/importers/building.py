@@ -33,7 +33,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr, ModuleOp, NameLoc, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tapestry.algebra.dtypes import ELEMENT_TYPES, numpy_dtype, type_named
+from tapestry.algebra.dtypes import ELEMENT_TYPES, name_of, numpy_dtype, type_named
 from tapestry.attributes import attribute_of
 from tapestry.diagnostics import Location, UsageError
 from tapestry.dialects import loom, weft
@@ -249,7 +249,7 @@ def _spec_of(given: Given) -> Spec:
         return None
     if isinstance(given, SSAValue):
         kind = tensor_type(given)
-        return TensorSpec(kind.box.shape, str(kind.element_type))
+        return TensorSpec(kind.box.shape, name_of(kind.element_type))
     specs = tuple(map(_spec_of, given))
     return tuple(spec for spec in specs if isinstance(spec, TensorSpec))
 

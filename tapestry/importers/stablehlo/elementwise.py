@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from tapestry.importers.stablehlo.attributes import word
-from tapestry.importers.stablehlo.bodies import Body
+from tapestry.importers.stablehlo.bodies import Body, cell_type
 from tapestry.importers.stablehlo.complexes import converted, is_complex, pointwise_complex
 from tapestry.importers.stablehlo.pointwise import pointwise
 from tapestry.importers.stablehlo.program import Op, Program, Translation
@@ -157,7 +158,26 @@ def _convert(program: Program, op: Op) -> Value:
         return x
     if is_complex(op) or op.results[0].is_complex:
         return converted(program, x, op.results[0])
-    return program.apply("cast", x, parameters={"dtype": op.results[0].dtype})
+    if x.spec.width == 8 and x.spec.is_float:
+        x = _rounded(program, x, "f32")
+    if op.results[0].width == 8 and op.results[0].is_float:
+        return _rounded(program, _cast(program, x, "f32"), op.results[0].dtype)
+    return _cast(program, x, op.results[0].dtype)
+
+
+def _cast(program: Program, x: Value, dtype: str) -> Value:
+    return x if x.spec.dtype == dtype else program.apply("cast", x, parameters={"dtype": dtype})
+
+
+def _rounded(program: Program, x: Value, dtype: str) -> Value:
+    """8-bit floats, which metakernels do not know, from f32 or to it."""
+    kind = cast(AnyFloat, cell_type(dtype))
+    change = arith.ExtFOp if dtype == "f32" else arith.TruncFOp
+
+    def build(body: Body, cells: Sequence[SSAValue]) -> SSAValue:
+        return body.add(change(cells[0], kind))
+
+    return pointwise(program, "convert", [x], x.spec.of(dtype=dtype), build)
 
 
 def _reduce_precision(program: Program, op: Op) -> Value:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
+from tapestry.algebra.dtypes import name_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType
 from tapestry.importers.building import ProgramBuilder, kind_of
@@ -196,7 +197,7 @@ class Program:
         """The value of a tensor of this program."""
         kind = tensor.type
         assert isinstance(kind, TensorType)
-        return Value(Spec(kind.box.shape, str(kind.element_type)), tensor)
+        return Value(Spec(kind.box.shape, name_of(kind.element_type)), tensor)
 
     # Walking.
 

@@ -101,9 +101,15 @@ def _with_index(
     if not is_identity(inits[0], "stablehlo.maximum" if direction == "GT" else "stablehlo.minimum"):
         return None
     kernel = "max_with_index" if direction == "GT" else "min_with_index"
-    values, indices = program.apply_all(kernel, x, parameters={"axis": axis})
-    dtype = op.results[1].dtype
-    return [values, program.apply("cast", indices, parameters={"dtype": dtype})]
+    if x.spec.dtype == "i1":
+        x = program.apply("cast", x, parameters={"dtype": "ui8"})
+    found = program.apply_all(kernel, x, parameters={"axis": axis})
+    return [
+        program.apply("cast", value, parameters={"dtype": spec.dtype})
+        if value.spec != spec
+        else value
+        for value, spec in zip(found, op.results, strict=True)
+    ]
 
 
 def _position_order(block: MlirBlock) -> str | None:

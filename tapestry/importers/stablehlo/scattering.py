@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, Region, SSAValue
 from tapestry.algebra.literals import number_attr
 from tapestry.dialects import loom
 from tapestry.importers.stablehlo.affine import affine_of
+from tapestry.importers.stablehlo.attributes import flag
 from tapestry.importers.stablehlo.bindings import stablehlo_dialect
 from tapestry.importers.stablehlo.bodies import Body, cell_type
 from tapestry.importers.stablehlo.folds import identity_of, single, takes_second
@@ -242,11 +243,12 @@ class _Scatter:
         cell = cell_type(spec.dtype)
         body = Body(kinds)
         held, value = self._chosen(body)
-        last = takes_second(self.op.block(0))
-        name = None if last else _MONOIDS.get(single(self.op.block(0)) or "")
+        name = _MONOIDS.get(single(self.op.block(0)) or "")
         if spec.is_unsigned and name in ("max", "min"):
             name = None
-        old = self.x
+        # Where every cell has one update at most, the last one is that one.
+        one = name is None and flag(self.op.attributes, "unique_indices")
+        last = one or takes_second(self.op.block(0))
         if last:
             order = self._order(body)
             nothing = body.number(-1, i64)
@@ -257,7 +259,8 @@ class _Scatter:
             unwrap = Body([i64, cell, cell])
             written, folded, other = unwrap.arguments
             there = unwrap.add(arith.CmpiOp(written, unwrap.number(0, i64), "sge"))
-            finish = unwrap.region(unwrap.add(arith.SelectOp(there, folded, other)))
+            new = unwrap.inline(self._region(), [other, folded])[0]
+            finish = unwrap.region(unwrap.add(arith.SelectOp(there, new, other)))
         elif name is not None:
             zero = identity_of(single(self.op.block(0)) or "", spec)
             nothing = body.number(zero, cell)
@@ -280,7 +283,7 @@ class _Scatter:
             ins,
             [(Projection.identity(rank), program.kind(spec))],
             wrap,
-            extras=[(program.tensor(old), Projection.identity(rank))],
+            extras=[(program.tensor(self.x), Projection.identity(rank))],
             unwrap=finish,
         )
         return program.insert(op)[0]

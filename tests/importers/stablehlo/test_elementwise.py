@@ -97,6 +97,11 @@ def test_bits(agrees: Any) -> None:
     )
 
 
+def test_8_bit_floats(agrees: Any) -> None:
+    agrees(lambda x: x.astype(jnp.float8_e4m3fn).astype(jnp.float32), X)
+    agrees(lambda x: x.astype(jnp.float8_e5m2).astype(jnp.bfloat16), X)
+
+
 def test_complex_numbers(agrees: Any) -> None:
     agrees(lambda x, y: (jnp.abs(x + 1j * y), jnp.real((x + 1j * y) * (y - 2j * x))), X, P)
     agrees(lambda x, y: (lax.complex(x, y), jnp.conj(lax.complex(x, y)), jnp.imag(x)), X, P)

@@ -29,6 +29,7 @@ def test_positions(agrees: Any) -> None:
     with_nan[1, 2] = with_nan[1, 4] = np.nan
     agrees(lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 1)), with_nan)
     agrees(lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 1)), I)
+    agrees(lambda x: jnp.argmax(x > 0, 1), X)
 
 
 def test_any_monoid(agrees: Any) -> None:

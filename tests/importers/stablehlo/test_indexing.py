@@ -43,6 +43,7 @@ def test_updates(agrees: Any) -> None:
     agrees(lambda x, i: (x.at[i].max(0.0), x.at[i].min(0.0)), X, I)
     agrees(lambda x, i, u: (x.at[i].add(u), x.at[i, jnp.arange(3)].set(7.0)), X, TWICE, X[:3])
     agrees(lambda x, u: (x.at[1:3, ::2].set(u), x.at[::-1].add(x)), X, X[:2, :3])
+    agrees(lambda x, i: x.at[i].apply(jnp.sin, unique_indices=True), X, I)
     agrees(lambda x, i: x.at[i].set(5.0, mode="drop"), X, np.array([9, 1], np.int32))
 
 
