@@ -43,13 +43,16 @@ class Aligned(Protocol):
 
 
 class Edge(NamedTuple):
-    """A read of an inner tensor: who writes and reads it, and how, from the group's space."""
+    """A read of an inner tensor: who writes and reads it, and how, from the group's space.
+
+    `is_extra` says that unwrap reads it, once the reader has folded.
+    """
 
     writer: loom.OperationOp
     reader: loom.OperationOp
-    value: SSAValue
     written: Projection
     read: Projection
+    is_extra: bool
 
 
 class Row(NamedTuple):
@@ -156,7 +159,7 @@ def _placements(op: FusedOp) -> list[Problem]:
 def _edges(op: FusedOp) -> list[Problem]:
     """Rows that are one dimension each agree between who writes an inner tensor and its readers."""
     problems: list[Problem] = []
-    for writer, reader, _, written, read in inner_edges(op):
+    for writer, reader, written, read, _ in inner_edges(op):
         for row, (ours, theirs) in enumerate(zip(_rows(written), _rows(read), strict=True)):
             if _unit(ours) is not None and _unit(theirs) is not None and ours != theirs:
                 message = (
@@ -220,7 +223,7 @@ def why_whole(op: Aligned, dim: int) -> str | None:
             return f"@{member.label.data} leaves it out of what it writes"
         if own is None and any(out in op.yielded for out in member.outs):
             return f"@{member.label.data}, which writes an output, lacks it"
-    for writer, reader, _, written, read in inner_edges(op):
+    for writer, reader, written, read, _ in inner_edges(op):
         for ours, theirs in zip(_rows(written), _rows(read), strict=True):
             if ours.terms[dim] and ours != theirs:
                 names = f"@{reader.label.data} reads other cells of @{writer.label.data}"
@@ -270,10 +273,11 @@ def inner_edges(op: Aligned) -> list[Edge]:
     writers: dict[SSAValue, tuple[loom.OperationOp, Projection]] = {}
     found: list[Edge] = []
     for member, place in op.aligned:
-        for value, projection, _ in member_reads(member, place):
+        for position, (value, projection, _) in enumerate(member_reads(member, place)):
             if value in writers:
                 writer, written = writers[value]
-                found.append(Edge(writer, member, value, written, projection))
+                is_extra = position >= len(member.ins)
+                found.append(Edge(writer, member, written, projection, is_extra))
         writers |= {v: (member, written) for v, written in member_writes(member, place)}
     return found
 

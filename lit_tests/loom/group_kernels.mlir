@@ -201,3 +201,38 @@ func.func @beside(%x: !x) -> (!y, !z, !i) {
          unwrap (%a: f32, %k: i64) { loom.yield %k : i64 } : (!x) -> !i
   func.return %m, %c, %p : !y, !z, !i
 }
+
+// -----
+
+// Products that two folds take piece by piece in one walk, of which one finishes with the other's
+// result, are a group with both. A fold that needs that result to begin would need the products again.
+!x = !loom.tensor<[0, 0] : [4, 4], f32>
+!y = !loom.tensor<[0] : [4], f32>
+// CHECK-LABEL: @one_walk
+// CHECK: loom.fused @s_greatest_sum over <[0, 0, 0] : [4, 4, 4]>
+func.func @one_walk(%x: !x) -> !y {
+  %s = loom.operation @s over <[0, 0, 0] : [4, 4, 4]> [map, map, fold] by @add
+         ins(%x : (i, j, c) -> (i, c), %x : (i, j, c) -> (j, c)) outs((i, j) -> (i, j))
+         wrap (%a: f32, %b: f32) { %p = arith.mulf %a, %b : f32 loom.yield %p : f32 } : (!x, !x) -> !x
+  %m = loom.operation @greatest over <[0, 0] : [4, 4]> [map, fold] by @max
+         ins(%s : (i, j) -> (i, j)) outs((i) -> (i)) wrap (%a: f32) { loom.yield %a : f32 } : (!x) -> !y
+  %t = loom.operation @sum over <[0, 0] : [4, 4]> [map, fold] by @add
+         ins(%s : (i, j) -> (i, j)) extra(%m : (i) -> (i)) outs((i) -> (i))
+         wrap (%a: f32) { loom.yield %a : f32 }
+         unwrap (%a: f32, %b: f32) { %r = arith.divf %a, %b : f32 loom.yield %r : f32 } : (!x, !y) -> !y
+  func.return %t : !y
+}
+// CHECK-LABEL: @two_walks
+// CHECK: loom.operation @s
+// CHECK: loom.fused @greatest_sum
+func.func @two_walks(%x: !x) -> !y {
+  %s = loom.operation @s over <[0, 0, 0] : [4, 4, 4]> [map, map, fold] by @add
+         ins(%x : (i, j, c) -> (i, c), %x : (i, j, c) -> (j, c)) outs((i, j) -> (i, j))
+         wrap (%a: f32, %b: f32) { %p = arith.mulf %a, %b : f32 loom.yield %p : f32 } : (!x, !x) -> !x
+  %m = loom.operation @greatest over <[0, 0] : [4, 4]> [map, fold] by @max
+         ins(%s : (i, j) -> (i, j)) outs((i) -> (i)) wrap (%a: f32) { loom.yield %a : f32 } : (!x) -> !y
+  %t = loom.operation @sum over <[0, 0] : [4, 4]> [map, fold] by @add
+         ins(%s : (i, j) -> (i, j), %m : (i, j) -> (i)) outs((i) -> (i))
+         wrap (%a: f32, %b: f32) { %r = arith.divf %a, %b : f32 loom.yield %r : f32 } : (!x, !y) -> !y
+  func.return %t : !y
+}

@@ -148,3 +148,38 @@ func.func @not_zero_elsewhere(%ids: !i, %x: !x) -> (!y, !y) {
          } : (!i, !x) -> !y
   func.return %y, %z : !y, !y
 }
+
+// -----
+
+// What is read is folded itself: its cell is picked as it passes, so that nothing needs it stored.
+!i = !loom.tensor<[0] : [6], i64>
+!x = !loom.tensor<[0, 0] : [6, 3], f32>
+!z = !loom.tensor<[0, 0] : [6, 8], f32>
+!w = !loom.tensor<[0, 0] : [3, 8], f32>
+!y = !loom.tensor<[0] : [6], f32>
+// CHECK-LABEL: @picked
+// CHECK: %[[P:.*]] = loom.operation @loss_picked over <[0, 0] : [6, 8]> [map, fold] by @add
+// CHECK-NEXT: ins(%ids : (d0, d1) -> (d0), %z : (d0, d1) -> (d0, d1))
+// CHECK: arith.cmpi eq
+// CHECK: arith.select %{{.*}}, %c
+// CHECK: loom.operation @loss over <[0] : [6]> [map]
+// CHECK-NEXT: ins(%ids : (d0) -> (d0), %[[P]] : (d0) -> (d0), %m : (d0) -> (d0))
+// CHECK-NOT: loom.read
+// CHECK: %[[D:.*]] = arith.subf %c, %a
+// CHECK: arith.select %{{.*}}, %[[D]]
+func.func @picked(%ids: !i, %x: !x, %w: !w, %m: !y) -> !y {
+  %z = loom.operation @logits over <[0, 0, 0] : [6, 8, 3]> [map, map, fold] by @add
+         ins(%x : (i, k, c) -> (i, c), %w : (i, k, c) -> (c, k)) outs((i, k) -> (i, k))
+         wrap (%a: f32, %b: f32) { %p = arith.mulf %a, %b : f32 loom.yield %p : f32 } : (!x, !w) -> !z
+  %y = loom.operation @loss over <[0, 0] : [6, 8]> [map, fold] by @add
+         ins(%ids : (i, k) -> (i), %z : (i, k) -> (i, k), %m : (i, k) -> (i)) outs((i) -> (i))
+         wrap (%id: i64, %c: f32, %a: f32) {
+           %k = loom.index 1 : i64
+           %here = arith.cmpi eq, %id, %k : i64
+           %d = arith.subf %c, %a : f32
+           %zero = arith.constant 0.0 : f32
+           %v = arith.select %here, %d, %zero : f32
+           loom.yield %v : f32
+         } : (!i, !z, !y) -> !y
+  func.return %y : !y
+}

@@ -3,7 +3,7 @@
 Operations are visited in program order; each joins what its operands come from, one after another,
 where the two together can be a group (`why_apart` has nothing against it) and no way leads out of
 them and back in. So a group grows along a chain, and what it reads of itself does not leave it.
-Then each joins the one before it that reads a tensor alike (`beside`), as the greatest cell of a
+Each also joins the one before it that reads a tensor alike (`beside`), as the greatest cell of a
 row and its place do: the tensor is read once.
 """
 
@@ -40,6 +40,15 @@ class Clusters:
         """Put operations together."""
         self.of.update(dict.fromkeys(ops, ops))
 
+    def before(self, op: Operation) -> list[Operation]:
+        """What the operations that one is together with read from, last first."""
+        together = self.at(op)
+        owners = {value.owner for member in together for value in member.operands}
+        found = [
+            owner for owner in owners if isinstance(owner, loom.OperationOp) and owner in self.order
+        ]
+        return [other for other in reversed(self.sorted(found)) if other not in together]
+
     def sorted(self, ops: Iterable[Operation]) -> list[Operation]:
         """Operations in program order."""
         return sorted(ops, key=self.order.__getitem__)
@@ -69,20 +78,26 @@ def find_clusters(
     for op in block.ops:
         if not isinstance(op, loom.OperationOp):
             continue
-        before = dict.fromkeys(value.owner for value in op.operands)
-        neighbours = [o for o in before if isinstance(o, loom.OperationOp) and o.parent is block]
         reads = [(op.index, op.kinds, read.value, read.projection) for read in op.in_reads]
         alike = dict.fromkeys(readers[read] for read in reads if read in readers)
-        neighbours += [other for other in alike if beside(other, op)]
-        for neighbour in neighbours:
-            together = found.at(op) | found.at(neighbour)
-            if together == found.at(op) or found.leads_back(together):
-                continue
-            if why_apart(_operations(found.sorted(together))) is None:
-                found.join(together)
+        beside_it = [other for other in alike if beside(other, op)]
+        # What one join makes possible: a tensor that is read by all that are together now.
+        while any(_join(found, op, other, why_apart) for other in (*found.before(op), *beside_it)):
+            pass
         readers |= dict.fromkeys(reads, op)
     clusters = dict.fromkeys(found.of[op] for op in found.sorted(found.of))
     return [tuple(_operations(found.sorted(cluster))) for cluster in clusters]
+
+
+def _join(found: Clusters, op: Operation, other: Operation, why_apart: WhyApart) -> bool:
+    """Put what two operations are in together, if that makes a kernel; whether it was done."""
+    together = found.at(op) | found.at(other)
+    if together == found.at(op) or found.leads_back(together):
+        return False
+    if why_apart(_operations(found.sorted(together))) is not None:
+        return False
+    found.join(together)
+    return True
 
 
 def _operations(ops: Iterable[Operation]) -> list[loom.OperationOp]:

@@ -17,6 +17,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
 from tapestry.algebra.bodies import needed_operations
@@ -24,6 +25,7 @@ from tapestry.algebra.literals import float_attr
 from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.algebra.one_hot import OneHot, find_one_hot
 from tapestry.dialects import loom
+from tapestry.dialects.loom import Read, TensorType, tensor_type
 from tapestry.passes.loom._bodies import drop_unused, graft, reindex
 from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.derivation.emission import REFUSED
@@ -71,8 +73,13 @@ def _read_instead(
         inputs=len(left),
     )
     ins, extras = reads_of(op)
-    boxes = {n: _box(ins[n].projection, op.index, found.places) for n in found.reads}
+    picks = {n: _picked(op, n, found, rewriter) for n in found.reads if _passes(ins[n])}
+    boxes = {
+        n: _box(ins[n].projection, op.index, found.places) for n in found.reads if n not in picks
+    }
     ins = [read.compose(points) for read in ins]
+    for n, pick in picks.items():
+        ins[n] = Read(pick, Projection.identity(len(left)))
     for n, box in boxes.items():
         ins[n] = ins[n]._replace(projection=Projection(ins[n].projection.map, box))
     kinds = [a.type for a in op.wrap_block.args]
@@ -111,6 +118,64 @@ def _read_instead(
         attributes={k: v for k, v in op.attributes.items() if rest or k != REFUSED},
     )
     replace_operation(op, new, rewriter)
+
+
+def _passes(read: Read) -> bool:
+    """Whether a tensor is folded, and read by operations alone: it need not be stored."""
+    writer = read.value.owner
+    return (
+        isinstance(writer, loom.OperationOp)
+        and bool(writer.fold_dims)
+        and isa(tensor_type(read.value).element_type, AnyFloat)
+        and all(isinstance(use.operation, loom.OperationOp) for use in read.value.uses)
+    )
+
+
+def _picked(op: loom.OperationOp, n: int, found: OneHot, rewriter: PatternRewriter) -> SSAValue:
+    """The cells of input `n` at the point that counts, zero where there is none: a fold of them."""
+    wrap, reads = op.wrap_block, op.in_reads
+    body = Block(arg_types=[argument.type for argument in wrap.args])
+    values: dict[SSAValue, SSAValue] = dict(zip(wrap.args, body.args, strict=True))
+    for old, new in values.items():
+        new.name_hint = old.name_hint
+    wanted = [equal.result for equal in found.equal]
+    needed = needed_operations(wanted)
+    for inner in wrap.ops:
+        if inner in needed:
+            copy = inner.clone(values)
+            body.add_op(copy)
+            values.update(zip(inner.results, copy.results, strict=True))
+    here = values[wanted[0]]
+    for equal in wanted[1:]:
+        both = arith.AndIOp(here, values[equal])
+        body.add_op(both)
+        here = both.result
+    cell = body.args[n]
+    zero = arith.ConstantOp(float_attr(0.0, cast(AnyFloat, cell.type)))
+    chosen = arith.SelectOp(here, cell, zero.result)
+    body.add_ops([zero, chosen, loom.YieldOp(chosen.result)])
+    used = {operand for inner in body.ops for operand in inner.operands}
+    taken = [place for place, argument in enumerate(body.args) if argument in used]
+    for place in reversed(range(len(reads))):
+        if place not in taken:
+            body.erase_arg(body.args[place])
+    kinds: list[loom.Iterator] = [
+        "fold" if d in found.places else "map" for d in range(op.index.rank)
+    ]
+    left = op.index.select([d for d in range(op.index.rank) if d not in found.places])
+    kind = TensorType.of(left, tensor_type(reads[n].value).element_type)
+    pick = loom.OperationOp(
+        f"{op.label.data}_picked",
+        op.index,
+        kinds,
+        "add",
+        [reads[place] for place in taken],
+        [(Projection.identity(left.rank), kind)],
+        Region(body),
+    )
+    pick.location = op.location
+    rewriter.insert(pick, InsertPoint.before(op))
+    return pick.outs[0]
 
 
 def replace_operation(
@@ -155,7 +220,7 @@ class _Settled:
         used = {wanted}.union(*(op.operands for op in needed))
         for n in self.found.reads:
             cell = wrap.args[n]
-            if cell in used:
+            if cell in used and cell not in self.values:
                 self._read(n, steps, monoid.real_zero[0] if cell.type == wanted.type else 0)
         self._copy(op for op in wrap.ops if op in needed and op not in first)
         value = self._value(wanted)

@@ -9,6 +9,7 @@ computed again from `%x`. Of projections alone follows which dimensions programs
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -25,13 +26,17 @@ from tapestry.dialects._loom_group_rules import (
 )
 from tapestry.zspace import AffineMap, Projection, Range
 
+ROWS_OF_PRODUCTS = 64
+"""Rows that a program of matrix products has, to share what it reads for them."""
+
 
 @dataclass(frozen=True)
 class Limits:
     """What a program may hold and do.
 
     `resident` are cells that a fold keeps per point of the grid, or folds for each cell that it
-    passes on piece by piece. Where a program has more than `row` points, there must be at least
+    passes on piece by piece (more, where rows are enough to share what is read for them, and a
+    number is made of each). Where a program has more than `row` points, there must be at least
     `programs` of them.
     """
 
@@ -55,8 +60,8 @@ def why_not_one_kernel(group: Aligned, limits: Limits) -> str | None:
     * What a member reads of another is what the same point wrote, along dimensions of both: no
       program needs cells that another one computes.
     * What a fold makes is at most `resident` cells per point of the grid, of dimensions that no
-      member folds; or else all its readers fold it, so that they take it piece by piece, and it
-      folds at most `resident` points for each.
+      member folds; or else all its readers fold it, in one walk, so that they take it piece by
+      piece, and it folds at most `resident` points for each, or there are many rows.
     * A map that reads what is folded has no dimension that the fold lacks: it would be folded again
       along that.
     * Programs are enough, unless each has little to do.
@@ -139,13 +144,51 @@ def _why_not_held(
         )
     if not grid:
         return f"all that {member.subject} maps is folded, so one program would do it"
+    phases = _phases(group, edges)
+    if len({phases[reader] for reader in readers}) > 1:
+        return f"{member.subject} would be folded for one reader, and again for one that needs it"
     depth = prod(shape[dims[own]] for own in member.fold_dims)
-    if depth > limits.resident:
+    rows = prod(shape[dim] for dim in grid)
+    shared = rows >= limits.programs * ROWS_OF_PRODUCTS
+    narrow = all(_dims(group, r) - _folded_dims(r, places) <= {*grid} for r in readers)
+    if depth > limits.resident and not (shared and narrow):
         return (
-            f"{member.subject} folds {depth} points for each cell that is taken piece by piece, "
-            f"more than {limits.resident}"
+            f"{member.subject} folds {depth} points, more than {limits.resident}, for each cell "
+            "that is taken piece by piece"
         )
     return None
+
+
+def _phases(group: Aligned, edges: list[Edge]) -> dict[loom.OperationOp, int]:
+    """Per member, how many walks are finished before it can begin: folds, one after another.
+
+    What is taken piece by piece is made in the walk of its reader.
+    """
+    places = dict(group.aligned)
+    phases: dict[loom.OperationOp, int] = {}
+    ready: dict[loom.OperationOp, int] = {}
+    for member, _ in group.aligned:
+        read = [edge for edge in edges if edge.reader is member]
+        phases[member] = max((ready[e.writer] for e in read if not e.is_extra), default=0)
+        later = max((ready[e.writer] for e in read if e.is_extra), default=0)
+        folded = _folded_dims(member, places)
+        passes = _is_streamed(group, member, edges)
+        ready[member] = max(phases[member] + (bool(folded) and not passes), later)
+    return phases
+
+
+def _is_streamed(group: Aligned, member: loom.OperationOp, edges: list[Edge]) -> bool:
+    """Whether readers fold a fold's cells along something that programs do not share."""
+    places, grid = dict(group.aligned), set(grid_dims(group))
+    kept = _dims(group, member) - grid - _folded_dims(member, places)
+    return any(edge.writer is member and kept & _folded_dims(edge.reader, places) for edge in edges)
+
+
+def _folded_dims(
+    member: loom.OperationOp, places: Mapping[loom.OperationOp, AffineMap]
+) -> set[int]:
+    """The group's dimensions that a member folds."""
+    return {places[member].terms[own][0][1] for own in member.fold_dims}
 
 
 def _why_folded_again(group: Aligned, member: loom.OperationOp, edges: list[Edge]) -> str | None:

@@ -208,14 +208,19 @@ def _place_products(folds: Mapping[int, Fold], axes: list[str | None]) -> None:
 
 
 def _phases(group: Group, folds: Mapping[int, Fold], last: Dims) -> tuple[int, ...]:
-    """Per member, how many walks along K are finished before it can be written."""
+    """Per member, how many walks along K are finished before it can be folded, or written.
+
+    What finishes a fold is needed after its own walk: it may come from the same one.
+    """
     phases: list[int] = []
-    for member in group.members:
-        phase = 0
-        for source in member.sources:
-            if isinstance(source, Inner):
-                before = folds.get(source.member)
-                carried = before is not None and before.folded == last
-                phase = max(phase, phases[source.member] + carried)
-        phases.append(phase)
+    ready: list[int] = []
+    for number, member in enumerate(group.members):
+        wrapped = len(member.fold.ins)
+        first, then = (
+            max((ready[s.member] for s in sources if isinstance(s, Inner)), default=0)
+            for sources in (member.sources[:wrapped], member.sources[wrapped:])
+        )
+        carried = number in folds and folds[number].folded == last
+        phases.append(first)
+        ready.append(max(first + carried, then))
     return tuple(phases)

@@ -12,7 +12,7 @@ per operation and not per cell, is faster with large ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from math import isqrt
 
@@ -124,7 +124,8 @@ class Schedule:
 
         Without dots it is a fold's: as much of K as fits, and see `row_blocks`. With dots, sides
         are what matrix units take, and resident axes (columns N, inner folds C) are held whole up
-        to `MAX_RESIDENT`.
+        to `MAX_RESIDENT`. A longer inner fold is walked for every block of K, as the depth of a
+        matrix product is.
         """
         if not dots:
             blocks = self.row_blocks(lengths["M"], lengths["K"], walks=walks, across=across)
@@ -135,6 +136,9 @@ class Schedule:
             }
             return replace(blocks, blocks=blocks.blocks | held)
         limits = {"M": 128, "K": 64} if half else {"M": 64, "K": 32}
+        deep = [axis for axis, n in lengths.items() if axis.startswith("C") and n > MAX_RESIDENT]
+        if deep:
+            limits |= dict.fromkeys(deep, limits["K"]) | {"K": 2 * limits["K"]}
         blocks = {
             f"BLOCK_{axis}": max(MIN_DOT, min(power_of_two(length), limits.get(axis, MAX_RESIDENT)))
             for axis, length in lengths.items()
@@ -142,13 +146,15 @@ class Schedule:
         # Float32 is multiplied by threads, which hold what they multiply.
         warps = 8 if blocks["BLOCK_M"] >= 128 or not half else 4
         stages = 3 if half else 2
-        while stages > 1 and _shared_bytes(blocks, stages, 2 if half else 4) > MAX_SHARED_BYTES:
+        cell = 2 if half else 4
+        while stages > 1 and _shared_bytes(blocks, deep, stages, cell) > MAX_SHARED_BYTES:
             stages -= 1
         return Blocks(blocks, num_warps=warps, num_stages=stages)
 
 
-def _shared_bytes(blocks: Mapping[str, int], stages: int, cell: int) -> int:
+def _shared_bytes(blocks: Mapping[str, int], deep: Collection[str], stages: int, cell: int) -> int:
     """The shared memory of a group's dots: rows once, what is walked once per stage."""
     other = sum(size for name, size in blocks.items() if name not in ("BLOCK_M", "BLOCK_K"))
     inner = sum(size for name, size in blocks.items() if name.startswith("BLOCK_C"))
-    return cell * (blocks["BLOCK_M"] * inner + stages * blocks["BLOCK_K"] * other)
+    rows = blocks["BLOCK_M"] * inner * (stages if deep else 1)
+    return cell * (rows + stages * blocks["BLOCK_K"] * other)
