@@ -33,6 +33,8 @@ _PASSES = {
     "loom-shard": ("tapestry.passes.loom.shard", "LoomShard"),
     "loom-propagate": ("tapestry.passes.loom.propagate", "LoomPropagate"),
     "loom-fuse": ("tapestry.passes.loom.fuse", "LoomFuse"),
+    "loom-unfuse": ("tapestry.passes.loom.unfuse", "LoomUnfuse"),
+    "loom-expand": ("tapestry.passes.loom.expand", "LoomExpand"),
     "loom-derive": ("tapestry.passes.loom.derive", "LoomDerive"),
     "loom-mask-to-domain": ("tapestry.passes.loom.mask_to_domain", "LoomMaskToDomain"),
     "loom-fold-to-read": ("tapestry.passes.loom.one_hot", "LoomFoldToRead"),

@@ -183,11 +183,12 @@ def kind(op: Operation, *, without: tuple[str, ...] = ()) -> tuple[Hashable, ...
     """What an operation does, whatever it is applied to: its properties, attributes and bodies."""
     applied = ("label", "index_range", "operandSegmentSizes", *without)
     properties = frozenset((k, v) for k, v in op.properties.items() if k not in applied)
-    bodies = tuple(_body(block) for region in op.regions for block in region.blocks)
+    bodies = tuple(body_key(block) for region in op.regions for block in region.blocks)
     return (op.name, properties, frozenset(op.attributes.items()), bodies)
 
 
-def _body(block: Block) -> tuple[Hashable, ...]:
+def body_key(block: Block) -> tuple[Hashable, ...]:
+    """What a body computes: equal for bodies that differ in the names of values alone."""
     number: dict[SSAValue, int] = {value: n for n, value in enumerate(block.args)}
     rows: list[tuple[Hashable, ...]] = [tuple(argument.type for argument in block.args)]
     for op in block.ops:

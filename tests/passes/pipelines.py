@@ -30,6 +30,8 @@ OPTIONS = {
         "{kinds=keep}",
         "{kinds=beside}",
     ),
+    "loom-expand": ("", "{shared=true}"),
+    "loom-unfuse": ("", "{kinds=epilogue}", "{kinds=prologue}"),
     "loom-materialize": ("", "{all=true}"),
     "loom-shard": ("{shards=2}", "{shards=3}", "{shards=6}", "{bytes=64}", "{bytes=512}"),
     "loom-propagate": ("", "{slack=0.5}", "{folds=true}", "{folds=true slack=1.0}"),
