@@ -8,6 +8,7 @@ whole have decompositions of PyTorch's own.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeAlias
 
 import torch
@@ -27,8 +28,9 @@ _APART = (
 Table: TypeAlias = "dict[Any, Callable[..., Any]]"
 
 
+@cache
 def decompositions() -> Table:
-    """By overload, what an operator is computed as instead."""
+    """By overload, what an operator is computed as instead; to be read, not changed."""
     aten: Any = torch.ops.aten
     apart: Table = _pytorch.get_decompositions([getattr(aten, name) for name in _APART])
     table: Table = {**_pytorch.core_aten_decompositions(), **apart}
