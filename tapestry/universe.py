@@ -36,6 +36,7 @@ _PASSES = {
     "loom-unfuse": ("tapestry.passes.loom.unfuse", "LoomUnfuse"),
     "loom-expand": ("tapestry.passes.loom.expand", "LoomExpand"),
     "loom-derive": ("tapestry.passes.loom.derive", "LoomDerive"),
+    "loom-split-fold": ("tapestry.passes.loom.split_fold", "LoomSplitFold"),
     "loom-mask-to-domain": ("tapestry.passes.loom.mask_to_domain", "LoomMaskToDomain"),
     "loom-fold-to-read": ("tapestry.passes.loom.one_hot", "LoomFoldToRead"),
     "loom-read-to-fold": ("tapestry.passes.loom.one_hot", "LoomReadToFold"),

@@ -153,6 +153,8 @@ def _unwidened(factor: SSAValue) -> SSAValue:
 def ends_in_half(group: Group, member: int, part: int) -> bool:
     """Whether all that becomes of a part of a fold's state is stored in 16 bits."""
     fold = group.members[member].fold
+    if fold.ends is not None:
+        return all(map(is_half, fold.ends))
     outs = range(len(fold.outs))
     if fold.unwrap is not None:
         argument, ends = fold.unwrap.args[part], yielded(fold.unwrap)

@@ -21,6 +21,7 @@ from tapestry.algebra.parts import repeated_axes
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, Read, tensor_type
 from tapestry.passes.loom.mask_to_domain import ASSUMES
+from tapestry.passes.loom.split_fold import ENDS
 from tapestry.passes.triton.spaces import cut_dimensions
 from tapestry.zspace import Domain, Partition, Projection, Range
 
@@ -62,6 +63,8 @@ class MapFold:
     inside: Domain | None = None
     finite: frozenset[str] = frozenset()
     """Tensors whose cells are taken to be finite also where the domain leaves points out."""
+    ends: tuple[Attribute, ...] | None = None
+    """Where states are written, of which types the results are that they are unwrapped to."""
 
     @cached_property
     def kept_dims(self) -> tuple[int, ...]:
@@ -142,7 +145,13 @@ def map_fold_of(op: loom.OperationOp) -> MapFold:
         partition=op.partition,
         inside=None if op.inside is None else op.inside.within(op.index),
         finite=assumed_finite(op),
+        ends=_ends(op),
     )
+
+
+def _ends(op: loom.OperationOp) -> tuple[Attribute, ...] | None:
+    held = op.attributes.get(ENDS)
+    return cast("ArrayAttr[Attribute]", held).data if isinstance(held, ArrayAttr) else None
 
 
 def assumed_finite(op: loom.OperationOp | loom.KernelOp) -> frozenset[str]:
@@ -220,7 +229,16 @@ def applied_of(op: loom.ApplicationOp, kernel: loom.KernelOp) -> MapFold:
         monoid=monoid_of(kernel),
         partition=None,
         inside=None if kernel.inside is None else kernel.inside.within(op.index),
+        finite=assumed_finite(kernel),
+        ends=_unwrapped(kernel) if op.is_partial else None,
     )
+
+
+def _unwrapped(kernel: loom.KernelOp) -> tuple[Attribute, ...]:
+    """The types of what a kernel makes of its state."""
+    body = kernel.unwrap_block
+    end = None if body is None else body.last_op
+    return kernel.state_types if end is None else tuple(value.type for value in end.operands)
 
 
 def _extras(values: Sequence[SSAValue], kernel: loom.KernelOp) -> tuple[Tensor, ...]:

@@ -182,7 +182,9 @@ def _place_products(folds: Mapping[int, Fold], axes: list[str | None]) -> None:
     assert common is not None
     for fold in sorted(folds.values(), key=lambda f: {axes[d] for d in f.folded} != {FOLD_AXIS}):
         for product in fold.products.values():
-            sides = (product.left_dims, product.right_dims)
+            # What an earlier product has on both sides is one program each, here as well.
+            left, right = product.left_dims, product.right_dims
+            sides = [{d for d in side if axes[d] != _BATCH} for side in (left, right)]
             known = [{axis for d in side if (axis := axes[d]) is not None} for side in sides]
             if not known[0] and not known[1]:
                 # What every part varies along are rows.
@@ -201,8 +203,6 @@ def _place_products(folds: Mapping[int, Fold], axes: list[str | None]) -> None:
                 (name,) = axis
                 for dim in side:
                     axes[dim] = name
-    for fold in folds.values():
-        for product in fold.products.values():
             for dim in product.batch:
                 axes[dim] = axes[dim] or _BATCH
 

@@ -85,3 +85,20 @@ def _is_refused(module: ModuleOp, shard: str) -> bool:
     except TapestryError:
         return True
     return False
+
+
+@pytest.mark.parametrize("label", PROGRAMS)
+@given(data=st.data())
+@settings(max_examples=2, deadline=None)
+def test_folds_side_by_side_equal_the_definition(label: str, data: st.DataObject) -> None:
+    plain = parse_module(PROGRAMS[label])
+    inputs = _inputs(plain, data.draw(st.integers(0, 9)))
+    module = parse_module(PROGRAMS[label])
+    run_pipeline(module, "default")
+    parts = data.draw(st.sampled_from([2, 3, 5, 12]))
+    run_pipeline(module, f"loom-split-fold{{parts={parts} least={data.draw(st.integers(1, 2))}}}")
+    want = find_executor("reference").run(plain, inputs, NoWatch()).outputs
+    for on in ("triton", "numpy"):
+        got = find_executor(on).run(module, inputs, NoWatch()).outputs
+        for one, other in zip(got, want, strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6)
