@@ -115,6 +115,12 @@ class _GroupKernel:
         outline = group.outline([*(group.written(inner) for inner in outs), *states])
         self.outline = outline
         inner = [axis for axis in roles.order if axis.startswith("C")]
+        for out in outs:
+            made = group.members[out.member]
+            if not {*inner}.isdisjoint(roles.frame(moving_dims(made.written(out.out)))):
+                raise NotOneKernelError(
+                    f"@{made.fold.name} is written along a dimension that is folded inside a tile"
+                )
         space = space_of(outline, roles.axes, ("M", *inner, FOLD_AXIS))
         blocks = _blocks(group, roles, space, options)
         axes = {

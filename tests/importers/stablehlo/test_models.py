@@ -45,6 +45,7 @@ def test_programs_as_imported_agree_with_jax(agrees: Any, name: str) -> None:
 def test_kernels_agree_with_jax(agrees: Any) -> None:
     pytest.importorskip("triton")
     agrees(*FORWARD["mlp"], pipeline="default", on="triton", **CLOSE)
+    agrees(*FORWARD["lstm"], pipeline="default", on="triton", **CLOSE)
     agrees(m.attention, *[m.QUERIES] * 3, pipeline="default", on="triton", **CLOSE)
 
 

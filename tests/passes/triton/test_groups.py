@@ -52,3 +52,27 @@ def test_attention_is_one_kernel(queries, keys, width, element, tolerance, causa
     assert len(result.records) == 1
     want = expected(**inputs, causal=causal)
     np.testing.assert_allclose(result.outputs[0].astype(np.float64), want, atol=tolerance)
+
+
+def test_what_is_written_along_a_dimension_that_another_member_folds_is_apart():
+    text = """
+    !h = !loom.tensor<[0, 0] : [2, 6], f32>
+    !w = !loom.tensor<[0, 0] : [6, 24], f32>
+    !x = !loom.tensor<[0, 0] : [2, 4], f32>
+    !u = !loom.tensor<[0, 0] : [4, 24], f32>
+    !y = !loom.tensor<[0, 0] : [2, 24], f32>
+    func.func @main(%z: !h, %w: !w, %x: !x, %u: !u) -> (!h, !y) {
+      %h = weft.apply @tanh(%z) : (!h) -> !h
+      %a = weft.apply @matmul(%h, %w) : (!h, !w) -> !y
+      %y = weft.apply @addmm(%a, %x, %u) : (!y, !x, !u) -> !y
+      func.return %h, %y : !h, !y
+    }"""
+    module = parse_text(text)
+    run_pipeline(module, "weft-apply,loom-group{ops=h,a,y}")
+    rng = np.random.default_rng(0)
+    shapes = {"z": (2, 6), "w": (6, 24), "x": (2, 4), "u": (4, 24)}
+    inputs = {name: rng.normal(size=shape).astype("f4") for name, shape in shapes.items()}
+    h, y = TritonExecutor().run(module, inputs, NoWatch()).outputs
+    np.testing.assert_allclose(h, np.tanh(inputs["z"]), rtol=1e-5)
+    wanted = np.tanh(inputs["z"]) @ inputs["w"] + inputs["x"] @ inputs["u"]
+    np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-5)
