@@ -149,9 +149,15 @@ def _why_not_held(
         return f"{member.subject} would be folded for one reader, and again for one that needs it"
     depth = prod(shape[dims[own]] for own in member.fold_dims)
     rows = prod(shape[dim] for dim in grid)
-    shared = rows >= limits.programs * ROWS_OF_PRODUCTS
     narrow = all(_dims(group, r) - _folded_dims(r, places) <= {*grid} for r in readers)
-    if depth > limits.resident and not (shared and narrow):
+    if narrow and rows < limits.programs * ROWS_OF_PRODUCTS:
+        points = group.index.size // max(1, rows)
+        if points > limits.row:
+            return (
+                f"{rows} rows are not enough programs, of {ROWS_OF_PRODUCTS} rows each, to fold "
+                f"{points} points for each row"
+            )
+    elif depth > limits.resident and not narrow:
         return (
             f"{member.subject} folds {depth} points, more than {limits.resident}, for each cell "
             "that is taken piece by piece"

@@ -39,6 +39,7 @@ from xdsl.pattern_rewriter import (
 
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
+from tapestry.dialects.loom import tensor_type
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import in_group, share_equal
 from tapestry.passes.loom._digits import SplitLikeProducer
@@ -74,7 +75,8 @@ class FuseEpilogue(RewritePattern):
     Legal when the result has no other reader and the reader visits each of its cells exactly once
     (`following`). Then the two compute the same cells, and the reader's other inputs become extra
     inputs, re-projected by that bijection. The fold's shards must also write the reader's outputs
-    apart. A clipped read and a block are left alone: some points read no cell, or others.
+    apart. A clipped read and a block are left alone: some points read no cell, or others. What only
+    makes cells wider is left to be done where they are read.
     """
 
     bounds: Bounds
@@ -173,7 +175,14 @@ def epilogue(fold: loom.OperationOp, reader: loom.OperationOp, bounds: Bounds) -
         for out in fold.outs:
             if any(use.operation is not reader for use in out.uses):
                 return read_elsewhere(out, fold)
+        if _bytes_of(reader) > _bytes_of(fold) and isinstance(prologue(reader, bounds), list):
+            return f"{reader.subject} widens it, so that is better done where it is read"
     return how
+
+
+def _bytes_of(op: loom.OperationOp) -> int:
+    """What an operation stores."""
+    return sum(tensor_type(out).byte_size for out in op.outs)
 
 
 def prologue(producer: loom.OperationOp, bounds: Bounds) -> list[Site] | str:
