@@ -22,6 +22,7 @@ from tapestry.dialects.loom import Read
 from tapestry.passes.loom._bodies import body_key, drop_unused, inlined
 from tapestry.passes.loom._monoids import defined_once
 from tapestry.passes.loom._rebuild import reads_of, writes_of
+from tapestry.passes.loom.fusion.joining import identity_body
 
 
 def parts_needed(op: loom.OperationOp, wanted: Sequence[int]) -> tuple[int, ...]:
@@ -55,9 +56,12 @@ def with_outputs(
         _yield_only(wrap, wanted, rewriter)
     else:
         parts = parts_needed(op, wanted)
-        if op.unwrap_block is not None:
+        first = op.unwrap_block
+        if first is None and list(parts) != list(wanted):
+            first = identity_body(op.state_types)
+        if first is not None:
             count = len(op.state_types)
-            body = _copy(op.unwrap_block)
+            body = _copy(first)
             _yield_only(body, wanted, rewriter)
             extras = drop_unread(body, extras, count)
             for part in reversed([p for p in range(count) if p not in parts]):

@@ -107,22 +107,38 @@ def refine(
         kinds = (*kinds[: split.dim], kinds[split.dim], *kinds[split.dim :])
     partition = split_partition(op, splits)
     assert (partition is None) == (op.partition is None)
+    return over_points(op, full, index, kinds, partition, rewriter)
+
+
+def over_points(
+    op: loom.OperationOp,
+    points: AffineMap,
+    index: Range,
+    kinds: Sequence[loom.Iterator],
+    partition: Partition | None,
+    rewriter: PatternRewriter,
+) -> loom.OperationOp:
+    """The operation over another index space, whose points `points` takes to its own.
+
+    Every point must be had once, and those that are folded in the order that they were in; kept
+    dimensions depend on kept ones alone. `partition` is the operation's, of the new space.
+    """
     ins, extras = reads_of(op)
-    reindex(op.wrap_block, full, range(full.inputs), rewriter)
+    reindex(op.wrap_block, points, range(points.inputs), rewriter)
     kept = tuple(new for new, kind in enumerate(kinds) if kind != "fold")
     if op.unwrap_block is not None:
-        reindex(op.unwrap_block, full.select_inputs(kept), kept, rewriter)
-    kept_part = full.select_outputs(op.kept_dims).select_inputs(kept)
+        reindex(op.unwrap_block, points.select_inputs(kept), kept, rewriter)
+    kept_part = points.select_outputs(op.kept_dims).select_inputs(kept)
     return rebuild(
         op,
         rewriter,
         index=index,
         kinds=kinds,
-        ins=[read.compose(full) for read in ins],
+        ins=[read.compose(points) for read in ins],
         extras=[read.compose(kept_part) for read in extras],
         outs=[_written(write, kept_part) for write in writes_of(op)],
         partition=partition,
-        inside=None if op.inside is None else op.inside.compose(full),
+        inside=None if op.inside is None else op.inside.compose(points),
     )
 
 

@@ -41,8 +41,9 @@ from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import in_group, share_equal
+from tapestry.passes.loom._bodies import in_group
 from tapestry.passes.loom._digits import SplitLikeProducer
+from tapestry.passes.loom._tidying import ShareScalars
 from tapestry.passes.loom.fusion.beside import JoinBeside
 from tapestry.passes.loom.fusion.conditions import (
     Following,
@@ -154,18 +155,6 @@ class FuseKeeping(RewritePattern):
             if place is not None:
                 self.order.put(follow(producer, op, how, rewriter, place=place), place)
                 return
-
-
-class ShareScalars(RewritePattern):
-    """A body computes equal values once. Legal because scalar operations are pure."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        shared = share_equal(op.wrap_block, rewriter)
-        if op.unwrap_block is not None:
-            shared |= share_equal(op.unwrap_block, rewriter)
-        if shared:
-            rewriter.notify_op_modified(op)
 
 
 def epilogue(fold: loom.OperationOp, reader: loom.OperationOp, bounds: Bounds) -> Following | str:
