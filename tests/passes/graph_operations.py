@@ -2,15 +2,16 @@
 
 Maps, folds and scans of one to three tensors read through random affine projections, some past the
 edges of their tensors (clip), some points outside a domain; states of two parts; blocks read at
-computed places; outputs over shifted and transposed dimensions. Bodies clamp what they read to
+computed places; outputs over shifted and transposed dimensions. Some bodies clamp what they make to
 +-LIMIT, so that values stay small.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
-from tests.passes.graphs import MOST_POINTS, ROUNDING, Graph, Shape, Value
+from tests.passes.graphs import MOST_POINTS, ROUNDING, Graph, Shape, Value, reshapes
 
 LIMIT = 8
 
@@ -131,7 +132,8 @@ def operation(graph: Graph) -> None:
     outs = [_out(random, kept_start, kept_shape) for _ in range(random.choice([1, 1, 1, 2]))]
     two = len(outs) == 2
     wrong = sum(source.error for source in sources)
-    bound = 2.0 * LIMIT
+    limit = _limit(random, sources)
+    bound = _bound(limit, sources)
     if style != "map" and monoid == "add":
         n = _points(tuple(shape[d] for d in range(rank) if kinds[d] != "map"))
         bound, wrong = bound * n, n * (wrong + n * ROUNDING.get(kind, 0.0) * bound)
@@ -148,7 +150,7 @@ def operation(graph: Graph) -> None:
     if style != "map":
         lines.append(_domain(random, rank))
     both = two and style == "map"
-    lines.append(_wrap(random, kind, len(reads), rank, both=both))
+    lines.append(_wrap(random, kind, len(reads), rank, limit=limit, both=both))
     if style != "map":
         lines.append(_unwrap(kind, extra=bool(extra), two=two))
     lines.append(f": ({', '.join(source.type for source in sources)}) -> RESULTS")
@@ -190,14 +192,35 @@ def _clamp(kind: str, value: str, name: str) -> list[str]:
     ]
 
 
-def _wrap(random: Random, kind: str, reads: int, rank: int, *, both: bool = False) -> str:
+def _limit(random: Random, sources: Sequence[Value]) -> float | None:
+    """How large what bodies yield may be: LIMIT, where they clamp it; None where they do not."""
+    large = sum(source.bound for source in sources) > 1e4
+    return LIMIT if large or random.random() < 0.3 else None
+
+
+def _bound(limit: float | None, sources: Sequence[Value]) -> float:
+    """How large what a body yields is: coordinates and random numbers add little."""
+    if limit is None and not sources[0].is_float:
+        return float(1 << 31)
+    return limit or sum(source.bound for source in sources) + 16.0
+
+
+def _wrap(
+    random: Random,
+    kind: str,
+    reads: int,
+    rank: int,
+    *,
+    limit: float | None = LIMIT,
+    both: bool = False,
+) -> str:
     """A body that combines what it reads, the point's coordinate and a random number."""
     body: list[str] = []
     value = "%a0"
     for n in range(1, reads):
         body.append(f"%c{n} = arith.{_binary(random, kind)} {value}, %a{n} : {kind}")
         value = f"%c{n}"
-    if random.random() < 0.4:
+    if random.random() < 0.6:
         dim = random.randrange(rank)
         body.append(f"%i = loom.index {dim} : i64")
         body += _from_integer("%i", "i64", kind, "f")
@@ -212,11 +235,12 @@ def _wrap(random: Random, kind: str, reads: int, rank: int, *, both: bool = Fals
                 f"%d = arith.{'subf' if kind in ROUNDING else 'subi'} {value}, %r : {kind}",
             ]
             value = "%d"
-    body += _clamp(kind, value, "y")
-    yields = "%y"
+    yields = value
+    if limit is not None:
+        body += _clamp(kind, value, "y")
+        yields = "%y"
     if both:
-        body += _clamp(kind, "%a0", "z")
-        yields = "%y, %z"
+        yields += ", %a0"
     body.append(f"loom.yield {yields} : {', '.join([kind] * (1 + both))}")
     arguments = ", ".join(f"%a{n}: {kind}" for n in range(reads))
     return f"wrap ({arguments}) {{ {'  '.join(body)} }}"
@@ -333,4 +357,68 @@ def assemble(graph: Graph) -> None:
     graph.add(text, [(source.start, shape, source.dtype)], *known)
 
 
-STEPS = (operation, operation, operation, operation, states, view, constant, assemble)
+def _reshaped(graph: Graph, source: Value) -> Value:
+    """The same cells under another shape."""
+    shape = graph.random.choice([s for s in reshapes(source.shape) if len(s) < 5])
+    kinds = [(graph.start(len(shape)), shape, source.dtype)]
+    text = f"loom.reshape %{source.name} : {source.type} -> RESULTS"
+    return graph.add(text, kinds, source.bound, source.error)[0]
+
+
+def follow(graph: Graph) -> None:
+    """A map, a fold or a scan of every cell of the newest tensor: what fuses, groups and derives.
+
+    Its index space is the tensor's, moved, permuted or turned round; another tensor of the same
+    rank may be read beside it.
+    """
+    random = graph.random
+    source = graph.pick(lambda v: v.dtype in RAW and 0 < v.rank < 5, newest=0.9)
+    if source is None:
+        return
+    if random.random() < 0.4:
+        source = _reshaped(graph, source)
+    rank, kind = source.rank, source.dtype
+    order = random.sample(range(rank), rank) if random.random() < 0.5 else list(range(rank))
+    start = tuple(random.choice([0, 0, 1, -2]) for _ in range(rank))
+    shape = tuple(source.shape[d] for d in order)
+    rows = [""] * rank
+    for place, d in enumerate(order):
+        low = source.start[d]
+        turned = random.random() < 0.15
+        offset = low + shape[place] - 1 + start[place] if turned else low - start[place]
+        rows[d] = _signed(f"{'-' * turned}d{place}", offset)
+    reads = [f"%{source.name} : ({_dims(rank)}) -> ({', '.join(rows)})"]
+    sources = [source]
+    if random.random() < 0.5:
+        (more,) = _sources(graph, 1) if random.random() < 0.5 else (source,)
+        if more.dtype == kind:
+            reads.append(_read(random, more, start, shape)[0])
+            sources.append(more)
+    style = random.choice(["map", "map", "map", "fold", "scan"])
+    kinds = ["map"] * rank
+    if style != "map":
+        kinds[random.randrange(rank)] = style
+    monoid = random.choice(["add", "max", "min"])
+    kept = [d for d in range(rank) if kinds[d] != "fold"]
+    out, where, size = _out(random, tuple(start[d] for d in kept), tuple(shape[d] for d in kept))
+    n = _points(tuple(shape[d] for d in range(rank) if kinds[d] != "map"))
+    limit = _limit(random, sources)
+    bound, wrong = _bound(limit, sources), sum(one.error for one in sources)
+    if style != "map" and monoid == "add":
+        bound, wrong = bound * n, n * (wrong + n * ROUNDING.get(kind, 0.0) * bound)
+    lines = [
+        f"loom.operation @next over <{list(start)} : {_end(start, shape)}> [{', '.join(kinds)}]"
+        + (f" by @{monoid}" if style != "map" else ""),
+        f"ins({', '.join(reads)})",
+        f"outs({out})",
+        _domain(random, rank) if style != "map" else "",
+        _wrap(random, kind, len(reads), rank, limit=limit),
+        _unwrap(kind, extra=False, two=False) if style != "map" and random.random() < 0.5 else "",
+        f": ({', '.join(one.type for one in sources)}) -> RESULTS",
+    ]
+    graph.add("\n    ".join(filter(None, lines)), [(where, size, kind)], bound, wrong)
+
+
+STEPS = (
+    operation, operation, operation, follow, follow, follow, states, view, constant, assemble
+)  # fmt: skip

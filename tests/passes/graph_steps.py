@@ -9,7 +9,16 @@ from __future__ import annotations
 from itertools import zip_longest
 from math import exp, log, prod, sqrt
 
-from tests.passes.graphs import MOST_CELLS, MOST_POINTS, ROUNDING, Graph, Shape, Value, rounded
+from tests.passes.graphs import (
+    MOST_CELLS,
+    MOST_POINTS,
+    ROUNDING,
+    Graph,
+    Shape,
+    Value,
+    reshapes,
+    rounded,
+)
 
 
 def _float(value: Value) -> bool:
@@ -405,22 +414,6 @@ def move(graph: Graph) -> None:
         both = {"bound": max(x.bound, y.bound), "error": max(x.error, y.error)}
         kernel = random.choice(["concat", "stack"])
         graph.apply(kernel, [[x, y]], **both, axis=random.randrange(x.rank))
-
-
-def reshapes(shape: Shape) -> list[Shape]:
-    """Some shapes with as many cells: merged, split, and regrouped."""
-    cells = prod(shape)
-    found = {shape, (cells,)}
-    if len(shape) > 1:
-        found.add((shape[0] * shape[1], *shape[2:]))
-        found.add((*shape[:-2], shape[-2] * shape[-1]))
-    for factor in (2, 3):
-        if cells % factor == 0:
-            found.add((factor, cells // factor))
-    for dim, n in enumerate(shape):
-        if n % 2 == 0:
-            found.add((*shape[:dim], n // 2, 2, *shape[dim + 1 :]))
-    return sorted(found)
 
 
 STEPS = (

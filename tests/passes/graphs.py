@@ -216,9 +216,27 @@ def _specs(operands: Sequence[Value | list[Value]]) -> list[TensorSpec | list[Te
 
 def conditioned(value: Value) -> bool:
     """Whether the error of a value is small beside it, so that comparing it says something."""
+    if not value.is_float:
+        return True
     return value.error <= 1e-2 * max(value.bound, 1.0) and value.bound < 1e6
 
 
 def rounded(value: Value, steps: int = 1) -> float:
     """What `steps` roundings of numbers as large as a value's cells may come to."""
     return ROUNDING.get(value.dtype, 0.0) * value.bound * steps
+
+
+def reshapes(shape: Shape) -> list[Shape]:
+    """Some shapes with as many cells: merged, split, and regrouped."""
+    cells = prod(shape)
+    found = {shape, (cells,)}
+    if len(shape) > 1:
+        found.add((shape[0] * shape[1], *shape[2:]))
+        found.add((*shape[:-2], shape[-2] * shape[-1]))
+    for factor in (2, 3):
+        if cells % factor == 0:
+            found.add((factor, cells // factor))
+    for dim, n in enumerate(shape):
+        if n % 2 == 0:
+            found.add((*shape[:dim], n // 2, 2, *shape[dim + 1 :]))
+    return sorted(found)

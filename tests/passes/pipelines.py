@@ -52,7 +52,8 @@ PASSES = tuple(
 
 def steps(random: Random) -> list[str]:
     """Some passes in some order. Applications are expanded first, or after some of them."""
-    names = [*PASSES, CUT, CUT, "loom-simplify", "loom-fuse", "loom-derive", "loom-group"]
+    often = ("loom-simplify", "loom-fuse", "loom-derive", "loom-group", "loom-shard", CUT)
+    names = [*PASSES, *often, *often, "loom-simplify", "loom-fuse"]
     chosen = [random.choice(names) for _ in range(random.randint(2, 8))]
     found = [
         name if name == CUT else name + random.choice(OPTIONS.get(name, ("",))) for name in chosen

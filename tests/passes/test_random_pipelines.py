@@ -1,12 +1,14 @@
 """The law on random graphs under random pipelines: as the reference of the program as written.
 
-2,000 graphs in 40 parts (`--slow 1`); a few in an ordinary run. Integers are equal bit for bit,
-floats within TOLERANCE of the errors that `graphs` derives. Everything is verified after each pass,
-and a partition that is illegal must be refused and change nothing (`pipelines.cut`).
+2,000 graphs in 40 parts (`--slow 1`), and some as kernels; a few in an ordinary run. Integers are
+equal bit for bit, floats within TOLERANCE of the errors that `graphs` derives. Everything is
+verified after each pass, and a partition that is illegal must be refused and change nothing
+(`pipelines.cut`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -26,20 +28,25 @@ TOLERANCE = 4.0
 
 PARTS, EACH = 40, 50
 
+ARRAYS = ("numpy", "reference")
+"""Where rewritten programs run: on the first, and once in a while on all."""
 
-def check(random: Random) -> None:
+
+def check(random: Random, most_steps: int = 7, executors: Sequence[str] = ARRAYS) -> None:
     """Draw a graph and a pipeline, and compare what they give."""
-    graph = random_graph(random)
+    graph = random_graph(random, most_steps)
     steps = pipelines.steps(random)
     done: list[str] = []
     try:
-        _check(graph, steps, done, random)
+        _check(graph, steps, done, random, executors)
     except Exception as error:
         error.add_note(f"after {', '.join(done)} of {steps}:\n{graph.text}")
         raise
 
 
-def _check(graph: Graph, steps: list[str], done: list[str], random: Random) -> None:
+def _check(
+    graph: Graph, steps: list[str], done: list[str], random: Random, executors: Sequence[str]
+) -> None:
     module = parse_text(graph.text)
     verify_module(module)
     naive = module.clone()
@@ -50,7 +57,7 @@ def _check(graph: Graph, steps: list[str], done: list[str], random: Random) -> N
         if random.random() < 0.1:
             module = _reread(str(module))
     run_pipeline(module, "loom-inline")
-    for executor in ("numpy", "reference") if random.random() < 0.1 else ("numpy",):
+    for executor in executors if random.random() < 0.1 else executors[:1]:
         got = find_executor(executor).run(module, graph.inputs, NoWatch()).outputs
         for value, a, b in zip(graph.outputs, got, want, strict=True):
             agree(value, a, b, executor)
@@ -84,10 +91,23 @@ _SETTINGS = settings(
 )
 
 
-@settings(_SETTINGS, max_examples=30)
+@settings(_SETTINGS, max_examples=20)
 @given(st.randoms(use_true_random=False))
 def test_some(random: Random) -> None:
     check(random)
+
+
+@settings(_SETTINGS, max_examples=3)
+@given(st.randoms(use_true_random=False))
+def test_some_kernels(random: Random) -> None:
+    check(random, 3, ("triton",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_many_kernels(part: int) -> None:
+    drawn = given(st.randoms(use_true_random=False))(lambda random: check(random, 3, ("triton",)))
+    seed(part)(_SETTINGS(drawn))()
 
 
 @pytest.mark.slow
