@@ -175,7 +175,7 @@ def function_of(op: Operation) -> _Function | None:
     result = numpy_dtype(op.results[0].type)
     match op:
         case arith.SelectOp():
-            return np.where
+            return functions.select
         case arith.CmpfOp() if numpy_dtype(op.lhs.type) in _WIDE:
             return functions.ordered_comparison(op.predicate.value.data)
         case arith.CmpiOp() if op.predicate.value.data < 6 and op.lhs.type != i1:
@@ -250,7 +250,7 @@ def _compute(op: Operation, operands: list[Array]) -> Any:
             real, imaginary = (_value(part) for part in op.value)
             return np.asarray(complex(real, imaginary), numpy_dtype(result))
         case arith.SelectOp():
-            return np.where(*operands)
+            return functions.select(*operands)
         case arith.CmpfOp():
             return functions.compare_floats(op.predicate.value.data, *operands)
         case arith.CmpiOp():

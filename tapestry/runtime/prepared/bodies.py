@@ -15,6 +15,7 @@ from typing import Any
 from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import needed_operations
+from tapestry.algebra.functions import makes_new, takes_out
 from tapestry.algebra.philox import philox_word
 from tapestry.algebra.scalars import compute, function_of, has_meaning
 from tapestry.dialects import loom
@@ -30,11 +31,17 @@ Body = Callable[[Sequence[Any]], list[Array]]
 
 
 def prepared_body(
-    block: Block, index: Range, dims: Sequence[int], wanted: Sequence[SSAValue] | None = None
+    block: Block,
+    index: Range,
+    dims: Sequence[int],
+    wanted: Sequence[SSAValue] | None = None,
+    *,
+    spare: int = 0,
 ) -> Body | None:
     """A body over an index range; None where one of its operations has no meaning on arrays.
 
-    `dims` are what the range's dimensions are called in the body; `wanted` as of `evaluate`.
+    `dims` are what the range's dimensions are called in the body; `wanted` as of `evaluate`. The
+    first `spare` arguments are needed by nothing else, and may be written to.
     """
     if wanted is None:
         terminator = block.last_op
@@ -42,7 +49,6 @@ def prepared_body(
     needed = needed_operations(wanted)
     slots: dict[SSAValue, int] = {value: slot for slot, value in enumerate(block.args)}
     known: dict[SSAValue, Array] = {}
-    calls: list[tuple[Function, tuple[int, ...], int]] = []
     late: list[tuple[Operation, Function]] = []
     for op in block.ops:
         if op not in needed:
@@ -55,29 +61,68 @@ def prepared_body(
             known[op.results[0]] = function(*(known[operand] for operand in operands))
         else:
             late.append((op, function))
-    arguments = len(slots)
     for value in known:
         slots[value] = len(slots)
+    calls: list[_Call] = []
     for op, function in late:
         slots[op.results[0]] = len(slots)
-        calls.append(
-            (function, tuple(slots[operand] for operand in op.operands), slots[op.results[0]])
-        )
+        ins = tuple(slots[operand] for operand in op.operands)
+        calls.append(_Call(function, ins, slots[op.results[0]]))
     constants = list(known.values())
     room: list[Any] = [None] * len(calls)
     results = [slots[value] for value in wanted]
+    _find_spare(calls, set(range(spare)), results)
 
     def run(given: Sequence[Any]) -> list[Array]:
         values: list[Any] = [*given, *constants, *room]
-        for function, operands, slot in calls:
-            if len(operands) == 2:
-                values[slot] = function(values[operands[0]], values[operands[1]])
-            else:
-                values[slot] = function(*[values[operand] for operand in operands])
+        for call in calls:
+            call.run(values)
         return [values[slot] for slot in results]
 
-    assert arguments == len(block.args)
     return run
+
+
+class _Call:
+    """A function of the values in some slots, whose result fills another.
+
+    It may write into a value that is needed no more, of those in `spare`: whether one has the
+    result's shape is seen at the first call, as shapes are always the same.
+    """
+
+    def __init__(self, function: Function, ins: tuple[int, ...], out: int) -> None:
+        self.function = function
+        self.ins = ins
+        self.out = out
+        self.spare: tuple[int, ...] = ()
+        self._into: int | None = None
+
+    def run(self, values: list[Any]) -> None:
+        """Fill the slot."""
+        given = [values[slot] for slot in self.ins]
+        if self._into is not None:
+            values[self.out] = self.function(*given, out=values[self._into])
+            return
+        made = values[self.out] = self.function(*given)
+        for slot in self.spare:
+            have = values[slot]
+            if made.ndim and have.shape == made.shape and have.dtype == made.dtype:
+                self._into = slot
+        self.spare = ()
+
+
+def _find_spare(calls: Sequence[_Call], spare: set[int], results: Sequence[int]) -> None:
+    """Find what calls may write into: values of the body's own that nothing needs any more."""
+    own = set(spare)
+    for call in calls:
+        if makes_new(call.function):
+            own.add(call.out)
+        else:
+            own -= {*call.ins, call.out}  # what it returns may be a view of what it takes
+    needed = set(results)
+    for call in reversed(calls):
+        if takes_out(call.function):
+            call.spare = tuple(slot for slot in call.ins if slot in own and slot not in needed)
+        needed.update(call.ins)
 
 
 def _function(op: Operation, index: Range, dims: Sequence[int]) -> Function | None:

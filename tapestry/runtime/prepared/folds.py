@@ -76,10 +76,18 @@ class Folding:
 
     def _along(self, value: Array) -> Array:
         """A value all along the folded dimensions."""
-        shape = list(value.shape)
-        for dim in self.op.fold_dims:
-            shape[dim] = self.index.shape[dim]
-        return value if value.shape == tuple(shape) else np.broadcast_to(value, shape)
+        have, extents = value.shape, self._extents
+        if all(have[dim] == extent for dim, extent in extents):
+            return value
+        shape = list(have)
+        for dim, extent in extents:
+            shape[dim] = extent
+        return np.broadcast_to(value, shape)
+
+    @cached_property
+    def _extents(self) -> list[tuple[int, int]]:
+        """The folded dimensions and their extents."""
+        return [(dim, self.index.shape[dim]) for dim in self.op.fold_dims]
 
     def _at_once(self) -> Combine | None:
         found = find_moved_parts(self.monoid)

@@ -57,8 +57,10 @@ def prepared_operation(op: loom.OperationOp) -> Run | None:
         if store is None:
             return None
         stores.append(store)
-    state = _state(op)
-    unwrap = _unwrap(op, kept)
+    monoid = accumulating_monoid_of(op)
+    products = () if op.inside is not None else find_contractions(op, monoid) or ()
+    state = _state(op, monoid, products)
+    unwrap = _unwrap(op, kept, spare=len(products) > 0)
     if state is None or (op.unwrap_block is not None and unwrap is None):
         return None
     split = len(op.ins)
@@ -74,10 +76,10 @@ def prepared_operation(op: loom.OperationOp) -> Run | None:
     return run
 
 
-def _state(op: loom.OperationOp) -> _State | None:
+def _state(
+    op: loom.OperationOp, monoid: Monoid | None, products: Sequence[Contraction]
+) -> _State | None:
     """The state over all kept dimensions, in parts along the first of them if it is large."""
-    monoid = accumulating_monoid_of(op)
-    products = () if op.inside is not None else find_contractions(op, monoid) or ()
     held = _held(op, products)
     limit = _BLOCK if monoid is None else CELLS
     dim = next((d for d in op.kept_dims if op.index.shape[d] > 1), None)
@@ -148,10 +150,12 @@ def _held(op: loom.OperationOp, products: Sequence[Contraction]) -> int:
     return max([*cells, kept])
 
 
-def _unwrap(op: loom.OperationOp, kept: Range) -> Callable[..., list[Array]] | None:
+def _unwrap(op: loom.OperationOp, kept: Range, *, spare: bool) -> Callable[..., list[Array]] | None:
+    """What unwrap makes of a state, which it may write to if it is `spare`."""
     if op.unwrap_block is None:
         return None
-    body = prepared_body(op.unwrap_block, kept, op.kept_dims)
+    count = len(op.state_types) if spare else 0
+    body = prepared_body(op.unwrap_block, kept, op.kept_dims, spare=count)
     if body is None:
         return None
     triples = zip(op.extras, op.extra_maps, op.extra_fills, strict=True)

@@ -1,0 +1,40 @@
+"""Functions of arrays give what NumPy's plain ones give, however they are computed."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tapestry.algebra.functions import larger, select, smaller
+
+_DTYPES = ["f2", "f4", "f8", "i1", "i8", "u1", "bool", ml_dtypes.bfloat16, "c8"]
+
+
+@pytest.mark.parametrize("dtype", _DTYPES)
+@pytest.mark.parametrize("shapes", [((64, 64), (64, 64)), ((), (64, 64)), ((64, 1), ()), ((), ())])
+def test_selection_keeps_bits(dtype: object, shapes: tuple[tuple[int, ...], ...]) -> None:
+    source = np.random.default_rng(0)
+    condition = source.random((64, 64)) < 0.5
+    a, b = (np.asarray(source.integers(0, 2, shape)).astype(dtype) for shape in shapes)
+    got, want = select(condition, a, b), np.where(condition, a, b)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+def test_selection_of_what_is_not_finite() -> None:
+    condition = np.arange(4096) % 3 == 0
+    b = np.where(condition, np.nan, np.inf).astype("f4")
+    np.testing.assert_array_equal(select(condition, np.float32(0), b), np.where(condition, 0, b))
+    signs = np.signbit(select(condition, np.float32(-0.0), np.zeros(4096, "f4")))
+    np.testing.assert_array_equal(signs, condition)
+
+
+@pytest.mark.parametrize("bound", [0.0, -0.0, 1.5, -1.5, np.nan])
+def test_extremes_beside_a_constant(bound: float) -> None:
+    x = np.array([0.0, -0.0, 2.0, -2.0, np.nan, np.inf, -np.inf], "f4")
+    for choose in (larger, smaller):
+        got = choose(x.copy(), np.float32(bound))
+        want = choose(x.copy(), np.full(7, bound, "f4"))
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(np.signbit(got)[got == 0], np.signbit(want)[want == 0])
