@@ -45,11 +45,17 @@ class Written:
 class Alignment:
     """The dimensions of a group as far as they are known, and what tensors are on them.
 
+    `folded` and `kept` are those that some member folds, or does not. Unless `mixed`, none is both
+    because two members read one tensor: what a matrix product folds of its factor, another keeps.
+
     `written` and `read` say, per tensor and row, where its coordinate is in the group; None for a
     row that is not one dimension. `digits` and `read_digits` say it of rows that are several, as
     `2 * d0 + d1` is.
     """
 
+    mixed: bool = True
+    folded: set[int] = field(default_factory=set[int])
+    kept: set[int] = field(default_factory=set[int])
     bounds: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     members: list[list[Place]] = field(default_factory=list[list[Place]])
     written: dict[SSAValue, list[Place | None]] = field(
@@ -84,18 +90,20 @@ class Alignment:
         ]
 
 
-def align(members: Sequence[loom.OperationOp]) -> Alignment | str:
+def align(members: Sequence[loom.OperationOp], *, mixed: bool = True) -> Alignment | str:
     """The alignment of operations in program order, or why they do not form a group.
 
     Dimensions are the same where one member reads what another writes, through rows that are one
     dimension each, or the same digits; these must agree. Members that read one tensor by such rows
     share their dimensions where nothing speaks against it.
     """
-    found = Alignment()
+    found = Alignment(mixed=mixed)
     for member in members:
         problem = _add(found, member)
         if problem is not None:
             return problem
+        for dim, place in enumerate(found.members[-1]):
+            (found.folded if dim in member.fold_dims else found.kept).add(place.dim)
     return found
 
 
@@ -108,15 +116,13 @@ def _add(found: Alignment, member: loom.OperationOp) -> str | None:
                 problem = _identify(found, member, places, unit[0], written.less(unit[1]))
                 if problem is not None:
                     return problem
-    for read in member.in_reads:
-        for digits, written in zip(
-            _digits(read.projection, member.index), found.digits.get(read.value, ()), strict=False
-        ):
-            if digits is not None and written is not None and digits.scale == written.scale:
-                for dim, place in zip(digits.dims, written.places, strict=True):
-                    problem = _identify(found, member, places, dim, place)
-                    if problem is not None:
-                        return problem
+    for value, row, digits in _read_digits(member):
+        written = found.digits[value][row] if value in found.digits else None
+        if written is not None and digits.scale == written.scale:
+            for dim, place in zip(digits.dims, written.places, strict=True):
+                problem = _identify(found, member, places, dim, place)
+                if problem is not None:
+                    return problem
     for value, rows in _reads(member):
         for row, unit in enumerate(rows):
             shared = found.read.get((value, row))
@@ -179,6 +185,9 @@ def _share(
 ) -> None:
     """Let a member's dimension be one of the group where neither is taken and they run alike."""
     free = dim not in places and all(other.dim != place.dim for other in places.values())
+    others = found.kept if dim in member.fold_dims else found.folded
+    if not found.mixed and place.dim in others:
+        return
     if free and _bounds(found, place) == (member.index.start[dim], member.index.end[dim]):
         places[dim] = place
 
@@ -219,10 +228,17 @@ class _Digits:
 
 def _read_digits(member: loom.OperationOp) -> list[tuple[SSAValue, int, _Digits]]:
     """What a member reads by rows of several digits: the tensor, the row, the digits."""
-    return [
+    found = [
         (read.value, row, digits)
         for read in member.in_reads
         for row, digits in enumerate(_digits(read.projection, member.index))
+        if digits is not None
+    ]
+    kept, dims = member.kept_range(member.index), member.kept_dims
+    return found + [
+        (read.value, row, _Digits(digits.scale, tuple(dims[dim] for dim in digits.dims)))
+        for read in member.extra_reads
+        for row, digits in enumerate(_digits(read.projection, kept))
         if digits is not None
     ]
 

@@ -9,7 +9,7 @@ row and its place do: the tensor is read once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation
@@ -70,10 +70,16 @@ class Clusters:
 
 
 def find_clusters(
-    block: Block, why_apart: WhyApart, beside: Beside
+    block: Block,
+    why_apart: WhyApart,
+    beside: Beside,
+    start: Mapping[Operation, Cluster] | None = None,
 ) -> list[tuple[loom.OperationOp, ...]]:
-    """The groups that a block's operations form, members and groups in program order."""
-    found = Clusters({op: place for place, op in enumerate(block.ops)})
+    """The groups that a block's operations form, members and groups in program order.
+
+    What is together from the `start` stays together.
+    """
+    found = Clusters({op: place for place, op in enumerate(block.ops)}, dict(start or {}))
     readers: dict[Hashable, loom.OperationOp] = {}
     for op in block.ops:
         if not isinstance(op, loom.OperationOp):

@@ -44,13 +44,13 @@ class Plan:
         return self.alignment.index
 
 
-def plan_group(operations: Sequence[loom.OperationOp]) -> Plan | str:
+def plan_group(operations: Sequence[loom.OperationOp], *, mixed: bool = True) -> Plan | str:
     """How operations of one block, in program order, become a group, or why they do not.
 
     Something must read what each member writes. The group stands where its last member does, so
     what reads a member before that must not be what another member needs. Dimensions must align,
     and members that are split must be split on one grid of the group's dimensions, which the group
-    then is: that must be legal for a group.
+    then is: that must be legal for a group. `mixed` is as in `Alignment`.
     """
     block = operations[0].parent
     if block is None or any(op.parent is not block for op in operations):
@@ -63,7 +63,7 @@ def plan_group(operations: Sequence[loom.OperationOp]) -> Plan | str:
     later = _later(members, chosen)
     if isinstance(later, str):
         return later
-    alignment = align(members)
+    alignment = align(members, mixed=mixed)
     if isinstance(alignment, str):
         return alignment
     partition = _joint_partition(members, alignment)

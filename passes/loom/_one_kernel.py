@@ -60,8 +60,9 @@ def why_not_one_kernel(group: Aligned, limits: Limits) -> str | None:
     * What a member reads of another is what the same point wrote, along dimensions of both: no
       program needs cells that another one computes.
     * What a fold makes is at most `resident` cells per point of the grid, of dimensions that no
-      member folds; or else all its readers fold it, in one walk, so that they take it piece by
-      piece, and it folds at most `resident` points for each, or there are many rows.
+      member folds; or else all its readers fold it, or what they make of it is folded so, in one
+      walk: then they take it piece by piece, and it folds at most `resident` points for each, or
+      there are many rows.
     * A map that reads what is folded has no dimension that the fold lacks: it would be folded again
       along that.
     * Programs are enough, unless each has little to do.
@@ -131,13 +132,7 @@ def _why_not_held(
     readers = [edge.reader for edge in edges if edge.writer is member]
     places = dict(group.aligned)
     streamed = [dim for dim in held if classes[dim] != "private"]
-    folded = all(
-        (own := member_dim(places[reader], dim)) is not None and own in reader.fold_dims
-        for reader in readers
-        for dim in streamed
-    )
-    stored = any(out in group.yielded for out in member.outs)
-    if not readers or not folded or stored:
+    if not all(_is_taken(group, member, dim, edges) for dim in streamed):
         return (
             f"what {member.subject} folds is needed whole along a dimension that another member "
             "folds"
@@ -165,6 +160,24 @@ def _why_not_held(
     return None
 
 
+def _is_taken(group: Aligned, member: loom.OperationOp, dim: int, edges: list[Edge]) -> bool:
+    """Whether what a member makes along a dimension is taken piece by piece.
+
+    All that reads it folds the dimension, or makes of a piece what is taken so in turn.
+    """
+    if any(out in group.yielded for out in member.outs):
+        return False
+    places = dict(group.aligned)
+    readers = dict.fromkeys(edge.reader for edge in edges if edge.writer is member)
+    for reader in readers:
+        own = member_dim(places[reader], dim)
+        if own is None:
+            return False
+        if own not in reader.fold_dims and not _is_taken(group, reader, dim, edges):
+            return False
+    return bool(readers)
+
+
 def _phases(group: Aligned, edges: list[Edge]) -> dict[loom.OperationOp, int]:
     """Per member, how many walks are finished before it can begin: folds, one after another.
 
@@ -184,10 +197,17 @@ def _phases(group: Aligned, edges: list[Edge]) -> dict[loom.OperationOp, int]:
 
 
 def _is_streamed(group: Aligned, member: loom.OperationOp, edges: list[Edge]) -> bool:
-    """Whether readers fold a fold's cells along something that programs do not share."""
+    """Whether a fold's cells are folded along something that programs do not share.
+
+    By what reads them, or by what reads that.
+    """
     places, grid = dict(group.aligned), set(grid_dims(group))
     kept = _dims(group, member) - grid - _folded_dims(member, places)
-    return any(edge.writer is member and kept & _folded_dims(edge.reader, places) for edge in edges)
+    readers = dict.fromkeys(edge.reader for edge in edges if edge.writer is member)
+    return any(
+        kept & _folded_dims(reader, places) or _is_streamed(group, reader, edges)
+        for reader in readers
+    )
 
 
 def _folded_dims(

@@ -12,7 +12,8 @@ becomes
 Options: `ops=exp,sum` names the members by label (one operation each), `label` the group. Without
 `ops`, operations are put together as long as one kernel can be made of them: folds with the maps
 that read what they folded for every cell, and with what feeds them (`_one_kernel.py` has the
-conditions, of which `resident`, `row` and `programs` are the limits).
+conditions, of which `resident`, `row` and `programs` are the limits). What is larger than all that
+it is computed of is computed again by each group that reads it, or with `recompute=false` stored.
 
 Input: any verified loom program. Output: the same values: members are whole operations, and
 `loom-ungroup` puts them back. What stands between members and reads what they write moves behind
@@ -21,8 +22,9 @@ the group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -45,6 +47,7 @@ from tapestry.passes.loom._bodies import in_group
 from tapestry.passes.loom._clusters import find_clusters
 from tapestry.passes.loom._group_plan import Plan, make_group, plan_group
 from tapestry.passes.loom._one_kernel import Limits, read_alike, why_not_one_kernel
+from tapestry.passes.loom._recomputing import RecomputeForReaders
 
 
 class IllegalGroupError(InvalidProgramError):
@@ -57,17 +60,18 @@ class IllegalGroupError(InvalidProgramError):
 class GroupChosen(RewritePattern):
     """Given operations become a group, where the last of them stands.
 
-    Legal when `plan_group` finds nothing against it. `chosen` has the members of each group by the
+    Legal when there is a `plan`. `chosen` has the members of each group by the
     last one.
     """
 
     chosen: Mapping[Operation, Sequence[loom.OperationOp]]
+    plan: Callable[[Sequence[loom.OperationOp]], Plan | str]
     label: str | None = None
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         if op in self.chosen:
-            plan = plan_group(self.chosen[op])
+            plan = self.plan(self.chosen[op])
             if isinstance(plan, Plan):
                 _replace(plan, self.label, rewriter)
 
@@ -98,23 +102,32 @@ class LoomGroup(ModulePass):
     resident: int = Limits.resident
     row: int = Limits.row
     programs: int = Limits.programs
+    recompute: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Group the named operations, or all that make one kernel."""
         with collection_paused():
-            groups = self._found(op) if self.ops is None else [self._named(op, self.ops)]
+            limits = Limits(self.resident, self.row, self.programs)
+            named = None if self.ops is None else self._named(op, self.ops)
+            groups = self._found(op, limits) if named is None else [named]
             chosen: dict[Operation, Sequence[loom.OperationOp]] = {g[-1]: g for g in groups}
-            pattern = GroupChosen(chosen, self.label)
+            plan = plan_group if named is not None else partial(plan_kernel, limits=limits)
+            pattern = GroupChosen(chosen, plan, self.label)
             PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)
 
-    def _found(self, module: ModuleOp) -> list[Sequence[loom.OperationOp]]:
+    def _found(self, module: ModuleOp, limits: Limits) -> list[Sequence[loom.OperationOp]]:
         """The groups of all functions."""
-        limits = Limits(self.resident, self.row, self.programs)
+        why = partial(why_apart, limits=limits)
+        again = RecomputeForReaders(why)
+        if self.recompute:
+            walker = PatternRewriteWalker(again, walk_reverse=True, apply_recursively=False)
+            walker.rewrite_module(module)
         groups: list[Sequence[loom.OperationOp]] = []
         for function in module.walk():
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 block = function.body.block
-                groups += find_clusters(block, lambda ops: why_apart(ops, limits), _are_beside)
+                start = {op: ops for op, ops in again.clusters.items() if op.parent is block}
+                groups += find_clusters(block, why, _are_beside, start)
         return groups
 
     def _named(self, module: ModuleOp, labels: Sequence[str]) -> Sequence[loom.OperationOp]:
@@ -138,8 +151,24 @@ def _are_beside(first: loom.OperationOp, second: loom.OperationOp) -> bool:
 
 def why_apart(members: Sequence[loom.OperationOp], limits: Limits) -> str | None:
     """Why operations are not put into one group, None when they are."""
-    plan = plan_group(members)
-    return plan if isinstance(plan, str) else why_not_one_kernel(plan, limits)
+    plan = plan_kernel(members, limits)
+    return plan if isinstance(plan, str) else None
+
+
+def plan_kernel(members: Sequence[loom.OperationOp], limits: Limits) -> Plan | str:
+    """How operations become a group that is one kernel, or why they do not.
+
+    Members that read one tensor share its dimensions, unless only without that they are one: where
+    one folds what another keeps, as matrix products do of a factor that both have.
+    """
+    reason: str | None = None
+    for mixed in (True, False):
+        plan = plan_group(members, mixed=mixed)
+        why = plan if isinstance(plan, str) else why_not_one_kernel(plan, limits)
+        if why is None:
+            return plan
+        reason = reason or why
+    return reason or ""
 
 
 def _find(module: ModuleOp, label: str) -> loom.OperationOp:

@@ -8,7 +8,7 @@ scaled dot product attention by its definition.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from torch._decomp import core_aten_decompositions
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tapestry.runtime.executor import Array
@@ -271,3 +273,19 @@ def arrays_of(exported: ExportedProgram, inputs: tuple[Tensor, ...]) -> dict[str
             held = exported.state_dict[str(spec.target)]
         found[str(spec.arg.name)] = held.detach().numpy()
     return found
+
+
+def gradient_graph(
+    function: Callable[..., Tensor], inputs: Sequence[Tensor], gradient: Tensor
+) -> GraphModule:
+    """The gradients of a function, forward pass included, as core ATen operators."""
+
+    def gradients(*given: Tensor) -> tuple[Tensor, ...]:
+        *taken, seed = given
+        leaves = [x.detach().requires_grad_() for x in taken]
+        with torch.enable_grad():
+            return torch.autograd.grad(function(*leaves), leaves, seed)
+
+    with sdpa_kernel(SDPBackend.MATH):
+        trace = make_fx(gradients, core_aten_decompositions(), tracing_mode="fake")
+        return trace(*inputs, gradient)
