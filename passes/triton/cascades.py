@@ -98,7 +98,9 @@ class FoldWriter:
         blocks = self.members.writer.blocks(frame)
         spread = tuple(tiles.spread(value, blocks) for value in values)
         names = [f"{self._state[part]}_block" for part in cluster.parts]
-        folded = cluster.state.reduce(tiles, spread, frame.index(self.axis), names)
+        folded = spread
+        if self.axis in frame:
+            folded = cluster.state.reduce(tiles, spread, frame.index(self.axis), names)
         if before is not None:
             folded = cluster.state.merge(tiles, before, folded)
         return [Placed(value, frame) for value in values], folded
@@ -151,7 +153,9 @@ class FoldWriter:
             if mask is not None:
                 value = tiles.where(mask, value, tiles.constant(0.0, element_of(value)))
         value = tiles.spread(value, self.members.writer.blocks(frame))
-        summed = self._summed(value, frame, f"{self._state[addend.part]}_block")
+        summed = value
+        if self.axis in frame:
+            summed = self._summed(value, frame, f"{self._state[addend.part]}_block")
         return summed if before is None else tiles.value(arith.AddfOp(before, summed))
 
     def _summed(self, value: SSAValue, frame: Frame, name: str) -> SSAValue:

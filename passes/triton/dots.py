@@ -104,7 +104,7 @@ class Dot:
         mask = members.writer.positions.frame_mask(axes, (self.axis,))
         if mask is not None and len(wanted) == 1 and self._is_loaded(wanted[0]):
             mask = None
-        within = {*axes, "B"} if masks_all else {self.axis, "B"}
+        within = {*(axes if masks_all else [self.axis]), *members.roles.scalar}
         space = members.writer.space
         rows = [row for row in members.domain(self.member) if space.along(row) <= within]
         mask = tiles.both(mask, members.writer.positions.inside_all(rows, axes))
@@ -135,7 +135,7 @@ class Dot:
             return
         for row in self.members.domain(self.member):
             along = space.along(row)
-            if self.axis in along and not along <= {self.axis, "B"}:
+            if self.axis in along and not along <= {self.axis, *self.members.roles.scalar}:
                 raise NotOneKernelError(
                     f"{label} folds part of its points, and a product of zero with the cells of "
                     "others is zero only if these are finite (numerics=fast takes them to be)"

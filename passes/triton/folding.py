@@ -262,10 +262,18 @@ class Product:
     left_dims: Dims
     right_dims: Dims
     batch: Dims
+    is_dot: bool = True
+    """Whether matrix units multiply numbers of the type."""
 
     def turned(self) -> Product:
         """The same product, its sides exchanged."""
-        return Product(self.right, self.left, self.right_dims, self.left_dims, self.batch)
+        return replace(
+            self,
+            left=self.right,
+            right=self.left,
+            left_dims=self.right_dims,
+            right_dims=self.left_dims,
+        )
 
 
 def find_product(value: SSAValue, varies: Mapping[SSAValue, Dims], folded: Dims) -> Product | None:
@@ -273,7 +281,7 @@ def find_product(value: SSAValue, varies: Mapping[SSAValue, Dims], folded: Dims)
 
     Factors that share such dimensions are one side; those that have none go with the left one.
     """
-    if not _multiplies(value.type) or not isinstance(value.owner, arith.MulfOp):
+    if not isinstance(value.owner, arith.MulfOp):
         return None
     factors = _factors(value)
     summed = [varies[f] for f in factors if not folded.isdisjoint(varies[f])]
@@ -297,7 +305,8 @@ def find_product(value: SSAValue, varies: Mapping[SSAValue, Dims], folded: Dims)
     (left, left_dims), (right, right_dims) = sides
     if not all(any(not folded.isdisjoint(varies[f]) for f in side) for side in (left, right)):
         return None
-    return Product((*left, *free), tuple(right), left_dims, right_dims, batch)
+    is_dot = _multiplies(value.type)
+    return Product((*left, *free), tuple(right), left_dims, right_dims, batch, is_dot)
 
 
 def _multiplies(kind: Attribute) -> bool:

@@ -124,7 +124,7 @@ class _GroupKernel:
         space = space_of(outline, roles.axes, ("M", *inner, FOLD_AXIS))
         blocks = _blocks(group, roles, space, options)
         axes = {
-            name: Axis(name, space.on(name), None if name == "B" else f"BLOCK_{name}")
+            name: Axis(name, space.on(name), None if name in roles.scalar else f"BLOCK_{name}")
             for name in ("B", *roles.order)
         }
         spread = [name for name in ("B", "M") if axes[name].dims]
@@ -244,7 +244,7 @@ class _GroupKernel:
             writer.store(port, frame, value.over(tiles, frame))
 
     def _frame(self, port: Port) -> Frame:
-        return self.members.joint(self.writer.space.along(port.access) - {"B"})
+        return self.members.joint(self.writer.space.along(port.access))
 
     def _store(self, place: int, inner: Inner) -> None:
         port = self.writer.outs[place]
@@ -271,7 +271,11 @@ def _blocks(group: Group, roles: Roles, space: Space, options: Options) -> Block
     """The schedule's blocks for the axes of a group."""
     dots = any(fold.products for fold in roles.folds.values())
     half = any(is_half(tensor.element) for tensor in group.reads)
-    lengths = {axis: longest(space, axis, group.shards) for axis in roles.order if space.on(axis)}
+    lengths = {
+        axis: longest(space, axis, group.shards)
+        for axis in roles.order
+        if space.on(axis) and axis not in roles.points
+    }
     return options.schedule.group_blocks(
         lengths,
         half=half,

@@ -87,11 +87,11 @@ class Members:
 
     def _along(self, port: Port) -> Frame:
         """The axes that an access moves along."""
-        return self.joint(self.writer.space.along(port.access) - {"B"})
+        return self.joint(self.writer.space.along(port.access))
 
     def joint(self, *axes: Frame | frozenset[str]) -> Frame:
         """The frame of some axes; NotOneKernelError where they are more than two."""
-        found = frozenset[str]().union(*axes)
+        found = frozenset[str]().union(*axes) - self.roles.scalar
         if len(found) > 2:
             raise NotOneKernelError(f"a value varies along {len(found)} tile axes")
         return tuple(axis for axis in self.roles.order if axis in found)
@@ -186,6 +186,7 @@ class Members:
     def mask(self, member: int, axis: str, frame: Frame) -> SSAValue | None:
         """Which points of a tile a fold along an axis folds: those that are, inside its domain."""
         space, positions = self.writer.space, self.writer.positions
-        rows = [row for row in self.domain(member) if space.along(row) <= {*frame, "B"}]
+        within = {*frame, *self.roles.scalar}
+        rows = [row for row in self.domain(member) if space.along(row) <= within]
         lanes = positions.frame_mask(frame, (axis,))
         return self.tiles.both(lanes, positions.inside_all(rows, frame))

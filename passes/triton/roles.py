@@ -13,12 +13,15 @@ A fold that reads a carried one over K comes after it: it is of a later *phase*.
 walk along K, which starts when all folds of the phases before are finished (a softmax is written
 in the second walk, after its sums). Members that a walk needs, and that are no folds over K, are
 written again in it; with K in one block (no loop) all walks share what was written.
+
+Tiles have two axes. A fold of what varies along two others is that of a product, and a dot; or its
+axis is walked point by point, as for a sum of distances `(q[i, c] - k[j, c]) ^ 2`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
@@ -60,6 +63,13 @@ class Roles:
     axes: tuple[str, ...]
     folds: Mapping[int, Fold]
     phases: tuple[int, ...]
+    points: frozenset[str] = frozenset()
+    """Axes that are walked point by point: tiles do not have them."""
+
+    @property
+    def scalar(self) -> frozenset[str]:
+        """The axes along which a program is at one point at a time."""
+        return self.points | {_BATCH}
 
     @property
     def carried(self) -> tuple[int, ...]:
@@ -72,7 +82,7 @@ class Roles:
 
     def frame(self, dims: Dims, *more: str) -> Frame:
         """The axes of a tile that varies along some dimensions, and along `more` axes, in order."""
-        found = {self.axes[d] for d in self.group.has_extent(dims)} | set(more)
+        found = ({self.axes[d] for d in self.group.has_extent(dims)} | set(more)) - self.points
         return tuple(axis for axis in self.order if axis in found)
 
     @property
@@ -115,7 +125,30 @@ def assign(group: Group) -> Roles:
     _place_products(folds, axes)
     unplaced = _BATCH if any(fold.products for fold in folds.values()) else _ROWS
     done = tuple(axis or unplaced for axis in axes)
-    return Roles(group, done, folds, _phases(group, folds, last))
+    return _with_points(Roles(group, done, folds, _phases(group, folds, last)))
+
+
+def _with_points(roles: Roles) -> Roles:
+    """The roles where tiles have two axes at most: folds that would need three go point by point.
+
+    Carried folds come first; where K is walked so, inner folds have one axis less to hold.
+    """
+    for number in (*roles.carried, *(n for n in roles.folds if n not in roles.carried)):
+        fold = roles.folds[number]
+        axis = roles.axis_of(fold)
+        products = {
+            part: product
+            for part, product in fold.products.items()
+            if product.is_dot and roles.frame(product.left_dims) and roles.frame(product.right_dims)
+        }
+        tiles = [roles.frame(dims) for dims in fold.varying]
+        wide = [len({*t, axis}) > 2 for part, t in enumerate(tiles) if part not in products]
+        if any(wide):
+            products = {}
+            roles = replace(roles, points=roles.points | {axis})
+        folds = {**roles.folds, number: replace(fold, products=products)}
+        roles = replace(roles, folds=folds)
+    return roles
 
 
 def _fold(group: Group, member: Member) -> Fold:

@@ -128,13 +128,18 @@ class Schedule:
         matrix product is.
         """
         if not dots:
-            blocks = self.row_blocks(lengths["M"], lengths["K"], walks=walks, across=across)
+            # Where K is walked point by point, columns are the other side of a tile.
+            depth = lengths.get("K", min(lengths.get("N", 1), MAX_RESIDENT))
+            blocks = self.row_blocks(lengths["M"], depth, walks=walks, across=across)
             held = {
                 f"BLOCK_{axis}": min(power_of_two(length), MAX_RESIDENT)
                 for axis, length in lengths.items()
                 if axis not in ("M", "K")
             }
-            return replace(blocks, blocks=blocks.blocks | held)
+            sizes = blocks.blocks | held
+            if "K" not in lengths:
+                del sizes["BLOCK_K"]
+            return replace(blocks, blocks=sizes)
         limits = {"M": 128, "K": 64} if half else {"M": 64, "K": 32}
         deep = [axis for axis, n in lengths.items() if axis.startswith("C") and n > MAX_RESIDENT]
         if deep:
@@ -157,4 +162,4 @@ def _shared_bytes(blocks: Mapping[str, int], deep: Collection[str], stages: int,
     other = sum(size for name, size in blocks.items() if name not in ("BLOCK_M", "BLOCK_K"))
     inner = sum(size for name, size in blocks.items() if name.startswith("BLOCK_C"))
     rows = blocks["BLOCK_M"] * inner * (stages if deep else 1)
-    return cell * (rows + stages * blocks["BLOCK_K"] * other)
+    return cell * (rows + stages * blocks.get("BLOCK_K", 1) * other)

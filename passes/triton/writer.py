@@ -262,12 +262,14 @@ class KernelWriter:
     ) -> tuple[SSAValue, ...]:
         """Walk an axis block by block, carrying values that `step` makes from the former ones.
 
-        When one block covers the axis there is no loop: `step` is asked for its first values.
-        Unless `everywhere`, blocks that lie outside the domain, or the rows `within` of it, may be
-        left out. With `hoist`, what does not vary from block to block moves in front of the loop.
+        Without a block it is walked point by point. When one block covers the axis there is no
+        loop: `step` is asked for its first values. Unless `everywhere`, blocks that lie outside the
+        domain, or the rows `within` of it, may be left out. With `hoist`, what does not vary from
+        block to block moves in front of the loop.
         """
-        assert axis.block is not None
         tiles = self.tiles
+        if axis.block is None:
+            return self._loop(axis, None, self.positions.span(axis), init(), step, hoist=hoist)
         if axis.length is not None and axis.length <= tiles.blocks[axis.block]:
             self.cover(axis)
             return tuple(step(None))
@@ -280,7 +282,7 @@ class KernelWriter:
     def _loop(
         self,
         axis: Axis,
-        block: str,
+        block: str | None,
         span: tuple[SSAValue, SSAValue],
         init: Sequence[SSAValue],
         step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
@@ -289,10 +291,12 @@ class KernelWriter:
     ) -> tuple[SSAValue, ...]:
         tiles = self.tiles
         start, end = span
-        size = tiles.value(triton.BlockSizeOp(block, tiles.index))
+        size = tiles.position(1)
+        if block is not None:
+            size = tiles.value(triton.BlockSizeOp(block, tiles.index))
         body = Block(arg_types=[tiles.index, *(value.type for value in init)])
         first, *carried = body.args
-        first.name_hint = f"{axis.hint}_start"
+        first.name_hint = axis.hint if block is None else f"{axis.hint}_start"
         for argument, value in zip(carried, init, strict=True):
             argument.name_hint = value.name_hint
         with tiles.inside(body, hoist=hoist):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tapestry.frontend import parse_text, run_pipeline, verify_module
+from tapestry.pipelines import DEFAULT_PIPELINE
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.triton_executor import TritonExecutor
 
@@ -76,3 +77,90 @@ def test_what_is_written_along_a_dimension_that_another_member_folds_is_apart():
     np.testing.assert_allclose(h, np.tanh(inputs["z"]), rtol=1e-5)
     wanted = np.tanh(inputs["z"]) @ inputs["w"] + inputs["x"] @ inputs["u"]
     np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-5)
+
+
+def _run(text, inputs, pipeline=PIPELINE, tile=256):
+    module = parse_text(text)
+    verify_module(module)
+    run_pipeline(module, pipeline)
+    return TritonExecutor(tile=tile).run(module, inputs, NoWatch())
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_scores_that_are_no_products_are_folded_point_by_point(element):
+    q = f"!loom.tensor<[0, 0, 0] : [2, 17, 6], {element}>"
+    k = f"!loom.tensor<[0, 0, 0] : [2, 33, 6], {element}>"
+    s = f"!loom.tensor<[0, 0, 0] : [2, 17, 33], {element}>"
+    text = f"""
+    func.func @main(%q: {q}, %k: {k}, %v: {k}) -> {q} {{
+      %s = loom.operation @apart over <[0, 0, 0, 0] : [2, 17, 33, 6]> [map, map, map, fold] by @add
+             ins(%q : (h, i, j, c) -> (h, i, c), %k : (h, i, j, c) -> (h, j, c))
+             outs((h, i, j) -> (h, i, j))
+             wrap (%a: {element}, %b: {element}) {{
+               %d = arith.subf %a, %b : {element}
+               %p = arith.mulf %d, %d : {element}
+               loom.yield %p : {element} }}
+             unwrap (%a: {element}) {{
+               %n = arith.negf %a : {element}
+               loom.yield %n : {element} }} : ({q}, {k}) -> {s}
+      %p = weft.apply @softmax(%s) : ({s}) -> {s}
+      %o = weft.apply @matmul(%p, %v) : ({s}, {k}) -> {q}
+      func.return %o : {q}
+    }}"""
+    rng = np.random.default_rng(1)
+    kind = {"f32": np.float32, "f64": np.float64}[element]
+    shapes = {"q": 17, "k": 33, "v": 33}
+    inputs = {n: rng.normal(size=(2, rows, 6)).astype(kind) for n, rows in shapes.items()}
+    result = _run(text, inputs)
+    assert len(result.records) == 1
+    wide = {name: cells.astype(np.float64) for name, cells in inputs.items()}
+    apart = wide["q"][:, :, None] - wide["k"][:, None]
+    scores = -(apart**2).sum(-1)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    want = weights / weights.sum(-1, keepdims=True) @ wide["v"]
+    np.testing.assert_allclose(result.outputs[0], want, atol=1e-5 if element == "f32" else 1e-12)
+
+
+def test_heads_that_share_keys_are_rows_of_one_tile():
+    q = "!loom.tensor<[0, 0, 0, 0] : [1, 8, 1, 16], f16>"
+    k = "!loom.tensor<[0, 0, 0, 0] : [1, 2, 64, 16], f16>"
+    text = f"""
+    func.func @main(%q: {q}, %k: {k}, %v: {k}) -> {q} {{
+      %o = weft.apply @grouped_query_attention(%q, %k, %v) : ({q}, {k}, {k}) -> {q}
+      func.return %o : {q}
+    }}"""
+    rng = np.random.default_rng(2)
+    shapes = {"q": (1, 8, 1, 16), "k": (1, 2, 64, 16), "v": (1, 2, 64, 16)}
+    inputs = {name: rng.normal(size=shape).astype(np.float16) for name, shape in shapes.items()}
+    want = expected(inputs["q"], *(inputs[name].repeat(4, axis=1) for name in "kv"))
+    split = ",loom-split-fold{parts=4 least=16}"
+    for pipeline, kernels in ((PIPELINE, 1), (PIPELINE + split, 2)):
+        result = _run(text, inputs, pipeline)
+        assert len(result.records) == kernels
+        np.testing.assert_allclose(result.outputs[0].astype(np.float64), want, atol=2e-3)
+
+
+def test_long_columns_are_spread_and_long_inner_folds_walked():
+    q = "!loom.tensor<[0, 0] : [32, 300], f32>"
+    v = "!loom.tensor<[0, 0] : [64, 300], f32>"
+    k = "!loom.tensor<[0, 0] : [300, 64], f32>"
+    s = "!loom.tensor<[0, 0] : [32, 64], f32>"
+    text = f"""
+    func.func @main(%q: {q}, %k: {k}, %v: {v}) -> {q} {{
+      %s = weft.apply @matmul(%q, %k) : ({q}, {k}) -> {s}
+      %p = weft.apply @softmax(%s) : ({s}) -> {s}
+      %o = weft.apply @matmul(%p, %v) : ({s}, {v}) -> {q}
+      func.return %o : {q}
+    }}"""
+    rng = np.random.default_rng(3)
+    shapes = {"q": (32, 300), "k": (300, 64), "v": (64, 300)}
+    inputs = {n: rng.normal(size=shape).astype(np.float32) / 4 for n, shape in shapes.items()}
+    result = _run(text, inputs, PIPELINE.replace("default", _grouped(resident=512)))
+    assert len(result.records) == 1
+    want = expected(inputs["q"] * np.sqrt(300), inputs["k"].T, inputs["v"])
+    np.testing.assert_allclose(result.outputs[0], want, atol=2e-5)
+
+
+def _grouped(resident):
+    """The default pipeline, with groups that may hold more."""
+    return ",".join([*DEFAULT_PIPELINE.split(",")[:-1], f"loom-group{{resident={resident}}}"])
