@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from xdsl.ir import SSAValue
 
-from tapestry.algebra.bodies import moving_dims
+from tapestry.algebra.bodies import Dims, moving_dims
 from tapestry.algebra.dtypes import is_half
 from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.cascades import FoldWriter
@@ -31,7 +32,7 @@ from tapestry.passes.triton.members import Given, Members, Placed
 from tapestry.passes.triton.ports import Port
 from tapestry.passes.triton.positions import Axis, Frame
 from tapestry.passes.triton.roles import Roles, assign
-from tapestry.passes.triton.schedule import Blocks
+from tapestry.passes.triton.schedule import MAX_RESIDENT, Blocks
 from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
 from tapestry.passes.triton.steps import Options, longest
 from tapestry.passes.triton.writer import Kernel, KernelWriter, space_of
@@ -81,14 +82,17 @@ def _partials(group: Group, roles: Roles, options: Options) -> Iterator[Partial]
         written = [inner for inner in group.outs if inner.member == number]
         if number not in roles.carried or len(written) != len(own.outs) or group.readers(number):
             raise NotOneKernelError(f"@{own.name} is folded apart, and is not all that is written")
-        state = FoldState.of(own.monoid) if own.monoid is not None else None
-        assert state is not None
+        assert own.monoid is not None
+        state = FoldState.of(own.monoid)
+        spread = _spread(group, roles)
+        if not spread | group.cut <= set(member.dims):
+            raise NotOneKernelError(f"several programs fold the same points of @{own.name}")
         every = Projection.identity(len(own.kept_dims))
         box = own.kept_range(own.index)
         tensors: list[Tensor] = []
         for part, element in enumerate(state.elements):
-            # Shards that differ along other dimensions must not merge into the same cells.
-            dims = fold.varying[part] | group.cut
+            # Shards and programs that differ along other dimensions merge into other cells.
+            dims = fold.varying[part] | group.cut | spread
             axes = [a for a, dim in enumerate(own.kept_dims) if member.dims[dim] in dims]
             name = "state" if len(state.elements) == 1 else f"state{part}"
             tensors.append(Tensor(name, box.select(axes), element, every.select_outputs(axes)))
@@ -112,7 +116,9 @@ class _GroupKernel:
             for p in partials
             for tensor in p.tensors
         ]
-        outline = group.outline([*(group.written(inner) for inner in outs), *states])
+        spread = _spread(group, roles)
+        written = [_written_once(group.written(inner), spread) for inner in outs]
+        outline = group.outline([*written, *states])
         self.outline = outline
         inner = [axis for axis in roles.order if axis.startswith("C")]
         for out in outs:
@@ -127,18 +133,14 @@ class _GroupKernel:
             name: Axis(name, space.on(name), None if name in roles.scalar else f"BLOCK_{name}")
             for name in ("B", *roles.order)
         }
-        spread = [name for name in ("B", "M") if axes[name].dims]
-        if axes["N"].dims and blocks.blocks["BLOCK_N"] < longest(space, "N", group.shards):
-            spread.append("N")
-        if "N" in spread and partials:
-            raise NotOneKernelError(
-                "its columns are spread over programs, and its folds over shards"
-            )
+        grid = [name for name in ("B", "M") if axes[name].dims]
+        if any(roles.axes[dim] == "N" for dim in spread):
+            grid.append("N")
         used = [axis for axis in axes.values() if axis.dims]
-        self.writer = KernelWriter(outline, space, used, blocks, spread)
+        self.writer = KernelWriter(outline, space, used, blocks, grid)
         self.members = Members(group, roles, self.writer, options)
         self.members.fold_inner = self._fold_inner
-        if axes["N"].dims and "N" not in spread:
+        if axes["N"].dims and "N" not in grid:
             self.writer.cover(axes["N"])
         self.axes = axes
 
@@ -251,6 +253,20 @@ class _GroupKernel:
         frame = self._frame(port)
         value = self.members.value(inner)
         self.writer.store(port, frame, value.over(self.writer.tiles, frame))
+
+
+def _spread(group: Group, roles: Roles) -> Dims:
+    """The dimensions along which programs differ."""
+    columns = [dim for dim, axis in enumerate(roles.axes) if axis == "N"]
+    length = max(prod(shard.shape[dim] for dim in columns) for shard in group.shards)
+    axes = ("B", "M", "N") if length > MAX_RESIDENT else ("B", "M")
+    return group.has_extent(frozenset(d for d, axis in enumerate(roles.axes) if axis in axes))
+
+
+def _written_once(tensor: Tensor, spread: Dims) -> Tensor:
+    """An output that is written by the first of the programs that would write the same."""
+    lacks = spread - moving_dims(tensor.projection)
+    return replace(tensor, repeated=tuple(sorted(lacks)))
 
 
 def _is_along(group: Group, roles: Roles, inner: Inner) -> bool:

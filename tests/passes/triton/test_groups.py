@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tapestry.codegen.module_printer import print_module
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.pipelines import DEFAULT_PIPELINE
 from tapestry.runtime.executor import NoWatch
@@ -164,3 +165,49 @@ def test_long_columns_are_spread_and_long_inner_folds_walked():
 def _grouped(resident):
     """The default pipeline, with groups that may hold more."""
     return ",".join([*DEFAULT_PIPELINE.split(",")[:-1], f"loom-group{{resident={resident}}}"])
+
+
+_WEIGH = """
+loom.monoid @scaled commutative zero [0xFF800000 : f32, 0.0 : f32]
+  merge (%m0: f32, %o0: f32, %m1: f32, %o1: f32) {
+    %m = arith.maximumf %m0, %m1 : f32
+    %low = arith.constant 0xFF800000 : f32
+    %zero = arith.constant 0.0 : f32
+    %none = arith.cmpf oeq, %m, %low : f32
+    %ref = arith.select %none, %zero, %m : f32
+    %d0 = arith.subf %m0, %ref : f32
+    %a0 = math.exp %d0 : f32
+    %d1 = arith.subf %m1, %ref : f32
+    %a1 = math.exp %d1 : f32
+    %x0 = arith.mulf %o0, %a0 : f32
+    %x1 = arith.mulf %o1, %a1 : f32
+    %o = arith.addf %x0, %x1 : f32
+    loom.yield %m, %o : f32, f32
+  }
+!s = !loom.tensor<[0, 0] : [20, 40], f32>
+!v = !loom.tensor<[0, 0] : [40, 300], f32>
+!o = !loom.tensor<[0, 0] : [20, 300], f32>
+!e = !loom.tensor<[0] : [20], f32>
+func.func @main(%s: !s, %v: !v) -> (!o, !e) {
+  %o, %e = loom.operation @weigh over <[0, 0, 0] : [20, 40, 300]> [map, fold, map] by @scaled
+         ins(%s : (i, j, d) -> (i, j), %v : (i, j, d) -> (j, d))
+         outs((i, d) -> (i, d), (i, d) -> (i))
+         wrap (%x: f32, %y: f32) { loom.yield %x, %y : f32, f32 }
+         unwrap (%m: f32, %t: f32) { loom.yield %t, %m : f32, f32 } : (!s, !v) -> (!o, !e)
+  func.return %o, %e : !o, !e
+}"""
+
+
+@pytest.mark.parametrize("pipeline", ["loom-simplify", "loom-shard{grid=2,3,1}"])
+def test_an_output_without_columns_is_written_once_where_they_are_spread(pipeline):
+    rng = np.random.default_rng(4)
+    inputs = {"s": rng.normal(size=(20, 40)), "v": rng.normal(size=(40, 300))}
+    inputs = {name: cells.astype(np.float32) for name, cells in inputs.items()}
+    result = _run(_WEIGH, inputs, pipeline)
+    greatest = inputs["s"].max(1, keepdims=True)
+    want = np.exp(inputs["s"] - greatest) @ inputs["v"]
+    np.testing.assert_allclose(result.outputs[0], want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(result.outputs[1], greatest[:, 0])
+    module = parse_text(_WEIGH)
+    run_pipeline(module, "loom-to-triton")
+    assert "mask=mask & (n[None, :] < 1)" in print_module(module).source
