@@ -34,6 +34,7 @@ _PASSES = {
     "loom-propagate": ("tapestry.passes.loom.propagate", "LoomPropagate"),
     "loom-fuse": ("tapestry.passes.loom.fuse", "LoomFuse"),
     "loom-unfuse": ("tapestry.passes.loom.unfuse", "LoomUnfuse"),
+    "loom-recompute": ("tapestry.passes.loom.recompute", "LoomRecompute"),
     "loom-canonicalize": ("tapestry.passes.loom.canonicalize", "LoomCanonicalize"),
     "loom-expand": ("tapestry.passes.loom.expand", "LoomExpand"),
     "loom-derive": ("tapestry.passes.loom.derive", "LoomDerive"),

@@ -31,6 +31,7 @@ OPTIONS = {
         "{kinds=beside}",
     ),
     "loom-expand": ("", "{shared=true}"),
+    "loom-recompute": ("", "{recompute=1000}"),
     "loom-unfuse": ("", "{kinds=epilogue}", "{kinds=prologue}"),
     "loom-materialize": ("", "{all=true}"),
     "loom-shard": ("{shards=2}", "{shards=3}", "{shards=6}", "{bytes=64}", "{bytes=512}"),

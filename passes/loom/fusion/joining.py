@@ -155,7 +155,7 @@ def _only(
     return block, used
 
 
-def joined_label(first: loom.OperationOp, second: loom.OperationOp) -> str:
+def joined_label(first: loom.OperationOp, second: loom.OperationOp | loom.FusedOp) -> str:
     """Both labels, or the second's alone when that would be unwieldy."""
     joined = f"{first.label.data}_{second.label.data}"
     return joined if len(joined) <= LABEL_LENGTH else second.label.data
