@@ -34,6 +34,7 @@ from xdsl.ir import Attribute
 from tapestry.dialects import loom
 from tapestry.explaining_groups import FlatProgram
 from tapestry.halos import halos
+from tapestry.locations import location_of
 from tapestry.logs import channel
 from tapestry.movement import Edge, Splittable, edges, moved_bytes, read_bytes, splittables
 from tapestry.passes.loom.derivation.emission import REFUSED
@@ -110,7 +111,8 @@ def _why_apart(edge: Edge) -> str:
 
 
 def explain(module: ModuleOp) -> Iterator[str]:
-    """The same as lines of text: each operation, then the tensors that it reads of others."""
+    """The same as lines of text: what is external, then each operation, and what it reads."""
+    yield from _externals(module)
     flat = FlatProgram.of(module)
     for op in splittables(module):
         yield f"{op.subject} over <{op.index}>"
@@ -138,6 +140,17 @@ def explain(module: ModuleOp) -> Iterator[str]:
                     yield f"  no group with {producer.subject}: {reason}"
             if moved:
                 yield f"  moves {moved:,} of the {read:,} bytes that it reads of it: {_split(edge)}"
+
+
+def _externals(module: ModuleOp) -> Iterator[str]:
+    """Each kernel that is only a name: how often it is used, and where first."""
+    found: dict[str, list[loom.ExternalOp]] = {}
+    for op in module.walk():
+        if isinstance(op, loom.ExternalOp):
+            found.setdefault(op.subject, []).append(op)
+    for name, uses in found.items():
+        place = location_of(uses[0])
+        yield f"external: {len(uses)} x {name}" + (f", first at {place}" if place else "")
 
 
 def log_plan(module: ModuleOp) -> None:

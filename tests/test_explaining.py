@@ -173,3 +173,10 @@ def test_what_is_no_group_has_a_reason_and_what_could_be_has_none() -> None:
     assert any(
         line.startswith("  no group with @s_p: @q reads other cells") for line in explain(module)
     )
+
+
+def test_what_is_external_comes_first() -> None:
+    sort = "loom.external @sort over <[] : []> ins(%x : () -> (0, 0) :> [4, 6])"
+    sort += " outs(() -> (0, 0) :> [4, 6]) : (!x) -> !x\n"
+    module = parse_text(program(f"  %a = {sort}  %b = {sort}", "%a, %b", "!x, !x"), "p.mlir")
+    assert list(explain(module))[:1] == ["external: 2 x @sort, first at p.mlir:5:3"]

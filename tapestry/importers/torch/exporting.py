@@ -12,6 +12,7 @@ and inputs.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -55,7 +56,8 @@ def exported_program(
     if weights not in ("constants", "arguments"):
         raise UsageError(f"weights are constants or arguments, not {weights!r}")
     exporting: Any = torch.export
-    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # PyTorch's, of what it does itself
         try:
             made = exporting.export(model, tuple(args), dict(kwargs or {}), strict=False)
         except Exception as error:

@@ -158,6 +158,7 @@ class _Importer:
             raise ImportingError(
                 f"{name} takes functions, not tensors alone: it cannot be imported",
                 location=place_of(location_of_node(node)),
+                hint="torch._dynamo.config.suppress_errors = True leaves such graphs to PyTorch",
             )
         return node.target(*self._plain(node.args), **self._plain(node.kwargs))
 
