@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from tests.metakernels.library.against_torch import (
     ANY,
     FLOATS,
+    INTS,
     NUMBERS,
     Row,
+    array,
     broadcast,
     entries,
     examples_agree,
@@ -22,6 +24,18 @@ from tests.metakernels.library.against_torch import (
 )
 
 WHOLE = st.sampled_from((1.0, 2.0, -3.0))
+
+
+@st.composite
+def triples(draw, dtypes):
+    """Three tensors of one shape, the first two of one dtype; the third counts."""
+    shape = tuple(draw(st.lists(st.integers(0, 4), max_size=3)))
+    kind = (draw(st.sampled_from(dtypes)),)
+    return [draw(array(kind, shape)) for _ in range(2)] + [abs(draw(array(("i64",), shape)))], {}
+
+
+def power_step(result, base, exponent):
+    return torch.where(exponent % 2 == 1, result * base, result), base * base, exponent // 2
 
 
 def divided(mode):
@@ -75,6 +89,7 @@ ROWS = {
     "mul": Row(torch.mul, broadcast(NUMBERS, ANY)),
     "neg": Row(torch.neg, unary(NUMBERS)),
     "pow": Row(torch.pow, broadcast(FLOATS, NUMBERS, special=False), ulps=256),
+    "power_step": Row(power_step, triples(INTS)),
     "pow_scalar": Row(
         lambda x, exponent: torch.pow(x, like(exponent, x)),
         unary(NUMBERS, exponent=st.sampled_from((0.0, 1.0, 2.0, 3.0, 4.0)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from tapestry.importers.torch.operators._common import alike, counted, numbers, register_unary
-from tapestry.importers.torch.registry import Context, Number, Operand, Unsupported, lowering
+from tapestry.importers.torch.registry import Context, Number, Operand, lowering
 
 register_unary({"neg": "neg", "square": "square", "reciprocal": "reciprocal"})
 
@@ -70,9 +70,33 @@ def pow_scalar(ctx: Context, x: SSAValue, exponent: Number) -> SSAValue:
 
 @lowering("aten.pow.Tensor_Tensor", "aten.pow.Scalar")
 def pow_tensor(ctx: Context, x: Operand, exponent: SSAValue) -> SSAValue:
-    if not ctx.result.dtype.startswith(("f", "bf")):
-        raise Unsupported("powers of integers whose exponents are computed")
-    return ctx.apply("pow", *numbers(ctx, x, exponent))
+    base, power = numbers(ctx, x, exponent)
+    if ctx.result.dtype.startswith(("f", "bf")):
+        return ctx.apply("pow", base, power)
+    shape = list(ctx.result.shape)
+    return _whole_power(ctx, *(ctx.apply("broadcast_to", v, shape=shape) for v in (base, power)))
+
+
+def _whole_power(ctx: Context, base: SSAValue, exponent: SSAValue) -> SSAValue:
+    """A power of integers, which wraps around: one step for each bit of the exponent.
+
+    Below zero only the powers of 1 and -1 are whole; others are cut off to 0.
+    """
+    kind = ctx.dtype(base)
+    zero, one = (ctx.scalar(value, kind) for value in (0, 1))
+    result = ctx.constant(1, kind, ctx.shape(base))
+    signed = not kind.startswith("u")
+    squared, rest = base, ctx.apply("maximum", exponent, zero) if signed else exponent
+    for _ in range(int(kind.lstrip("ui")) - signed):
+        result, squared, rest = ctx.apply_all("power_step", result, squared, rest)
+    if not signed:
+        return result
+    odd = ctx.apply("ne", ctx.apply("bitwise_and", exponent, one), zero)
+    least = ctx.scalar(-1, kind)
+    of_least = ctx.apply("where", odd, least, one)
+    else_zero = ctx.apply("where", ctx.apply("eq", base, one), one, zero)
+    below = ctx.apply("where", ctx.apply("eq", base, least), of_least, else_zero)
+    return ctx.apply("where", ctx.apply("lt", exponent, zero), below, result)
 
 
 @lowering("aten.abs.default")
