@@ -181,6 +181,18 @@ def sink(rows: int) -> tuple[nn.Module, tuple[Tensor, ...]]:
 
 
 @_form
+def dropped(rows: int) -> tuple[nn.Module, tuple[Tensor, ...]]:
+    """Weights of which some are left out, as given, and the others scaled."""
+
+    def function(q: Tensor, k: Tensor, v: Tensor, keep: Tensor) -> Tensor:
+        weights = torch.softmax(q @ k.mT, -1)
+        return (weights * keep / 0.75) @ v
+
+    keep = torch.rand(4, rows, rows) < 0.75
+    return _Function(function), (_heads(rows), _heads(rows), _heads(rows), keep)
+
+
+@_form
 def multihead(rows: int) -> tuple[nn.Module, tuple[Tensor, ...]]:
     """A module of PyTorch, with its projections."""
     module = nn.MultiheadAttention(32, 4, batch_first=True).eval()

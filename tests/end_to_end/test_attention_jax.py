@@ -1,0 +1,66 @@
+"""Attention of JAX is one group: its own function, and the formula written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tapestry.dialects import loom
+from tapestry.frontend import run_pipeline, verify_module
+from tapestry.graph import peak_live_bytes
+from tapestry.runtime.executor import NoWatch, find_executor
+from tapestry.runtime.program import arguments
+
+jax = pytest.importorskip("jax")
+
+from tapestry.importers import stablehlo  # noqa: E402
+
+jnp = jax.numpy
+attend = jax.nn.dot_product_attention
+
+
+def _written_out(q: Any, k: Any, v: Any) -> Any:
+    scores = jnp.einsum("bihd,bjhd->bhij", q, k) / 4.0
+    i = jnp.arange(q.shape[1])
+    scores = jnp.where(i[:, None] >= i[None, :], scores, -jnp.inf)
+    return jnp.einsum("bhij,bjhd->bihd", jax.nn.softmax(scores, -1), v)
+
+
+FORMS: dict[str, Callable[..., Any]] = {
+    "plain": attend,
+    "causal": lambda q, k, v: attend(q, k, v, is_causal=True),
+    "window": lambda q, k, v: attend(q, k, v, is_causal=True, local_window_size=(3, 0)),
+    "grouped": lambda q, k, v: attend(q, k[:, :, :2], v[:, :, :2], is_causal=True),
+    "written out": _written_out,
+}
+
+
+def _program(form: str, rows: int) -> tuple[Any, list[Any]]:
+    random = np.random.default_rng(0)
+    inputs = [jnp.asarray(random.standard_normal((2, rows, 4, 16)), "float32") for _ in range(3)]
+    module = stablehlo.load(jax.jit(FORMS[form]).lower(*inputs).as_text())
+    run_pipeline(module, "default")
+    verify_module(module)
+    return module, inputs
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_attention_is_one_group(form: str) -> None:
+    module, inputs = _program(form, 8)
+    (group,) = [op for op in module.walk() if isinstance(op, loom.FusedOp)]
+    scores, mixed = group.members
+    assert "derivation" in mixed.attributes
+    # JAX masks with a large negative number: rows that see nothing are means of all values.
+    assert (scores.inside is not None) == (mixed.inside is not None) == (form == "written out")
+    names = [argument.name for argument in arguments(module)]
+    given = dict(zip(names, map(np.asarray, inputs), strict=True))
+    (got,) = find_executor("numpy").run(module, given, NoWatch()).outputs
+    np.testing.assert_allclose(got, FORMS[form](*inputs), rtol=2e-5, atol=2e-5)
+
+
+def test_what_is_stored_grows_as_the_rows() -> None:
+    few, many = (_program("grouped", rows)[0] for rows in (64, 128))
+    assert peak_live_bytes(many) <= 2 * peak_live_bytes(few)
