@@ -13,6 +13,7 @@ from math import inf, isfinite
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, bf16, f16, f32, f64, i1
+from xdsl.ir import Attribute, Block
 
 from tapestry.algebra.derivation.model import LN2, Fold, NotDerivableError, mean_of
 from tapestry.algebra.derivation.polynomials import (
@@ -182,15 +183,32 @@ class Algebra:
         return self.polynomial(base) ** int(number)
 
     def _selected(self, condition: Term, then: Term, other: Term) -> Polynomial:
-        """A choice that is the same for all points is made at the end, once for each branch."""
-        if self._varies(condition):
-            raise OutsideClassError("a choice between running values differs from point to point")
+        """Each branch times one or zero.
+
+        A choice that is the same for all points is made at the end. One that cells alone make is a
+        cell itself, as a mask of dropout is.
+        """
+        if self._varies(condition) and condition.running:
+            raise OutsideClassError("a choice between running values depends on such a value")
         found = constant(0)
         for value, chosen in ((then, True), (other, False)):
             branch = self.polynomial(value)
-            if branch:
+            if not branch:
+                continue
+            if self._varies(condition):
+                found = found + branch * self._still(self._one_where(condition, chosen, value.kind))
+            else:
                 found = found + branch * symbol(self._truth(condition, chosen))
         return found
+
+    def _one_where(self, condition: Term, chosen: bool, kind: Attribute) -> Term:
+        """One where a condition comes out so, zero where not."""
+        assert isinstance(kind, AnyFloat)
+        numbers = (FloatAttr(float(one), kind) for one in (chosen, not chosen))
+        apply = self.chain.terms.apply
+        one, zero = (apply(arith.ConstantOp(number), []) for number in numbers)
+        choice = arith.SelectOp(*Block(arg_types=(i1, kind, kind)).args)
+        return apply(choice, [condition, one, zero])
 
     def _truth(self, condition: Term, chosen: bool) -> str:
         """The symbol that is one where a condition is so, and zero where it is not."""
