@@ -31,6 +31,7 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
+from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.explaining_groups import FlatProgram
 from tapestry.halos import halos
@@ -41,6 +42,7 @@ from tapestry.passes.loom.derivation.emission import REFUSED
 from tapestry.passes.loom.derivation.planning import Found, find_derivation
 from tapestry.passes.loom.fuse import Bounds, epilogue, prologue
 from tapestry.passes.loom.mask_to_domain import ASSUMES
+from tapestry.passes.triton.group_kernels import why_several_kernels
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,14 @@ def _why_apart(edge: Edge) -> str:
     return reason if isinstance(reason, str) else "loom-fuse has not run"
 
 
+def _why_several_kernels(op: Splittable) -> str | None:
+    """Why a group is not one kernel; None where it is, or where it cannot be lowered at all."""
+    try:
+        return why_several_kernels(op) if isinstance(op, loom.FusedOp) else None
+    except InvalidProgramError:
+        return None
+
+
 def explain(module: ModuleOp) -> Iterator[str]:
     """The same as lines of text: what is external, then each operation, and what it reads."""
     yield from _externals(module)
@@ -123,6 +133,9 @@ def explain(module: ModuleOp) -> Iterator[str]:
                 yield f"  derived: {step}"
             for assumed in _noted(member, ASSUMES):
                 yield f"  assumes: {assumed}"
+        several = _why_several_kernels(op)
+        if several is not None:
+            yield f"  several kernels of Triton: {several}"
         for halo in halos(op):
             yield f"  a shard reads {halo}"
         refused = why_not_derived(op)

@@ -180,3 +180,17 @@ def test_what_is_external_comes_first() -> None:
     sort += " outs(() -> (0, 0) :> [4, 6]) : (!x) -> !x\n"
     module = parse_text(program(f"  %a = {sort}  %b = {sort}", "%a, %b", "!x, !x"), "p.mlir")
     assert list(explain(module))[:1] == ["external: 2 x @sort, first at p.mlir:5:3"]
+
+
+def test_a_group_that_is_several_kernels_says_why() -> None:
+    lines = exp("%e", "%x") + total("%s", "%e")
+    one = parse_text(program(lines, "%s", "!y"))
+    run_pipeline(one, "loom-group{ops=e,s}")
+    assert not any("several kernels" in line for line in explain(one))
+    moved = total("%s", "%e").replace("-> (d0, d1)) outs", "-> (3 - d0, d1)) outs")
+    apart = parse_text(program(exp("%e", "%x") + moved, "%s", "!y"))
+    run_pipeline(apart, "loom-group{ops=e,s}")
+    (line,) = [line for line in explain(apart) if "several kernels" in line]
+    assert line == (
+        "  several kernels of Triton: @s reads other cells of @e than the same point writes"
+    )

@@ -22,17 +22,18 @@ from xdsl.ir import SSAValue
 
 from tapestry.algebra.bodies import Dims, moving_dims
 from tapestry.algebra.dtypes import is_half
+from tapestry.dialects import loom
 from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.cascades import FoldWriter
 from tapestry.passes.triton.folds import FoldState, State
-from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError
+from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError, group_of
 from tapestry.passes.triton.kernels import finish_kernel
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.members import Given, Members, Placed
 from tapestry.passes.triton.ports import Port
 from tapestry.passes.triton.positions import Axis, Frame
 from tapestry.passes.triton.roles import Roles, assign
-from tapestry.passes.triton.schedule import MAX_RESIDENT, Blocks
+from tapestry.passes.triton.schedule import MAX_RESIDENT, Blocks, Schedule
 from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
 from tapestry.passes.triton.steps import Options, longest
 from tapestry.passes.triton.writer import Kernel, KernelWriter, space_of
@@ -71,6 +72,15 @@ def lower_group(group: Group, options: Options, origins: Sequence[str]) -> Lower
     outs = tuple(inner for inner in group.outs if inner.member not in apart)
     kernel = _GroupKernel(group, roles, options, outs, partials)
     return LoweredGroup(kernel.write(origins), kernel.outline, outs, partials)
+
+
+def why_several_kernels(op: loom.FusedOp) -> str | None:
+    """Why Triton gets a kernel for each member of a group, None where it gets one for all."""
+    try:
+        lower_group(group_of(op), Options(Schedule(), "ieee", rounds=True), ())
+    except NotOneKernelError as error:
+        return str(error)
+    return None
 
 
 def _partials(group: Group, roles: Roles, options: Options) -> Iterator[Partial]:
