@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tapestry.importers.stablehlo.attributes import text
+from tapestry.importers.stablehlo.cells import as_one_operation
 from tapestry.importers.stablehlo.program import Op, Program, Translation
 from tapestry.importers.stablehlo.values import Value
 
@@ -17,7 +18,9 @@ MAX_TRIPS = 10_000
 
 
 def _call(program: Program, op: Op) -> Sequence[Value]:
-    return program.run_function(text(op.attributes["callee"]), op.operands)
+    callee = text(op.attributes["callee"])
+    made = as_one_operation(program, op, callee)
+    return program.run_function(callee, op.operands) if made is None else made
 
 
 def run_composite(program: Program, op: Op) -> Sequence[Value]:

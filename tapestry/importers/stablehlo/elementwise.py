@@ -202,3 +202,6 @@ TRANSLATIONS: dict[str, Translation] = {
     "stablehlo.divide": _divide,
     "stablehlo.reduce_precision": _reduce_precision,
 }
+
+POINTWISE = frozenset((*TRANSLATIONS, "stablehlo.bitcast_convert"))
+"""The operations of which each cell of the result is made of the operands' cells there alone."""

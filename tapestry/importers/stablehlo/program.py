@@ -84,6 +84,11 @@ class Source:
     functions: Mapping[str, MlirOperation]
     resources: Mapping[str, bytes]
     locations: Locations
+    bodies: dict[object, Region | None] = field(default_factory=dict[object, Region | None])
+    """What functions compute for a cell, by what they take; None where it is more."""
+
+
+Narrow: TypeAlias = Callable[[MlirOperation, tuple[Spec, ...]], tuple[Spec, ...]]
 
 
 class Program:
@@ -100,6 +105,7 @@ class Program:
         self._module = module
         self._translations = translations
         self._tensors: dict[Value, SSAValue] = {}
+        self._narrow: Narrow | None = None
         self._monoids = 0
         self._depth = 0
         self._count = 0
@@ -111,9 +117,13 @@ class Program:
         self.build.define(loom.MonoidOp(name, zero, merge, commutative=False), self.place)
         return name
 
-    def nested(self) -> Program:
-        """An empty program over the same functions, for a region whose scalars are wanted."""
+    def nested(self, narrow: Narrow | None = None) -> Program:
+        """An empty program over the same functions, for a region whose scalars are wanted.
+
+        `narrow` says what stands for the results of an operation there.
+        """
         made = Program(self._module, self._translations)
+        made._narrow = narrow
         made.place = self.place
         made._depth = self._depth
         return made
@@ -133,9 +143,8 @@ class Program:
         if value.known is not None:
             return self._constant(value.known, value.spec)
         if value.affine is not None:
-            return self.build.insert(coordinates(value.affine, self.kind(value.spec)), self.place)[
-                0
-            ]
+            op = coordinates(value.affine, self.kind(value.spec))
+            return self.build.insert(op, self.place)[0]
         assert value.written is not None
         return self._assembled(value.spec, value.written)
 
@@ -199,11 +208,20 @@ class Program:
         assert isinstance(kind, TensorType)
         return Value(Spec(kind.box.shape, name_of(kind.element_type)), tensor)
 
+    @property
+    def bodies(self) -> dict[object, Region | None]:
+        """What functions compute for a cell, as far as it is known (`cells`)."""
+        return self._module.bodies
+
+    def function(self, name: str) -> MlirOperation | None:
+        """A function of the module."""
+        return self._module.functions.get(name)
+
     # Walking.
 
     def run_function(self, name: str, arguments: Sequence[Value]) -> list[Value]:
         """The results of a function of the module on `arguments`, inlined."""
-        function = self._module.functions.get(name)
+        function = self.function(name)
         if function is None:
             raise self.error(f"@{name} is called, but there is no such function")
         blocks = blocks_of(function)
@@ -253,6 +271,8 @@ class Program:
                 "unrolled"
             )
         specs = tuple(self.spec(result.type) for result in operation.results)
+        if self._narrow is not None:
+            specs = self._narrow(operation, specs)
         op = Op(operation.name, operands, specs, operation, environment)
         if op.name == "stablehlo.constant":
             return [self._constant_of(operation, specs[0])]

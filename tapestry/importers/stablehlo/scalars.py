@@ -21,7 +21,11 @@ from tapestry.frontend import run_pipeline
 from tapestry.importers.stablehlo.bindings import MlirBlock
 from tapestry.importers.stablehlo.bodies import Body, cell_type
 from tapestry.importers.stablehlo.program import Environment, Program
-from tapestry.importers.stablehlo.values import Spec
+from tapestry.importers.stablehlo.values import Spec, Value
+
+
+class HasDimensionsError(Exception):
+    """An operation over more than one cell, where only scalars can be."""
 
 
 def scalar_body(
@@ -32,12 +36,21 @@ def scalar_body(
     What the region takes from around it must be known.
     """
     nested = program.nested()
-    arguments = [
+    arguments = scalar_arguments(nested, specs)
+    known = {key: value for key, value in outside.items() if value.known is not None}
+    return finished_body(nested, specs, nested.run_block(block, arguments, known))
+
+
+def scalar_arguments(nested: Program, specs: Sequence[Spec]) -> list[Value]:
+    """Arguments without dimensions of a program."""
+    return [
         nested.value(nested.build.argument(f"a{place}", (), spec.dtype))
         for place, spec in enumerate(specs)
     ]
-    known = {key: value for key, value in outside.items() if value.known is not None}
-    outputs = nested.run_block(block, arguments, known)
+
+
+def finished_body(nested: Program, specs: Sequence[Spec], outputs: Sequence[Value]) -> Region:
+    """The body that computes outputs of a program over tensors without dimensions."""
     module = nested.build.finish([nested.tensor(value) for value in outputs])
     run_pipeline(module, "weft-apply")
     return _joined(module, specs)
@@ -50,7 +63,7 @@ def _joined(module: ModuleOp, specs: Sequence[Spec]) -> Region:
     scalars: dict[SSAValue, SSAValue] = dict(zip(function.args, body.arguments, strict=True))
     for op in function.body.block.ops:
         match op:
-            case loom.OperationOp():
+            case loom.OperationOp() if not op.index.rank:
                 made = body.inline(op.wrap, [scalars[value] for value in op.ins])
                 scalars.update(zip(op.outs, made, strict=True))
             case loom.ConstantOp():
@@ -58,10 +71,10 @@ def _joined(module: ModuleOp, specs: Sequence[Spec]) -> Region:
                 assert cells is not None
                 kind = body_type(loom.tensor_type(op.result).element_type)
                 scalars[op.result] = body.number(cells.reshape(-1)[0], kind)
-            case loom.ViewOp() | loom.ReshapeOp():
+            case loom.ViewOp() | loom.ReshapeOp() if op.source in scalars:
                 scalars[op.result] = scalars[op.source]
             case func.ReturnOp():
                 return body.region(*(scalars[value] for value in op.operands))
             case _:
-                raise AssertionError(f"{op.name} over tensors without dimensions")
+                raise HasDimensionsError(op.name)
     raise AssertionError("a function returns")

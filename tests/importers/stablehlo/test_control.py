@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tapestry.dialects import loom
+
 jax = pytest.importorskip("jax")
 jnp, lax, random = jax.numpy, jax.lax, jax.random
 
@@ -43,6 +45,22 @@ def test_random_numbers_are_those_of_jax(agrees: Any) -> None:
     agrees(lambda k: (random.bernoulli(k, 0.3, (20,)), random.permutation(k, 8)), KEY)
     agrees(lambda k, x: random.categorical(k, x, shape=(5, 4)), KEY, X)
     agrees(lambda s: random.normal(random.PRNGKey(s), (4,)), np.int32(1))
+
+
+def test_a_function_of_cells_is_one_operation(agrees: Any) -> None:
+    module = agrees(lambda k: random.bits(k, (7,)), KEY, pipeline="weft-apply,loom-simplify")
+    labels = [op.label.data for op in module.walk() if isinstance(op, loom.OperationOp)]
+    assert "threefry2x32" in labels
+    assert len(labels) < 6
+
+
+def test_a_long_function_of_more_than_cells_is_inlined(agrees: Any) -> None:
+    def long(x: Any) -> Any:
+        for _ in range(40):
+            x = jnp.sin(x) + 1
+        return x - x.mean()
+
+    agrees(lambda x: jax.jit(long)(x) * 2, X)
 
 
 def test_bits_of_xla_are_those_of_xla(agrees: Any) -> None:
