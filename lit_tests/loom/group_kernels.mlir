@@ -236,3 +236,22 @@ func.func @two_walks(%x: !x) -> !y {
          wrap (%a: f32, %b: f32) { %r = arith.divf %a, %b : f32 loom.yield %r : f32 } : (!x, !y) -> !y
   func.return %t : !y
 }
+
+// -----
+
+// A total that another one finishes with: both are over as many points, and take one walk.
+!x = !loom.tensor<[0] : [6], f32>
+!u = !loom.tensor<[2] : [8], f32>
+!z = !loom.tensor<[] : [], f32>
+// CHECK-LABEL: @mean
+// CHECK: loom.fused @weight_mean over <[0] : [6]>
+// CHECK-NEXT: aligned((d0) -> (d0), (d0) -> (d0 + 2))
+func.func @mean(%w: !x, %x: !u) -> !z {
+  %t = loom.operation @weight over <[0] : [6]> [fold] by @add
+         ins(%w : (i) -> (i)) outs(() -> ()) wrap (%a: f32) { loom.yield %a : f32 } : (!x) -> !z
+  %m = loom.operation @mean over <[2] : [8]> [fold] by @add
+         ins(%x : (i) -> (i)) extra(%t : () -> ()) outs(() -> ())
+         wrap (%a: f32) { loom.yield %a : f32 }
+         unwrap (%a: f32, %b: f32) { %r = arith.divf %a, %b : f32 loom.yield %r : f32 } : (!u, !z) -> !z
+  func.return %m : !z
+}

@@ -48,7 +48,7 @@ func.func @main(%x: !x) -> !x {
 !x = !loom.tensor<[0, 0] : [1000, 80], f32>
 !y = !loom.tensor<[0] : [80], f32>
 // CHECK:      def sum_share(
-// CHECK:      m[:, None] + (k_start + value)[None, :] * 80
+// CHECK:      m[:, None] + (k_start + {{.*}})[None, :] * 80
 // CHECK:      BLOCK_M=64, BLOCK_K=1,
 func.func @main(%x: !x) -> !x {
   %s = loom.operation @sum over <[0, 0] : [80, 1000]> [map, fold] by @add

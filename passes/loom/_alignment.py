@@ -50,7 +50,7 @@ class Alignment:
 
     `written` and `read` say, per tensor and row, where its coordinate is in the group; None for a
     row that is not one dimension. `digits` and `read_digits` say it of rows that are several, as
-    `2 * d0 + d1` is.
+    `2 * d0 + d1` is. `totals` are dimensions along which a member folds all that it has.
     """
 
     mixed: bool = True
@@ -70,6 +70,7 @@ class Alignment:
     read_digits: dict[tuple[SSAValue, int], Written] = field(
         default_factory=dict[tuple[SSAValue, int], "Written"]
     )
+    totals: set[int] = field(default_factory=set[int])
 
     @property
     def index(self) -> Range:
@@ -95,7 +96,7 @@ def align(members: Sequence[loom.OperationOp], *, mixed: bool = True) -> Alignme
 
     Dimensions are the same where one member reads what another writes, through rows that are one
     dimension each, or the same digits; these must agree. Members that read one tensor by such rows
-    share their dimensions where nothing speaks against it.
+    share their dimensions where nothing speaks against it, and totals over as many points do.
     """
     found = Alignment(mixed=mixed)
     for member in members:
@@ -133,11 +134,15 @@ def _add(found: Alignment, member: loom.OperationOp) -> str | None:
         if shared is not None and shared.scale == digits.scale:
             for dim, place in zip(digits.dims, shared.places, strict=True):
                 _share(found, member, places, dim, place)
+    if not member.kept_dims:
+        _walk_together(found, member, places)
     for dim in range(member.index.rank):
         if dim not in places:
             places[dim] = Place(len(found.bounds), 0)
             found.bounds.append((member.index.start[dim], member.index.end[dim]))
     found.members.append([places[dim] for dim in range(member.index.rank)])
+    if not member.kept_dims:
+        found.totals |= {place.dim for place in places.values()}
     for value, rows in _reads(member):
         for row, unit in enumerate(rows):
             if unit is not None:
@@ -174,6 +179,16 @@ def _identify(
     if _bounds(found, place) != (member.index.start[dim], member.index.end[dim]):
         return f"@{member.label.data} reads only a part of an inner tensor"
     return None
+
+
+def _walk_together(found: Alignment, member: loom.OperationOp, places: dict[int, Place]) -> None:
+    """Let a total be over the dimensions of another total that are as long, in order."""
+    for dim in range(member.index.rank):
+        taken = {place.dim for place in places.values()}
+        for other in sorted(found.totals - taken):
+            start, end = found.bounds[other]
+            if dim not in places and end - start == member.index.shape[dim]:
+                places[dim] = Place(other, member.index.start[dim] - start)
 
 
 def _share(

@@ -17,7 +17,7 @@ from tapestry.runtime.groups import parts_within
 from tapestry.runtime.program import arguments
 from tests.end_to_end.rows import ROWS, drawn
 
-KERNELS = {"mean_cross_entropy": 3}
+KERNELS = {"mean_cross_entropy": 2}
 """Operations and groups that are left, where it is not one."""
 
 
