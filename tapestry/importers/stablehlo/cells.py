@@ -24,7 +24,7 @@ from tapestry.importers.stablehlo.scalars import (
     finished_body,
     scalar_arguments,
 )
-from tapestry.importers.stablehlo.types import spec_of
+from tapestry.importers.stablehlo.specs import spec_of
 from tapestry.importers.stablehlo.values import Spec, Value
 from tapestry.zspace import Projection, Range
 

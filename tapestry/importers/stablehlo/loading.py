@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, NameLoc
 from tapestry.diagnostics import Location
 from tapestry.frontend import verify_module
 from tapestry.importers.stablehlo import (
+    bit_generators,
     bits,
     complexes,
     contractions,
@@ -18,7 +19,6 @@ from tapestry.importers.stablehlo import (
     indexing,
     movement,
     normalizations,
-    random,
     reductions,
     scattering,
     sorting,
@@ -34,8 +34,8 @@ from tapestry.importers.stablehlo.values import Value
 TRANSLATIONS: dict[str, Translation] = {
     name: translation
     for table in (
-        bits, complexes, contractions, control, elementwise, indexing, movement, normalizations,
-        random, reductions, scattering, sorting, updating, windows,
+        bit_generators, bits, complexes, contractions, control, elementwise, indexing, movement,
+        normalizations, reductions, scattering, sorting, updating, windows,
     )
     for name, translation in table.TRANSLATIONS.items()
 }  # fmt: skip

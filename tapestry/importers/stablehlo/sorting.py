@@ -21,7 +21,7 @@ from tapestry.importers.stablehlo.control import run_composite
 from tapestry.importers.stablehlo.elementwise import total_order
 from tapestry.importers.stablehlo.folds import operations_of
 from tapestry.importers.stablehlo.program import Op, Program, Translation
-from tapestry.importers.stablehlo.types import spec_of
+from tapestry.importers.stablehlo.specs import spec_of
 from tapestry.importers.stablehlo.values import Value
 
 
