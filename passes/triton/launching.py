@@ -25,6 +25,7 @@ from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError, alone
 from tapestry.passes.triton.kernels import Options, finish_kernel, lower
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.merging import Merging
+from tapestry.passes.triton.roles import assign
 from tapestry.passes.triton.tiles import number
 from tapestry.passes.triton.writer import Kernel
 from tapestry.zspace import Range
@@ -231,13 +232,20 @@ class Launcher:
 def _cascade(
     fold: MapFold, options: Options, origins: Sequence[str]
 ) -> tuple[Group, LoweredGroup] | None:
-    """A fold alone as a group, if its parts are moved to be added and one kernel can do it."""
+    """A fold alone as a group, if one kernel can do it and there is more to it than to a fold.
+
+    That is so where parts of its state are moved to be added, or sums of several parts are
+    contractions.
+    """
     if fold.monoid is None or fold.scan_dim is not None or fold.index.is_empty:
         return None
-    if not Folding.of(fold.monoid, fold.wrap).addends:
+    moved = bool(Folding.of(fold.monoid, fold.wrap).addends)
+    if not moved and len(fold.monoid.state) == 1:
         return None
     group = alone(fold)
     try:
+        if not moved and not any(one.products for one in assign(group).folds.values()):
+            return None
         return group, lower_group(group, options, origins)
     except NotOneKernelError:
         return None
