@@ -238,3 +238,45 @@ func.func @where_read(%x: !x) -> (!x, !y, !y, !y) {
          wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
   func.return %t, %y, %z, %w : !x, !y, !y, !y
 }
+
+// -----
+// Where each row sees something, its maximum is finite, and the sum has a domain too; so has what
+// divides by it.
+// CHECK-LABEL: @all_see
+// CHECK: @max over
+// CHECK: domain(d0 - d1 >= 0)
+// CHECK: @total over
+// CHECK: domain(d0 - d1 >= 0)
+// CHECK: {assumes = ["finite(max)"]}
+// CHECK: @mean over
+// CHECK: domain(d0 - d1 >= 0)
+// CHECK: {assumes = ["finite(max)", "finite(total)", "finite(x)", "nonzero(total)"]}
+!x = !loom.tensor<[0, 0] : [6, 8], f32>
+!y = !loom.tensor<[0] : [6], f32>
+func.func @all_see(%x: !x) -> !y {
+  %s = loom.operation @mask over <[0, 0] : [6, 8]> [map, map] ins(%x : (i, j) -> (i, j)) outs((i, j) -> (i, j))
+         wrap (%c: f32) {
+           %i = loom.index 0 : i64
+           %j = loom.index 1 : i64
+           %p = arith.cmpi sge, %i, %j : i64
+           %n = arith.constant 0xFF800000 : f32
+           %r = arith.select %p, %c, %n : f32
+           loom.yield %r : f32 } : (!x) -> !x
+  %m = loom.operation @max over <[0, 0] : [6, 8]> [map, fold] by @max
+         ins(%s : (i, j) -> (i, j)) outs((i) -> (i)) wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
+  %l = loom.operation @total over <[0, 0] : [6, 8]> [map, fold] by @add
+         ins(%s : (i, j) -> (i, j), %m : (i, j) -> (i)) outs((i) -> (i))
+         wrap (%c: f32, %b: f32) {
+           %d = arith.subf %c, %b : f32
+           %e = math.exp %d : f32
+           loom.yield %e : f32 } : (!x, !y) -> !y
+  %o = loom.operation @mean over <[0, 0] : [6, 8]> [map, fold] by @add
+         ins(%s : (i, j) -> (i, j), %m : (i, j) -> (i), %l : (i, j) -> (i), %x : (i, j) -> (i, j)) outs((i) -> (i))
+         wrap (%c: f32, %b: f32, %a: f32, %v: f32) {
+           %d = arith.subf %c, %b : f32
+           %e = math.exp %d : f32
+           %p = arith.divf %e, %a : f32
+           %r = arith.mulf %p, %v : f32
+           loom.yield %r : f32 } : (!x, !y, !y, !x) -> !y
+  func.return %o : !y
+}

@@ -20,7 +20,7 @@ are masked as a whole are then skipped by range arithmetic, in every executor. T
 stand in the body: maps, and what earlier folds do with their result, are looked through.
 
 Input: any verified loom program, best after `loom-derive`: folds of one pass have one domain.
-Output: the same values, if what `assumes` names is finite. Each rewrite adds a row to a domain or
+Output: the same values, if what `assumes` says is so. Each rewrite adds a row to a domain or
 removes a condition from a body, so it terminates.
 """
 
@@ -59,8 +59,9 @@ class FoldWhereSeen(RewritePattern):
 
     Legal because, where such a row fails, merging what wrap yields with any state simplifies to the
     same expression as merging the zero with it, in either order. For that, cells may have to be
-    finite (zero times infinity is NaN): those are recorded on the operation. Groups say what their
-    members are, and a scan goes on from what is outside: both are left alone.
+    finite (zero times infinity is NaN) and divisors not zero: that is recorded on the operation. An
+    extremum is taken to be finite only where there is always something that it is of. Groups say
+    what their members are, and a scan goes on from what is outside: both are left alone.
     """
 
     @op_type_rewrite_pattern
@@ -72,7 +73,7 @@ class FoldWhereSeen(RewritePattern):
             return
         rows = [*rows_of(op.inside), *(mask.row for mask in found)]
         new = rebuild(op, rewriter, inside=domain_of(rows, op.index))
-        _record(new, {name for mask in found for name in mask.finite})
+        _record(new, {assumed for mask in found for assumed in mask.assumes})
 
 
 class FoldWhereRead(RewritePattern):
@@ -116,11 +117,11 @@ class SettleConditions(RewritePattern):
             rewriter.notify_op_modified(op)
 
 
-def _record(op: loom.OperationOp, finite: Iterable[str]) -> None:
-    """Note on an operation what has to be finite."""
+def _record(op: loom.OperationOp, assumes: Iterable[str]) -> None:
+    """Note on an operation what its domain takes for granted."""
     held = op.attributes.get(ASSUMES)
     known = cast("ArrayAttr[Attribute]", held).data if isinstance(held, ArrayAttr) else ()
-    new = (StringAttr(f"finite({name})") for name in sorted(finite))
+    new = map(StringAttr, sorted(assumes))
     assumed = dict.fromkeys([*known, *new])
     if assumed:
         op.attributes[ASSUMES] = ArrayAttr(assumed)

@@ -47,6 +47,9 @@ def test_gradients_are_groups(on: str, causal: bool) -> None:
         for op in module.walk()
     )
     assert len(_groups(module)) == 3
+    # What is masked is not computed, whichever way it is folded.
+    members = [member for group in _groups(module) for member in group.members]
+    assert all((member.inside is not None) == causal for member in members)
     leaves = [x.clone().requires_grad_() for x in (q, k, v)]
     want = torch.autograd.grad(_forward(causal)(*leaves), leaves, out)
     given = {f"arg{n}_1": x.numpy() for n, x in enumerate((q, k, v, out))}

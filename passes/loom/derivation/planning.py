@@ -137,7 +137,7 @@ def _nearest(op: loom.OperationOp, placed: set[Placed]) -> Iterator[Placed]:
 def _attempt(chain: Chain, separate: bool) -> Found | NotDerivableError:
     """The derivation of a chain, or what is in its way."""
     op = chain.last
-    may_be_empty = not _always_folds(op)
+    may_be_empty = not always_folds(op)
     try:
         algebra = Algebra(chain)
         derivation = derive(
@@ -190,7 +190,7 @@ def _repeats(chain: Chain) -> bool:
     return any(not kept <= moving_dims(Projection.cells(m.points)) for m in chain.members)
 
 
-def _always_folds(op: loom.OperationOp) -> bool:
+def always_folds(op: loom.OperationOp) -> bool:
     """Whether each point of the kept dimensions folds something: a corner of the fold does."""
     if op.inside is None:
         return True

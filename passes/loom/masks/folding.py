@@ -4,7 +4,8 @@
     exp(-inf - m) * v               for finite m and v          is   0
 
 An operation on numbers is computed by `tapestry.algebra.scalars`, as executors do. Rules that need
-an operand to be finite take it that what is read and what is folded is finite, and note of what.
+an operand to be finite take it that what is read and what is folded is finite, and note of what; so
+do those that need a divisor not to be zero.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from tapestry.passes.loom.masks.conditions import Fact, Row, condition_rows
 from tapestry.passes.loom.masks.specials import Nature, number_of
 from tapestry.zspace import Range
 
+_EQUALITY = {1: True, 13: False}
+"""The predicates `oeq` and `une`, and whether they hold of what is equal."""
+
 Numbers = Sequence["float | None"]
 """What the operands of an operation are, None for what is no number."""
 
@@ -31,13 +35,15 @@ Numbers = Sequence["float | None"]
 class Folding:
     """Simplifies terms over an index space, given some facts about its points.
 
-    `finite` collects the leaves that are taken to be finite: cells, and results of folds.
+    `finite` collects the leaves that are taken to be finite, cells and results of folds, `nonzero`
+    those that are taken not to be zero.
     """
 
     def __init__(
         self, terms: Terms, index: Range, nature: Nature, facts: Sequence[Fact] = ()
     ) -> None:
         self.finite: set[Term] = set()
+        self.nonzero: set[Term] = set()
         self._terms = terms
         self._index = index
         self._nature = nature
@@ -115,6 +121,10 @@ class Folding:
                 return self._sum(term, numbers)
             case arith.MulfOp():
                 return self._product(term, numbers)
+            case arith.DivfOp() if numbers[0] == 0:
+                return self._quotient(term)
+            case arith.CmpfOp() if term.op.predicate.value.data in _EQUALITY:
+                return self._compared(term, numbers)
             case _:
                 return term
 
@@ -145,6 +155,25 @@ class Folding:
             if number == 0 and not self._nature(other):
                 self._note(other)
                 return self.number(0.0, term.kind)
+        return term
+
+    def _quotient(self, term: Term) -> Term:
+        """Zero divided by what a fold gives, which is taken not to be zero."""
+        divisor = term.args[1]
+        if divisor.op is not None or self._nature(divisor):
+            return term
+        self._note(divisor)
+        self.nonzero.add(divisor)
+        return self.number(0.0, term.kind)
+
+    def _compared(self, term: Term, numbers: Numbers) -> Term:
+        """Whether something is infinite that cannot be."""
+        assert isinstance(term.op, arith.CmpfOp)
+        for place, number in enumerate(numbers):
+            other = term.args[1 - place]
+            if number in (inf, -inf) and not self._nature(other):
+                self._note(other)
+                return self.number(not _EQUALITY[term.op.predicate.value.data], i1)
         return term
 
     def _note(self, term: Term) -> None:

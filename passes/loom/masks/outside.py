@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
+
 from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read
 from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom.derivation.planning import always_folds
 from tapestry.passes.loom.derivation.terms import Inliner, Term, Terms
 from tapestry.passes.loom.masks.conditions import Fact, Row, condition_rows, rows_of
 from tapestry.passes.loom.masks.folding import Folding
 from tapestry.passes.loom.masks.specials import Nature, Specials, number_of, special
-from tapestry.zspace import AffineMap
+from tapestry.zspace import AffineMap, Range
 from tapestry.zspace.origins import origin
 
 
@@ -40,7 +43,12 @@ class Expressions:
 
     def folding(self, facts: Sequence[Fact]) -> Folding:
         """Simplifies expressions where some facts hold."""
-        return Folding(self.terms, self.op.index, Nature(self._of_leaves), facts)
+        return Folding(self.terms, self.op.index, self.nature, facts)
+
+    @property
+    def nature(self) -> Nature:
+        """Says of expressions whether they are finite."""
+        return Nature(self._of_leaves)
 
     def state(self, monoid: Monoid) -> list[Term]:
         """A state of which nothing is known."""
@@ -61,6 +69,9 @@ class Expressions:
             self._leaf(self.terms.result(self._name(op, part, kept), kind), monoid, part)
             for part, kind in enumerate(op.state_types)
         ]
+        for part, leaf in enumerate(state):
+            if self._of_leaves.get(leaf) and _is_found(op, monoid, part):
+                self._of_leaves[leaf] = frozenset()
         if op.unwrap_block is None:
             return state[place]
         inline = Inliner(self.terms, self._result)
@@ -82,6 +93,21 @@ class Expressions:
         return self._named[key]
 
 
+def _is_found(op: loom.OperationOp, monoid: Monoid, part: int) -> bool:
+    """Whether a part of a state is an extremum of finite numbers, of which there always is one."""
+    if op.index.is_empty or not always_folds(op):
+        return False
+    *_, end = monoid.merge.ops
+    merge = end.operands[part].owner
+    both = {monoid.merge.args[part], monoid.merge.args[part + len(monoid.state)]}
+    if not isinstance(merge, arith.MaximumfOp | arith.MinimumfOp) or {*merge.operands} != both:
+        return False
+    expressions = Expressions(op)
+    wrapped = expressions.wrapped()[part]
+    folding = expressions.folding([Fact(row, True) for row in rows_of(op.inside)])
+    return not expressions.nature(folding(wrapped))
+
+
 def _points(op: loom.OperationOp, kept: AffineMap) -> AffineMap:
     """The points of an operation at some kept ones: the first along what it folds."""
     rows = dict(zip(op.kept_dims, zip(kept.matrix, kept.offset, strict=True), strict=True))
@@ -92,10 +118,10 @@ def _points(op: loom.OperationOp, kept: AffineMap) -> AffineMap:
 
 @dataclass(frozen=True)
 class Masked:
-    """A row outside of which a fold folds its zero, if some leaves are finite."""
+    """A row outside of which a fold folds its zero, under assumptions on what it reads."""
 
     row: Row
-    finite: frozenset[str]
+    assumes: frozenset[str]
 
 
 def masked(op: loom.OperationOp) -> Iterator[Masked]:
@@ -116,8 +142,9 @@ def masked(op: loom.OperationOp) -> Iterator[Masked]:
         folding = expressions.folding([*facts, Fact(outside, True)])
         if _is_zero(expressions, folding, monoid, wrapped):
             found.add(inside)
-            cells = folding.finite - expressions.states
-            yield Masked(inside, frozenset(map(_said, cells)))
+            finite = (f"finite({_said(leaf)})" for leaf in folding.finite - expressions.states)
+            divisors = (f"nonzero({_said(leaf)})" for leaf in folding.nonzero)
+            yield Masked(inside, frozenset((*finite, *divisors)))
 
 
 def _candidates(expressions: Expressions, wrapped: Sequence[Term]) -> Iterator[Row]:
@@ -167,29 +194,28 @@ def _said(leaf: Term) -> str:
     return leaf.result or "a result"
 
 
-def rows_read(op: loom.OperationOp) -> list[Row]:
+_DEPTH = 3
+"""Through how many operations it is followed where a cell is read."""
+
+
+def rows_read(op: loom.OperationOp, depth: int = _DEPTH) -> list[Row]:
     """Rows over an operation's index space that hold wherever a cell that it writes is read.
 
-    They mix kept dimensions alone. None are known where something reads all of a tensor: a domain
-    says which points of a fold count, so those of wrap's inputs are read there only.
+    They mix kept dimensions alone. None are known where something reads all of a tensor. A domain
+    says which points of a fold count, so wrap's inputs are read there only; and a cell that nobody
+    reads needs nothing.
     """
     views: list[_View] = []
-    kept = op.kept_range(op.index)
     for place, out in enumerate(op.outs):
         written = op.out_maps[place].map
         for use in out.uses:
             reader = use.operation
             if not isinstance(reader, loom.OperationOp) or in_group(reader):
                 return []
-            if use.index >= len(reader.in_maps):
+            view = _viewed(op, written, reader, use.index, depth)
+            if view is None:
                 return []
-            read = reader.in_reads[use.index]
-            if not read.is_plain or reader.inside is None:
-                return []
-            points = origin(written, kept, read.projection.map, reader.index)
-            if points is None:
-                return []
-            views.append(_View(reader, points))
+            views.append(view)
     candidates = dict.fromkeys(row for view in views for row in view.rows())
     return [
         row.over(op.kept_dims, op.index.rank)
@@ -198,12 +224,33 @@ def rows_read(op: loom.OperationOp) -> list[Row]:
     ]
 
 
+def _viewed(
+    op: loom.OperationOp, written: AffineMap, reader: loom.OperationOp, operand: int, depth: int
+) -> _View | None:
+    """Where a reader reads what an operation writes, if not everywhere."""
+    in_wrap = operand < len(reader.in_maps)
+    needed = rows_read(reader, depth - 1) if depth and reader.scan_dim is None else []
+    rows = [*(rows_of(reader.inside) if in_wrap else ()), *needed]
+    read = [*reader.in_reads, *reader.extra_reads][operand]
+    if not rows or not read.is_plain:
+        return None
+    over = reader.index if in_wrap else reader.kept_range(reader.index)
+    points = origin(written, op.kept_range(op.index), read.projection.map, over)
+    if points is None:
+        return None
+    every = points if in_wrap else points.insert_inputs(reader.fold_dims)
+    return _View(reader.index, every, tuple(rows))
+
+
 @dataclass(frozen=True)
 class _View:
-    """A reader, and the kept point of an operation whose cell each of its points reads."""
+    """Where a reader needs cells: the kept point that computes the one which each of its points
+    reads, and the rows that hold at the points which need one.
+    """
 
-    reader: loom.OperationOp
+    index: Range
     points: AffineMap
+    known: tuple[Row, ...]
 
     def rows(self) -> Iterator[Row]:
         """The rows of the reader's domain, over the kept dimensions where those tell them."""
@@ -212,7 +259,7 @@ class _View:
             dim = self.points.unit_row(kept)
             if dim is not None:
                 place[dim] = (kept, self.points.offset[kept])
-        for row in rows_of(self.reader.inside):
+        for row in self.known:
             coefficients = [0] * self.points.outputs
             constant = row.constant
             for dim, factor in enumerate(row.coefficients):
@@ -226,7 +273,6 @@ class _View:
     def holds(self, row: Row) -> bool:
         """Whether a row over the kept dimensions holds at all points that count."""
         seen = row.through(self.points)
-        if self.reader.index.is_empty or seen.bounds(self.reader.index)[0] >= 0:
+        if self.index.is_empty or seen.bounds(self.index)[0] >= 0:
             return True
-        facts = (Fact(known, True) for known in rows_of(self.reader.inside))
-        return any(fact.decides(seen) for fact in facts)
+        return any(Fact(known, True).decides(seen) for known in self.known)
