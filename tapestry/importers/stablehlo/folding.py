@@ -56,17 +56,6 @@ _ORDER: dict[str, Callable[..., Any]] = {
 }
 
 
-class NotKnownError(Exception):
-    """Cells that have to be known when a program is imported, and are not."""
-
-
-def known_cells(value: Value, what: str) -> NDArray[Any]:
-    """The cells of a value that must be known; NotKnownError says that `what` is not."""
-    if value.known is None:
-        raise NotKnownError(f"{what} must be known when the program is imported, but is computed")
-    return value.known
-
-
 def fold(
     name: str, operands: Sequence[Value], results: Sequence[Spec], source: MlirOperation
 ) -> list[Value] | None:

@@ -205,7 +205,7 @@ class Program(Construction):
         """Give what cannot be imported the operation's name and place."""
         try:
             yield
-        except (folding.NotKnownError, ZSpaceError, OverflowError) as error:
+        except (ZSpaceError, OverflowError) as error:
             raise self.error(f"{operation.name}: {error}", hint=_shown(operation)) from None
 
 
