@@ -109,16 +109,34 @@ def put(
 def masked_scatter(ctx: Context, x: SSAValue, mask: SSAValue, source: SSAValue) -> SSAValue:
     """The n-th cell under the mask becomes the n-th of the source."""
     cells = list(ctx.result.shape)
-    over = ctx.apply("broadcast_to", ctx.cast(mask, "i1"), shape=cells)
-    flat = shaped(ctx, over, [prod(cells)])
-    count = ctx.apply("cumsum", ctx.cast(flat, "i64"), axis=0)
-    before = ctx.apply("clamp", ctx.apply("sub", count, ctx.scalar(1, "i64")), min=0)
-    given = shaped(ctx, ctx.cast(source, ctx.dtype(x)), [prod(ctx.shape(source))])
-    if not prod(ctx.shape(source)):
+    count = prod(ctx.shape(source))
+    if not count:
         return x  # there is no cell under the mask
-    last = ctx.scalar(prod(ctx.shape(source)) - 1, "i64")
-    spread = ctx.apply("take", given, ctx.apply("minimum", before, last), axis=0)
+    over = ctx.apply("broadcast_to", ctx.cast(mask, "i1"), shape=cells)
+    given = shaped(ctx, ctx.cast(source, ctx.dtype(x)), [count])
+    spread = ctx.apply("take", given, _numbered(ctx, over, count), axis=0)
     return ctx.apply("where", over, shaped(ctx, spread, cells), x)
+
+
+@lowering("aten.masked_scatter_backward.default")
+def masked_scatter_backward(
+    ctx: Context, gradient: SSAValue, mask: SSAValue, sizes: Sequence[int]
+) -> SSAValue:
+    """The n-th cell of the source gets the gradient of the n-th under the mask."""
+    over = ctx.apply("broadcast_to", ctx.cast(mask, "i1"), shape=list(ctx.shape(gradient)))
+    taken = ctx.apply("where", over, gradient, ctx.scalar(0, gradient))
+    flat = shaped(ctx, taken, [prod(ctx.shape(gradient))])
+    none = ctx.constant(0, ctx.dtype(gradient), [prod(sizes)])
+    places = _numbered(ctx, over, prod(sizes))
+    return shaped(ctx, ctx.apply("index_add", none, places, flat, axis=0), sizes)
+
+
+def _numbered(ctx: Context, mask: SSAValue, count: int) -> SSAValue:
+    """How many cells under the mask are before each, as a vector; below `count`."""
+    flat = shaped(ctx, mask, [prod(ctx.shape(mask))])
+    through = ctx.apply("cumsum", ctx.cast(flat, "i64"), axis=0)
+    before = ctx.apply("sub", through, ctx.scalar(1, "i64"))
+    return ctx.apply("clamp", before, min=0, max=max(0, count - 1))
 
 
 @lowering("aten.searchsorted.Tensor", "aten.searchsorted.Scalar")
