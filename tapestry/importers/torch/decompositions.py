@@ -1,8 +1,8 @@
 """What operators of PyTorch are taken apart into before lowerings see them.
 
-The table of core ATen, with two changes: some operators stay whole because they have lowerings
-that say more than their parts (a lookup's gradient is one fold), and some that core ATen leaves
-whole have decompositions of PyTorch's own.
+The table of core ATen, with some changes: some operators stay whole because they have lowerings
+that say more than their parts (a lookup's gradient is one fold), some that core ATen leaves whole
+have decompositions of PyTorch's own, and fast paths of attention are undone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import _decomp
+
+from tapestry.importers.torch.fast_paths import FAST_PATHS
 
 _pytorch: Any = _decomp  # whose types are not complete
 
@@ -34,6 +36,8 @@ def decompositions() -> Table:
     aten: Any = torch.ops.aten
     apart: Table = _pytorch.get_decompositions([getattr(aten, name) for name in _APART])
     table: Table = {**_pytorch.core_aten_decompositions(), **apart}
+    for name, function in FAST_PATHS.items():
+        table[getattr(aten, name).default] = function
     for name in _WHOLE:
         packet = getattr(aten, name)
         for overload in packet.overloads():
