@@ -19,6 +19,8 @@ from tests.passes import pipelines
 from tests.passes.random_graphs import random_graph
 from tests.passes.transformers import transformer
 
+SIMPLE = "weft-apply,loom-simplify"
+
 BEFORE = {
     "weft-apply": "",
     "loom-inline": "loom-outline,weft-apply",
@@ -27,11 +29,13 @@ BEFORE = {
     "loom-reshard": "weft-apply,loom-simplify,loom-fuse,loom-shard{shards=4},loom-expand-shards",
     "loom-ungroup": "default",
     "loom-shard": "default",
+    "loom-mask-to-domain": f"{SIMPLE},loom-fuse,loom-derive,loom-simplify,loom-fuse",
+    "loom-derive": f"{SIMPLE},loom-fuse",
+    "loom-group": f"{SIMPLE},loom-fuse,loom-derive,loom-simplify,loom-fuse",
     "loom-to-triton": "default,loom-shard{shards=2}",
 }
 """What a pass is given, so that it finds something to do; others see operations, simplified."""
 
-SIMPLE = "weft-apply,loom-simplify"
 LAYERS = (4, 6, 8)
 
 

@@ -35,11 +35,13 @@ class Expressions:
         self._named: dict[tuple[loom.OperationOp, int, AffineMap], str] = {}
         self._of_leaves: dict[Term, Specials] = {}
         self.states: set[Term] = set()
+        # One for all that is looked through, so that what it has come through is counted.
+        self._inline = Inliner(self.terms, self._result)
 
     def wrapped(self) -> list[Term]:
         """What wrap yields at a point."""
-        inline = Inliner(self.terms, self._result)
-        return self.terms.body(self.op.wrap_block, [inline(read) for read in self.op.in_reads])
+        ins = [self._inline(read) for read in self.op.in_reads]
+        return self.terms.body(self.op.wrap_block, ins)
 
     def folding(self, facts: Sequence[Fact]) -> Folding:
         """Simplifies expressions where some facts hold."""
@@ -74,8 +76,7 @@ class Expressions:
                 self._of_leaves[leaf] = frozenset()
         if op.unwrap_block is None:
             return state[place]
-        inline = Inliner(self.terms, self._result)
-        extras = [inline(extra.compose(kept)) for extra in op.extra_reads]
+        extras = [self._inline(extra.compose(kept)) for extra in op.extra_reads]
         return self.terms.body(op.unwrap_block, [*state, *extras], _points(op, kept))[place]
 
     def _leaf(self, term: Term, monoid: Monoid, part: int) -> Term:
