@@ -56,10 +56,16 @@ class RecomputeForReaders(RewritePattern):
 
     why_apart: WhyApart
     clusters: dict[Operation, Cluster] = field(default_factory=dict[Operation, Cluster])
+    _large: dict[Block, set[Operation]] = field(default_factory=dict[Block, set[Operation]])
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        if in_group(op) or len(op.outs) != 1 or op.partition is not None or not is_large(op):
+        if in_group(op) or len(op.outs) != 1 or op.partition is not None or op.parent is None:
+            return
+        # Nothing before an operation has changed when it is visited, from the end on.
+        if op.parent not in self._large:
+            self._large[op.parent] = large_operations(op.parent)
+        if op not in self._large[op.parent]:
             return
         readers = list(dict.fromkeys(use.operation for use in op.outs[0].uses))
         if not readers or not all(_may_read(reader, op) for reader in readers):
@@ -117,22 +123,23 @@ class RecomputeForReaders(RewritePattern):
         return self.clusters.get(op, frozenset((op,)))
 
 
-def is_large(op: loom.OperationOp) -> bool:
-    """Whether what an operation writes takes more than all that it is computed of."""
-    written = sum(tensor_type(out).byte_size for out in op.outs)
-    return written > sum(tensor_type(source).byte_size for source in _sources(op))
+def large_operations(block: Block) -> set[Operation]:
+    """The operations that write more than all that they are computed of.
 
-
-def _sources(op: loom.OperationOp) -> set[SSAValue]:
-    """What an operation reads; instead of what is computed again itself, what that is made of."""
-    found: set[SSAValue] = set()
-    for value in op.operands:
-        producer = value.owner
-        if isinstance(producer, loom.OperationOp) and is_large(producer):
-            found |= _sources(producer)
-        else:
-            found.add(value)
-    return found
+    Instead of what is large, and computed again itself, what that is made of counts.
+    """
+    made_of: dict[Operation, set[SSAValue]] = {}
+    for op in block.ops:
+        if not isinstance(op, loom.OperationOp):
+            continue
+        sources: set[SSAValue] = set()
+        for value in op.operands:
+            known = made_of.get(value.owner) if isinstance(value.owner, Operation) else None
+            sources |= {value} if known is None else known
+        written = sum(tensor_type(out).byte_size for out in op.outs)
+        if written > sum(tensor_type(source).byte_size for source in sources):
+            made_of[op] = sources
+    return set(made_of)
 
 
 def _may_read(reader: Operation, op: loom.OperationOp) -> bool:
