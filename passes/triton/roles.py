@@ -234,8 +234,10 @@ def _place_products(folds: Mapping[int, Fold], axes: list[str | None]) -> None:
                         + " and ".join(sorted(axis))
                     )
                 (name,) = axis
+                # Only what is folded lies on an axis that is; what a side has beside it, programs.
+                mapped = name if name in (_ROWS, _COLUMNS) else _BATCH
                 for dim in side:
-                    axes[dim] = name
+                    axes[dim] = axes[dim] or mapped
             for dim in product.batch:
                 axes[dim] = axes[dim] or _BATCH
 

@@ -211,3 +211,25 @@ def test_an_output_without_columns_is_written_once_where_they_are_spread(pipelin
     module = parse_text(_WEIGH)
     run_pipeline(module, "loom-to-triton")
     assert "mask=mask & (n[None, :] < 1)" in print_module(module).source
+
+
+def test_a_product_side_that_is_folded_later_keeps_its_other_dimensions_apart():
+    text = """
+    !a = !loom.tensor<[0, 0, 0] : [5, 6, 6], f32>
+    !w = !loom.tensor<[0, 0] : [6, 3], f32>
+    !b = !loom.tensor<[0] : [3], f32>
+    !c = !loom.tensor<[0, 0, 0] : [5, 6, 3], f32>
+    func.func @main(%a: !a, %w: !w, %b: !b) -> !w {
+      %p = weft.apply @linear(%a, %w, %b) : (!a, !w, !b) -> !c
+      %s = weft.apply @sum(%p) {axis = 0} : (!c) -> !w
+      func.return %s : !w
+    }"""
+    rng = np.random.default_rng(5)
+    shapes = {"a": (5, 6, 6), "w": (6, 3), "b": (3,)}
+    inputs = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    want = (inputs["a"] @ inputs["w"] + inputs["b"]).sum(0)
+    for shards in ("", ",loom-shard{shards=3}"):
+        pipeline = f"weft-apply,loom-simplify,loom-fuse,loom-group{{programs=1}}{shards}"
+        result = _run(text, inputs, pipeline)
+        assert len(result.records) == 1
+        np.testing.assert_allclose(result.outputs[0], want, rtol=1e-4, atol=1e-5)
