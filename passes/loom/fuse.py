@@ -18,6 +18,8 @@ removes one operation, so it terminates. Members of a group stay as they are. Op
     limit=256                 how many scalar operations a joined body may have, which keeps
                               kernels compilable and the pass linear
     parts=4                   how many values operations beside one another may hold
+    ops=linear,relu           two operations by label, joined in whichever way is legal, alone and
+                              whatever it costs; an error says why they cannot be
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ from tapestry.passes.loom.fusion.conditions import (
     read_elsewhere,
 )
 from tapestry.passes.loom.fusion.joining import compute_in, follow, joined_label
+from tapestry.passes.loom.fusion.named import named_pair
 from tapestry.passes.loom.fusion.order import Order
 from tapestry.passes.loom.fusion.pricing import Site, price_of
 from tapestry.passes.loom.simplify import MergeEqualReads
@@ -206,6 +209,7 @@ class LoomFuse(ModulePass):
     recompute: int = Bounds.recompute
     limit: int = Bounds.limit
     parts: int = Bounds.parts
+    ops: tuple[str, ...] | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for option, least in (("limit", 1), ("recompute", 0), ("parts", 1)):
@@ -216,6 +220,10 @@ class LoomFuse(ModulePass):
             if kind not in KINDS:
                 known = ", ".join(KINDS)
                 raise UsageError(f"loom-fuse: there is no kind {kind!r}; there are {known}")
+        if self.ops is not None:
+            pattern = named_pair(op, self.ops, self.limit)
+            PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(op)
+            return
         with collection_paused():
             for sweep in self._sweeps(op):
                 PatternRewriteWalker(GreedyRewritePatternApplier(sweep)).rewrite_module(op)

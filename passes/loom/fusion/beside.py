@@ -57,7 +57,7 @@ class JoinBeside(RewritePattern):
             if why_not_beside(first, second, self.limit, self.parts) is None:
                 place = self.order.joined(first, second)
                 if place is not None:
-                    new = _join(first, second, place, rewriter)
+                    new = join_beside(first, second, place, rewriter)
                     self.order.put(new, place)
                     self.seen.update(dict.fromkeys(keys, new))
                     return
@@ -73,6 +73,8 @@ def why_not_beside(
     first: loom.OperationOp, second: loom.OperationOp, limit: int, parts: int
 ) -> str | None:
     """Why two operations are not made one side by side, None where they may be."""
+    if first.parent is not second.parent:
+        return "they do not stand in one block"
     if points_of(first) != points_of(second):
         return f"{first.subject} and {second.subject} are over different points"
     if any(value.owner is first for value in second.operands):
@@ -95,12 +97,13 @@ def _is_exact(monoid: Monoid) -> bool:
     return monoid.primitive in (arith.MaximumfOp, arith.MinimumfOp)
 
 
-def _join(
+def join_beside(
     first: loom.OperationOp,
     second: loom.OperationOp,
     place: loom.OperationOp,
     rewriter: PatternRewriter,
 ) -> loom.OperationOp:
+    """Make two operations one, which stands where `place`, one of them, does."""
     monoid: str | None = None
     monoids = [found for op in (first, second) if (found := monoid_of(op)) is not None]
     if monoids:
