@@ -29,7 +29,7 @@ from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.prepared.bodies import prepared_body
 from tapestry.runtime.prepared.folds import Folding
 from tapestry.runtime.prepared.products import largest_factor, matrix_product
-from tapestry.runtime.prepared.views import View, reader, writer
+from tapestry.runtime.prepared.views import reader, writer
 from tapestry.zspace import Projection, Range
 
 Run: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
@@ -51,12 +51,10 @@ def prepared_operation(op: loom.OperationOp) -> Run | None:
     if op.partition is not None or op.scan_dim is not None or op.index.is_empty:
         return None
     kept = op.kept_range(op.index)
-    stores: list[View] = []
-    for projection, out in zip(op.out_maps, op.outs, strict=True):
-        store = writer(projection, tensor_type(out).box, kept)
-        if store is None:
-            return None
-        stores.append(store)
+    stores = [
+        writer(projection, tensor_type(out).box, kept)
+        for projection, out in zip(op.out_maps, op.outs, strict=True)
+    ]
     monoid = accumulating_monoid_of(op)
     products = () if op.inside is not None else find_contractions(op, monoid) or ()
     state = _state(op, monoid, products)

@@ -46,24 +46,23 @@ def reader(projection: Projection, box: Range, index: Range) -> View:
     return read
 
 
-def writer(projection: Projection, box: Range, index: Range) -> View | None:
-    """The tensor over `box` that values over `index` make, None where it must be written cell by
-    cell: the inverse of a reader that takes every cell once, and in its own dimension.
+def writer(projection: Projection, box: Range, index: Range) -> View:
+    """The tensor over `box` that values over `index` make, which write each of its cells once.
+
+    A dimension of the tensor that several of the index make, as digits of a number, is theirs in
+    order, merged; anything else is written cell by cell.
     """
-    terms = projection.map.terms
-    dims = [row[0][1] for row in terms if len(row) == 1 and row[0][0] == 1]
-    fixed = [axis for axis, row in enumerate(terms) if len(row) == 0]
-    if len(dims) + len(fixed) != len(terms) or len(set(dims)) != len(dims) or index.is_empty:
-        return None
-    if projection.apply_range(index) != box:
-        return None
-    left_out = [dim for dim in range(index.rank) if dim not in dims]
+    order = None if index.is_empty else _digits(projection, box, index)
+    if order is None:
+        return lambda values: _written(values, projection, box, index)
+    left_out = [dim for dim in range(index.rank) if dim not in order]
     first = tuple(0 if dim in left_out else slice(None) for dim in range(index.rank))
-    kept = sorted(dims)
+    kept = sorted(order)
     whole = tuple(index.shape[dim] for dim in kept)
-    order = tuple(kept.index(dim) for dim in dims)
-    moved = order != tuple(range(len(order)))
-    spread = tuple(None if axis in fixed else slice(None) for axis in range(len(terms)))
+    turned = tuple(kept.index(dim) for dim in order)
+    moved = turned != tuple(range(len(turned)))
+    shape = box.shape
+    merged = tuple(index.shape[dim] for dim in order) != shape
 
     def write(values: Array) -> Array:
         if left_out and values.ndim:
@@ -71,10 +70,46 @@ def writer(projection: Projection, box: Range, index: Range) -> View | None:
         if values.shape != whole:
             values = np.broadcast_to(values, whole)
         if moved:
-            values = values.transpose(order)
-        return values[spread] if fixed else values
+            values = values.transpose(turned)
+        return values.reshape(shape) if merged else values
 
     return write
+
+
+def _digits(projection: Projection, box: Range, index: Range) -> list[int] | None:
+    """The index dimensions in the order in which they make those of a tensor, or None.
+
+    Each row of the tensor is a number whose digits, most significant first, are index coordinates;
+    together they run over all of `box`. Dimensions of one coordinate are no digits.
+    """
+    if projection.apply_range(index) != box:
+        return None
+    order: list[int] = []
+    for terms in projection.map.terms:
+        unit = 1
+        row: list[int] = []
+        for factor, dim in sorted(terms, key=lambda term: (term[0], index.shape[term[1]])):
+            if index.shape[dim] == 1:
+                continue
+            if factor != unit or dim in order or dim in row:
+                return None
+            unit *= index.shape[dim]
+            row.append(dim)
+        order += reversed(row)
+    return order
+
+
+def _written(values: Array, projection: Projection, box: Range, index: Range) -> Array:
+    """`writer` cell by cell."""
+    made = np.empty(box.shape, values.dtype)
+    if not index.is_empty:
+        view = cells(made, box, projection, index)
+        # Along a dimension that the projection does not move along, the first value is written.
+        over = np.broadcast_shapes(values.shape, view.shape)
+        pairs = zip(view.shape, over, strict=True)
+        first = tuple(slice(1) if one < many else slice(None) for one, many in pairs)
+        view[...] = np.broadcast_to(values, over)[first]
+    return made
 
 
 def _slices(
