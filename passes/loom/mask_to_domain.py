@@ -19,6 +19,10 @@ and what computes `%s` folds nothing either where no `%o` reads it. Blocks of th
 are masked as a whole are then skipped by range arithmetic, in every executor. The mask need not
 stand in the body: maps, and what earlier folds do with their result, are looked through.
 
+Some programs mask with a large negative number, as JAX does with -2.38e38. Such a number is none of
+a fold's zero: of a row that is masked everywhere, the softmax is the same for all. Under
+`lowest=-1000000000.0` numbers not above that count as -inf, where every row sees something.
+
 Input: any verified loom program, best after `loom-derive`: folds of one pass have one domain.
 Output: the same values, if what `assumes` says is so. Each rewrite adds a row to a domain or
 removes a condition from a body, so it terminates.
@@ -28,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import cast
 
 from xdsl.context import Context
@@ -46,6 +51,7 @@ from tapestry.dialects import loom
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import in_group
 from tapestry.passes.loom._rebuild import rebuild
+from tapestry.passes.loom.derivation.planning import always_folds
 from tapestry.passes.loom.masks.conditions import Fact, domain_of, rows_of
 from tapestry.passes.loom.masks.outside import masked, rows_read
 from tapestry.passes.loom.masks.settling import settle
@@ -54,6 +60,7 @@ ASSUMES = "assumes"
 """The attribute in which an operation records what its domain takes for granted."""
 
 
+@dataclass(frozen=True)
 class FoldWhereSeen(RewritePattern):
     """A fold's domain gets the rows outside of which wrap yields what folding leaves no trace of.
 
@@ -62,18 +69,29 @@ class FoldWhereSeen(RewritePattern):
     finite (zero times infinity is NaN) and divisors not zero: that is recorded on the operation. An
     extremum is taken to be finite only where there is always something that it is of. Groups say
     what their members are, and a scan goes on from what is outside: both are left alone.
+
+    Numbers not above the `lowest` are taken for -inf, which is legal where every point that is kept
+    folds something inside: that what is not masked is far above them is recorded.
     """
+
+    lowest: float = -inf
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         if in_group(op):
             return
         found = list(masked(op))
-        if not found:
-            return
+        assumes = {assumed for mask in found for assumed in mask.assumes}
         rows = [*rows_of(op.inside), *(mask.row for mask in found)]
-        new = rebuild(op, rewriter, inside=domain_of(rows, op.index))
-        _record(new, {assumed for mask in found for assumed in mask.assumes})
+        low = [] if found or self.lowest == -inf else list(masked(op, self.lowest))
+        if low:
+            rows += [mask.row for mask in low]
+            if not always_folds(op, domain_of(rows, op.index)):
+                return
+            assumes = {f"above({self.lowest:g})"}.union(*(mask.assumes for mask in low))
+        if found or low:
+            new = rebuild(op, rewriter, inside=domain_of(rows, op.index))
+            _record(new, assumes)
 
 
 class FoldWhereRead(RewritePattern):
@@ -133,9 +151,15 @@ class LoomMaskToDomain(ModulePass):
 
     name = "loom-mask-to-domain"
 
+    lowest: float = -inf
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # From the end on: what a fold reads is known when its readers' domains are.
-        patterns: list[RewritePattern] = [FoldWhereSeen(), FoldWhereRead(), SettleConditions()]
+        patterns: list[RewritePattern] = [
+            FoldWhereSeen(self.lowest),
+            FoldWhereRead(),
+            SettleConditions(),
+        ]
         with collection_paused():
             PatternRewriteWalker(
                 GreedyRewritePatternApplier(patterns), walk_reverse=True

@@ -38,11 +38,17 @@ FORMS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _program(form: str, rows: int) -> tuple[Any, list[Any]]:
+LOWEST = (
+    "weft-apply,loom-simplify,loom-fuse,loom-derive,loom-simplify,loom-fuse,"
+    "loom-mask-to-domain{lowest=-1000000000.0},loom-group"
+)
+
+
+def _program(form: str, rows: int, pipeline: str = "default") -> tuple[Any, list[Any]]:
     random = np.random.default_rng(0)
     inputs = [jnp.asarray(random.standard_normal((2, rows, 4, 16)), "float32") for _ in range(3)]
     module = stablehlo.load(jax.jit(FORMS[form]).lower(*inputs).as_text())
-    run_pipeline(module, "default")
+    run_pipeline(module, pipeline)
     verify_module(module)
     return module, inputs
 
@@ -59,6 +65,16 @@ def test_attention_is_one_group(form: str) -> None:
     given = dict(zip(names, map(np.asarray, inputs), strict=True))
     (got,) = find_executor("numpy").run(module, given, NoWatch()).outputs
     np.testing.assert_allclose(got, FORMS[form](*inputs), rtol=2e-5, atol=2e-5)
+
+
+def test_large_negative_numbers_mask_where_that_is_asked_for() -> None:
+    module, inputs = _program("causal", 8, LOWEST)
+    (group,) = [op for op in module.walk() if isinstance(op, loom.FusedOp)]
+    assert all(member.inside is not None for member in group.members)
+    names = [argument.name for argument in arguments(module)]
+    given = dict(zip(names, map(np.asarray, inputs), strict=True))
+    (got,) = find_executor("numpy").run(module, given, NoWatch()).outputs
+    np.testing.assert_allclose(got, FORMS["causal"](*inputs), rtol=2e-5, atol=2e-5)
 
 
 def test_what_is_stored_grows_as_the_rows() -> None:

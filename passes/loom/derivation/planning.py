@@ -16,7 +16,7 @@ from tapestry.passes.loom.derivation.algebra import Algebra
 from tapestry.passes.loom.derivation.chain import Chain, Member, Placed, is_plain_fold
 from tapestry.passes.loom.derivation.replacing import Replacing, plan_replacing
 from tapestry.passes.loom.derivation.siblings import siblings
-from tapestry.zspace import AffineMap, Projection, Range
+from tapestry.zspace import AffineMap, Domain, Projection, Range
 
 
 @dataclass(frozen=True)
@@ -190,18 +190,40 @@ def _repeats(chain: Chain) -> bool:
     return any(not kept <= moving_dims(Projection.cells(m.points)) for m in chain.members)
 
 
-def always_folds(op: loom.OperationOp) -> bool:
-    """Whether each point of the kept dimensions folds something: a corner of the fold does."""
-    if op.inside is None:
+def always_folds(op: loom.OperationOp, inside: Domain | None = None) -> bool:
+    """Whether each point of the kept dimensions folds something.
+
+    A corner of the fold does, or the points at the edge of a row. `inside` is a domain to ask about
+    instead of the operation's.
+    """
+    inside = op.inside if inside is None else inside
+    if inside is None:
         return True
     for at_end in (False, True):
         start, end = list(op.index.start), list(op.index.end)
         for dim in op.fold_dims:
             corner = end[dim] - 1 if at_end else start[dim]
             start[dim], end[dim] = corner, corner + 1
-        if op.inside.covers(Range(tuple(start), tuple(end))):
+        if inside.covers(Range(tuple(start), tuple(end))):
             return True
-    return False
+    return any(_folds_along(op, inside, row) for row in range(inside.rows.outputs))
+
+
+def _folds_along(op: loom.OperationOp, inside: Domain, row: int) -> bool:
+    """Whether the points where a row is zero, one for each point that is kept, are inside."""
+    factors, rank = inside.rows.matrix[row], inside.rank
+    if len(op.fold_dims) != 1 or abs(factors[op.fold_dims[0]]) != 1:
+        return False
+    (dim,) = op.fold_dims
+    sign = -factors[dim]
+    matrix = [[int(d == e) for e in range(rank)] for d in range(rank)]
+    matrix[dim] = [0 if d == dim else sign * factor for d, factor in enumerate(factors)]
+    offset = [sign * inside.rows.offset[row] if d == dim else 0 for d in range(rank)]
+    edge = AffineMap.of(matrix, offset, rank)
+    end = list(op.index.end)
+    end[dim] = op.index.start[dim] + 1
+    kept = Range(op.index.start, tuple(end))
+    return op.index.contains_range(edge.image(kept)) and inside.compose(edge).covers(kept)
 
 
 def kept_points(chain: Chain, member: Member) -> AffineMap:

@@ -36,11 +36,16 @@ class Folding:
     """Simplifies terms over an index space, given some facts about its points.
 
     `finite` collects the leaves that are taken to be finite, cells and results of folds, `nonzero`
-    those that are taken not to be zero.
+    those that are taken not to be zero. Numbers not above the `lowest` are taken for -inf.
     """
 
     def __init__(
-        self, terms: Terms, index: Range, nature: Nature, facts: Sequence[Fact] = ()
+        self,
+        terms: Terms,
+        index: Range,
+        nature: Nature,
+        facts: Sequence[Fact] = (),
+        lowest: float = -inf,
     ) -> None:
         self.finite: set[Term] = set()
         self.nonzero: set[Term] = set()
@@ -48,6 +53,7 @@ class Folding:
         self._index = index
         self._nature = nature
         self._facts = facts
+        self._lowest = lowest
         self._known: dict[Term, Term] = {}
 
     def __call__(self, term: Term) -> Term:
@@ -89,6 +95,9 @@ class Folding:
         return next((verdict for verdict in verdicts if verdict is not None), None)
 
     def _folded(self, term: Term) -> Term:
+        number = number_of(term)
+        if isinstance(term.kind, AnyFloat) and number is not None and number <= self._lowest:
+            return self.number(-inf, term.kind)
         if term.op is None or not term.args:
             return term
         decided = self.decided(term)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from xdsl.dialects import arith
 
@@ -43,9 +44,9 @@ class Expressions:
         ins = [self._inline(read) for read in self.op.in_reads]
         return self.terms.body(self.op.wrap_block, ins)
 
-    def folding(self, facts: Sequence[Fact]) -> Folding:
+    def folding(self, facts: Sequence[Fact], lowest: float = -inf) -> Folding:
         """Simplifies expressions where some facts hold."""
-        return Folding(self.terms, self.op.index, self.nature, facts)
+        return Folding(self.terms, self.op.index, self.nature, facts, lowest)
 
     @property
     def nature(self) -> Nature:
@@ -125,8 +126,11 @@ class Masked:
     assumes: frozenset[str]
 
 
-def masked(op: loom.OperationOp) -> Iterator[Masked]:
-    """The rows that a fold's domain may have besides those that it has."""
+def masked(op: loom.OperationOp, lowest: float = -inf) -> Iterator[Masked]:
+    """The rows that a fold's domain may have besides those that it has.
+
+    Numbers not above the `lowest` are taken for -inf.
+    """
     monoid = monoid_of(op)
     if monoid is None or op.scan_dim is not None or op.index.is_empty:
         return
@@ -140,7 +144,7 @@ def masked(op: loom.OperationOp) -> Iterator[Masked]:
         known = [*facts, *(Fact(row, True) for row in found)]
         if low >= 0 or high < 0 or any(fact.decides(inside) for fact in known):
             continue
-        folding = expressions.folding([*facts, Fact(outside, True)])
+        folding = expressions.folding([*facts, Fact(outside, True)], lowest)
         if _is_zero(expressions, folding, monoid, wrapped):
             found.add(inside)
             finite = (f"finite({_said(leaf)})" for leaf in folding.finite - expressions.states)
