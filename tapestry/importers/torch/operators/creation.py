@@ -23,6 +23,7 @@ def scalar_tensor(ctx: Context, value: Number, **ignored: object) -> SSAValue:
 
 
 @lowering(
+    "aten._efficientzerotensor.default",
     "aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default",
     "aten.empty.memory_format", "aten.empty_like.default", "aten.new_empty.default",
     "aten.empty_strided.default", "aten.new_empty_strided.default", "aten.empty_permuted.default",
