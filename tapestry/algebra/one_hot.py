@@ -15,6 +15,7 @@ probability is in a cross entropy, and scaled or chosen again afterwards.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
@@ -54,7 +55,7 @@ def find_one_hot(op: loom.BlockSignature, monoid: Monoid | None) -> OneHot | Non
     if monoid is None or op.scan_dim is not None or end is None or len(end.operands) != 1:
         return None
     varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
-    found = _Search(op, varies, monoid.zero[0]).points(end.operands[0])
+    found = _Search(op.fold_dims, varies, monoid.zero[0]).points(end.operands[0])
     if found is None:
         return None
     places = {dim: at for dim, at, _ in found}
@@ -64,15 +65,35 @@ def find_one_hot(op: loom.BlockSignature, monoid: Monoid | None) -> OneHot | Non
     return OneHot(places, tuple(equal for _, _, equal in found), tuple(moving))
 
 
+def find_scatter(op: loom.BlockSignature, monoid: Monoid | None) -> tuple[int, SSAValue] | None:
+    """The kept dimension along which each point that is folded counts at one place, and the value
+    that says which; None where there is none.
+
+    It is there when wrap yields the monoid's zero wherever the coordinate is not an argument of
+    wrap that varies along folded dimensions alone, and no input is read along the dimension.
+    """
+    end = op.wrap_block.last_op
+    if monoid is None or op.scan_dim is not None or end is None or len(end.operands) != 1:
+        return None
+    moving = [moving_dims(p) for p in op.in_maps]
+    varies = dependences(op.wrap_block, moving)
+    found = _Search(op.kept_dims, varies, monoid.zero[0]).points(end.operands[0])
+    for dim, at, _ in found or ():
+        read = any(dim in dims for dims in moving)
+        if not read and at in op.wrap_block.args and varies[at] <= set(op.fold_dims):
+            return dim, at
+    return None
+
+
 _Point = tuple[int, SSAValue, arith.CmpiOp]
-"""A fold dimension, the value that its coordinate is compared with, and the comparison."""
+"""A dimension, the value that its coordinate is compared with, and the comparison."""
 
 
 @dataclass(frozen=True)
 class _Search:
     """Looks for what makes a value the zero of a monoid at all points but one."""
 
-    op: loom.BlockSignature
+    dims: Sequence[int]
     varies: dict[SSAValue, Dims]
     zero: complex
 
@@ -107,10 +128,7 @@ class _Search:
             return both if both and apart and settled else None
         if isinstance(owner, arith.CmpiOp) and owner.predicate.value.data == _EQUAL:
             for side, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
-                if (
-                    isinstance(side.owner, loom.IndexOp)
-                    and side.owner.dimension in self.op.fold_dims
-                ):
+                if isinstance(side.owner, loom.IndexOp) and side.owner.dimension in self.dims:
                     dim = side.owner.dimension
                     return [(dim, other, owner)] if dim not in self.varies[other] else None
         return None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tapestry.frontend import parse_text, run_pipeline
+from tapestry.importers.building import ProgramBuilder
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.program import arguments
@@ -30,3 +32,21 @@ def test_any_program(program: Program, pipeline: str) -> None:
         else:
             near = (1e-5 if value.dtype == "f32" else 1e-12) * max(value.bound, 1.0)
             np.testing.assert_allclose(have, expected, rtol=0, atol=near)
+
+
+@pytest.mark.parametrize("padding", [-1, 2])
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_what_counts_at_one_place_is_folded_there(padding: int, dtype: str) -> None:
+    rows = 100_000  # comparing every point with every place would not end
+    source = np.random.default_rng(0)
+    ids = source.integers(0, 5, (30, 40))
+    gradient = source.integers(-9, 9, (30, 40, 50)).astype({"f32": "f4", "f16": "f2"}[dtype])
+    build = ProgramBuilder()
+    given = [build.argument("g", gradient.shape, dtype), build.argument("ids", ids.shape, "i64")]
+    parameters = {"rows": rows, "padding": padding}
+    module = build.finish(build.apply("embedding_dense_backward", *given, parameters=parameters))
+    run_pipeline(module, "weft-apply")
+    (got,) = PreparedProgram(module)([gradient, ids])
+    want = np.zeros((rows, 50), "f4")
+    np.add.at(want, ids[ids != padding], gradient[ids != padding])
+    np.testing.assert_array_equal(got, want.astype(gradient.dtype))

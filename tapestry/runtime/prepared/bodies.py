@@ -8,7 +8,7 @@ computed when the body is prepared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,12 +37,15 @@ def prepared_body(
     wanted: Sequence[SSAValue] | None = None,
     *,
     spare: int = 0,
+    places: Mapping[int, SSAValue] | None = None,
 ) -> Body | None:
     """A body over an index range; None where one of its operations has no meaning on arrays.
 
     `dims` are what the range's dimensions are called in the body; `wanted` as of `evaluate`. The
-    first `spare` arguments are needed by nothing else, and may be written to.
+    first `spare` arguments are needed by nothing else, and may be written to. `places` has the
+    arguments that are the coordinates along some dimensions.
     """
+    at = places or {}
     if wanted is None:
         terminator = block.last_op
         wanted = () if terminator is None else tuple(terminator.operands)
@@ -53,6 +56,9 @@ def prepared_body(
     for op in block.ops:
         if op not in needed:
             continue
+        if isinstance(op, loom.IndexOp) and op.dimension in at:
+            slots[op.result] = slots[at[op.dimension]]
+            continue
         function = _function(op, index, dims)
         if function is None:
             return None
@@ -61,11 +67,14 @@ def prepared_body(
             known[op.results[0]] = function(*(known[operand] for operand in operands))
         else:
             late.append((op, function))
+    count = len(block.args)
     for value in known:
-        slots[value] = len(slots)
+        slots[value] = count
+        count += 1
     calls: list[_Call] = []
     for op, function in late:
-        slots[op.results[0]] = len(slots)
+        slots[op.results[0]] = count
+        count += 1
         ins = tuple(slots[operand] for operand in op.operands)
         calls.append(_Call(function, ins, slots[op.results[0]]))
     constants = list(known.values())

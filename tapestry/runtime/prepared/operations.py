@@ -13,12 +13,14 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
+from xdsl.ir import Block, SSAValue
 
 from tapestry.algebra.bodies import dependences, moving_dims
 from tapestry.algebra.contraction import Contraction, find_contractions
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.literals import number_in
 from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
+from tapestry.algebra.one_hot import find_scatter
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, tensor_type
 from tapestry.runtime.arithmetic import cell_constant
@@ -29,6 +31,7 @@ from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.prepared.bodies import prepared_body
 from tapestry.runtime.prepared.folds import Folding
 from tapestry.runtime.prepared.products import largest_factor, matrix_product
+from tapestry.runtime.prepared.scatters import Scatter
 from tapestry.runtime.prepared.views import reader, writer
 from tapestry.zspace import Projection, Range
 
@@ -78,6 +81,9 @@ def _state(
     op: loom.OperationOp, monoid: Monoid | None, products: Sequence[Contraction]
 ) -> _State | None:
     """The state over all kept dimensions, in parts along the first of them if it is large."""
+    placed = _scattered(op, monoid)
+    if placed is not None:
+        return placed
     held = _held(op, products)
     limit = _BLOCK if monoid is None else CELLS
     dim = next((d for d in op.kept_dims if op.index.shape[d] > 1), None)
@@ -135,6 +141,34 @@ def _state_over(
         return None
     combine = Folding(op, monoid, index).combine()
     return lambda ins: combine(body([read(array) for read, array in zip(reads, ins, strict=True)]))
+
+
+def _scattered(op: loom.OperationOp, monoid: Monoid | None) -> _State | None:
+    """A fold whose points count at one place each: they are folded by that."""
+    found = None if op.inside is not None else find_scatter(op, monoid)
+    if found is None or monoid is None or op.index.size // op.index.shape[found[0]] > CELLS:
+        return None
+    dim, at = found
+    low = op.index.start[dim]
+    ends = [low + 1 if d == dim else end for d, end in enumerate(op.index.end)]
+    index = Range(op.index.start, tuple(ends))
+    scatter = Scatter.of(op, monoid, dim)
+    wanted = [*_yielded(op.wrap_block), at]
+    body = prepared_body(op.wrap_block, index, range(index.rank), wanted, places={dim: at})
+    if scatter is None or body is None:
+        return None
+    reads = _reads(op, index)
+
+    def placed(ins: Sequence[Array]) -> list[Array]:
+        values, places = body([read(array) for read, array in zip(reads, ins, strict=True)])
+        return [scatter(values, places)]
+
+    return placed
+
+
+def _yielded(block: Block) -> Sequence[SSAValue]:
+    end = block.last_op
+    return () if end is None else tuple(end.operands)
 
 
 def _held(op: loom.OperationOp, products: Sequence[Contraction]) -> int:

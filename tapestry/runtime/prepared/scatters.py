@@ -1,0 +1,63 @@
+"""Folds whose points count at one place each, as the gradient of a table of rows has them.
+
+    place[i] = ids[i]            result[v, n] = sum over i of (values[i, n] if place[i] == v else 0)
+
+Points are sorted by their place, and what is at one is reduced at once, so that the work is that of
+the points, whatever the number of places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.monoids import Monoid
+from tapestry.algebra.reductions import find_reduction
+from tapestry.dialects import loom
+from tapestry.runtime.arithmetic import cell_constant
+from tapestry.runtime.executor import Array
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Folds by `ufunc` what is at one place along `dim`; the others have `zero`."""
+
+    op: loom.BlockSignature
+    dim: int
+    ufunc: np.ufunc
+    zero: Array
+    low: int
+    shape: tuple[int, ...]
+
+    @staticmethod
+    def of(op: loom.OperationOp, monoid: Monoid, dim: int) -> Scatter | None:
+        """The fold of an operation by the places along a kept dimension, where NumPy has it."""
+        reduction = find_reduction(monoid.primitive, monoid.state[0])
+        if reduction is None or reduction.signs is not None:
+            return None
+        zero = cell_constant(monoid.zero[0], monoid.state[0])
+        zero = zero.astype(numpy_dtype(monoid.state[0]))
+        return Scatter(op, dim, reduction.ufunc, zero, op.index.start[dim], op.index.shape)
+
+    def __call__(self, values: Array, places: Array) -> Array:
+        """The state over the kept dimensions; both have extent 1 along `dim`."""
+        folded, others = self.op.fold_dims, [d for d in self.op.kept_dims if d != self.dim]
+        points = prod(self.shape[d] for d in folded)
+        full = tuple(1 if d == self.dim else n for d, n in enumerate(self.shape))
+        rows = np.broadcast_to(values, full).transpose(*folded, self.dim, *others)
+        rows = rows.reshape(points, -1).astype(self.zero.dtype, copy=False)
+        along = tuple(n if d in folded else 1 for d, n in enumerate(self.shape))
+        at = np.broadcast_to(places, along).transpose(*folded, self.dim, *others).reshape(-1)
+        at = at - self.low
+        inside = np.flatnonzero((at >= 0) & (at < self.shape[self.dim]))
+        order = inside[np.argsort(at[inside], kind="stable")]
+        made = np.full((self.shape[self.dim], rows.shape[1]), self.zero)
+        if len(order):
+            here = at[order]
+            first = np.flatnonzero(np.concatenate([[True], here[1:] != here[:-1]]))
+            made[here[first]] = self.ufunc.reduceat(rows[order], first, axis=0)
+        made = made.reshape(self.shape[self.dim], *(self.shape[d] for d in others))
+        return np.moveaxis(made, 0, self.op.kept_dims.index(self.dim))
