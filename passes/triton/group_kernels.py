@@ -188,15 +188,13 @@ class _GroupKernel:
             return tuple(part for fold in folds for part in fold.zero())
 
         def step(carried: Sequence[SSAValue] | None) -> State:
-            before = dict(members.states)
             new: list[SSAValue] = []
-            for fold, size in zip(folds, sizes, strict=True):
-                own = None if carried is None else carried[len(new) : len(new) + size]
-                new += fold.step(own)
-            for place, inner in stored:
-                self._store(place, inner)
-            if carried is not None:
-                members.states = before
+            with members.walking(FOLD_AXIS, looped=carried is not None):
+                for fold, size in zip(folds, sizes, strict=True):
+                    own = None if carried is None else carried[len(new) : len(new) + size]
+                    new += fold.step(own)
+                for place, inner in stored:
+                    self._store(place, inner)
             return tuple(new)
 
         ends = self.writer.walk(
@@ -218,10 +216,15 @@ class _GroupKernel:
         if axis == FOLD_AXIS:
             raise NotOneKernelError(f"@{fold.member.fold.name} is read before it is finished")
         writer = FoldWriter(self.members, number, fold, axis)
+
+        def step(carried: Sequence[SSAValue] | None) -> State:
+            with self.members.walking(axis, looped=carried is not None):
+                return writer.step(carried)
+
         parts = self.writer.walk(
             self.axes[axis],
             writer.zero,
-            writer.step,
+            step,
             everywhere=False,
             within=self.members.domain(number),
             hoist=True,

@@ -11,7 +11,8 @@ tensor, is the value of another member. All that was written before and can be s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -60,6 +61,29 @@ class Members:
         self.states: dict[int, list[Placed]] = {}
         """The state of each fold that is finished where something is written now."""
         self.fold_inner: Callable[[int], None] | None = None
+        self._walked: set[str] = {"B", "M", "N"}
+
+    @contextmanager
+    def walking(self, axis: str, *, looped: bool) -> Generator[None]:
+        """While a block of an axis is walked: values along it can be written.
+
+        What is folded in one step of a loop is not known outside of it.
+        """
+        before = dict(self.states)
+        self._walked.add(axis)
+        try:
+            yield
+        finally:
+            self._walked.discard(axis)
+            if looped:
+                self.states = before
+
+    def _require(self, axes: Iterable[str]) -> None:
+        for axis in axes:
+            if axis not in self._walked:
+                raise NotOneKernelError(
+                    "a member needs cells along a dimension that another one folds for itself"
+                )
 
     def domain(self, member: int) -> Sequence[Access]:
         """The rows of a member's domain."""
@@ -80,6 +104,7 @@ class Members:
         port = self.writer.ins[source]
 
         def load() -> Placed:
+            self._require(self.writer.space.along(port.access))
             frame = self._along(port)
             return Placed(self.writer.load(port, frame, argument.name_hint or port.name), frame)
 
@@ -129,6 +154,8 @@ class Members:
         """What `loom.index` is in a member's body."""
         group_dim = self.group.members[member].dims[dim]
         frame = tuple(a for a in self.roles.frame(frozenset((group_dim,))) if a in self.roles.order)
+        if self.group.index.shape[group_dim] > 1:
+            self._require((self.roles.axes[group_dim],))
         at = self.writer.coordinate(frame)(group_dim)
         shift = self.group.members[member].place.offset[dim]
         if shift:
@@ -148,6 +175,7 @@ class Members:
         source = owner.sources[place]
         assert isinstance(source, int)
         port = self.writer.ins[source]
+        self._require(self.writer.space.along(port.access))
         operands = {o: values[o] for o in op.operands if o is not argument}
         frame = self.joint(self._along(port), *(placed.frame for placed in operands.values()))
         self.writer.load_all([port], [argument], frame)

@@ -233,3 +233,30 @@ def test_a_product_side_that_is_folded_later_keeps_its_other_dimensions_apart():
         result = _run(text, inputs, pipeline)
         assert len(result.records) == 1
         np.testing.assert_allclose(result.outputs[0], want, rtol=1e-4, atol=1e-5)
+
+
+def test_what_another_member_folds_for_itself_is_not_read_along_it():
+    text = """
+    !a = !loom.tensor<[0, 0, 0, 0] : [2, 3, 17, 8], f32>
+    !t = !loom.tensor<[0, 0, 0, 0] : [2, 3, 8, 17], f32>
+    !m = !loom.tensor<[0, 0, 0] : [2, 3, 17], f32>
+    !v = !loom.tensor<[0, 0, 0] : [2, 17, 20], f32>
+    !o = !loom.tensor<[0, 0, 0] : [2, 3, 20], f32>
+    func.func @main(%a: !a, %v: !v) -> !o {
+      %t = weft.apply @transpose(%a) {perm = [0, 1, 3, 2]} : (!a) -> !t
+      %n = weft.apply @layer_norm(%t) : (!t) -> !t
+      %m = weft.apply @max(%n) {axis = -2} : (!t) -> !m
+      %p = weft.apply @softmax(%m) : (!m) -> !m
+      %o = weft.apply @matmul(%p, %v) : (!m, !v) -> !o
+      func.return %o : !o
+    }"""
+    rng = np.random.default_rng(6)
+    inputs = {"a": rng.normal(size=(2, 3, 17, 8)), "v": rng.normal(size=(2, 17, 20))}
+    inputs = {name: cells.astype(np.float32) for name, cells in inputs.items()}
+    result = _run(text, inputs, _grouped(resident=4096))
+    turned = inputs["a"].swapaxes(-1, -2)
+    apart = turned - turned.mean(-1, keepdims=True)
+    greatest = (apart / np.sqrt((apart**2).mean(-1, keepdims=True) + 1e-5)).max(-2)
+    weights = np.exp(greatest - greatest.max(-1, keepdims=True))
+    want = weights / weights.sum(-1, keepdims=True) @ inputs["v"]
+    np.testing.assert_allclose(result.outputs[0], want, rtol=1e-4, atol=1e-4)
