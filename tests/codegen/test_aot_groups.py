@@ -54,3 +54,22 @@ def test_attention_of_float32_is_exact(tmp_path: Path) -> None:
     assert source.count('input_precision="ieee"') == 2
     assert kernel.spills == 0
     assert kernel.shared <= MAX_SHARED_BYTES[kernel.target]
+
+
+@pytest.mark.slow
+def test_decoding_with_split_keys_spills_nothing(tmp_path: Path) -> None:
+    q = "!loom.tensor<[0, 0, 0, 0] : [16, 32, 1, 128], bf16>"
+    k = "!loom.tensor<[0, 0, 0, 0] : [16, 8, 8192, 128], bf16>"
+    module = parse_text(f"""
+    func.func @main(%q: {q}, %k: {k}, %v: {k}) -> {q} {{
+      %o = weft.apply @grouped_query_attention(%q, %k, %v) : ({q}, {k}, {k}) -> {q}
+      func.return %o : {q}
+    }}""")
+    run_pipeline(module, "default,loom-split-fold{parts=16},loom-to-triton")
+    printed = print_module(module)
+    path = tmp_path / "kernels.py"
+    path.write_text(printed.source)
+    assert "tl.dot(exp_2.to(tl.bfloat16), v," in printed.source
+    kernels = compile_kernels(path, printed.kernels, targets=(90,))
+    assert len(kernels) == 2
+    assert all(kernel.spills == 0 and not kernel.warnings for kernel in kernels)
