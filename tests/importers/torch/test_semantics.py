@@ -201,3 +201,14 @@ def test_gradients_of_inputs_and_through_integers() -> None:
     want = torch.tensor([1.0, 0.0, 4.0])[:, None].expand(3, 4) * 0
     want = want.clone().index_add_(0, at, at.float()[:, None].expand(3, 4))
     torch.testing.assert_close(x.grad, want)
+
+
+def test_inputs_that_share_memory() -> None:
+    def step(x, row):
+        row.mul_(2)
+        return x + row
+
+    have = torch.randn(3, 4)
+    want = have.clone()
+    torch.testing.assert_close(compiled(step)(have, have[1]), step(want, want[1]))
+    torch.testing.assert_close(have, want)
