@@ -82,7 +82,9 @@ def _zeros_ordered(function: np.ufunc, *, most: bool) -> Callable[..., Array]:
         chosen = np.asarray(function(a, b))
         zero = chosen == 0
         if np.any(zero):
-            negative = (np.logical_and if most else np.logical_or)(np.signbit(a), np.signbit(b))
+            # The sign is that of the zeros: what is beside one may be a NaN.
+            kept = [(one == 0) & (np.signbit(one) != most) for one in (a, b)]
+            negative = ~(kept[0] | kept[1]) if most else kept[0] | kept[1]
             signed = select(negative, a.dtype.type(-0.0), a.dtype.type(0.0))
             chosen = select(zero, signed, chosen)
         return chosen

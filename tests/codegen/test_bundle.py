@@ -43,7 +43,8 @@ def _compiled(folder: Path) -> Bundle:
     y = x
     for w in W:
         y = tapestry.relu(y @ w)
-    lowered = tapestry.shard(y, shards=2).lowered
+    plain = tapestry.compile(y, pipeline="weft-apply,loom-simplify,loom-fuse")
+    lowered = plain.sharded(shards=2).lowered
     return compile_bundle(lowered, folder, targets=(90, 80))
 
 
