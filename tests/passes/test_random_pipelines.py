@@ -113,4 +113,5 @@ def test_many_kernels(part: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_many(part: int) -> None:
-    seed(part)(_SETTINGS(given(st.randoms(use_true_random=False))(check)))()
+    drawn = given(st.randoms(use_true_random=False))(lambda random: check(random))
+    seed(part)(_SETTINGS(drawn))()
