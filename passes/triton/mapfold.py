@@ -7,6 +7,7 @@ which is how views that remain are materialized.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -132,11 +133,12 @@ def subrange(box: Range, dims: Sequence[int]) -> Range:
 
 def map_fold_of(op: loom.OperationOp) -> MapFold:
     """The map-fold that a verified operation is."""
+    ins = _tensors("in", op.in_reads)
     return MapFold(
         name=op.label.data,
         index=op.index,
         kinds=op.kinds,
-        ins=_tensors("in", op.in_reads),
+        ins=ins,
         extras=_tensors("extra", op.extra_reads),
         outs=_written(op.outs, op.out_maps, op.kept_range(op.index)),
         wrap=op.wrap_block,
@@ -144,7 +146,7 @@ def map_fold_of(op: loom.OperationOp) -> MapFold:
         monoid=monoid_of(op),
         partition=op.partition,
         inside=None if op.inside is None else op.inside.within(op.index),
-        finite=assumed_finite(op),
+        finite=assumed_finite(op, ins),
         ends=_ends(op),
     )
 
@@ -154,12 +156,16 @@ def _ends(op: loom.OperationOp) -> tuple[Attribute, ...] | None:
     return cast("ArrayAttr[Attribute]", held).data if isinstance(held, ArrayAttr) else None
 
 
-def assumed_finite(op: loom.OperationOp | loom.KernelOp) -> frozenset[str]:
-    """The tensors that an operation takes to be finite, by name (`loom-mask-to-domain`)."""
+def assumed_finite(op: loom.OperationOp | loom.KernelOp, ins: Sequence[Tensor]) -> frozenset[str]:
+    """The inputs that an operation takes to be finite, by name (`loom-mask-to-domain`).
+
+    A name that several inputs have says nothing: it may be noted of another one.
+    """
     held = op.attributes.get(ASSUMES)
     notes = cast("ArrayAttr[Attribute]", held).data if isinstance(held, ArrayAttr) else ()
-    said = [note.data for note in notes if isinstance(note, StringAttr)]
-    return frozenset(name[len("finite(") : -1] for name in said if name.startswith("finite("))
+    said = {note.data for note in notes if isinstance(note, StringAttr)}
+    names = Counter(tensor.name for tensor in ins)
+    return frozenset(n for n, count in names.items() if count == 1 and f"finite({n})" in said)
 
 
 def _tensors(role: str, reads: Iterable[Read]) -> tuple[Tensor, ...]:
@@ -217,11 +223,12 @@ def applied_of(op: loom.ApplicationOp, kernel: loom.KernelOp) -> MapFold:
         pairs = zip(op.outs, own, strict=True)
         along = [loom.stored_axes(tensor_type(out).box, axes, rank) for out, axes in pairs]
         out_maps = tuple(every.select_outputs(axes) for axes in along)
+    ins = _tensors("in", map(Read, op.args[:reads], kernel.in_maps, kernel.in_fills))
     return MapFold(
         name=op.kernel_name,
         index=op.index,
         kinds=kernel.kinds,
-        ins=_tensors("in", map(Read, op.args[:reads], kernel.in_maps, kernel.in_fills)),
+        ins=ins,
         extras=() if op.is_partial else _extras(op.args[reads:], kernel),
         outs=_written(op.outs, out_maps, kernel.kept_range(op.index)),
         wrap=kernel.wrap_block,
@@ -229,7 +236,7 @@ def applied_of(op: loom.ApplicationOp, kernel: loom.KernelOp) -> MapFold:
         monoid=monoid_of(kernel),
         partition=None,
         inside=None if kernel.inside is None else kernel.inside.within(op.index),
-        finite=assumed_finite(kernel),
+        finite=assumed_finite(kernel, ins),
         ends=_unwrapped(kernel) if op.is_partial else None,
     )
 
