@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p loom-derive --split-input-file | filecheck %s
+// RUN: tapestry-opt %s -p loom-derive --split-input-file --equal-each | filecheck %s
 
 // Not of the class: a hyperbolic tangent of a cell relative to the largest one.
 !x = !loom.tensor<[0, 0] : [4, 6], f32>

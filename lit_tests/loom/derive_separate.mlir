@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p loom-derive --split-input-file | filecheck %s
+// RUN: tapestry-opt %s -p loom-derive --split-input-file --equal-each | filecheck %s
 // RUN: tapestry-opt %s -p loom-derive{separate=true} --split-input-file | filecheck %s --check-prefix=ASKED
 
 // Weighted distances from the largest cell: the sums of %x * %w and of %w may cancel, so that they

@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p loom-fuse --split-input-file | filecheck %s
+// RUN: tapestry-opt %s -p loom-fuse --split-input-file --equal-each | filecheck %s
 
 // Cells are stored in 16 bits, and widened where they are read: not widened and stored.
 !x = !loom.tensor<[0, 0] : [4, 6], f16>

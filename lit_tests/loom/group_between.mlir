@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p 'loom-group{ops="exp","neg"}' | filecheck %s
+// RUN: tapestry-opt %s -p 'loom-group{ops="exp","neg"}' --equal-each | filecheck %s
 
 // What stands between members and needs them moves behind the group, in its order.
 

@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p 'loom-shard{grid=1,2 op=sum},loom-group' | filecheck %s
+// RUN: tapestry-opt %s -p 'loom-shard{grid=1,2 op=sum},loom-group' --equal-each | filecheck %s
 // RUN: not tapestry-opt %s -p 'loom-shard{grid=1,2 op=sum},loom-shard{grid=1,2 op=exp},loom-group{ops=exp,sum,scale}' 2>&1 | filecheck %s --check-prefix WHY
 
 // Parts of @sum merge once all are done, so it is no member beside @scale, which reads it.

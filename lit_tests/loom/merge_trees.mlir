@@ -1,7 +1,7 @@
-// RUN: tapestry-opt %s -p 'loom-shard{grid=1,5},loom-expand-shards{arity=2}' | filecheck %s
-// RUN: tapestry-opt %s -p 'loom-shard{grid=1,5},loom-expand-shards{arity=5}' | filecheck %s --check-prefix FLAT
+// RUN: tapestry-opt %s -p 'loom-shard{grid=1,5},loom-expand-shards{arity=2}' --equal-each | filecheck %s
+// RUN: tapestry-opt %s -p 'loom-shard{grid=1,5},loom-expand-shards{arity=5}' --equal-each | filecheck %s --check-prefix FLAT
 // RUN: not tapestry-opt %s -p 'loom-shard{grid=1,5},loom-expand-shards{arity=1}' 2>&1 | filecheck %s --check-prefix ONE
-// RUN: tapestry-opt %s -p 'loom-shard{grid=1,5},loom-expand-shards{arity=2}' | tapestry-opt --print-op-generic | tapestry-opt | filecheck %s
+// RUN: tapestry-opt %s -p 'loom-shard{grid=1,5},loom-expand-shards{arity=2}' | tapestry-opt --print-op-generic | tapestry-opt --equal-each | filecheck %s
 
 !x = !loom.tensor<[0, 0] : [2, 5], f32>
 !y = !loom.tensor<[0] : [2], f32>

@@ -1,5 +1,5 @@
-// RUN: tapestry-opt %s -p loom-fold-to-read --split-input-file | filecheck %s
-// RUN: tapestry-opt %s -p loom-fold-to-read,loom-read-to-fold --split-input-file | filecheck %s --check-prefix=FOLD
+// RUN: tapestry-opt %s -p loom-fold-to-read --split-input-file --equal-each | filecheck %s
+// RUN: tapestry-opt %s -p loom-fold-to-read,loom-read-to-fold --split-input-file --equal-each | filecheck %s --check-prefix=FOLD
 
 // A fold that is zero at all points but the one that an index names reads that cell.
 !ids = !loom.tensor<[0] : [6], i64>

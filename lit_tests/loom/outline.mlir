@@ -1,6 +1,6 @@
-// RUN: tapestry-opt %s -p loom-outline --split-input-file | filecheck %s
-// RUN: tapestry-opt %s -p loom-outline,loom-inline --split-input-file | filecheck %s --check-prefix BACK
-// RUN: tapestry-opt %s -p loom-outline,weft-apply,loom-fuse,loom-inline --split-input-file | filecheck %s --check-prefix FUSED
+// RUN: tapestry-opt %s -p loom-outline --split-input-file --equal-each | filecheck %s
+// RUN: tapestry-opt %s -p loom-outline,loom-inline --split-input-file --equal-each | filecheck %s --check-prefix BACK
+// RUN: tapestry-opt %s -p loom-outline,weft-apply,loom-fuse,loom-inline --split-input-file --equal-each | filecheck %s --check-prefix FUSED
 
 // Three layers are one function: weights are passed, and the residual is read twice within.
 

@@ -1,5 +1,5 @@
-// RUN: tapestry-opt %s -p loom-read-to-fold | filecheck %s
-// RUN: tapestry-opt %s -p loom-read-to-fold{by=max} | filecheck %s --check-prefix=MAX
+// RUN: tapestry-opt %s -p loom-read-to-fold --equal-each | filecheck %s
+// RUN: tapestry-opt %s -p loom-read-to-fold{by=max} --equal-each | filecheck %s --check-prefix=MAX
 
 // A read is a fold by the monoid whose zero is what the read gives outside its block.
 !ids = !loom.tensor<[0] : [6], i64>

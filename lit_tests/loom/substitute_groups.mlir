@@ -1,4 +1,4 @@
-// RUN: tapestry-opt %s -p 'weft-apply,loom-group,loom-substitute{rules=identities}' | filecheck %s
+// RUN: tapestry-opt %s -p 'weft-apply,loom-group,loom-substitute{rules=identities}' --equal-each | filecheck %s
 
 // Rules leave members of a group alone: the group says where each of them is. Here `x + x` would be
 // `x * 2` outside of it, with a constant.
