@@ -144,14 +144,14 @@ class _GroupKernel:
             for name in ("B", *roles.order)
         }
         grid = [name for name in ("B", "M") if axes[name].dims]
-        if any(roles.axes[dim] == "N" for dim in spread):
-            grid.append("N")
+        grid += [name for name in roles.columns if any(roles.axes[dim] == name for dim in spread)]
         used = [axis for axis in axes.values() if axis.dims]
         self.writer = KernelWriter(outline, space, used, blocks, grid)
         self.members = Members(group, roles, self.writer, options)
         self.members.fold_inner = self._fold_inner
-        if axes["N"].dims and "N" not in grid:
-            self.writer.cover(axes["N"])
+        for name in roles.columns:
+            if axes[name].dims and name not in grid:
+                self.writer.cover(axes[name])
         self.axes = axes
 
     def write(self, origins: Sequence[str]) -> Kernel:
@@ -270,9 +270,11 @@ class _GroupKernel:
 
 def _spread(group: Group, roles: Roles) -> Dims:
     """The dimensions along which programs differ."""
-    columns = [dim for dim, axis in enumerate(roles.axes) if axis == "N"]
-    length = max(prod(shard.shape[dim] for dim in columns) for shard in group.shards)
-    axes = ("B", "M", "N") if length > MAX_RESIDENT else ("B", "M")
+    axes = ["B", "M"]
+    for name in roles.columns:
+        columns = [dim for dim, axis in enumerate(roles.axes) if axis == name]
+        length = max(prod(shard.shape[dim] for dim in columns) for shard in group.shards)
+        axes += [name] * (length > MAX_RESIDENT)
     return group.has_extent(frozenset(d for d, axis in enumerate(roles.axes) if axis in axes))
 
 

@@ -61,7 +61,7 @@ class Members:
         self.states: dict[int, list[Placed]] = {}
         """The state of each fold that is finished where something is written now."""
         self.fold_inner: Callable[[int], None] | None = None
-        self._walked: set[str] = {"B", "M", "N"}
+        self._walked: set[str] = {"B", "M", *roles.columns}
 
     @contextmanager
     def walking(self, axis: str, *, looped: bool) -> Generator[None]:

@@ -3,6 +3,8 @@
     B   one program each          M   rows: a block per program        K   folded: walked in blocks
     N   columns: resident         C   folded inside of one member      (attention: b h, i, j, d, c)
 
+Columns that no member has together are axes of their own, N, N1, ...: the gradients of keys and
+those of values are folded along the same queries, each over columns that the other does not have.
 Only projections and bodies decide. K is what the group's last fold folds, and every fold over the
 same dimensions is *carried* along it. What other members fold lies on an axis of its own, C. The
 other dimensions follow from products: those that only one side of a product moves along are rows
@@ -22,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
@@ -89,7 +92,12 @@ class Roles:
     def order(self) -> tuple[str, ...]:
         """The axes of tiles, in the order in which tiles have them."""
         inner = sorted({a for a in self.axes if a.startswith("C")})
-        return (_ROWS, *inner, FOLD_AXIS, _COLUMNS)
+        return (_ROWS, *inner, FOLD_AXIS, *self.columns)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The axes of columns."""
+        return tuple(sorted({a for a in self.axes if a.startswith(_COLUMNS)}))
 
 
 def varying(
@@ -124,7 +132,7 @@ def assign(group: Group) -> Roles:
             axes[dim] = axis
     _place_products(folds, axes)
     unplaced = _BATCH if any(fold.products for fold in folds.values()) else _ROWS
-    done = tuple(axis or unplaced for axis in axes)
+    done = _columns_apart(group, tuple(axis or unplaced for axis in axes))
     return _with_points(Roles(group, done, folds, _phases(group, folds, last)))
 
 
@@ -240,6 +248,24 @@ def _place_products(folds: Mapping[int, Fold], axes: list[str | None]) -> None:
                     axes[dim] = axes[dim] or mapped
             for dim in product.batch:
                 axes[dim] = axes[dim] or _BATCH
+
+
+def _columns_apart(group: Group, axes: tuple[str, ...]) -> tuple[str, ...]:
+    """The axes, where columns that no member has together lie on axes of their own."""
+    columns = group.has_extent(frozenset(d for d, axis in enumerate(axes) if axis == _COLUMNS))
+    classes: list[Dims] = []
+    for member in group.members:
+        joined = columns & frozenset(member.dims)
+        for other in [one for one in classes if not one.isdisjoint(joined)]:
+            classes.remove(other)
+            joined |= other
+        if joined:
+            classes.append(joined)
+    placed = list(axes)
+    for number, dims in enumerate(sorted(classes, key=min)):
+        for dim in dims:
+            placed[dim] = f"{_COLUMNS}{number}" if number else _COLUMNS
+    return tuple(placed)
 
 
 def _phases(group: Group, folds: Mapping[int, Fold], last: Dims) -> tuple[int, ...]:
