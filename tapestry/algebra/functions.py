@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapestry.algebra._error_function import error_function
 from tapestry.algebra._fused import multiply_add
 
 __all__ = [
@@ -113,6 +114,8 @@ def makes_new(function: Callable[..., Any]) -> bool:
 
 def erf(x: Array) -> Array:
     """The error function."""
+    if x.dtype == np.float32:
+        return error_function(x)
     from scipy.special import erf as scipy_erf  # pyright: ignore[reportMissingTypeStubs]
 
     return scipy_erf(x)

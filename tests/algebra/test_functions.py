@@ -5,8 +5,9 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from scipy.special import erf as exact_erf
 
-from tapestry.algebra.functions import larger, select, smaller
+from tapestry.algebra.functions import erf, larger, select, smaller
 
 _DTYPES = ["f2", "f4", "f8", "i1", "i8", "u1", "bool", ml_dtypes.bfloat16, "c8"]
 
@@ -38,3 +39,21 @@ def test_extremes_beside_a_constant(bound: float) -> None:
         want = choose(x.copy(), np.full(7, bound, "f4"))
         np.testing.assert_array_equal(got, want)
         np.testing.assert_array_equal(np.signbit(got)[got == 0], np.signbit(want)[want == 0])
+
+
+def test_the_error_function_of_float32() -> None:
+    near = np.logspace(-30, 0, 50_001)
+    x = np.concatenate([near, -near, np.linspace(-6, 6, 200_001)]).astype("f4")
+    got, want = erf(x), exact_erf(x.astype("f8"))
+    assert got.dtype == np.float32
+    assert np.abs(got).max() == 1
+    assert (np.abs(got - want) <= 5 * np.spacing(np.abs(want).astype("f4"))).all()
+    np.testing.assert_array_equal(erf(-x), -got)
+
+
+def test_the_error_function_of_what_is_not_finite() -> None:
+    with np.errstate(all="ignore"):
+        got = erf(np.array([np.inf, -np.inf, np.nan, 1e30, 0.0, -0.0], "f4"))
+        assert erf(np.float32(-np.inf)) == -1
+    np.testing.assert_array_equal(got, [1, -1, np.nan, 1, 0, 0])
+    assert np.signbit(got).tolist() == [False, True, False, False, False, True]
