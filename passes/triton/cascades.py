@@ -23,10 +23,11 @@ from tapestry.algebra.monoids import builtin_monoid
 from tapestry.dialects.triton import element_of
 from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.dots import Dot
-from tapestry.passes.triton.folding import Addend, Cluster, Product, vanishes
+from tapestry.passes.triton.folding import Addend, Cluster, vanishes
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.members import Given, Members, Placed
 from tapestry.passes.triton.positions import Frame
+from tapestry.passes.triton.products import Product, joint_factors
 from tapestry.passes.triton.roles import Fold
 from tapestry.passes.triton.steps import part_names
 
@@ -60,8 +61,23 @@ class FoldWriter:
         )
 
     def placed(self, parts: Sequence[SSAValue]) -> list[Placed]:
-        """Parts of a state with the axes of their tiles."""
-        return [Placed(value, self.frame(part)) for part, value in enumerate(parts)]
+        """Parts of a finished state with the axes of their tiles."""
+        tiles, wrap = self.members.tiles, self.fold.member.fold.wrap
+        found: list[Placed] = []
+        for part, value in enumerate(parts):
+            product = self.fold.products.get(part)
+            if product is not None and self._scales_later(product):
+                given = self.members.inputs(self.number, wrap.args)
+                scale = self.members.evaluate(self.number, wrap, product.scale, given)
+                for factor in joint_factors(tiles, [one.value for one in scale]):
+                    value = tiles.value(arith.MulfOp(*tiles.pair(value, factor)))
+            found.append(Placed(value, self.frame(part)))
+        return found
+
+    def _scales_later(self, product: Product) -> bool:
+        """Whether the finished sum is scaled instead of a side: no part needs it before."""
+        rounds = self.members.options.rounds
+        return rounds and product.multiplies_halves and not self.fold.folding.addends
 
     def step(self, carried: Sequence[SSAValue] | None) -> State:
         """The state after one block: `carried` merged with it, or the block's alone."""
@@ -177,6 +193,8 @@ class FoldWriter:
     ) -> SSAValue:
         """A sum of products as a dot, added to `acc`."""
         members, name = self.members, self._state[part]
+        if not self._scales_later(product):
+            product = product.joined
         dot = Dot(members, self.number, self.axis, body, given, zeros, maxima or {})
         if acc is None:
             acc = members.tiles.full(0.0, f32, members.writer.blocks(self.frame(part)), name)

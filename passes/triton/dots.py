@@ -8,7 +8,8 @@ is loaded and nothing is there.
 
 16-bit cells that the body only widens stay as they are: their products are exact in the float32
 that a matrix unit accumulates in. Beside such a side, `numerics=mixed` rounds a computed one to its
-type, where the sum ends in 16 bits and that side cannot overflow; otherwise both are float32.
+type, where the sum ends in 16 bits and that side cannot overflow. One that could overflow float16
+is rounded to TF32, which has as many digits and the range of float32. Otherwise both are float32.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from tapestry.algebra.dtypes import is_half
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of
 from tapestry.passes.triton.bodies import yielded
-from tapestry.passes.triton.folding import Product, is_bounded, vanishes
+from tapestry.passes.triton.folding import is_bounded, vanishes
 from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError
 from tapestry.passes.triton.members import Given, Members
 from tapestry.passes.triton.positions import Frame
+from tapestry.passes.triton.products import Product, unwidened
 from tapestry.passes.triton.tiles import number
 
 Side = tuple[Sequence[SSAValue], Frame]
@@ -72,7 +74,7 @@ class Dot:
         masked = dead.index(True) if any(dead) else 0
         self._require_finite(sides[1 - masked][0], label)
         a, b = (self._side(side, dead[n], masks_all=n == masked) for n, side in enumerate(sides))
-        kinds = [element_of(a), element_of(b)]
+        kinds, precision = [element_of(a), element_of(b)], options.precision
         if kinds[0] != kinds[1]:
             half = kinds[0] if is_half(kinds[0]) else kinds[1]
             computed = sides[kinds[0] == half][0]
@@ -81,10 +83,12 @@ class Dot:
             )
             stored = ends_in_half(self.members.group, self.member, part)
             kind = half if options.rounds and bounded and stored else f32
+            if options.rounds and stored and not bounded:
+                precision = "tf32"
             a, b = tiles.cast(a, kind), tiles.cast(b, kind)
         blocks = self.members.writer.blocks
         a, b = tiles.spread(a, blocks(sides[0][1])), tiles.spread(b, blocks(sides[1][1]))
-        return tiles.value(triton.DotOp(a, b, tiles.cast(acc, f32), options.precision), name)
+        return tiles.value(triton.DotOp(a, b, tiles.cast(acc, f32), precision), name)
 
     def _side(self, side: Side, dead: bool, *, masks_all: bool) -> SSAValue:
         """One side as a tile, zero where there are no points along the folded axis.
@@ -93,7 +97,7 @@ class Dot:
         """
         factors, axes = side
         members, tiles = self.members, self.members.tiles
-        wanted = [_unwidened(factors[0])] if len(factors) == 1 else list(factors)
+        wanted = [unwidened(factors[0])] if len(factors) == 1 else list(factors)
         made = members.evaluate(self.member, self.body, wanted, self.given)
         values = [placed.over(tiles, axes) for placed in made]
         value = values[0]
@@ -140,14 +144,6 @@ class Dot:
                     f"{label} folds part of its points, and a product of zero with the cells of "
                     "others is zero only if these are finite (numerics=fast takes them to be)"
                 )
-
-
-def _unwidened(factor: SSAValue) -> SSAValue:
-    """The 16-bit float that a factor is the widening of, else the factor."""
-    owner = factor.owner
-    if isinstance(owner, arith.ExtFOp) and is_half(owner.input.type):
-        return owner.input
-    return factor
 
 
 def ends_in_half(group: Group, member: int, part: int) -> bool:

@@ -11,7 +11,7 @@ becomes, for a block of keys in attention (`cascades.py` writes it),
 A *cluster* of parts merges by itself: a maximum, a count, a value and its position. An *addend* is
 a moved part (`tapestry.algebra.moved_parts`): what a point adds to it is one expression over what
 the point reads, over its own plain parts, and over the merged ones. Where that expression is a
-product of two sides with dimensions of their own, its sum is a contraction.
+product of two sides with dimensions of their own, its sum is a contraction (`products.py`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import Float32Type, FloatAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects.builtin import FloatAttr
+from xdsl.ir import Block, Operation, SSAValue
 
-from tapestry.algebra.bodies import Dims, needed_operations
-from tapestry.algebra.dtypes import is_half
+from tapestry.algebra.bodies import needed_operations
 from tapestry.algebra.monoids import BUILTIN_MONOIDS, Monoid, accumulating, builtin_monoid
 from tapestry.algebra.moved_parts import find_moved_parts
 from tapestry.dialects import loom
@@ -248,75 +247,3 @@ def _guarded(greatest: SSAValue) -> list[SSAValue]:
         if is_empty and known_number(choice.lhs) is not None:
             found.append(choice.result)
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class Product:
-    """Two sides whose product a value is, each some factors, and dimensions that they move along.
-
-    `left_dims` and `right_dims` are those that only one side moves along, folded ones apart.
-    """
-
-    left: tuple[SSAValue, ...]
-    right: tuple[SSAValue, ...]
-    left_dims: Dims
-    right_dims: Dims
-    batch: Dims
-    is_dot: bool = True
-    """Whether matrix units multiply numbers of the type."""
-
-    def turned(self) -> Product:
-        """The same product, its sides exchanged."""
-        return replace(
-            self,
-            left=self.right,
-            right=self.left,
-            left_dims=self.right_dims,
-            right_dims=self.left_dims,
-        )
-
-
-def find_product(value: SSAValue, varies: Mapping[SSAValue, Dims], folded: Dims) -> Product | None:
-    """A value as a product of two sides that each move along dimensions which the other does not.
-
-    Factors that share such dimensions are one side; those that have none go with the left one.
-    """
-    if not isinstance(value.owner, arith.MulfOp):
-        return None
-    factors = _factors(value)
-    summed = [varies[f] for f in factors if not folded.isdisjoint(varies[f])]
-    if len(summed) < 2:
-        return None
-    batch = summed[0].intersection(*summed[1:]) - folded
-    sides: list[tuple[list[SSAValue], Dims]] = []
-    free: list[SSAValue] = []
-    for factor in factors:
-        outer = varies[factor] - folded - batch
-        if not outer:
-            free.append(factor)
-            continue
-        joined, dims = [factor], outer
-        for side in [side for side in sides if not side[1].isdisjoint(dims)]:
-            sides.remove(side)
-            joined, dims = side[0] + joined, dims | side[1]
-        sides.append((joined, dims))
-    if len(sides) != 2:
-        return None
-    (left, left_dims), (right, right_dims) = sides
-    if not all(any(not folded.isdisjoint(varies[f]) for f in side) for side in (left, right)):
-        return None
-    is_dot = _multiplies(value.type)
-    return Product((*left, *free), tuple(right), left_dims, right_dims, batch, is_dot)
-
-
-def _multiplies(kind: Attribute) -> bool:
-    """Whether matrix units multiply numbers of a type."""
-    return isinstance(kind, Float32Type) or is_half(kind)
-
-
-def _factors(value: SSAValue) -> list[SSAValue]:
-    """The factors of a product of products."""
-    owner = value.owner
-    if isinstance(owner, arith.MulfOp):
-        return [*_factors(owner.lhs), *_factors(owner.rhs)]
-    return [value]

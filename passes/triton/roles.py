@@ -32,9 +32,10 @@ from xdsl.ir import Block, SSAValue
 from tapestry.algebra.bodies import Dims, dependences
 from tapestry.algebra.parts import closed
 from tapestry.passes.triton.bodies import yielded
-from tapestry.passes.triton.folding import Folding, Product, find_product
+from tapestry.passes.triton.folding import Folding
 from tapestry.passes.triton.groups import Group, Inner, Member, NotOneKernelError
 from tapestry.passes.triton.positions import Frame
+from tapestry.passes.triton.products import Product, find_product
 from tapestry.passes.triton.spaces import FOLD_AXIS
 
 _BATCH, _ROWS, _COLUMNS = "B", "M", "N"
