@@ -1,0 +1,164 @@
+"""The numpy executor beside plain NumPy, dask.array and PyTorch's eager mode, on the CPU.
+
+    python benchmarks/cpu.py                        # all cases: two or three minutes
+    python benchmarks/cpu.py --only softmax --seconds 10
+
+Every implementation has all cores. A program is compiled, and a graph of dask's is made, once; then
+all are called in turns, and a figure is the median of the calls: milliseconds, and of processor
+time, which other work on the machine disturbs less. `peak` is the memory that a call needs beyond
+its inputs, in megabytes: how far the resident set of a process that runs nothing else rises above
+what it was before the first call (VmHWM of /proc/self/status, which Linux lets a process reset). A
+peer that is not installed is named, and left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time, sleep
+
+import numpy as np
+from _cpu_cases import PEERS, Case, cases
+from machine import machine
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+RESULTS = Path(__file__).parent / "results" / "cpu.json"
+REST = 0.01
+"""Seconds between calls: threads of BLAS spin for a while after a product."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case with one implementation: milliseconds of a call, and megabytes that it needs."""
+
+    case: str
+    peer: str
+    wall: float
+    processor: float
+    calls: int
+    peak: float
+
+
+def timed(case: Case, peers: Sequence[str], seconds: float) -> dict[str, tuple[float, float, int]]:
+    """Medians of wall-clock and processor time, of calls in turns."""
+    calls = {peer: case.call(peer) for peer in peers}
+    want = calls["numpy"]()
+    for peer, call in calls.items():
+        for got, expected in zip(_tuple(call()), _tuple(want), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3, err_msg=peer)
+    del want
+    found: dict[str, list[tuple[float, float]]] = {peer: [] for peer in peers}
+    end = perf_counter() + seconds
+    while perf_counter() < end or len(found[peers[0]]) < 3:
+        for peer, call in calls.items():
+            sleep(REST)
+            started, used = perf_counter(), process_time()
+            call()
+            found[peer].append((perf_counter() - started, process_time() - used))
+    return {
+        peer: (*(1e3 * median(column) for column in zip(*took, strict=True)), len(took))
+        for peer, took in found.items()
+    }
+
+
+def _tuple(made: object) -> tuple[object, ...]:
+    return made if isinstance(made, tuple) else (made,)
+
+
+def _memory(field: str) -> int:
+    """Bytes of this process, by the name of a line of its status."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in status if line.startswith(field))
+
+
+def peaks(peer: str, names: Sequence[str]) -> None:
+    """The child process: megabytes that calls of each case need beyond their inputs."""
+    warm = np.ones((256, 256), np.float32)
+    warm @ warm  # BLAS has buffers of its own
+    found: dict[str, float] = {}
+    for case in cases():
+        if case.name in names:
+            call = case.call(peer)
+            for array in case.arrays().values():
+                array.sum()
+            Path("/proc/self/clear_refs").write_text("5")
+            before = _memory("VmRSS")
+            call()
+            call()
+            found[case.name] = (_memory("VmHWM") - before) / 1e6
+            del call
+            case.arrays().clear()
+    sys.stdout.write(json.dumps(found))
+
+
+def peaks_of(peer: str, chosen: Sequence[Case]) -> dict[str, float]:
+    """`peaks`, measured in a process of its own."""
+    command = [sys.executable, __file__, "--peaks", peer, *(case.name for case in chosen)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"measuring the memory of {peer} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def show(rows: Sequence[Row], console: Console) -> None:
+    table = Table(title="a call on the CPU", title_justify="left")
+    table.add_column("case")
+    table.add_column("with")
+    for column in ("ms", "processor ms", "peak MB", "tapestry is"):
+        table.add_column(column, justify="right")
+    own = {row.case: row for row in rows if row.peer == "tapestry"}
+    for row in rows:
+        first = row.peer == "tapestry"
+        faster = "" if first else f"{row.wall / own[row.case].wall:.2f} x as fast"
+        table.add_row(
+            row.case if first else "",
+            row.peer,
+            f"{row.wall:.2f}",
+            f"{row.processor:.2f}",
+            f"{row.peak:.1f}",
+            faster,
+            end_section=row.peer == rows[-1].peer,
+        )
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the numpy executor beside its peers.")
+    parser.add_argument("--only", default="", help="cases whose name has this")
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
+    parser.add_argument("--seconds", type=float, default=6, help="how long to time a case")
+    parser.add_argument("--peaks", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--output", type=Path, help=f"the JSON file to write, {RESULTS.name}")
+    options = parser.parse_args()
+    if options.peaks:
+        peaks(options.peaks[0], options.peaks[1:])
+        return
+    console = Console(width=110)
+    chosen = [case for case in cases() if options.only in case.name]
+    peers = [peer for peer in options.peers if find_spec(peer) is not None]
+    for peer in sorted({*options.peers} - {*peers}):
+        console.print(f"[bold red]{peer} is not installed, and left out: pip install {peer}[/]")
+    memory = {peer: peaks_of(peer, chosen) for peer in track(peers, "memory", console=console)}
+    rows: list[Row] = []
+    for case in track(chosen, "time", console=console):
+        for peer, took in timed(case, peers, options.seconds).items():
+            rows.append(Row(case.name, peer, *took, memory[peer][case.name]))
+    show(rows, console)
+    result = {"machine": machine(), "rows": [asdict(row) for row in rows]}
+    if options.output or (len(chosen) == len(cases()) and set(peers) == set(PEERS)):
+        output = options.output or RESULTS
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
