@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DictionaryAttr,
-    IntegerAttr,
-    StringAttr,
-    SymbolNameConstraint,
-    i64,
-)
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolNameConstraint
 from xdsl.ir import Block, Operation, Region
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, region_def, traits_def
 from xdsl.parser import Parser
@@ -19,22 +12,22 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from tapestry.dialects._triton_schedule import Schedule, ScheduleAttr
+
 
 @irdl_op_definition
 class KernelOp(IRDLOperation):
     """A Triton function.
 
-    `blocks` names the sizes its tiles are made of (powers of two; compile-time arguments of the
-    printed function), `num_warps` and `num_stages` say how it is compiled, and `origins` says what
-    it computes, for the comment above it. The module's docstring of `triton.py` has an example.
+    `schedule` has the sizes its tiles are made of (axis M is compile-time argument BLOCK_M of the
+    printed function) and how it is compiled; `origins` says what it computes, for the comment above
+    it. The module's docstring of `triton.py` has an example.
     """
 
     name = "triton.kernel"
 
     sym_name = prop_def(SymbolNameConstraint())
-    blocks = prop_def(DictionaryAttr)
-    num_warps = prop_def(IntegerAttr)
-    num_stages = prop_def(IntegerAttr)
+    schedule = prop_def(ScheduleAttr)
     origins = prop_def(ArrayAttr[StringAttr])
     body = region_def("single_block")
 
@@ -44,20 +37,13 @@ class KernelOp(IRDLOperation):
         self,
         name: str,
         body: Block,
-        blocks: Mapping[str, int],
-        *,
-        num_warps: int = 4,
-        num_stages: int = 2,
+        schedule: Schedule,
         origins: Sequence[str] = (),
     ) -> None:
         super().__init__(
             properties={
                 "sym_name": StringAttr(name),
-                "blocks": DictionaryAttr(
-                    {block: IntegerAttr(size, i64) for block, size in blocks.items()}
-                ),
-                "num_warps": IntegerAttr(num_warps, i64),
-                "num_stages": IntegerAttr(num_stages, i64),
+                "schedule": ScheduleAttr(schedule),
                 "origins": ArrayAttr([StringAttr(origin) for origin in origins]),
             },
             regions=[Region(body)],
@@ -66,21 +52,17 @@ class KernelOp(IRDLOperation):
     @property
     def block_sizes(self) -> dict[str, int]:
         """The size of each block by name."""
-        sizes: dict[str, int] = {}
-        for name, size in self.blocks.data.items():
-            assert isinstance(size, IntegerAttr)
-            sizes[name] = size.value.data
-        return sizes
+        return self.schedule.data.blocks
 
     @property
     def warps(self) -> int:
         """How many warps run one program."""
-        return self.num_warps.value.data
+        return self.schedule.data.warps
 
     @property
     def stages(self) -> int:
         """How many steps of a loop are in flight."""
-        return self.num_stages.value.data
+        return self.schedule.data.stages
 
     @property
     def asserts(self) -> bool:
@@ -91,12 +73,8 @@ class KernelOp(IRDLOperation):
     def parse(cls, parser: Parser) -> KernelOp:
         name = parser.parse_symbol_name()
         arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
-        parser.parse_keyword("blocks")
-        blocks = parser.parse_optional_attr_dict()
-        parser.parse_keyword("warps")
-        warps = parser.parse_integer(allow_boolean=False, allow_negative=False)
-        parser.parse_keyword("stages")
-        stages = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        parser.parse_keyword("schedule")
+        schedule = ScheduleAttr.new(ScheduleAttr.parse_parameter(parser))
         origins = parser.parse_optional_comma_separated_list(
             parser.Delimiter.SQUARE, parser.parse_str_literal
         )
@@ -104,9 +82,7 @@ class KernelOp(IRDLOperation):
         return cls.create(
             properties={
                 "sym_name": name,
-                "blocks": DictionaryAttr(blocks),
-                "num_warps": IntegerAttr(warps, i64),
-                "num_stages": IntegerAttr(stages, i64),
+                "schedule": schedule,
                 "origins": ArrayAttr([StringAttr(origin) for origin in origins or ()]),
             },
             regions=[region],
@@ -117,20 +93,12 @@ class KernelOp(IRDLOperation):
         printer.print_symbol_name(self.sym_name.data)
         printer.print_string("(")
         printer.print_list(self.body.block.args, printer.print_block_argument)
-        printer.print_string(") blocks ")
-        printer.print_attr_dict(self.blocks.data)
-        printer.print_string(f" warps {self.warps} stages {self.stages} [")
+        printer.print_string(") schedule ")
+        self.schedule.print_parameter(printer)
+        printer.print_string(" [")
         printer.print_list(self.origins, lambda o: printer.print_string_literal(o.data))
         printer.print_string("] ")
         printer.print_region(self.body, print_entry_block_args=False)
-
-    def verify_(self) -> None:
-        for name, value in self.blocks.data.items():
-            if not isinstance(value, IntegerAttr):
-                raise VerifyException(f"{name} = {value} is not a number")
-            size = value.value.data
-            if size < 1 or size & (size - 1):
-                raise VerifyException(f"{name} = {size} is not a power of two")
 
 
 def block_size(op: Operation, block: str) -> int:

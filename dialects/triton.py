@@ -8,7 +8,7 @@ in two shards:
 
     triton.kernel @double(%x_ptr: !triton.ptr<f32>, %y_ptr: !triton.ptr<f32>,
                           %d0_start: i32, %d0_end: i32)
-        blocks {BLOCK_P = 4 : i64} warps 4 stages 1 ["double, model.mlir:3"] {
+        schedule <P = 4, warps = 4, stages = 1> ["double, model.mlir:3"] {
       %pid = triton.program_id 0 : i32
       ...
       %x = triton.load %x_ptr[%p] mask %inside other 0.0 : f32
@@ -26,8 +26,9 @@ in two shards:
     }
 
 `tapestry-opt -t triton` prints such a module as Python. The operations are defined in
-`_triton_kernel.py` (the kernel), `_triton_shapes.py` and `_triton_tiles.py` (what it is made of)
-and `_triton_host.py` (buffers and launches).
+`_triton_kernel.py` (the kernel), `_triton_schedule.py` (how it walks its points),
+`_triton_shapes.py` and `_triton_tiles.py` (what it is made of) and `_triton_host.py` (buffers and
+launches).
 """
 
 from xdsl.ir import Dialect
@@ -43,6 +44,7 @@ from tapestry.dialects._triton_host import (
     LaunchOp,
 )
 from tapestry.dialects._triton_kernel import KernelOp
+from tapestry.dialects._triton_schedule import Schedule, ScheduleAttr, ScheduleError
 from tapestry.dialects._triton_shapes import (
     ArangeOp,
     BlockSizeOp,
@@ -100,6 +102,9 @@ __all__ = [
     "ProgramIdOp",
     "ReduceOp",
     "ScanOp",
+    "Schedule",
+    "ScheduleAttr",
+    "ScheduleError",
     "StoreOp",
     "Triton",
     "WhereOp",
@@ -140,5 +145,5 @@ Triton = Dialect(
         AliasOp,
         LaunchOp,
     ],
-    [PointerType, GridAttr],
+    [PointerType, GridAttr, ScheduleAttr],
 )

@@ -4,9 +4,9 @@
 // Every operation of the dialect, in its own syntax, in the generic one and back.
 
 // CHECK: triton.kernel @halves(%x_ptr: !triton.ptr<f32>, %y_ptr: !triton.ptr<f16>, %d0_start: i32, %d0_end: i32)
-// CHECK-SAME: blocks {BLOCK_P = 16 : i64, BLOCK_K = 32 : i64} warps 4 stages 2 ["halves, model.mlir:3"] {
+// CHECK-SAME: schedule <P = 16, K = 32, warps = 4, stages = 2> ["halves, model.mlir:3"] {
 triton.kernel @halves(%x_ptr: !triton.ptr<f32>, %y_ptr: !triton.ptr<f16>, %d0_start: i32, %d0_end: i32)
-    blocks {BLOCK_P = 16 : i64, BLOCK_K = 32 : i64} warps 4 stages 2 ["halves, model.mlir:3"] {
+    schedule <P = 16, K = 32, warps = 4, stages = 2> ["halves, model.mlir:3"] {
   // CHECK-NEXT: %pid = triton.program_id 0 : i32
   %pid = triton.program_id 0 : i32
   // CHECK-NEXT: %size = triton.block_size "BLOCK_P" : i32

@@ -15,7 +15,7 @@ func.func @main(%x: !x) -> !x {
   func.return %y : !x
 }
 
-// CHECK: triton.kernel @twice(%x_ptr: !triton.ptr<f32>, %y_ptr: !triton.ptr<f32>) blocks {BLOCK_P = 64 : i64}
+// CHECK: triton.kernel @twice(%x_ptr: !triton.ptr<f32>, %y_ptr: !triton.ptr<f32>) schedule <P = 64
 // CHECK: %p_mask = triton.compare "<" %p
 // CHECK: %a = triton.load %x_ptr[%p] mask %p_mask other 0.000000e+00 : f32
 // CHECK-NEXT: %s = arith.addf %a, %a : tensor<64xf32>
@@ -25,7 +25,7 @@ func.func @main(%x: !x) -> !x {
 // CHECK-NEXT: triton.launch @twice(%x, %y : memref<4x10xf32>, memref<4x10xf32>) grid <[40 by BLOCK_P]> bounds []
 // CHECK-SAME: bytes_read = 160 : i64, bytes_written = 160 : i64
 // CHECK-NEXT: func.return %y : memref<4x10xf32>
-// SMALL: blocks {BLOCK_P = 16 : i64}
+// SMALL: schedule <P = 16
 
 // -----
 
@@ -68,7 +68,7 @@ func.func @main(%x: !x, %w: !w) -> !y {
   func.return %y : !y
 }
 
-// CHECK: triton.kernel @anything({{.*}}) blocks {BLOCK_M = 64 : i64, BLOCK_N = 64 : i64, BLOCK_K = 32 : i64}
+// CHECK: triton.kernel @anything({{.*}}) schedule <M = 64, N = 64, K = 32
 // CHECK: scf.for
 // The exponential of a lane that is no point is 1: it must not be summed.
 // CHECK: %e = math.exp %a : tensor<64x32xf32>
@@ -94,7 +94,7 @@ func.func @main(%x: !x, %w: !w) -> !y {
   func.return %y : !y
 }
 
-// CHECK: triton.kernel @vector({{.*}}) blocks {BLOCK_P = 16 : i64, BLOCK_K = 128 : i64}
+// CHECK: triton.kernel @vector({{.*}}) schedule <P = 16, K = 128
 // CHECK-NOT: triton.dot
 // CHECK: triton.reduce "add" {{.*}} along 1 : i64 : (tensor<16x128xf32>) -> tensor<16xf32>
 
@@ -120,7 +120,7 @@ func.func @main(%x: !x) -> !y {
 }
 
 // CHECK-NOT: loom.monoid
-// CHECK: triton.kernel @lines({{.*}}) blocks {BLOCK_P = 64 : i64, BLOCK_K = 1 : i64}
+// CHECK: triton.kernel @lines({{.*}}) schedule <P = 64, K = 1
 // CHECK: scf.for
 
 // -----

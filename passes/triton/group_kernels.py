@@ -33,9 +33,10 @@ from tapestry.passes.triton.members import Given, Members, Placed
 from tapestry.passes.triton.ports import Port
 from tapestry.passes.triton.positions import Axis, Frame
 from tapestry.passes.triton.roles import Roles, assign
-from tapestry.passes.triton.schedule import MAX_RESIDENT, Blocks, Schedule
+from tapestry.passes.triton.schedule import Task
 from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
 from tapestry.passes.triton.steps import Options, longest
+from tapestry.passes.triton.tiling import MAX_RESIDENT, Tiling
 from tapestry.passes.triton.writer import Kernel, KernelWriter, space_of
 from tapestry.zspace import Projection
 
@@ -77,7 +78,7 @@ def lower_group(group: Group, options: Options, origins: Sequence[str]) -> Lower
 def why_several_kernels(op: loom.FusedOp) -> str | None:
     """Why Triton gets a kernel for each member of a group, None where it gets one for all."""
     try:
-        lower_group(group_of(op), Options(Schedule(), "ieee", rounds=True), ())
+        lower_group(group_of(op), Options(Tiling(), "ieee", rounds=True), ())
     except NotOneKernelError as error:
         return str(error)
     return None
@@ -138,15 +139,15 @@ class _GroupKernel:
                     f"@{made.fold.name} is written along a dimension that is folded inside a tile"
                 )
         space = space_of(outline, roles.axes, ("M", *inner, FOLD_AXIS))
-        blocks = _blocks(group, roles, space, options)
         axes = {
             name: Axis(name, space.on(name), None if name in roles.scalar else f"BLOCK_{name}")
             for name in ("B", *roles.order)
         }
         grid = [name for name in ("B", "M") if axes[name].dims]
         grid += [name for name in roles.columns if any(roles.axes[dim] == name for dim in spread)]
+        schedule = options.schedule(_task(group, roles, space, grid), group.schedule)
         used = [axis for axis in axes.values() if axis.dims]
-        self.writer = KernelWriter(outline, space, used, blocks, grid)
+        self.writer = KernelWriter(outline, space, used, schedule, grid)
         self.members = Members(group, roles, self.writer, options)
         self.members.fold_inner = self._fold_inner
         for name in roles.columns:
@@ -298,8 +299,8 @@ def _walks(group: Group, roles: Roles) -> int:
     )
 
 
-def _blocks(group: Group, roles: Roles, space: Space, options: Options) -> Blocks:
-    """The schedule's blocks for the axes of a group."""
+def _task(group: Group, roles: Roles, space: Space, grid: Sequence[str]) -> Task:
+    """What a schedule of a group is chosen for; columns that are not in the grid are held."""
     dots = any(fold.products for fold in roles.folds.values())
     half = any(is_half(tensor.element) for tensor in group.reads)
     lengths = {
@@ -307,8 +308,11 @@ def _blocks(group: Group, roles: Roles, space: Space, options: Options) -> Block
         for axis in roles.order
         if space.on(axis) and axis not in roles.points
     }
-    return options.schedule.group_blocks(
+    return Task(
+        group.name,
+        "group",
         lengths,
+        held=frozenset({*roles.columns} & {*lengths} - {*grid}),
         half=half,
         dots=dots,
         walks=_walks(group, roles),

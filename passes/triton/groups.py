@@ -22,7 +22,8 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 
 from tapestry.algebra.bodies import Dims, moving_dims
 from tapestry.dialects import loom
-from tapestry.passes.triton.mapfold import MapFold, Tensor, map_fold_of
+from tapestry.dialects.triton import Schedule
+from tapestry.passes.triton.mapfold import MapFold, Tensor, given_schedule, map_fold_of
 from tapestry.passes.triton.spaces import cut_dimensions
 from tapestry.zspace import AffineMap, Domain, Partition, Projection, Range
 from tapestry.zspace.origins import settle
@@ -86,6 +87,8 @@ class Group:
     reads: tuple[Tensor, ...]
     operands: tuple[int, ...]
     outs: tuple[Inner, ...]
+    schedule: Schedule | None = None
+    """The schedule that is given for its kernel."""
 
     @cached_property
     def shards(self) -> tuple[Range, ...]:
@@ -254,6 +257,7 @@ def group_of(op: loom.FusedOp) -> Group:
         tuple(reads),
         tuple(operands),
         tuple(inner[value] for value in op.yielded),
+        given_schedule(op),
     )
 
 
@@ -274,4 +278,5 @@ def alone(fold: MapFold) -> Group:
         tuple(reads),
         tuple(range(count)),
         outs,
+        fold.schedule,
     )

@@ -32,7 +32,7 @@ from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.positions import Axis, Frame
 from tapestry.passes.triton.scalars import is_half
 from tapestry.passes.triton.scans import carry_tensors, scan_kernel
-from tapestry.passes.triton.schedule import Blocks
+from tapestry.passes.triton.schedule import Task
 from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
 from tapestry.passes.triton.steps import Options, longest, part_names, unwrap, wrapped_block
 from tapestry.passes.triton.tiles import number
@@ -122,19 +122,21 @@ def finish_kernel(
         extras=(*buffers, *fold.extras),
         partition=None,
         inside=None,
+        name=f"{fold.name}_finish",
+        schedule=None,
     )
     writer = _points_writer(points, space_of(points, ("P",) * len(end), ("P",)), options)
     frame = ("P",)
     parts = [writer.load(port, frame, port.name) for port in writer.extras[: len(buffers)]]
     unwrap(writer, frame, state, tuple(parts), writer.extras[len(buffers) :], writer.outs)
-    return writer.finish(f"{fold.name}_finish", [f"unwraps what {fold.name} folded"])
+    return writer.finish(points.name, [f"unwraps what {fold.name} folded"])
 
 
 def _points_writer(fold: MapFold, space: Space, options: Options) -> KernelWriter:
     """A writer whose programs are spread over the points of one axis."""
     points = longest(space, "P", fold.shards)
-    blocks = Blocks(options.schedule.map_blocks(points), num_warps=4, num_stages=1)
-    return KernelWriter(fold, space, [Axis("P", space.on("P"), "BLOCK_P")], blocks, ("P",))
+    schedule = options.schedule(Task(fold.name, "map", {"P": points}), fold.schedule)
+    return KernelWriter(fold, space, [Axis("P", space.on("P"), "BLOCK_P")], schedule, ("P",))
 
 
 def _end(writer: KernelWriter, frame: Frame, state: FoldState, parts: State) -> None:
@@ -152,16 +154,17 @@ def _fold_kernel(
 ) -> Kernel:
     axes = tuple("P" if kind == "map" else "K" for kind in fold.kinds)
     space = space_of(fold, axes, ("P", "K"))
-    sizes = options.schedule.fold_blocks(
-        longest(space, "P", fold.shards),
-        longest(space, "K", fold.shards),
+    task = Task(
+        fold.name,
+        "fold",
+        {axis: longest(space, axis, fold.shards) for axis in ("P", "K")},
         ordered=not state.monoid.commutative,
         across=space.lies_along("P", "K"),
     )
     points = Axis("P", space.on("P"), "BLOCK_P")
     depth = Axis("K", space.on("K"), "BLOCK_K")
-    blocks = Blocks(sizes, num_warps=4, num_stages=2)
-    writer = KernelWriter(fold, space, [points, depth], blocks, ("P",))
+    schedule = options.schedule(task, fold.schedule)
+    writer = KernelWriter(fold, space, [points, depth], schedule, ("P",))
     frame = ("P", "K")
     block = wrapped_block(writer, state, frame)
 
@@ -189,13 +192,13 @@ def _contraction_kernel(
 ) -> Kernel:
     space = space_of(fold, contraction.axes, ("M", "N", "K"))
     a, b = contraction.factors()
-    blocks = options.schedule.contraction_blocks(
-        *(longest(space, axis, fold.shards) for axis in ("M", "N", "K")), half=is_half(a.type)
-    )
+    lengths = {axis: longest(space, axis, fold.shards) for axis in ("M", "N", "K")}
+    task = Task(fold.name, "contraction", lengths, half=is_half(a.type))
+    schedule = options.schedule(task, fold.schedule)
     axes = [Axis(axis, space.on(axis), f"BLOCK_{axis}") for axis in ("M", "N", "K")]
     batch = Axis("B", space.on("B"), None)
     spread = ("B", "M", "N") if batch.dims else ("M", "N")
-    writer = KernelWriter(fold, space, [batch, *axes], blocks, spread)
+    writer = KernelWriter(fold, space, [batch, *axes], schedule, spread)
     tiles = writer.tiles
     masks = _rows_by_frame(writer.space)
     factor_a = _factor(writer, a, ("M", "K"), masks["M", "K"])

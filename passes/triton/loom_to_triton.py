@@ -24,7 +24,8 @@ not, its members become kernels of their own, and a comment says why.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -51,6 +52,7 @@ from tapestry.algebra.parts import Axes
 from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
+from tapestry.dialects.triton import Schedule, ScheduleAttr, ScheduleError
 from tapestry.locations import location_of
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
 from tapestry.passes.loom.outline import LoomInline
@@ -65,11 +67,12 @@ from tapestry.passes.triton.kernels import Options
 from tapestry.passes.triton.launching import Launcher, origin
 from tapestry.passes.triton.mapfold import (
     applied_of,
+    given_schedule,
     map_fold_of,
     merged_of,
 )
 from tapestry.passes.triton.merging import Merging
-from tapestry.passes.triton.schedule import MAX_CELLS, Schedule, power_of_two
+from tapestry.passes.triton.schedule import SCHEDULE, Task
 from tapestry.passes.triton.tensors import (
     LowerAssemble,
     LowerConstant,
@@ -77,6 +80,7 @@ from tapestry.passes.triton.tensors import (
     LowerReshape,
     LowerView,
 )
+from tapestry.passes.triton.tiling import MAX_CELLS, Tiling, power_of_two
 from tapestry.zspace import Range
 
 NUMERICS = {"strict": "ieee", "mixed": "ieee", "fast": "tf32"}
@@ -130,12 +134,33 @@ class LowerOperation(RewritePattern):
         operands = [as_buffer(rewriter, value) for value in op.operands]
         made = allocate(rewriter, op.results)
         split = len(op.ins)
-        rewriter.insert(
-            self.launcher.launch(
+        with illegal_schedules(op):
+            launched = self.launcher.launch(
                 map_fold_of(op), op.location, operands[:split], operands[split:], made, _notes(op)
             )
-        )
+        rewriter.insert(launched)
         replace_by(rewriter, op, made)
+
+
+@contextmanager
+def illegal_schedules(op: loom.OperationOp | loom.FusedOp) -> Generator[None]:
+    """Say at an operation that its kernel cannot have the schedule that is given for it."""
+    try:
+        yield
+    except ScheduleError as error:
+        raise InvalidProgramError(
+            f"the schedule of {error}", location=location_of(op), hint="leave it out, or change it"
+        ) from error
+
+
+def refuse_schedule(op: loom.FusedOp, reason: str) -> None:
+    """Say that a group that is not one kernel has no schedule."""
+    if given_schedule(op) is not None:
+        raise InvalidProgramError(
+            f"@{op.label.data} has a schedule, but is not one kernel: {reason}",
+            location=location_of(op),
+            hint="give schedules to its members",
+        )
 
 
 def _notes(op: loom.OperationOp) -> list[str]:
@@ -157,13 +182,15 @@ class LowerGroup(RewritePattern):
     def match_and_rewrite(self, op: loom.FusedOp, rewriter: PatternRewriter) -> None:
         try:
             group = group_of(op)
-            lowered = lower_group(
-                group,
-                self.launcher.options,
-                [origin(op.label.data, op.location)]
-                + [f"  {origin(m.label.data, m.location)}" for m in op.members],
-            )
+            with illegal_schedules(op):
+                lowered = lower_group(
+                    group,
+                    self.launcher.options,
+                    [origin(op.label.data, op.location)]
+                    + [f"  {origin(m.label.data, m.location)}" for m in op.members],
+                )
         except NotOneKernelError as error:
+            refuse_schedule(op, str(error))
             for member in op.members:
                 member.attributes[APART] = StringAttr(f"apart from @{op.label.data}: {error}")
             Ungroup().match_and_rewrite(op, rewriter)
@@ -266,15 +293,23 @@ class LoomToTriton(ModulePass):
     `mixed` (the default: beside a factor of 16 bits, a computed one that is at most 1 is rounded to
     its type, if what is folded is stored in 16 bits) or `fast` (also TF32; cells outside a domain
     are taken to be finite).
+
+    `schedules` are given for operations by label, each as `LABEL: M = 128, N = 128, ...`; see
+    `triton.Schedule` for what is in them. An operation's attribute `schedule` says the same.
     """
 
     name = "loom-to-triton"
 
     tile: int = 2048
     numerics: str = "mixed"
+    schedules: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lower every function of the module."""
+        self.lower(ctx, op)
+
+    def lower(self, ctx: Context, op: ModuleOp, seen: Callable[[Task], None] | None = None) -> None:
+        """Lower every function of the module; `seen` is told of each task that is scheduled."""
         if self.tile < 16 or self.tile > MAX_CELLS or power_of_two(self.tile) != self.tile:
             raise UsageError(
                 f"tile = {self.tile} is not a size of a tile",
@@ -284,6 +319,7 @@ class LoomToTriton(ModulePass):
             raise UsageError(
                 f"numerics = {self.numerics!r} is not known", hint=f"one of {', '.join(NUMERICS)}"
             )
+        give_schedules(op, self.schedules)
         LoomInline().apply(ctx, op)
         functions = [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]
         for function in functions:
@@ -300,7 +336,10 @@ class LoomToTriton(ModulePass):
             GreedyRewritePatternApplier([FoldViewOfEqualCells(), WriteEqualCellsIntoBody()])
         ).rewrite_module(op)
         options = Options(
-            Schedule(self.tile), NUMERICS[self.numerics], rounds=self.numerics != "strict"
+            Tiling(self.tile),
+            NUMERICS[self.numerics],
+            rounds=self.numerics != "strict",
+            seen=seen,
         )
         launcher = Launcher(options, op)
         # First, because members that are taken out of a group are operations like any other.
@@ -323,6 +362,27 @@ class LoomToTriton(ModulePass):
         for definition in list(op.body.block.ops):
             if isinstance(definition, loom.MonoidOp | loom.KernelOp):
                 Rewriter.erase_op(definition)
+
+
+def give_schedules(module: ModuleOp, given: Sequence[str]) -> None:
+    """Give operations schedules by their labels; UsageError where there is none of a label."""
+    for text in given:
+        label, sign, schedule = text.partition(":")
+        if not sign:
+            raise UsageError(f"{text!r} is not `LABEL: NAME = VALUE, ...`")
+        try:
+            attribute = ScheduleAttr(Schedule.parse(schedule))
+        except ScheduleError as error:
+            raise UsageError(f"the schedule of {label.strip()}: {error}") from error
+        found = [
+            op
+            for op in module.walk()
+            if isinstance(op, loom.OperationOp | loom.FusedOp) and op.label.data == label.strip()
+        ]
+        if not found:
+            raise UsageError(f"no operation is labelled {label.strip()!r}")
+        for op in found:
+            op.attributes[SCHEDULE] = attribute
 
 
 def _check(function: func.FuncOp) -> None:

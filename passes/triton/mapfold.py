@@ -14,15 +14,17 @@ from functools import cached_property
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tapestry.algebra.dtypes import body_type
 from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.algebra.parts import repeated_axes
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, Read, tensor_type
+from tapestry.dialects.triton import Schedule, ScheduleAttr
 from tapestry.passes.loom.mask_to_domain import ASSUMES
 from tapestry.passes.loom.split_fold import ENDS
+from tapestry.passes.triton.schedule import SCHEDULE
 from tapestry.passes.triton.spaces import cut_dimensions
 from tapestry.zspace import Domain, Partition, Projection, Range
 
@@ -66,6 +68,8 @@ class MapFold:
     """Tensors whose cells are taken to be finite also where the domain leaves points out."""
     ends: tuple[Attribute, ...] | None = None
     """Where states are written, of which types the results are that they are unwrapped to."""
+    schedule: Schedule | None = None
+    """The schedule that is given for its kernel."""
 
     @cached_property
     def kept_dims(self) -> tuple[int, ...]:
@@ -148,7 +152,14 @@ def map_fold_of(op: loom.OperationOp) -> MapFold:
         inside=None if op.inside is None else op.inside.within(op.index),
         finite=assumed_finite(op, ins),
         ends=_ends(op),
+        schedule=given_schedule(op),
     )
+
+
+def given_schedule(op: Operation) -> Schedule | None:
+    """The schedule that an operation says its kernel has."""
+    held = op.attributes.get(SCHEDULE)
+    return held.data if isinstance(held, ScheduleAttr) else None
 
 
 def _ends(op: loom.OperationOp) -> tuple[Attribute, ...] | None:

@@ -20,7 +20,7 @@ from tapestry.dialects.triton import element_of
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.mapfold import MapFold, Tensor, subrange
 from tapestry.passes.triton.positions import Axis
-from tapestry.passes.triton.schedule import Blocks
+from tapestry.passes.triton.schedule import Task
 from tapestry.passes.triton.spaces import FOLD_AXIS
 from tapestry.passes.triton.steps import Options, longest, part_names, unwrap, wrapped_block
 from tapestry.passes.triton.tiles import TileBuilder
@@ -52,13 +52,11 @@ def scan_kernel(
     fold = replace(fold, outs=(*fold.outs, *carries))
     axes = tuple(FOLD_AXIS if d == fold.scan_dim else "P" for d in range(fold.index.rank))
     space = space_of(fold, axes, ("P", FOLD_AXIS))
-    sizes = options.schedule.fold_blocks(
-        longest(space, "P", fold.shards), longest(space, FOLD_AXIS, fold.shards)
-    )
+    lengths = {axis: longest(space, axis, fold.shards) for axis in ("P", FOLD_AXIS)}
+    schedule = options.schedule(Task(fold.name, "scan", lengths), fold.schedule)
     points = Axis("P", space.on("P"), "BLOCK_P")
     length = Axis(FOLD_AXIS, space.on(FOLD_AXIS), "BLOCK_K")
-    blocks = Blocks(sizes, num_warps=4, num_stages=2)
-    writer = KernelWriter(fold, space, [points, length], blocks, ("P",))
+    writer = KernelWriter(fold, space, [points, length], schedule, ("P",))
     tiles, frame, across = writer.tiles, ("P", FOLD_AXIS), ("P",)
     names = part_names(fold, len(state.elements))
     carried_names = [f"{name}_carried" for name in names]

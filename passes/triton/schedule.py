@@ -1,165 +1,215 @@
-"""How big a kernel's tiles are, chosen from extents.
+"""What a kernel's schedule may be: the default, which are legal, and those worth measuring.
 
-`Schedule(tile=2048)` bounds the cells of a tile; small problems get tiles that hold all of them, so
-that they take few programs. On a GPU the default fits registers; Triton's interpreter, which pays
-per operation and not per cell, is faster with large ones.
+A *task* is what a schedule is chosen for: the tile axes of a kernel with their lengths, and what is
+done along them. The lowering makes it from projections and bodies; no operation is known by name.
 
-    >>> Schedule().fold_blocks(points=64, depth=10)
-    {'BLOCK_P': 64, 'BLOCK_K': 16}
-    >>> Schedule().contraction_blocks(64, 32, 784, half=True).blocks
-    {'BLOCK_M': 64, 'BLOCK_N': 32, 'BLOCK_K': 64}
+    >>> task = Task("product", "contraction", {"M": 4096, "N": 4096, "K": 4096}, half=True)
+    >>> schedule = next(candidates(task))
+    >>> schedule == default(task, Tiling())
+    True
+    >>> check(task, Schedule({"M": 128, "N": 128, "K": 8}))
+    Traceback (most recent call last):
+        ...
+    tapestry.dialects._triton_schedule.ScheduleError: @product multiplies tiles along K: K = 8 is \
+less than 16, the least side that tl.dot takes
+
+`tasks(module)` are the tasks of a program. A schedule is given to an operation as its attribute
+`schedule`, or by the option `schedules` of `loom-to-triton`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from math import isqrt
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations, product
+from math import prod
+from types import MappingProxyType
+from typing import Literal
 
-MIN_DOT = 16
-"""The least side of a tile that `tl.dot` takes; smaller matrices are padded by masks."""
+from tapestry.dialects.triton import Schedule, ScheduleError
+from tapestry.passes.triton.tiling import (
+    MAX_CELLS,
+    MAX_SHARED_BYTES,
+    MIN_DOT,
+    Tiling,
+    group_bytes,
+    power_of_two,
+)
 
-MAX_RESIDENT = 256
-"""The longest block of an axis that a program of a group holds whole."""
+Kind = Literal["map", "fold", "scan", "contraction", "group"]
 
-MAX_SHARED_BYTES = 227 * 1024
-"""The shared memory that a program may use on Hopper."""
+SCHEDULE = "schedule"
+"""The attribute of an operation that says its schedule."""
 
-RESIDENT_TILES = 8
-"""How many times the cells of a tile a row may have that a program holds in registers."""
-
-CELLS_PER_WARP = 512
-"""Cells of a row per warp: 16 for each thread, of at most 16 warps."""
-
-SIDE_BY_SIDE = 64
-"""How many neighbouring cells a program reads at least, where it folds across memory."""
-
-MAX_CELLS = 1 << 20
-"""The most cells that Triton allows in a tile."""
-
-
-def power_of_two(n: int) -> int:
-    """The least power of two that is at least n."""
-    return 1 << max(0, n - 1).bit_length()
+REGISTERS = 255
+"""What a thread has on every target."""
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """Block sizes by name, and how a kernel with them is compiled."""
+class Task:
+    """What a schedule is chosen for.
 
-    blocks: dict[str, int]
-    num_warps: int
-    num_stages: int
+    `lengths` has the tile axes, in order, and the most points of each in a shard; 1 where it is
+    unknown. `half` says that 16-bit factors are multiplied, `dots` that a group multiplies tiles
+    at all. `held` are the axes that one block has to hold. An `ordered` fold takes one point at a
+    time; one `across` memory has points that lie side by side; rows are read in `walks` walks.
+    """
+
+    name: str
+    kind: Kind
+    lengths: Mapping[str, int]
+    half: bool = False
+    dots: bool = False
+    held: frozenset[str] = field(default_factory=frozenset[str])
+    ordered: bool = False
+    across: bool = False
+    walks: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengths", MappingProxyType(dict(self.lengths)))
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.kind, tuple(self.lengths.items())))
+
+    @property
+    def multiplied(self) -> tuple[str, ...]:
+        """The axes that are sides of a `tl.dot`."""
+        return tuple(self.lengths) if self.kind == "contraction" or self.dots else ()
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """`tile` is the most cells that a tile of an elementwise kernel or a fold may have."""
+def default(task: Task, tiling: Tiling) -> Schedule:
+    """The schedule of a kernel for which none is given."""
+    n = task.lengths
+    match task.kind:
+        case "map":
+            return tiling.points(n["P"])
+        case "scan":
+            return tiling.fold(n["P"], n["K"])
+        case "fold":
+            return tiling.fold(n["P"], n["K"], ordered=task.ordered, across=task.across)
+        case "contraction":
+            return tiling.contraction(n["M"], n["N"], n["K"], half=task.half)
+        case "group":
+            return tiling.group(
+                n, half=task.half, dots=task.dots, walks=task.walks, across=task.across
+            )
 
-    tile: int = 2048
 
-    def map_blocks(self, points: int) -> dict[str, int]:
-        """The block of an elementwise kernel over `points` cells."""
-        return {"BLOCK_P": min(power_of_two(points), self.tile)}
-
-    def fold_blocks(
-        self, points: int, depth: int, *, ordered: bool = False, across: bool = False
-    ) -> dict[str, int]:
-        """The blocks of a fold of `depth` values at each of `points` cells.
-
-        An `ordered` fold (by a monoid that does not commute) takes one value at a time. A fold
-        `across` memory, as of columns, has points that lie side by side: some in each program.
-        """
-        block_p = min(power_of_two(points), SIDE_BY_SIDE, self.tile) if across else 1
-        block_k = 1 if ordered else min(power_of_two(depth), max(1, self.tile // block_p))
-        return {
-            "BLOCK_P": min(power_of_two(points), max(block_p, self.tile // block_k)),
-            "BLOCK_K": block_k,
-        }
-
-    def row_blocks(self, rows: int, cells: int, *, walks: int, across: bool) -> Blocks:
-        """The blocks of a kernel that walks rows of `cells` cells, `walks` times.
-
-        A row that is walked more than once is *resident* if it fits the registers of a program:
-        one block, read once, of which all walks are made, and several rows where they are short.
-        Longer rows are read again by each walk. `across` is as in `fold_blocks`.
-        """
-        sizes = self.fold_blocks(rows, cells, across=across)
-        block_m, block_k = sizes["BLOCK_P"], sizes["BLOCK_K"]
-        whole = power_of_two(cells)
-        least = min(power_of_two(rows), SIDE_BY_SIDE, self.tile) if across else 1
-        if walks > 1 and least * whole <= min(self.tile * RESIDENT_TILES, MAX_CELLS):
-            block_m, block_k = max(least, min(power_of_two(rows), self.tile // whole)), whole
-        warps = max(4, min(16, block_m * block_k // CELLS_PER_WARP))
-        return Blocks({"BLOCK_M": block_m, "BLOCK_K": block_k}, num_warps=warps, num_stages=2)
-
-    def contraction_blocks(self, m: int, n: int, k: int, *, half: bool) -> Blocks:
-        """The blocks of an m x n matrix product of depth k.
-
-        Matrix units take 16-bit factors: their tiles are larger, and two warpgroups share one.
-        """
-        side, depth = (128, 64) if half else (64, 32)
-        if self.tile > side * side:
-            side = depth = isqrt(self.tile)
-        block_m, block_n, block_k = (
-            min(max(power_of_two(extent), MIN_DOT), power_of_two(limit))
-            for extent, limit in ((m, side), (n, side), (k, depth))
+def check(task: Task, schedule: Schedule) -> None:
+    """Raise ScheduleError, which says what would be right, where a task cannot have a schedule."""
+    tile = schedule.tile
+    if set(tile) != set(task.lengths):
+        raise ScheduleError(
+            f"@{task.name} has tile axes {_listed(task.lengths)}; the schedule has {_listed(tile)}"
         )
-        return Blocks(
-            {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k},
-            num_warps=8 if block_m * block_n >= 128 * 128 else 4,
-            num_stages=3,
-        )
-
-    def group_blocks(
-        self,
-        lengths: Mapping[str, int],
-        *,
-        half: bool,
-        dots: bool,
-        walks: int = 1,
-        across: bool = False,
-    ) -> Blocks:
-        """The blocks of a group's axes, of given lengths: rows M, the walked K, resident others.
-
-        Without dots it is a fold's: as much of K as fits, and see `row_blocks`. With dots, sides
-        are what matrix units take, and resident axes (columns N, inner folds C) are held whole up
-        to `MAX_RESIDENT`. A longer inner fold is walked for every block of K, as the depth of a
-        matrix product is.
-        """
-        if not dots:
-            # Where K is walked point by point, columns are the other side of a tile.
-            depth = lengths.get("K", min(lengths.get("N", 1), MAX_RESIDENT))
-            blocks = self.row_blocks(lengths["M"], depth, walks=walks, across=across)
-            held = {
-                f"BLOCK_{axis}": min(power_of_two(length), MAX_RESIDENT)
-                for axis, length in lengths.items()
-                if axis not in ("M", "K")
-            }
-            sizes = blocks.blocks | held
-            if "K" not in lengths:
-                del sizes["BLOCK_K"]
-            return replace(blocks, blocks=sizes)
-        limits = {"M": 128, "K": 64} if half else {"M": 64, "K": 32}
-        deep = [axis for axis, n in lengths.items() if axis.startswith("C") and n > MAX_RESIDENT]
-        if deep:
-            limits |= dict.fromkeys(deep, limits["K"]) | {"K": 2 * limits["K"]}
-        blocks = {
-            f"BLOCK_{axis}": max(MIN_DOT, min(power_of_two(length), limits.get(axis, MAX_RESIDENT)))
-            for axis, length in lengths.items()
-        }
-        # Float32 is multiplied by threads, which hold what they multiply.
-        warps = 8 if blocks["BLOCK_M"] >= 128 or not half else 4
-        stages = 3 if half else 2
-        cell = 2 if half else 4
-        while stages > 1 and _shared_bytes(blocks, deep, stages, cell) > MAX_SHARED_BYTES:
-            stages -= 1
-        return Blocks(blocks, num_warps=warps, num_stages=stages)
+    for axis in task.multiplied:
+        if tile[axis] < MIN_DOT:
+            raise ScheduleError(
+                f"@{task.name} multiplies tiles along {axis}: {axis} = {tile[axis]} is less than "
+                f"{MIN_DOT}, the least side that tl.dot takes"
+            )
+    for axis in sorted(task.held):
+        if tile[axis] < task.lengths[axis]:
+            raise ScheduleError(
+                f"@{task.name} holds all {task.lengths[axis]} points along {axis} in one block: "
+                f"{axis} = {tile[axis]} is too small, {power_of_two(task.lengths[axis])} would do"
+            )
+    if task.ordered and tile["K"] != 1:
+        raise ScheduleError(f"@{task.name} folds in order: K = {tile['K']} has to be 1")
+    for a, b in combinations(tile.values(), 2):
+        if a * b > MAX_CELLS:
+            raise ScheduleError(f"@{task.name} has a tile of {a} x {b} cells; Triton's have 2^20")
 
 
-def _shared_bytes(blocks: Mapping[str, int], deep: Collection[str], stages: int, cell: int) -> int:
-    """The shared memory of a group's dots: rows once, what is walked once per stage."""
-    other = sum(size for name, size in blocks.items() if name not in ("BLOCK_M", "BLOCK_K"))
-    inner = sum(size for name, size in blocks.items() if name.startswith("BLOCK_C"))
-    rows = blocks["BLOCK_M"] * inner * (stages if deep else 1)
-    return cell * (rows + stages * blocks.get("BLOCK_K", 1) * other)
+def is_legal(task: Task, schedule: Schedule) -> bool:
+    """Whether a task can have a schedule."""
+    try:
+        check(task, schedule)
+    except ScheduleError:
+        return False
+    return True
+
+
+def candidates(task: Task, tiling: Tiling | None = None) -> Iterator[Schedule]:
+    """Legal schedules of a task that may be fast, the default first, each once.
+
+    They fit the shared memory and the registers of Hopper, as far as that is known beforehand.
+    """
+    first = default(task, tiling or Tiling())
+    seen = {first}
+    yield first
+    for schedule in _family(task, first):
+        if schedule not in seen and is_legal(task, schedule) and _fits(task, schedule):
+            seen.add(schedule)
+            yield schedule
+
+
+def _family(task: Task, first: Schedule) -> Iterator[Schedule]:
+    """Schedules around the default, by what the kernel does."""
+    if task.kind == "contraction":
+        yield from _products(task, first)
+    elif task.dots:
+        yield from _groups(task, first)
+    elif task.kind == "map":
+        for cells, warps in product((512, 1024, 2048, 4096, 8192), (4, 8)):
+            yield replace(first, tile=_clipped(task, {"P": cells}), warps=warps)
+    else:
+        yield from _rows(task, first)
+
+
+def _products(task: Task, first: Schedule) -> Iterator[Schedule]:
+    sides = ((128, 256), (256, 128), (128, 128), (64, 256), (64, 128), (128, 64), (64, 64))
+    small = ((32, 128), (16, 128), (16, 64), (32, 64))
+    for (m, n), k, warps, stages in product((*sides, *small), (64, 32, 128), (8, 4), (3, 4, 2)):
+        tile = _clipped(task, {"M": m, "N": n, "K": k}, least=MIN_DOT)
+        yield replace(first, tile=tile, warps=warps, stages=stages)
+
+
+def _groups(task: Task, first: Schedule) -> Iterator[Schedule]:
+    for m, k, warps, stages in product((128, 64), (64, 128, 32), (8, 4), (3, 2, 4)):
+        tile = _clipped(task, {**first.tile, "M": m, "K": k}, least=MIN_DOT)
+        yield replace(first, tile=tile, warps=warps, stages=stages)
+
+
+def _rows(task: Task, first: Schedule) -> Iterator[Schedule]:
+    rows = "M" if "M" in task.lengths else "P"
+    depth = "K" if "K" in task.lengths else "N"
+    if depth not in task.lengths or rows not in task.lengths:
+        return
+    whole = power_of_two(task.lengths[depth])
+    for k, m, warps in product((whole, 1024, 2048, 4096, 8192), (1, 2, 4, 16, 64), (4, 8, 16)):
+        if 512 <= m * k <= 32768:
+            tile = _clipped(task, {**first.tile, rows: m, depth: k})
+            yield replace(first, tile=tile, warps=warps)
+
+
+def _clipped(task: Task, tile: Mapping[str, int], least: int = 1) -> dict[str, int]:
+    """A tile no larger than what there is, of the task's axes in order."""
+    return {
+        axis: max(least, min(tile[axis], power_of_two(length)))
+        for axis, length in task.lengths.items()
+    }
+
+
+def _fits(task: Task, schedule: Schedule) -> bool:
+    """Whether tiles fit registers and shared memory."""
+    tile, threads = schedule.tile, 32 * schedule.warps
+    if not task.multiplied:
+        return prod(tile.values()) <= threads * REGISTERS // 2
+    size = 2 if task.half else 4
+    if task.kind == "contraction":
+        shared = size * schedule.stages * tile["K"] * (tile["M"] + tile["N"])
+        return shared <= MAX_SHARED_BYTES and _held(tile["M"] * tile["N"], threads)
+    deep = [a for a, n in task.lengths.items() if a.startswith("C") and n > tile[a]]
+    shared = group_bytes(tile, deep, schedule.stages, half=task.half)
+    cells = tile["M"] * (tile.get("K", 1) + sum(tile[a] for a in task.held))
+    return shared <= MAX_SHARED_BYTES and _held(cells, threads)
+
+
+def _held(cells: int, threads: int) -> bool:
+    """Whether float32 accumulators leave threads some registers."""
+    return cells <= threads * (REGISTERS - 63)
+
+
+def _listed(axes: Mapping[str, int]) -> str:
+    return ", ".join(axes) or "none"

@@ -11,12 +11,14 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
+from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.bodies import Values, failing_reads, varying, yielded
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.mapfold import MapFold
 from tapestry.passes.triton.positions import Frame
-from tapestry.passes.triton.schedule import Schedule
+from tapestry.passes.triton.schedule import Task, check, default
 from tapestry.passes.triton.spaces import FOLD_AXIS, Space
+from tapestry.passes.triton.tiling import Tiling
 from tapestry.passes.triton.writer import KernelWriter, Port
 from tapestry.zspace import Range
 
@@ -25,17 +27,28 @@ from tapestry.zspace import Range
 class Options:
     """How kernels are made: tile sizes, and what float32 factors of a dot may be rounded to.
 
-    `rounds` says whether a computed factor is rounded to 16 bits beside one of 16 bits.
+    `rounds` says whether a computed factor is rounded to 16 bits beside one of 16 bits. Whoever
+    chooses schedules is told of each task by `seen`.
     """
 
-    schedule: Schedule
+    tiling: Tiling
     precision: str
     rounds: bool = False
+    seen: Callable[[Task], None] | None = None
 
     @property
     def is_strict(self) -> bool:
         """Whether a dot must give what the fold it stands for gives."""
         return self.precision == "ieee"
+
+    def schedule(self, task: Task, given: Schedule | None) -> Schedule:
+        """The schedule that is given for a task, or the default; ScheduleError if it is illegal."""
+        if self.seen is not None:
+            self.seen(task)
+        if given is None:
+            return default(task, self.tiling)
+        check(task, given)
+        return given
 
 
 def longest(space: Space, axis: str, shards: Sequence[Range]) -> int:

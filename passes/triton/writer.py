@@ -15,12 +15,11 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tapestry.algebra.dtypes import body_type
 from tapestry.dialects import loom, triton
-from tapestry.dialects.triton import GridAxis, KernelOp, PointerType
+from tapestry.dialects.triton import GridAxis, KernelOp, PointerType, Schedule
 from tapestry.passes.triton.bodies import Values, write_body
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.ports import Port, write_read
 from tapestry.passes.triton.positions import Axis, Frame, Positions
-from tapestry.passes.triton.schedule import Blocks
 from tapestry.passes.triton.spaces import (
     Access,
     Dim,
@@ -98,14 +97,19 @@ class KernelWriter:
     """Writes one kernel of a map-fold; `grid` lists the axes that programs are spread over."""
 
     def __init__(
-        self, fold: MapFold, space: Space, axes: Sequence[Axis], blocks: Blocks, grid: Sequence[str]
+        self,
+        fold: MapFold,
+        space: Space,
+        axes: Sequence[Axis],
+        schedule: Schedule,
+        grid: Sequence[str],
     ) -> None:
         index = i64 if needs_64_bits(space, fold.index) else i32
         self.fold = fold
         self.space = space
         self.axes = {axis.name: axis for axis in axes}
         self._grid = tuple(self.axes[name] for name in grid)
-        self._compiled = blocks
+        self.schedule = schedule
         self._body = Block()
         tensors = (*fold.ins, *fold.extras, *fold.outs)
         accesses = (*space.ins, *space.extras, *space.outs)
@@ -132,7 +136,7 @@ class KernelWriter:
             )
             for dim in space.cut_dims
         }
-        self.tiles = TileBuilder(self._body, blocks.blocks, index)
+        self.tiles = TileBuilder(self._body, schedule.blocks, index)
         self.positions = Positions(self.tiles, space, bounds)
         self._place_programs()
 
@@ -310,15 +314,7 @@ class KernelWriter:
 
     def finish(self, name: str, origins: Sequence[str]) -> Kernel:
         """The kernel that was written."""
-        compiled = self._compiled
-        op = KernelOp(
-            name,
-            self._body,
-            compiled.blocks,
-            num_warps=compiled.num_warps,
-            num_stages=compiled.num_stages,
-            origins=origins,
-        )
+        op = KernelOp(name, self._body, self.schedule, origins)
         grid = tuple(GridAxis(_extents(axis), axis.block) for axis in self._grid)
         return Kernel(op, grid, self.space.cut_dims)
 

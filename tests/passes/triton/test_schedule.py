@@ -1,74 +1,154 @@
-"""Tile sizes: powers of two within bounds, all of a small problem in one program."""
+"""Schedules: text and back, the legal ones, and what a program's kernels may have."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapestry.passes.triton.schedule import MAX_CELLS, MIN_DOT, Schedule, power_of_two
+from tapestry.diagnostics import InvalidProgramError, UsageError
+from tapestry.dialects import loom
+from tapestry.dialects.triton import Schedule, ScheduleError
+from tapestry.frontend import parse_text, run_pipeline, verify_module
+from tapestry.passes.triton.schedule import Task, candidates, check, default, is_legal
+from tapestry.passes.triton.tasks import candidates as candidates_of
+from tapestry.passes.triton.tasks import give, tasks
+from tapestry.passes.triton.tiling import Tiling
 
-extents = st.integers(0, 1 << 40)
-tiles = st.integers(4, 20).map(lambda n: 1 << n)
-
-
-@given(st.integers(1, 1 << 50))
-def test_a_power_of_two_is_the_least_that_fits(n):
-    power = power_of_two(n)
-    assert power & (power - 1) == 0
-    assert power // 2 < n <= power
-
-
-@given(extents, extents, st.booleans(), st.booleans(), tiles)
-def test_fold_tiles_stay_within_the_bound(points, depth, ordered, across, tile):
-    blocks = Schedule(tile).fold_blocks(points, depth, ordered=ordered, across=across)
-    assert 1 <= blocks["BLOCK_P"] * blocks["BLOCK_K"] <= tile
-    assert not ordered or blocks["BLOCK_K"] == 1
-
-
-@given(extents, extents, extents, st.booleans(), tiles)
-def test_contraction_tiles_are_ones_that_triton_takes(m, n, k, half, tile):
-    blocks = Schedule(tile).contraction_blocks(m, n, k, half=half).blocks
-    for size in blocks.values():
-        assert size >= MIN_DOT
-        assert size & (size - 1) == 0
-    sizes = tuple(blocks.values())
-    assert all(a * b <= MAX_CELLS for a in sizes for b in sizes)
+powers = st.integers(0, 10).map(lambda n: 1 << n)
+schedules = st.builds(
+    Schedule,
+    tile=st.dictionaries(st.sampled_from(["M", "N", "K", "P", "C", "C1"]), powers),
+    warps=st.sampled_from([1, 2, 4, 8, 16]),
+    stages=st.integers(1, 6),
+    swizzle=st.integers(1, 16),
+    programs=st.integers(0, 264),
+    loads=st.sampled_from(["pointer", "descriptor"]),
+    segments=st.integers(1, 2),
+)
 
 
-def test_small_problems_take_one_program():
-    assert Schedule().map_blocks(100) == {"BLOCK_P": 128}
-    assert Schedule().fold_blocks(64, 10) == {"BLOCK_P": 64, "BLOCK_K": 16}
-    assert Schedule().contraction_blocks(10, 3, 5, half=False).blocks == {
-        "BLOCK_M": 16,
-        "BLOCK_N": 16,
-        "BLOCK_K": 16,
-    }
+def product(m=64, n=48, k=80):
+    module = parse_text(f"""
+!x = !loom.tensor<[0, 0] : [{m}, {k}], f32>
+!w = !loom.tensor<[0, 0] : [{k}, {n}], f32>
+!y = !loom.tensor<[0, 0] : [{m}, {n}], f32>
+func.func @main(%x: !x, %w: !w) -> !y {{
+  %y = weft.apply @matmul(%x, %w) : (!x, !w) -> !y
+  func.return %y : !y
+}}
+""")
+    verify_module(module)
+    run_pipeline(module, "default")
+    return module
 
 
-def test_hopper_sized_tiles_for_16_bit_factors():
-    blocks = Schedule().contraction_blocks(4096, 4096, 4096, half=True)
-    assert blocks.blocks == {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64}
-    assert blocks.num_warps == 8
+@given(schedules)
+def test_text_is_a_schedule_and_back(schedule):
+    assert Schedule.parse(str(schedule)) == schedule
 
 
-@given(extents, extents, st.integers(1, 3), st.booleans(), tiles)
-def test_rows_are_held_whole_or_walked_in_tiles(rows, cells, walks, across, tile):
-    blocks = Schedule(tile).row_blocks(rows, cells, walks=walks, across=across)
-    sizes = blocks.blocks
-    held = sizes["BLOCK_K"] >= cells
-    assert sizes["BLOCK_M"] * sizes["BLOCK_K"] <= tile * (8 if held else 1)
-    assert 4 <= blocks.num_warps <= 16
-    assert held or walks == 1 or cells > tile // 16
+@given(schedules)
+def test_so_is_the_attribute(schedule):
+    text = f"triton.kernel @k() schedule <{schedule}> [] {{\n%p = triton.program_id 0\n}}"
+    module = parse_text(text)
+    assert str(module.body.block.first_op.schedule.data) == str(schedule)
+    assert str(parse_text(str(module))) == str(module)
 
 
-def test_what_is_walked_twice_is_held_while_it_fits():
-    def sizes(cells, walks, *, across=False):
-        blocks = Schedule().row_blocks(4096, cells, walks=walks, across=across)
-        return (*blocks.blocks.values(), blocks.num_warps)
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("M = 12", "M = 12 is not a power of two"),
+        ("M = 16, M = 32", "M is said twice"),
+        ("M", "'M' is not NAME = VALUE"),
+        ("warps = 3", "warps = 3 is not one of"),
+        ("stages = 0", "stages = 0 is less than 1"),
+        ("segments = 3", "segments = 3 is not 1 or 2"),
+        ("loads = some", "loads = some is not one of pointer, descriptor"),
+        ("speed = 2", "speed is no parameter of a schedule"),
+        ("M = big", "M = big is not a number"),
+    ],
+)
+def test_what_is_no_schedule_says_why(text, message):
+    with pytest.raises(ScheduleError, match=message):
+        Schedule.parse(text)
 
-    assert sizes(100, 2) == (16, 128, 4)
-    assert sizes(5000, 2) == (1, 8192, 16)
-    assert sizes(5000, 1) == (1, 2048, 4)
-    assert sizes(16385, 2) == (1, 2048, 4)
-    assert sizes(200, 2, across=True) == (64, 256, 16)
-    assert sizes(4096, 2, across=True) == (64, 32, 4)
+
+@pytest.mark.parametrize(
+    ("task", "tile", "message"),
+    [
+        (Task("f", "fold", {"P": 8, "K": 8}), {"M": 8}, "tile axes P, K; the schedule has M"),
+        (
+            Task("f", "contraction", {"M": 64, "N": 64, "K": 64}),
+            {"M": 64, "N": 8, "K": 16},
+            "N = 8 is less than 16",
+        ),
+        (
+            Task("f", "group", {"M": 64, "K": 64, "N": 100}, held=frozenset("N")),
+            {"M": 64, "K": 16, "N": 64},
+            "N = 64 is too small, 128 would do",
+        ),
+        (Task("f", "fold", {"P": 8, "K": 8}, ordered=True), {"P": 8, "K": 2}, "has to be 1"),
+        (Task("f", "fold", {"P": 8, "K": 8}), {"P": 2048, "K": 1024}, "2048 x 1024 cells"),
+    ],
+)
+def test_what_is_illegal_says_what_would_be_right(task, tile, message):
+    with pytest.raises(ScheduleError, match=message):
+        check(task, Schedule(tile))
+
+
+lengths = st.integers(1, 10000)
+
+
+@given(lengths, lengths, lengths, st.booleans())
+def test_candidates_are_legal_and_different(m, n, k, half):
+    for task in (
+        Task("c", "contraction", {"M": m, "N": n, "K": k}, half=half),
+        Task("g", "group", {"M": m, "K": k}, walks=2),
+        Task("f", "fold", {"P": m, "K": k}),
+        Task("m", "map", {"P": m}),
+    ):
+        found = list(candidates(task))
+        assert found[0] == default(task, Tiling())
+        assert len({*found}) == len(found)
+        assert all(is_legal(task, schedule) for schedule in found)
+
+
+def test_a_program_says_its_tasks():
+    (task,) = tasks(product())
+    assert (task.kind, dict(task.lengths)) == ("contraction", {"M": 64, "N": 48, "K": 80})
+
+
+def test_an_operation_is_given_a_schedule_that_its_kernel_has():
+    module = product()
+    (op,) = (op for op in module.walk() if isinstance(op, loom.OperationOp))
+    chosen = list(candidates_of(op))[-1]
+    give(op, chosen)
+    run_pipeline(module, "loom-to-triton")
+    assert f"schedule <{chosen}>" in str(module)
+
+
+def test_the_pass_gives_schedules_by_label():
+    module = product()
+    run_pipeline(module, 'loom-to-triton{schedules="y: M = 32, N = 16, K = 16"}')
+    assert "schedule <M = 32, N = 16, K = 16, warps = 4, stages = 2>" in str(module)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("y: M = 12", "M = 12 is not a power of two"),
+        ("other: M = 16", "no operation is labelled 'other'"),
+        ("M = 16", "is not `LABEL: NAME = VALUE, ...`"),
+    ],
+)
+def test_what_the_pass_cannot_give_is_wrong_usage(given, message):
+    with pytest.raises(UsageError, match=message):
+        run_pipeline(product(), f'loom-to-triton{{schedules="{given}"}}')
+
+
+def test_an_illegal_schedule_is_an_error_at_its_operation():
+    with pytest.raises(InvalidProgramError, match="the schedule of @y multiplies") as error:
+        run_pipeline(product(), 'loom-to-triton{schedules="y: M = 8, N = 16, K = 16"}')
+    assert error.value.location is not None

@@ -1,0 +1,151 @@
+"""How a kernel walks its points, as data: `#triton.schedule<M = 128, N = 128, K = 64, warps = 8>`.
+
+A schedule changes how fast a kernel is, never what it computes. The same text is an option:
+
+    >>> text = "M = 128, N = 256, K = 64, warps = 8, stages = 3, swizzle = 8, loads = descriptor"
+    >>> schedule = Schedule.parse(text)
+    >>> schedule.tile["N"], schedule.swizzle, schedule.loads
+    (256, 8, 'descriptor')
+    >>> str(schedule) == text
+    True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+
+from xdsl.ir import Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+LOADS = ("pointer", "descriptor")
+"""How cells are loaded: by a pointer each, or by tensor descriptors where these can."""
+
+_NUMBERS = ("warps", "stages", "swizzle", "programs", "segments")
+
+
+class ScheduleError(ValueError):
+    """A schedule that is not one, or that a kernel cannot have; says what would be right."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a kernel walks its points.
+
+    `tile` has the points of a block of each tile axis, a power of two, in the order of the axes.
+    `warps` run a program, and `stages` steps of a loop are in flight.
+
+    Programs take blocks in row-major order; with `swizzle` = g, those of g blocks of rows take
+    their columns together, so that both sides of a product are read from the L2. With `programs`,
+    so many programs share all blocks (a *persistent* grid); 0 is a program for each.
+
+    With 2 `segments`, a loop along a domain walks blocks that are fully inside first, without
+    masks, and then those on its boundary.
+    """
+
+    tile: Mapping[str, int] = field(default_factory=dict[str, int])
+    warps: int = 4
+    stages: int = 2
+    swizzle: int = 1
+    programs: int = 0
+    loads: str = "pointer"
+    segments: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tile", MappingProxyType(dict(self.tile)))
+        for axis, size in self.tile.items():
+            if size < 1 or size & (size - 1):
+                raise ScheduleError(f"{axis} = {size} is not a power of two")
+        if self.warps not in (1, 2, 4, 8, 16, 32):
+            raise ScheduleError(f"warps = {self.warps} is not one of 1, 2, 4, 8, 16, 32")
+        for name, least in (("stages", 1), ("swizzle", 1), ("programs", 0)):
+            if getattr(self, name) < least:
+                raise ScheduleError(f"{name} = {getattr(self, name)} is less than {least}")
+        if self.segments not in (1, 2):
+            raise ScheduleError(f"segments = {self.segments} is not 1 or 2")
+        if self.loads not in LOADS:
+            raise ScheduleError(f"loads = {self.loads} is not one of {', '.join(LOADS)}")
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    @property
+    def blocks(self) -> dict[str, int]:
+        """The sizes of blocks by the names that kernels give them."""
+        return {f"BLOCK_{axis}": size for axis, size in self.tile.items()}
+
+    @staticmethod
+    def of(values: Mapping[str, int | str]) -> Schedule:
+        """The schedule with some parameters; names in capitals are tile axes."""
+        tile: dict[str, int] = {}
+        numbers: dict[str, int] = {}
+        loads = "pointer"
+        for name, value in values.items():
+            if name == "loads":
+                loads = str(value)
+            elif not isinstance(value, int):
+                raise ScheduleError(f"{name} = {value} is not a number")
+            elif name in _NUMBERS:
+                numbers[name] = value
+            elif name.isupper():
+                tile[name] = value
+            else:
+                raise ScheduleError(
+                    f"{name} is no parameter of a schedule: tile axes (in capitals), "
+                    + ", ".join((*_NUMBERS, "loads"))
+                )
+        return Schedule(tile, loads=loads, **numbers)
+
+    @staticmethod
+    def parse(text: str) -> Schedule:
+        """The schedule that a text says: `NAME = VALUE, ...`."""
+        values: dict[str, int | str] = {}
+        for item in filter(None, map(str.strip, text.split(","))):
+            name, sign, value = (part.strip() for part in item.partition("="))
+            if not sign or not name or not value:
+                raise ScheduleError(f"{item!r} is not NAME = VALUE")
+            if name in values:
+                raise ScheduleError(f"{name} is said twice")
+            values[name] = int(value) if value.isdecimal() else value
+        return Schedule.of(values)
+
+    def __str__(self) -> str:
+        """Its text: tile axes, warps, stages, and what differs from the defaults."""
+        items: dict[str, int | str] = {**self.tile, "warps": self.warps, "stages": self.stages}
+        for one in fields(self):
+            if one.name not in ("tile", *items) and getattr(self, one.name) != one.default:
+                items[one.name] = getattr(self, one.name)
+        return ", ".join(f"{name} = {value}" for name, value in items.items())
+
+
+@irdl_attr_definition
+class ScheduleAttr(Data[Schedule]):
+    """A schedule: `#triton.schedule<M = 128, N = 128, K = 64, warps = 8, stages = 3>`."""
+
+    name = "triton.schedule"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Schedule:
+        values: dict[str, int | str] = {}
+
+        def item() -> None:
+            name = parser.parse_identifier(" for a parameter of a schedule")
+            if name in values:
+                parser.raise_error(f"{name} is said twice")
+            parser.parse_punctuation("=")
+            number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+            values[name] = parser.parse_identifier(" or a number") if number is None else number
+
+        position = parser.pos
+        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, item)
+        try:
+            return Schedule.of(values)
+        except ScheduleError as error:
+            parser.raise_error(str(error), position)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(str(self.data))

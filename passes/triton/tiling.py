@@ -1,0 +1,156 @@
+"""How big a kernel's tiles are, chosen from extents: the schedule of a kernel that nobody tuned.
+
+`Tiling(cells=2048)` bounds the cells of a tile; small problems get tiles that hold all of them, so
+that they take few programs. On a GPU the default fits registers; Triton's interpreter, which pays
+per operation and not per cell, is faster with large ones.
+
+    >>> str(Tiling().fold(points=64, depth=10))
+    'P = 64, K = 16, warps = 4, stages = 2'
+    >>> str(Tiling().contraction(64, 32, 784, half=True))
+    'M = 64, N = 32, K = 64, warps = 4, stages = 3'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from math import isqrt
+
+from tapestry.dialects.triton import Schedule
+
+MIN_DOT = 16
+"""The least side of a tile that `tl.dot` takes; smaller matrices are padded by masks."""
+
+MAX_RESIDENT = 256
+"""The longest block of an axis that a program of a group holds whole."""
+
+MAX_SHARED_BYTES = 227 * 1024
+"""The shared memory that a program may use on Hopper."""
+
+RESIDENT_TILES = 8
+"""How many times the cells of a tile a row may have that a program holds in registers."""
+
+CELLS_PER_WARP = 512
+"""Cells of a row per warp: 16 for each thread, of at most 16 warps."""
+
+SIDE_BY_SIDE = 64
+"""How many neighbouring cells a program reads at least, where it folds across memory."""
+
+MAX_CELLS = 1 << 20
+"""The most cells that Triton allows in a tile."""
+
+
+def power_of_two(n: int) -> int:
+    """The least power of two that is at least n."""
+    return 1 << max(0, n - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """`cells` is the most that a tile of an elementwise kernel or a fold may have."""
+
+    cells: int = 2048
+
+    def points(self, points: int) -> Schedule:
+        """That of an elementwise kernel over `points` cells."""
+        return Schedule({"P": min(power_of_two(points), self.cells)}, stages=1)
+
+    def fold(
+        self, points: int, depth: int, *, ordered: bool = False, across: bool = False
+    ) -> Schedule:
+        """That of a fold of `depth` values at each of `points` cells.
+
+        An `ordered` fold (by a monoid that does not commute) takes one value at a time. A fold
+        `across` memory, as of columns, has points that lie side by side: some in each program.
+        """
+        block_p = min(power_of_two(points), SIDE_BY_SIDE, self.cells) if across else 1
+        block_k = 1 if ordered else min(power_of_two(depth), max(1, self.cells // block_p))
+        block_p = min(power_of_two(points), max(block_p, self.cells // block_k))
+        return Schedule({"P": block_p, "K": block_k})
+
+    def rows(self, rows: int, cells: int, *, walks: int, across: bool) -> Schedule:
+        """That of a kernel that walks rows of `cells` cells, `walks` times.
+
+        A row that is walked more than once is *resident* if it fits the registers of a program:
+        one block, read once, of which all walks are made, and several rows where they are short.
+        Longer rows are read again by each walk. `across` is as in `fold`.
+        """
+        tile = self.fold(rows, cells, across=across).tile
+        block_m, block_k = tile["P"], tile["K"]
+        whole = power_of_two(cells)
+        least = min(power_of_two(rows), SIDE_BY_SIDE, self.cells) if across else 1
+        if walks > 1 and least * whole <= min(self.cells * RESIDENT_TILES, MAX_CELLS):
+            block_m, block_k = max(least, min(power_of_two(rows), self.cells // whole)), whole
+        warps = max(4, min(16, block_m * block_k // CELLS_PER_WARP))
+        return Schedule({"M": block_m, "K": block_k}, warps=warps)
+
+    def contraction(self, m: int, n: int, k: int, *, half: bool) -> Schedule:
+        """That of an m x n matrix product of depth k.
+
+        Matrix units take 16-bit factors: their tiles are larger, and two warpgroups share one.
+        """
+        side, depth = (128, 64) if half else (64, 32)
+        if self.cells > side * side:
+            side = depth = isqrt(self.cells)
+        block_m, block_n, block_k = (
+            min(max(power_of_two(extent), MIN_DOT), power_of_two(limit))
+            for extent, limit in ((m, side), (n, side), (k, depth))
+        )
+        return Schedule(
+            {"M": block_m, "N": block_n, "K": block_k},
+            warps=8 if block_m * block_n >= 128 * 128 else 4,
+            stages=3,
+        )
+
+    def group(
+        self,
+        lengths: Mapping[str, int],
+        *,
+        half: bool,
+        dots: bool,
+        walks: int = 1,
+        across: bool = False,
+    ) -> Schedule:
+        """That of a group with axes of given lengths: rows M, the walked K, resident others.
+
+        Without dots it is a fold's: as much of K as fits, and see `rows`. With dots, sides are what
+        matrix units take, and resident axes (columns N, inner folds C) are held whole up to
+        `MAX_RESIDENT`. A longer inner fold is walked for every block of K, as the depth of a matrix
+        product is.
+        """
+        if not dots:
+            # Where K is walked point by point, columns are the other side of a tile.
+            depth = lengths.get("K", min(lengths.get("N", 1), MAX_RESIDENT))
+            found = self.rows(lengths["M"], depth, walks=walks, across=across)
+            held = {
+                axis: min(power_of_two(length), MAX_RESIDENT)
+                for axis, length in lengths.items()
+                if axis not in ("M", "K")
+            }
+            tile = {axis: n for axis, n in found.tile.items() if axis in lengths}
+            return replace(found, tile=tile | held)
+        limits = {"M": 128, "K": 64} if half else {"M": 64, "K": 32}
+        deep = [axis for axis, n in lengths.items() if axis.startswith("C") and n > MAX_RESIDENT]
+        if deep:
+            limits |= dict.fromkeys(deep, limits["K"]) | {"K": 2 * limits["K"]}
+        tile = {
+            axis: max(MIN_DOT, min(power_of_two(length), limits.get(axis, MAX_RESIDENT)))
+            for axis, length in lengths.items()
+        }
+        # Float32 is multiplied by threads, which hold what they multiply.
+        warps = 8 if tile["M"] >= 128 or not half else 4
+        stages = 3 if half else 2
+        while stages > 1 and group_bytes(tile, deep, stages, half=half) > MAX_SHARED_BYTES:
+            stages -= 1
+        return Schedule(tile, warps=warps, stages=stages)
+
+
+def group_bytes(tile: Mapping[str, int], deep: Collection[str], stages: int, *, half: bool) -> int:
+    """The shared memory of a group's dots: rows once, what is walked once per stage.
+
+    `deep` are the inner folds that are walked.
+    """
+    other = sum(size for axis, size in tile.items() if axis not in ("M", "K"))
+    inner = sum(size for axis, size in tile.items() if axis.startswith("C"))
+    rows = tile["M"] * inner * (stages if deep else 1)
+    return (2 if half else 4) * (rows + stages * tile.get("K", 1) * other)
