@@ -18,6 +18,7 @@ from tapestry.importers.torch.dtypes import as_array
 from tapestry.importers.torch.errors import ImportingError
 from tapestry.importers.torch.graphs import Program
 from tapestry.importers.torch.memory import Arrays, Tensors, returned
+from tapestry.importers.torch.products import product
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.kernels import PreparedKernels
@@ -56,7 +57,7 @@ def runner(program: Program, device: torch.device, on: str, numerics: str | None
             )
         return on_tensors(program, PreparedKernels(program.module, executor), device)
     if on == "numpy":
-        return on_arrays(program, PreparedProgram(program.module))
+        return on_arrays(program, PreparedProgram(program.module, product))
     if on == "triton":
         return on_arrays(program, PreparedKernels(program.module, executor))
     names = [argument.name for argument in arguments(program.module)]

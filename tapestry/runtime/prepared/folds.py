@@ -30,7 +30,7 @@ from tapestry.runtime.arithmetic import cell_constant
 from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import prepared_body
-from tapestry.runtime.prepared.products import matrix_product
+from tapestry.runtime.prepared.products import Multiply, matrix_product
 from tapestry.zspace import Range
 
 Combine: TypeAlias = Callable[[Sequence[Array]], list[Array]]
@@ -49,6 +49,7 @@ class Folding:
     op: loom.BlockSignature
     monoid: Monoid
     index: Range
+    multiply: Multiply
 
     def combine(self) -> Combine:
         """How values over the range fold."""
@@ -149,7 +150,7 @@ class Folding:
         factors = prepared_body(block, _NOWHERE, (), (found.left, found.right))
         if not any(covers) or factors is None:
             return None
-        multiply = matrix_product(found, self.index, self.op.kept_dims)
+        multiply = matrix_product(found, self.index, self.op.kept_dims, self.multiply)
         on = covers.index(True)
 
         def product(given: Sequence[Array]) -> Array:

@@ -30,7 +30,7 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.prepared.bodies import prepared_body
 from tapestry.runtime.prepared.folds import Folding
-from tapestry.runtime.prepared.products import largest_factor, matrix_product
+from tapestry.runtime.prepared.products import Multiply, largest_factor, matrix_product
 from tapestry.runtime.prepared.scatters import Scatter
 from tapestry.runtime.prepared.views import reader, writer
 from tapestry.zspace import Projection, Range
@@ -49,7 +49,7 @@ _BLOCK = 1 << 16
 """Cells of a map that are computed at once, so that what is in between stays in cache."""
 
 
-def prepared_operation(op: loom.OperationOp) -> Run | None:
+def prepared_operation(op: loom.OperationOp, multiply: Multiply) -> Run | None:
     """What an operation does, whole; None where it is the executor's to run."""
     if op.partition is not None or op.scan_dim is not None or op.index.is_empty:
         return None
@@ -60,7 +60,7 @@ def prepared_operation(op: loom.OperationOp) -> Run | None:
     ]
     monoid = accumulating_monoid_of(op)
     products = () if op.inside is not None else find_contractions(op, monoid) or ()
-    state = _state(op, monoid, products)
+    state = _state(op, monoid, products, multiply)
     unwrap = _unwrap(op, kept, spare=len(products) > 0)
     if state is None or (op.unwrap_block is not None and unwrap is None):
         return None
@@ -78,7 +78,10 @@ def prepared_operation(op: loom.OperationOp) -> Run | None:
 
 
 def _state(
-    op: loom.OperationOp, monoid: Monoid | None, products: Sequence[Contraction]
+    op: loom.OperationOp,
+    monoid: Monoid | None,
+    products: Sequence[Contraction],
+    multiply: Multiply,
 ) -> _State | None:
     """The state over all kept dimensions, in parts along the first of them if it is large."""
     placed = _scattered(op, monoid)
@@ -88,7 +91,7 @@ def _state(
     limit = _BLOCK if monoid is None else CELLS
     dim = next((d for d in op.kept_dims if op.index.shape[d] > 1), None)
     if held <= (2 * limit if monoid is None else limit) or (dim is None and monoid is None):
-        return _state_over(op, monoid, products, op.index)
+        return _state_over(op, monoid, products, multiply, op.index)
     if dim is None:
         return None
     step = limit * op.index.shape[dim] // held
@@ -98,7 +101,7 @@ def _state(
     before = (slice(None),) * axis
     states: list[tuple[tuple[slice, ...], _State]] = []
     for part in op.index.split(dim, max(step, 1)):
-        state = _state_over(op, monoid, products, part)
+        state = _state_over(op, monoid, products, multiply, part)
         if state is None:
             return None
         low = op.index.start[dim]
@@ -118,7 +121,11 @@ def _state(
 
 
 def _state_over(
-    op: loom.OperationOp, monoid: Monoid | None, products: Sequence[Contraction], index: Range
+    op: loom.OperationOp,
+    monoid: Monoid | None,
+    products: Sequence[Contraction],
+    multiply: Multiply,
+    index: Range,
 ) -> _State | None:
     """The state over a range of the index space; `products` are its parts where it is those."""
     wanted = [side for one in products for side in (one.left, one.right)] or None
@@ -127,11 +134,11 @@ def _state_over(
         return None
     reads = _reads(op, index)
     if products:
-        multiply = [matrix_product(one, index, op.kept_dims) for one in products]
+        makers = [matrix_product(one, index, op.kept_dims, multiply) for one in products]
 
         def multiplied(ins: Sequence[Array]) -> list[Array]:
             sides = body([read(array) for read, array in zip(reads, ins, strict=True)])
-            pairs = zip(multiply, sides[::2], sides[1::2], strict=True)
+            pairs = zip(makers, sides[::2], sides[1::2], strict=True)
             return [by(left, right) for by, left, right in pairs]
 
         return multiplied
@@ -139,7 +146,7 @@ def _state_over(
         return lambda ins: body([read(array) for read, array in zip(reads, ins, strict=True)])
     if op.inside is not None and op.inside.bounds(index) is None:
         return None
-    combine = Folding(op, monoid, index).combine()
+    combine = Folding(op, monoid, index, multiply).combine()
     return lambda ins: combine(body([read(array) for read, array in zip(reads, ins, strict=True)]))
 
 

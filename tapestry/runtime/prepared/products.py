@@ -1,7 +1,10 @@
 """Contractions as matrix products that are decided before there is an array.
 
-product = matrix_product(contraction, index, kept_dims)
+product = matrix_product(contraction, index, kept_dims, np.matmul)
 product(left, right)          # an axis per kept dimension
+
+What multiplies matrices is the host's to say: a process that has threads of its own for it, as one
+that runs PyTorch, should not have those of another library beside them.
 """
 
 from __future__ import annotations
@@ -21,8 +24,13 @@ from tapestry.zspace import Range
 
 Product: TypeAlias = Callable[[Array, Array], Array]
 
+Multiply: TypeAlias = Callable[[Array, Array], Array]
+"""A matrix product, or one of each pair of two stacks of matrices."""
 
-def matrix_product(contraction: Contraction, index: Range, kept: Sequence[int]) -> Product:
+
+def matrix_product(
+    contraction: Contraction, index: Range, kept: Sequence[int], by: Multiply
+) -> Product:
     """The sum of products of two factors, which have an axis per dimension of `index`.
 
     Along a kept dimension that neither factor moves along, the result has extent 1.
@@ -37,7 +45,7 @@ def matrix_product(contraction: Contraction, index: Range, kept: Sequence[int]) 
     moved = back != sorted(back)
 
     def multiply(a: Array, b: Array) -> Array:
-        product = np.matmul(left(widened(a)), right(widened(b))).reshape(apart)
+        product = by(left(widened(a)), right(widened(b))).reshape(apart)
         return product.transpose(back) if moved else product
 
     return multiply

@@ -22,6 +22,7 @@ from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.mapfold import Tensor
 from tapestry.runtime.numpy_executor import NumpyExecutor
 from tapestry.runtime.prepared.operations import Run, prepared_operation
+from tapestry.runtime.prepared.products import Multiply
 from tapestry.runtime.prepared.views import reader
 from tapestry.runtime.program import main_function
 
@@ -40,12 +41,13 @@ class PreparedProgram:
 
     Called with an array per argument, it returns one per result; they may share memory with the
     arguments and with each other, and may not be writable. `left` are the operations that the
-    executor runs as it always does.
+    executor runs as it always does. `multiply` makes products of matrices.
     """
 
-    def __init__(self, module: ModuleOp) -> None:
+    def __init__(self, module: ModuleOp, multiply: Multiply = np.matmul) -> None:
         """`module` must not change afterwards. InvalidProgramError for what cannot be run."""
         self.left: list[Operation] = []
+        self._multiply = multiply
         self._executor = NumpyExecutor()
         self._slots: dict[SSAValue, int] = {}
         self._room: list[Array | None] = []
@@ -95,7 +97,7 @@ class PreparedProgram:
                     self._slots[result] = self._slots[inner]
                 return
             case loom.OperationOp():
-                run = prepared_operation(op)
+                run = prepared_operation(op, self._multiply)
             case loom.ViewOp():
                 run = _view(op)
             case loom.ReshapeOp():
