@@ -38,6 +38,9 @@ def compile_file(
     console.print(_table(bundle.kernels))
     line = f"{bundle.cubins} cubins in {folder}; load.py in it runs them"
     console.print(line, highlight=False, markup=False, soft_wrap=True)
+    arena, apart = bundle.plan.arena, bundle.plan.temporaries
+    line = f"temporaries take {arena} bytes in one arena ({apart} if none shared any)"
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _capability(target: str) -> int:

@@ -4,9 +4,8 @@
 
     out/kernels.py       the kernels to read, and to run with Triton: `kernels.launch(x, w)`
     out/*.cubin          the kernels compiled, named by what is in them
-    out/host.py          what launches them
     out/load.py          `load()` runs the cubins: needs PyTorch and NVIDIA's driver
-    out/manifest.json    targets, kernels, inputs, outputs, and digests of the files
+    out/manifest.json    kernels, launches in order, where buffers lie; digests of the files
     out/constants.npz    constants too large for code
 
 Kernels that are equal, in shards or layers, are one.
@@ -27,9 +26,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
-from tapestry.codegen import loader
+from tapestry.codegen import driver, launches, loader
 from tapestry.codegen.aot import CompiledKernel, compile_kernels
 from tapestry.codegen.module_printer import print_module
+from tapestry.codegen.planning import plan_of
+from tapestry.codegen.plans import Plan
+from tapestry.codegen.shipping import one_file
 from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom
@@ -41,7 +43,7 @@ from tapestry.runtime.program import arguments, outputs
 from tapestry.runtime.triton_module import cache_directory
 from tapestry.saving import ConstantFile
 
-VERSION = 1
+VERSION = loader.FORM
 """The form of the folder, which `load.py` checks."""
 
 _CONSTANTS = "constants.npz"
@@ -56,6 +58,8 @@ class Bundle:
     kernels: tuple[CompiledKernel, ...]
     cubins: int
     """Files of kernels; fewer than kernels where some are equal."""
+    specs: tuple[KernelSpec, ...]
+    plan: Plan
 
 
 def compile_bundle(
@@ -96,21 +100,25 @@ def compile_bundle(
     )
     specs = {spec.name: spec for spec in printed.kernels}
     entries = [_entry(folder, kernel, specs[kernel.name]) for kernel in compiled]
-    host = printed.host.encode()
-    _write(folder, "host.py", host)
-    _write(folder, "load.py", Path(loader.__file__).read_bytes())
+    scratch = {kernel.name: 0 for kernel in compiled}
+    for kernel in compiled:
+        scratch[kernel.name] = max(scratch[kernel.name], kernel.scratch)
+    plan = plan_of(lowered, printed.kernels).placed(scratch)
+    _write(folder, "load.py", one_file([driver, launches, loader]).encode())
     kept = {_CONSTANTS: _digest((folder / _CONSTANTS).read_bytes())} if constants.used else {}
-    manifest = {
+    manifest: dict[str, Any] = {
         "version": VERSION,
         "targets": list(targets),
         "inputs": [{"name": a.name, **_kind(a.type)} for a in arguments(module)],
         "outputs": [_kind(kind) for kind in outputs(module)],
-        "host": {"file": "host.py", "sha256": _digest(host)},
         "files": kept,
         "kernels": entries,
+        "plan": plan.as_json(),
     }
+    manifest["sha256"] = loader.digest_of(manifest)
     _write(folder, "manifest.json", json.dumps(manifest, indent=2).encode())
-    return Bundle(folder, compiled, len({entry["cubin"] for entry in entries}))
+    cubins = len({entry["cubin"] for entry in entries})
+    return Bundle(folder, compiled, cubins, printed.kernels, plan)
 
 
 def _entry(folder: Path, kernel: CompiledKernel, spec: KernelSpec) -> dict[str, Any]:
@@ -118,8 +126,6 @@ def _entry(folder: Path, kernel: CompiledKernel, spec: KernelSpec) -> dict[str, 
     found = _ENTRY.search(kernel.ptx)
     assert found is not None, kernel.name
     symbol, parameters = found[1], found[2].count(".param")
-    if kernel.scratch:
-        raise InvalidProgramError(f"kernel {kernel.name} needs scratch memory of its own")
     digest = _digest(kernel.cubin)
     name = f"{digest[:24]}.cubin"
     _write(folder, name, kernel.cubin)

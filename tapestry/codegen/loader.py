@@ -2,143 +2,69 @@
 
     from load import load
     program = load()            # of the folder that this file is in
-    y = program(x, w, b)        # tensors on the GPU
+    y = program(x, w, b)        # tensors on the GPU, on PyTorch's current stream
+    program(x, w, b, out=y)     # into a tensor of the caller's
 
 It needs PyTorch, for memory and streams, and NVIDIA's driver. The kernels are those of the
-machine's compute capability, or of the nearest lower one of the same generation.
+machine's compute capability, or of the nearest lower one of the same generation. What runs is the
+list of launches in the manifest: nothing of the folder is executed on the host but this file.
+Threads may share a program; its calls take turns on the host.
 """
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 import sys
-import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
+
+from tapestry.codegen.driver import Cuda, Device, LoadError
+from tapestry.codegen.launches import Function, Launches
 
 HERE = Path(__file__).parent
-
-
-class LoadError(Exception):
-    """A folder that is damaged, or that this machine cannot run."""
-
-
-class Device(Protocol):
-    """What kernels are loaded and launched by."""
-
-    def capability(self) -> int: ...
-
-    def function(self, cubin: bytes, name: str, shared: int) -> Any: ...
-
-    def launch(
-        self, function: Any, grid: Sequence[int], threads: int, shared: int, arguments: list[Any]
-    ) -> None: ...
-
-
-class Cuda:
-    """NVIDIA's driver, through ctypes, on the current device and stream of PyTorch."""
-
-    def __init__(self) -> None:
-        torch: Any = import_module("torch")
-        if not torch.cuda.is_available():
-            raise LoadError("PyTorch sees no GPU")
-        torch.cuda.current_stream()  # makes the device's context the current one
-        self._torch = torch
-        self._driver = ctypes.CDLL("libcuda.so.1")
-
-    def capability(self) -> int:
-        """The compute capability of the device: 90 for sm_90."""
-        major, minor = self._torch.cuda.get_device_capability()
-        return 10 * major + minor
-
-    def function(self, cubin: bytes, name: str, shared: int) -> ctypes.c_void_p:
-        """A kernel of a cubin, allowed to use `shared` bytes per block."""
-        module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(cubin))
-        self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
-        if shared > 48 * 1024:
-            # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self._call("cuFuncSetAttribute", function, 8, shared)
-        return function
-
-    def launch(
-        self, function: Any, grid: Sequence[int], threads: int, shared: int, arguments: list[Any]
-    ) -> None:
-        """Launch a kernel on the current stream; `arguments` are ctypes values."""
-        pointers = [ctypes.cast(ctypes.byref(one), ctypes.c_void_p) for one in arguments]
-        stream = ctypes.c_void_p(self._torch.cuda.current_stream().cuda_stream)
-        packed = (ctypes.c_void_p * len(pointers))(*pointers)
-        self._call("cuLaunchKernel", function, *grid, threads, 1, 1, shared, stream, packed, None)
-
-    def _call(self, name: str, *arguments: Any) -> None:
-        code = getattr(self._driver, name)(*arguments)
-        if code != 0:
-            raise LoadError(f"{name} failed with CUDA error {code}")
-
-
-_VALUES: dict[str, Callable[[Any], Any]] = {
-    "i1": ctypes.c_int8,
-    "i8": ctypes.c_int8,
-    "i16": ctypes.c_int16,
-    "i32": ctypes.c_int32,
-    "i64": ctypes.c_int64,
-    "u8": ctypes.c_uint8,
-    "u16": ctypes.c_uint16,
-    "u32": ctypes.c_uint32,
-    "u64": ctypes.c_uint64,
-    "fp32": ctypes.c_float,
-    "fp64": ctypes.c_double,
-}
-
-
-class Kernel:
-    """A kernel that launches like one of Triton's: `kernel[grid](*arguments, **blocks)`."""
-
-    def __init__(self, entry: Mapping[str, Any], cubin: bytes, device: Device) -> None:
-        self._entry = entry
-        self._device = device
-        self._function = device.function(cubin, entry["symbol"], entry["shared"])
-
-    def __getitem__(self, grid: Sequence[int]) -> Callable[..., None]:
-        sizes = (*grid, 1, 1)[:3]
-        entry = self._entry
-
-        def launch(*given: Any, **_: Any) -> None:
-            if 0 in sizes:
-                return
-            kinds = entry["arguments"]
-            arguments = [_value(kind, one) for kind, one in zip(kinds, given, strict=True)]
-            # What Triton adds at the end (scratch memory, which these kernels need none of).
-            arguments += [ctypes.c_void_p()] * (entry["parameters"] - len(kinds))
-            threads = 32 * entry["num_warps"]
-            self._device.launch(self._function, sizes, threads, entry["shared"], arguments)
-
-        return launch
-
-
-def _value(kind: str, given: Any) -> Any:
-    if kind.startswith("*"):
-        return ctypes.c_void_p(given.data_ptr())
-    return _VALUES[kind](given)
+FORM = 2
+"""The form of the folders that this file reads."""
 
 
 class Program:
-    """What was compiled: called with a tensor per input, in order or by name."""
+    """What was compiled: called with a tensor per input, in order or by name.
 
-    def __init__(
-        self, manifest: Mapping[str, Any], launch: Callable[..., Any], options: Mapping[str, Any]
-    ) -> None:
+    `memory` is the bytes that a call takes for temporaries.
+    """
+
+    def __init__(self, manifest: Mapping[str, Any], launches: Launches) -> None:
         self.inputs: list[dict[str, Any]] = manifest["inputs"]
         self.outputs: list[dict[str, Any]] = manifest["outputs"]
-        self._launch = launch
-        self._options = options
+        self.memory: int = manifest["plan"]["arena"]
+        self._launches = launches
+        self._names = [one["name"] for one in self.inputs]
+        dtype = launches.device.dtype
+        self._kinds = [(dtype(one["dtype"]), tuple(one["shape"])) for one in self.inputs]
 
-    def __call__(self, *arrays: Any, **named: Any) -> Any:
-        names = [one["name"] for one in self.inputs]
+    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
+        tensors = list(arrays)
+        if named or len(tensors) != len(self._names):
+            tensors = self._ordered(tensors, named)
+        for place, (dtype, shape) in enumerate(self._kinds):
+            tensor = tensors[place]
+            fits = getattr(tensor, "dtype", None) == dtype and tuple(tensor.shape) == shape
+            if not fits or not self._launches.device.holds(tensor):
+                raise self._misfit(place, tensor)
+            if not tensor.is_contiguous():
+                tensors[place] = tensor.contiguous()
+        single = len(self.outputs) == 1
+        wanted = [out] if single and out is not None else out
+        if wanted is not None and len(wanted) != len(self.outputs):
+            raise TypeError(f"out is {len(self.outputs)} tensors, one for each result")
+        results = self._launches(tensors, wanted)
+        return results[0] if single else tuple(results)
+
+    def _ordered(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """The tensors in the order of the inputs."""
+        names = self._names
         if len(arrays) > len(names):
             raise TypeError(f"{len(arrays)} tensors are given, and {len(names)} are taken")
         given = dict(zip(names, arrays, strict=False))
@@ -146,112 +72,166 @@ class Program:
             if name in given or name not in names:
                 raise TypeError(f"{name} is given twice, or is no input ({', '.join(names)})")
             given[name] = value
-        tensors = [self._checked(one, given.get(one["name"])) for one in self.inputs]
-        return self._launch(*tensors, **self._options)
+        return [given.get(name) for name in names]
 
-    @staticmethod
-    def _checked(entry: Mapping[str, Any], tensor: Any) -> Any:
-        """A tensor as kernels take it: of the right kind, contiguous, aligned to 16 bytes."""
+    def _misfit(self, place: int, tensor: Any) -> TypeError:
+        """What is wrong with an input."""
+        entry = self.inputs[place]
         name, want = entry["name"], f"{entry['dtype']} of shape {entry['shape']}"
         if tensor is None:
-            raise TypeError(f"the input {name} is missing; it is {want}")
+            return TypeError(f"the input {name} is missing; it is {want}")
+        if not hasattr(tensor, "data_ptr"):
+            return TypeError(f"the input {name} is a {type(tensor).__name__}, but must be a tensor")
         have = f"{str(tensor.dtype).removeprefix('torch.')} of shape {list(tensor.shape)}"
         if have != want:
-            raise TypeError(f"the input {name} is {have}, but must be {want}")
-        tensor = tensor.contiguous()
-        return tensor if tensor.data_ptr() % 16 == 0 else tensor.clone()
+            return TypeError(f"the input {name} is {have}, but must be {want}")
+        return TypeError(f"the input {name} is on {tensor.device}, and the program on another")
 
 
-def load(folder: str | Path = HERE, device: Device | None = None, **options: Any) -> Program:
+def load(folder: str | Path = HERE, device: Device | None = None) -> Program:
     """The program of a folder; LoadError says what is damaged or missing."""
     folder = Path(folder)
     manifest = _manifest(folder)
     device = Cuda() if device is None else device
-    target = _target(manifest, device.capability())
-    namespace: dict[str, Any] = {"triton": types.SimpleNamespace(cdiv=_blocks)}
+    target = _target(manifest["targets"], device.capability())
+    functions: dict[str, Function] = {}
     for entry in manifest["kernels"]:
         if entry["target"] == target:
             cubin = _content(folder, entry["cubin"], entry["sha256"])
-            namespace[entry["name"]] = Kernel(entry, cubin, device)
-    host = _content(folder, manifest["host"]["file"], manifest["host"]["sha256"])
-    exec(compile(host, str(folder / manifest["host"]["file"]), "exec"), namespace)  # noqa: S102
+            handle = device.function(cubin, entry["symbol"], entry["shared"])
+            threads = 32 * entry["num_warps"]
+            function = Function(handle, threads, entry["shared"], entry["parameters"])
+            functions[entry["name"]] = function
+    plan = manifest["plan"]
+    missing = {step["kernel"] for step in plan["steps"] if "kernel" in step} - set(functions)
+    if missing:
+        raise LoadError(f"{folder} has no kernel {min(missing)} for sm_{target}")
+    return Program(
+        manifest, Launches(plan, functions, device, _constants(folder, manifest, device))
+    )
+
+
+def _constants(folder: Path, manifest: Mapping[str, Any], device: Device) -> dict[int, Any]:
+    """The constants of a program, on the device."""
     for name, digest in manifest["files"].items():
-        _content(folder, name, digest)
-    if "torch_upload" in namespace:
-        options["upload"] = _Kept(options.get("upload", namespace["torch_upload"]))
-    if manifest["files"]:
-        options.setdefault("folder", str(folder))
-        namespace["read_entry"] = _Reader(namespace["read_entry"])
-    return Program(manifest, namespace["launch"], options)
+        _content(folder, name, digest, keep=False)
+    made: dict[int, Any] = {}
+    for place, buffer in enumerate(manifest["plan"]["buffers"]):
+        if buffer["kind"] != "constant":
+            continue
+        data = bytes.fromhex(buffer["hex"]) if "hex" in buffer else _entry(folder, manifest, buffer)
+        if len(data) != buffer["bytes"]:
+            raise LoadError(f"a constant of {folder} has {len(data)} bytes, not {buffer['bytes']}")
+        made[place] = device.upload(data, buffer["shape"], buffer["dtype"])
+    return made
 
 
-class _Reader:
-    """Reads each array of a file once."""
-
-    def __init__(self, read: Callable[[str, str, str], bytes]) -> None:
-        self._read = read
-        self._known: dict[tuple[str, str, str], bytes] = {}
-
-    def __call__(self, folder: str, path: str, entry: str) -> bytes:
-        key = (folder, path, entry)
-        if key not in self._known:
-            self._known[key] = self._read(*key)
-        return self._known[key]
-
-
-class _Kept:
-    """Brings each constant to the device once."""
-
-    def __init__(self, upload: Callable[[bytes, Any, str], Any]) -> None:
-        self._upload = upload
-        self._known: dict[tuple[int, Any, str], tuple[bytes, Any]] = {}
-
-    def __call__(self, data: bytes, shape: Any, dtype: str) -> Any:
-        key = (id(data), shape, dtype)  # the bytes are kept with it, so the number stays theirs
-        if key not in self._known:
-            self._known[key] = (data, self._upload(data, shape, dtype))
-        return self._known[key][1]
-
-
-def _blocks(size: int, block: int) -> int:
-    """How many blocks hold `size`: what the host calls `triton.cdiv`."""
-    return -(-size // block)
+def _entry(folder: Path, manifest: Mapping[str, Any], buffer: Mapping[str, Any]) -> bytes:
+    """The bytes of an array of an .npz file whose digest was right."""
+    numpy: Any = import_module("numpy")
+    if buffer["file"] not in manifest["files"]:
+        raise LoadError(f"{buffer['file']!r} is not a file of {folder}")
+    with numpy.load(folder / buffer["file"], allow_pickle=False) as arrays:
+        return numpy.ascontiguousarray(arrays[buffer["entry"]]).tobytes()
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
+    """What a folder says of itself, whole and in the form that is read here."""
     try:
-        manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text("utf-8"))
+        manifest: Any = json.loads((folder / "manifest.json").read_text("utf-8"))
         version = manifest["version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise LoadError(f"{folder} holds no compiled program: {error}") from None
-    if version != 1:
-        raise LoadError(f"{folder} was compiled in form {version}; this loader reads form 1")
+    if version != FORM:
+        raise LoadError(
+            f"{folder} was compiled in form {version}; this loader reads form {FORM}. "
+            "Compile the program again, or use the load.py of its folder"
+        )
+    digest = manifest.pop("sha256", None)
+    if digest != digest_of(manifest):
+        raise LoadError(f"{folder / 'manifest.json'} is damaged; compile the program again")
+    try:
+        check_plan(manifest)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise LoadError(f"{folder / 'manifest.json'} says what cannot be: {error}") from None
     return manifest
 
 
-def _target(manifest: Mapping[str, Any], capability: int) -> int:
+def digest_of(manifest: Mapping[str, Any]) -> str:
+    """What a manifest's own digest must be."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def check_plan(manifest: Mapping[str, Any]) -> None:
+    """Raise ValueError (or what a wrong type raises) where launches could leave their buffers."""
+    plan, kernels = manifest["plan"], manifest["kernels"]
+    arena, buffers = plan["arena"], plan["buffers"]
+    for buffer in buffers:
+        size, offset = buffer["bytes"], buffer.get("offset", 0)
+        if not size >= 0 or not offset >= 0 or any(extent < 0 for extent in buffer["shape"]):
+            raise ValueError("a buffer of negative size")
+        if buffer["kind"] == "temporary" and (offset % 16 or (size and offset + size > arena)):
+            raise ValueError("a temporary outside the arena")
+    takes = {entry["name"]: entry for entry in kernels}
+    for step in plan["steps"]:
+        touched = [step["fill"]] if "fill" in step else list(step["buffers"])
+        touched += [step["scratch"]] if "scratch" in step else []
+        if not all(0 <= buffer < len(buffers) for buffer in touched):
+            raise ValueError("a step on a buffer that there is not")
+        if "kernel" in step:
+            entry = takes[step["kernel"]]
+            given = len(step["buffers"]) + len(step["numbers"])
+            hidden = entry["parameters"] - given - ("scratch" in step)
+            if given != len(entry["arguments"]) or hidden < 0:
+                raise ValueError(f"{step['kernel']} takes {len(entry['arguments'])} arguments")
+            if not 0 < step["programs"] < 1 << 31:
+                raise ValueError(f"{step['kernel']} runs {step['programs']} programs")
+    for one in plan["returned"]:
+        if not 0 <= one["buffer"] < len(buffers):
+            raise ValueError("a result that is no buffer")
+
+
+def _target(targets: Sequence[int], capability: int) -> int:
     """The best target: the device's own, or a lower one of its generation."""
-    targets: list[int] = manifest["targets"]
     fitting = [t for t in targets if t // 10 == capability // 10 and t <= capability]
     if not fitting:
         have = ", ".join(f"sm_{target}" for target in targets)
-        raise LoadError(f"this GPU is sm_{capability}, and the program was compiled for {have}")
+        raise LoadError(
+            f"this GPU is sm_{capability}, and the program was compiled for {have}; "
+            f"compile it with --target sm_{capability}, or run it with Triton from kernels.py"
+        )
     return max(fitting)
 
 
-def _content(folder: Path, name: str, digest: str) -> bytes:
-    """The bytes of a file of the folder, which are those that were written."""
-    if Path(name).name != name:
+def _content(folder: Path, name: str, digest: str, *, keep: bool = True) -> bytes:
+    """The bytes of a file of the folder, which are those that were written; none if not kept."""
+    if Path(name).name != name or "\\" in name:
         raise LoadError(f"{name!r} is not a file of {folder}")
+    kept: list[bytes] = []
+    found = hashlib.sha256()
     try:
-        content = (folder / name).read_bytes()
+        with (folder / name).open("rb") as file:
+            while part := file.read(1 << 20):
+                found.update(part)
+                if keep:
+                    kept.append(part)
     except OSError as error:
         raise LoadError(f"cannot read {folder / name}: {error.strerror}") from None
-    if hashlib.sha256(content).hexdigest() != digest:
+    if found.hexdigest() != digest:
         raise LoadError(f"{folder / name} is damaged; compile the program again")
-    return content
+    return b"".join(kept)
+
+
+def main() -> None:
+    """Say what the program of a folder takes and gives."""
+    try:
+        program = load(sys.argv[1] if len(sys.argv) > 1 else HERE)
+    except LoadError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(1)
+    sys.stdout.write(f"takes {program.inputs}\ngives {program.outputs}\n")
+    sys.stdout.write(f"holds {program.memory} bytes of temporaries while it runs\n")
 
 
 if __name__ == "__main__":
-    loaded = load(sys.argv[1] if len(sys.argv) > 1 else HERE)
-    sys.stdout.write(f"takes {loaded.inputs}\ngives {loaded.outputs}\n")
+    main()

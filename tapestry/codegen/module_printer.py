@@ -34,10 +34,6 @@ import triton
 import triton.language as tl
 '''
 
-_HOST_HEADER = '''\
-"""What launches the kernels, in order; `load.py` gives it the kernels, and `triton.cdiv`."""
-'''
-
 _ALLOCATE = '''\
 def torch_allocate(shape, dtype, fill=None):
     """A new tensor on the GPU, every cell `fill` when that is given."""
@@ -87,14 +83,10 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class PrintedModule:
-    """A module's Python source, and its kernels as they are compiled.
-
-    `host` is the source without kernels: names of kernels, and `triton.cdiv`, are free in it.
-    """
+    """A module's Python source, and its kernels, in order, as they are compiled."""
 
     source: str
     kernels: tuple[KernelSpec, ...]
-    host: str
 
 
 def print_module(module: ModuleOp) -> PrintedModule:
@@ -140,7 +132,7 @@ def print_module(module: ModuleOp) -> PrintedModule:
         *hosting,
     )
     specs = [spec_of(k, p.name, p.arguments) for k, p in zip(kernels, printed, strict=True)]
-    return PrintedModule(text, tuple(specs), _joined(_HOST_HEADER, *hosting))
+    return PrintedModule(text, tuple(specs))
 
 
 def _joined(*parts: str) -> str:

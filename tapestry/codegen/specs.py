@@ -38,6 +38,13 @@ class KernelSpec:
     num_stages: int
     asserts: bool = False
 
+    @property
+    def options(self) -> dict[str, int | bool]:
+        """What a launch in Triton's interpreter is given beside its operands."""
+        how = {"num_warps": self.num_warps, "num_stages": self.num_stages}
+        debugs = {"debug": True, "sanitize_overflow": False} if self.asserts else {}
+        return {**dict(self.blocks), **how, **debugs, "enable_fp_fusion": False}
+
 
 def spec_of(kernel: triton.KernelOp, name: str, arguments: Sequence[str]) -> KernelSpec:
     """The spec of a kernel that was printed under some name, with some names of its arguments."""

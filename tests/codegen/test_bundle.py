@@ -6,14 +6,12 @@ loader passes, and runs the kernel of that name in Triton's interpreter.
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
-import inspect
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,8 +21,8 @@ import pytest
 
 import tapestry
 from tapestry.codegen.bundle import Bundle, compile_bundle
-from tapestry.runtime.triton_executor import Cpu
-from tapestry.runtime.triton_module import load_kernels
+from tapestry.codegen.loader import digest_of
+from tests.codegen.standing import Standing, Tensor, aligned, standing
 
 RNG = np.random.default_rng(5)
 W = [RNG.normal(size=(32, 32)).astype(np.float32) / 6 for _ in range(3)]
@@ -57,98 +55,44 @@ def _loader(folder: Path) -> ModuleType:
     return module
 
 
-class Standing:
-    """A device whose memory is this process's."""
-
-    def __init__(self, folder: Path, capability: int = 90) -> None:
-        self._capability = capability
-        self._cpu = Cpu()
-        with self._cpu.session():
-            self._kernels = vars(load_kernels(folder / "kernels.py"))
-        self.functions = self._cpu.functions()
-        self.tensors: dict[int, Any] = {}
-        self.uploads = 0
-        self.launched: list[tuple[str, tuple[int, ...]]] = []
-
-    def capability(self) -> int:
-        return self._capability
-
-    def function(self, cubin: bytes, name: str, shared: int) -> Any:
-        assert cubin.startswith(b"\x7fELF")
-        assert shared >= 0
-        return name
-
-    def put(self, array: np.ndarray) -> Any:
-        return self._known(self._cpu.put(array))
-
-    def allocate(self, shape: Any, dtype: str, fill: Any = None) -> Any:
-        return self._known(self.functions["allocate"](shape, dtype, fill))
-
-    def upload(self, data: bytes, shape: Any, dtype: str) -> Any:
-        self.uploads += 1
-        return self._known(self.functions["upload"](data, shape, dtype))
-
-    def launch(
-        self, function: str, grid: Any, threads: int, shared: int, arguments: list[Any]
-    ) -> None:
-        kernel = self._kernels[function]
-        options = self._kernels[function.upper()]
-        parameters = inspect.signature(kernel.fn).parameters
-        count = sum(name not in options for name in parameters)
-        given, hidden = arguments[:count], arguments[count:]
-        assert all(isinstance(one, ctypes.c_void_p) and not one.value for one in hidden)
-        values = [
-            self.tensors[one.value] if isinstance(one, ctypes.c_void_p) else one.value
-            for one in given
-        ]
-        assert shared >= 0
-        assert threads == 32 * options["num_warps"]
-        with self._cpu.session():
-            kernel[tuple(grid)](*values, **options)
-        self.launched.append((function, tuple(grid)))
-
-    def _known(self, tensor: Any) -> Any:
-        self.tensors[tensor.data_ptr()] = tensor
-        return tensor
+def _device(bundle: Bundle, capability: int = 90) -> Standing:
+    return standing(bundle.folder, bundle.specs, capability=capability)
 
 
-class _Given:
-    """What the loader asks of a tensor of PyTorch."""
+def _given(array: np.ndarray) -> Tensor:
+    return Tensor(aligned(array))
 
-    def __init__(self, tensor: Any) -> None:
-        self.shape, self.dtype = tensor.array.shape, f"torch.{tensor.array.dtype}"
-        self._tensor = tensor
 
-    def contiguous(self) -> _Given:
-        return self
-
-    def clone(self) -> _Given:
-        return self
-
-    def data_ptr(self) -> int:
-        return self._tensor.data_ptr()
+def _want(x: np.ndarray) -> np.ndarray:
+    for w in W:
+        x = np.maximum(x @ w, 0)
+    return x
 
 
 def test_the_loader_runs_what_was_compiled(bundle: Bundle) -> None:
-    device = Standing(bundle.folder)
-    program = _loader(bundle.folder).load(
-        device=device, allocate=device.allocate, upload=device.upload
-    )
-    want = X
-    for w in W:
-        want = np.maximum(want @ w, 0)
+    device = _device(bundle)
+    program = _loader(bundle.folder).load(device=device)
     for _ in range(2):
-        got = program(_Given(device.put(X)))
-        np.testing.assert_allclose(got.array, want, rtol=1e-4, atol=1e-5)
+        got = program(_given(X))
+        np.testing.assert_allclose(got.array, _want(X), rtol=1e-4, atol=1e-5)
     assert device.uploads == len(W)
     once = len(device.launched) // 2
+    assert once == len(bundle.plan.launches)
     assert device.launched[:once] == device.launched[once:]
+
+
+def test_temporaries_share_one_arena(bundle: Bundle) -> None:
+    device = _device(bundle)
+    program = _loader(bundle.folder).load(device=device)
+    program(_given(X))
+    assert program.memory == bundle.plan.arena
+    assert sorted(device.empties) == sorted([bundle.plan.arena, X.nbytes])
+    assert 0 < bundle.plan.arena < bundle.plan.temporaries + 256 * len(bundle.plan.buffers)
 
 
 def test_equal_kernels_of_shards_and_layers_are_one(bundle: Bundle) -> None:
     names = {kernel.name for kernel in bundle.kernels}
-    launches = (bundle.folder / "host.py").read_text().count("[grid](")
-    assert len(names) < launches
+    assert len(names) < len(bundle.plan.launches)
     assert len(list(bundle.folder.glob("*.cubin"))) == bundle.cubins <= 2 * len(names)
 
 
@@ -172,13 +116,42 @@ def test_the_loader_needs_nothing_of_tapestry_or_triton(bundle: Bundle) -> None:
     ("change", "message"),
     [
         (lambda f: [one.write_bytes(b"\x7fELF") for one in f.glob("*.cubin")], "is damaged"),
-        (lambda f: (f / "host.py").write_text("import os"), "is damaged"),
         (lambda f: (f / "constants.npz").unlink(), "cannot read"),
         (lambda f: (f / "manifest.json").write_text("{"), "holds no compiled program"),
-        (lambda f: (f / "manifest.json").write_text('{"version": 2}'), "in form 2"),
-        (lambda f: _rename(f, "../host.py"), "is not a file of"),
+        (lambda f: (f / "manifest.json").write_text('{"version": 1}'), "in form 1"),
+        (lambda f: (f / "manifest.json").write_text("[" * 100_000), "holds no compiled program"),
+        (lambda f: _edit(f, _offset(0, 1 << 20), sign=False), "manifest.json is damaged"),
+        (lambda f: _edit(f, lambda m: m["kernels"][0].update(cubin="../x")), "is not a file of"),
+        (lambda f: _edit(f, lambda m: m["files"].update({"/etc/passwd": ""})), "is not a file of"),
+        (lambda f: _edit(f, lambda m: m["files"].update({"..": ""})), "cannot read"),
+        (lambda f: _edit(f, _file("../constants.npz")), "is not a file of"),
+        (lambda f: _edit(f, _offset(0, 1 << 20)), "a temporary outside the arena"),
+        (lambda f: _edit(f, _step(0, buffers=[0, 99, 1])), "a buffer that there is not"),
+        (lambda f: _edit(f, _step(0, buffers=[0])), "takes .* arguments"),
+        (lambda f: _edit(f, _step(0, programs=1 << 40)), "programs"),
+        (lambda f: _edit(f, _step(0, kernel="other")), "says what cannot be"),
+        (lambda f: _edit(f, lambda m: m.pop("plan")), "says what cannot be"),
+        (lambda f: _edit(f, lambda m: m.update(plan=[])), "says what cannot be"),
     ],
-    ids=["cubin", "host", "constants", "no manifest", "other form", "path"],
+    ids=[
+        "cubin",
+        "constants",
+        "no manifest",
+        "other form",
+        "deep",
+        "digest",
+        "path of a cubin",
+        "path of a file",
+        "folder",
+        "path of a constant",
+        "offset",
+        "buffer",
+        "arguments",
+        "programs",
+        "kernel",
+        "no plan",
+        "plan",
+    ],
 )
 def test_what_is_damaged_is_refused(
     change: Any, message: str, bundle: Bundle, tmp_path: Path
@@ -189,25 +162,55 @@ def test_what_is_damaged_is_refused(
     change(tmp_path)
     loader = _loader(bundle.folder)
     with pytest.raises(loader.LoadError, match=message):
-        loader.load(tmp_path, device=Standing(bundle.folder))
+        loader.load(tmp_path, device=_device(bundle))
 
 
-def _rename(folder: Path, name: str) -> None:
+def _edit(folder: Path, change: Callable[[dict[str, Any]], object], *, sign: bool = True) -> None:
+    """Change a manifest, so that its digest is right again."""
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["host"]["file"] = name
+    change(manifest)
+    if sign:
+        del manifest["sha256"]
+        manifest["sha256"] = digest_of(manifest)
     (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def _offset(place: int, offset: int) -> Callable[[dict[str, Any]], object]:
+    def change(manifest: dict[str, Any]) -> None:
+        buffers = [b for b in manifest["plan"]["buffers"] if b["kind"] == "temporary"]
+        buffers[place]["offset"] = offset
+
+    return change
+
+
+def _file(name: str) -> Callable[[dict[str, Any]], object]:
+    def change(manifest: dict[str, Any]) -> None:
+        next(b for b in manifest["plan"]["buffers"] if "file" in b)["file"] = name
+
+    return change
+
+
+def _step(place: int, **values: Any) -> Callable[[dict[str, Any]], object]:
+    def change(manifest: dict[str, Any]) -> None:
+        steps = [step for step in manifest["plan"]["steps"] if "kernel" in step]
+        steps[place].update(values)
+
+    return change
 
 
 def test_another_gpu_and_other_tensors_are_refused(bundle: Bundle) -> None:
     loader = _loader(bundle.folder)
     with pytest.raises(loader.LoadError, match="this GPU is sm_75.*compiled for sm_90, sm_80"):
-        loader.load(device=Standing(bundle.folder, 75))
-    device = Standing(bundle.folder, 86)
-    program = loader.load(device=device, allocate=device.allocate, upload=device.upload)
+        loader.load(device=_device(bundle, 75))
+    program = loader.load(device=_device(bundle, 86))
+    elsewhere = _given(X)
+    elsewhere.device = "cpu"
     for given, named, message in (
-        ((_Given(device.put(X[:3])),), {}, "must be float32 of shape"),
+        ((_given(X[:3]),), {}, "must be float32 of shape"),
+        ((X.tolist(),), {}, "is a list, but must be a tensor"),
+        ((elsewhere,), {}, "is on cpu"),
         ((), {}, "the input x is missing"),
-        ((_Given(device.put(X)),) * 2, {}, "2 tensors are given"),
+        ((_given(X),) * 2, {}, "2 tensors are given"),
         ((), {"z": X}, "is no input"),
     ):
         with pytest.raises(TypeError, match=message):
@@ -224,7 +227,7 @@ def test_kernels_are_compiled_once(bundle: Bundle, tmp_path: Path) -> None:
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    kept = ("manifest.json", "host.py", "load.py", "kernels.py")
+    kept = ("manifest.json", "load.py", "kernels.py")
     return {name: (folder / name).read_bytes() for name in kept}
 
 
