@@ -1,0 +1,250 @@
+"""How long a kernel takes on a device, without running it: a roofline of its programs.
+
+    estimate = estimate_of(work, find_spec("h200"))
+    estimate.seconds, estimate.bound            0.0000312, 'memory'
+
+The model, per launch:
+
+* **occupancy**: how many programs run on a multiprocessor at once: what registers, shared memory
+  and warps allow. All that run at once are a *wave*.
+* **memory**: bytes from and to memory. Programs of a wave that touch the same cells read them once;
+  what fits the L2 is read once altogether.
+* **l2**: all bytes that programs ask for, in whole sectors.
+* **tensor cores, shared memory; arithmetic, functions**: work of the multiprocessor with the most
+  programs, so the last, partial wave costs as much as it does. Of each pair the longer one counts.
+  Where programs share a multiprocessor, one's products hide behind another's arithmetic.
+* **waiting**: a program waits for its first loads, then per step of its loop for what is not yet
+  there; stages, and other programs, hide that.
+
+The time is that of the largest of memory, L2 and multiprocessors, a share of the others (what does
+not overlap), and the launch. More bytes, operations or steps never make it less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from tapestry.devices import DeviceSpec
+from tapestry.passes.triton.work import Product, Stream, Work
+
+_WARPS_TO_FILL = 8
+"""How many warps a multiprocessor needs to do arithmetic at its full rate."""
+
+_GRANULE = 8
+"""Registers are given to threads by so many."""
+
+_KEPT_SHARE = 4
+"""A buffer of a quarter of the L2 stays there while others pass."""
+
+_WARPGROUP_ROWS = 64
+_TENSOR_KINDS = ("f8E4M3FN", "f8E5M2", "f16", "bf16")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a launch takes. `parts` are seconds, of which `bound` names the largest.
+
+    `problems` say why the kernel cannot run there, or will not run well.
+    """
+
+    seconds: float
+    parts: Mapping[str, float]
+    occupancy: int
+    waves: float
+    registers: int
+    shared: int
+    bytes: float
+    flops: float
+    problems: tuple[str, ...] = ()
+
+    @property
+    def bound(self) -> str:
+        """What takes longest."""
+        return max(self.parts, key=self.parts.__getitem__)
+
+
+def shared_bytes(work: Work, spec: DeviceSpec) -> int:
+    """Bytes of shared memory that a program takes.
+
+    Tiles that warps multiply leave shared memory before the next ones come: one stage less.
+    """
+    by_warpgroups = any(_by_warpgroups(product, work, spec) for product in work.products)
+    stages = work.stages if by_warpgroups else max(1, work.stages - 1)
+    return max(work.staged * stages + work.held, work.exchanged)
+
+
+def problems_of(work: Work, spec: DeviceSpec) -> tuple[str, ...]:
+    """Why a kernel does not fit a device, or spills there."""
+    found: list[str] = []
+    shared, most = shared_bytes(work, spec), spec.limits.shared_per_program
+    if shared > most:
+        found.append(f"{shared} bytes of shared memory, of {most}")
+    if work.registers > spec.limits.registers_per_thread:
+        found.append(f"{work.registers} registers, of {spec.limits.registers_per_thread}")
+    if work.warps > spec.limits.warps:
+        found.append(f"{work.warps} warps, of {spec.limits.warps}")
+    return tuple(found)
+
+
+def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
+    """What a launch takes on a device."""
+    shared = shared_bytes(work, spec)
+    occupancy = _occupancy(work, shared, spec)
+    at_once = occupancy * spec.multiprocessors
+    waves, rounds = ceil(work.programs / at_once), ceil(work.programs / spec.multiprocessors)
+    together = min(occupancy, rounds)
+    works = _works(work, together, spec)
+    # A unit that feeds another, or runs beside it, works at the same time as that.
+    matrices = max(works["tensor cores"], works["shared memory"])
+    scalars = max(works["arithmetic"], works["functions"])
+    alone = spec.coefficients.overlap
+    hiding = alone + (1 - alone) * (1 - 1 / together)
+    computing = rounds * _overlapped((matrices, scalars), hiding)
+    waiting = waves * _alone(work, _overlapped((matrices, scalars), alone), spec)
+    moved = memory_bytes(work, min(work.programs, at_once), spec)
+    parts = {
+        "memory": moved / spec.memory.bandwidth,
+        "l2": work.programs * sum(s.moved for s in work.streams) / spec.memory.l2_bandwidth,
+        **{name: rounds * seconds for name, seconds in works.items()},
+        "waiting": max(0.0, waiting - computing),
+    }
+    sides = (parts["memory"], parts["l2"], max(computing, waiting))
+    return Estimate(
+        seconds=spec.coefficients.launch + _overlapped(sides, spec.coefficients.hidden),
+        parts={name: seconds for name, seconds in parts.items() if seconds},
+        occupancy=occupancy,
+        waves=work.programs / at_once,
+        registers=work.registers,
+        shared=shared,
+        bytes=moved,
+        flops=work.flops,
+        problems=problems_of(work, spec),
+    )
+
+
+def total(estimates: Sequence[Estimate]) -> float:
+    """Seconds of launches one after another."""
+    return sum(estimate.seconds for estimate in estimates)
+
+
+def _overlapped(seconds: Sequence[float], hidden: float) -> float:
+    """Seconds of works at the same time, of which all but the largest are partly hidden."""
+    return max(seconds) + (sum(seconds) - max(seconds)) * (1 - hidden)
+
+
+def _occupancy(work: Work, shared: int, spec: DeviceSpec) -> int:
+    """Programs that run on a multiprocessor at once; 1 at least."""
+    limits = spec.limits
+    registers = min(work.registers, limits.registers_per_thread)
+    given = ceil(registers / _GRANULE) * _GRANULE * work.threads
+    return max(
+        1,
+        min(
+            limits.programs,
+            limits.warps // work.warps,
+            limits.registers // given,
+            limits.shared // (shared + limits.shared_reserved),
+        ),
+    )
+
+
+def _by_warpgroups(product: Product, work: Work, spec: DeviceSpec) -> bool:
+    """Whether warpgroups multiply, which take rows by 64."""
+    fits = product.m >= _WARPGROUP_ROWS and work.warps >= 4
+    return spec.has_warpgroups and fits and product.kind in (*_TENSOR_KINDS, "tf32")
+
+
+def _rate(product: Product, work: Work, spec: DeviceSpec) -> float:
+    """Operations per second at which a device does a product."""
+    rates = spec.rates
+    match product.kind:
+        case "f16":
+            found = rates.f16
+        case "bf16":
+            found = rates.bf16
+        case "f8E4M3FN" | "f8E5M2":
+            found = rates.f8 or rates.f16
+        case "tf32":
+            found = rates.tf32
+        case "f64":
+            return rates.f64 * spec.coefficients.scalar_products
+        case _:
+            return rates.f32 * spec.coefficients.scalar_products
+    return found if _by_warpgroups(product, work, spec) else found * spec.coefficients.warp_products
+
+
+def _works(work: Work, together: int, spec: DeviceSpec) -> dict[str, float]:
+    """Seconds that each unit of a multiprocessor is busy for one program."""
+    count = spec.multiprocessors
+    ready = min(1.0, work.warps * together / _WARPS_TO_FILL)
+    lanes = spec.rates.f32 / 2 / count * ready
+    products = sum(p.flops * count / _rate(p, work, spec) for p in work.products)
+    matrices = all(p.kind in (*_TENSOR_KINDS, "tf32") for p in work.products)
+    arithmetic = work.lanes / lanes
+    return {
+        "tensor cores": products if matrices else 0.0,
+        "arithmetic": arithmetic if matrices else arithmetic + products,
+        "functions": work.specials * count / spec.rates.special / ready,
+        "shared memory": _exchanged(work, spec) * count / spec.memory.shared_bandwidth,
+    }
+
+
+def _exchanged(work: Work, spec: DeviceSpec) -> float:
+    """Bytes that a program writes to shared memory, and that its products read there."""
+    found = work.staged * work.steps + work.held
+    for product in work.products:
+        size = 1 if product.kind.startswith("f8") else 2 if product.kind in _TENSOR_KINDS else 4
+        rows, columns = _WARPGROUP_ROWS, product.n
+        if not _by_warpgroups(product, work, spec):
+            # Warps lie on the tile as squarely as they can.
+            across = 1 << ((work.warps.bit_length() - 1) // 2)
+            rows, columns = product.m * across // work.warps or 1, product.n // across or 1
+        reads = product.m / rows * product.n / columns * (rows + columns)
+        found += reads * product.k * size * product.count
+    return found
+
+
+def _alone(work: Work, computing: float, spec: DeviceSpec) -> float:
+    """Seconds of one program that has a multiprocessor for itself."""
+    latency = spec.memory.latency
+    depth = max(1, work.stages - 1) if work.staged else 1
+    steps = work.steps * spec.coefficients.step if work.staged else 0.0
+    return latency + max(computing, work.steps * latency / depth) + steps
+
+
+def memory_bytes(work: Work, at_once: int, spec: DeviceSpec) -> float:
+    """Bytes from and to memory, where some programs run at once."""
+    reads: dict[int, list[Stream]] = {}
+    written = 0.0
+    for stream in work.streams:
+        if stream.writes:
+            written += work.programs * stream.bytes
+        else:
+            reads.setdefault(stream.buffer, []).append(stream)
+    l2 = spec.memory.l2_bytes
+    sizes = {buffer: work.buffers[buffer] for buffer in reads}
+    waves = work.programs / at_once
+    wave = {b: _wave_bytes(streams, at_once) for b, streams in reads.items()}
+    again = sum(union for union, _ in wave.values()) > l2
+    moved = written
+    for buffer, streams in reads.items():
+        asked = work.programs * sum(stream.bytes for stream in streams)
+        once = min(asked, sizes[buffer])
+        if sum(sizes.values()) <= l2 or sizes[buffer] * _KEPT_SHARE <= l2:
+            moved += once
+        else:
+            union, every = wave[buffer]
+            moved += min(asked, max(once, waves * (every if again else union)))
+    return moved
+
+
+def _wave_bytes(streams: Sequence[Stream], at_once: int) -> tuple[float, float]:
+    """Bytes that programs of a wave read of a buffer: each cell once, and once per load."""
+    sizes = [stream.apart(at_once) * stream.bytes for stream in streams]
+    union: dict[int, float] = {}
+    for stream, size in zip(streams, sizes, strict=True):
+        start = int(stream.starts[0])
+        union[start] = max(union.get(start, 0.0), size)
+    return sum(union.values()), sum(sizes)

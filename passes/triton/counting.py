@@ -1,0 +1,286 @@
+"""What a kernel does, counted from its IR: operations, bytes, products, tiles that are alive.
+
+    for k in range(0, 1024, 64):        16 steps
+      load 128 x 64, load 64 x 128      16 times 16 KB each, staged in shared memory
+      dot 128 x 64 x 128                16 products
+    store 128 x 128                     32 KB
+
+Loops count by the bounds that programs find (`programs.py`), so a causal mask that ends a walk
+earlier halves what is counted. No operation of the program is known by name here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from math import gcd, log2, prod
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.dialects import arith, math, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tapestry.algebra.dtypes import byte_size, name_of
+from tapestry.dialects import triton
+from tapestry.dialects.triton import element_of, shape_of
+from tapestry.passes.triton.lives import defining, live_bytes
+from tapestry.passes.triton.programs import Columns, Indices, Known
+from tapestry.passes.triton.work import SECTOR, Product, Stream, Work
+
+Times: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+"""How often something is done, per column of `programs.py`."""
+
+_VECTOR = 16
+"""The most bytes that a lane moves at once."""
+
+_ASYNCHRONOUS = 4
+"""The least bytes that a lane copies to shared memory without waiting."""
+
+_FREE = (
+    arith.ConstantOp,
+    scf.ForOp,
+    scf.YieldOp,
+    triton.ArangeOp,
+    triton.BlockSizeOp,
+    triton.BroadcastOp,
+    triton.CoverOp,
+    triton.ExpandDimsOp,
+    triton.FullOp,
+    triton.ProgramIdOp,
+)
+_SPECIALS = (
+    arith.DivfOp,
+    math.CosOp,
+    math.ErfOp,
+    math.ExpOp,
+    math.Exp2Op,
+    math.LogOp,
+    math.Log2Op,
+    math.PowFOp,
+    math.RsqrtOp,
+    math.SinOp,
+    math.SqrtOp,
+    math.TanhOp,
+)
+_EXPONENTIALS = (math.ExpOp, math.Exp2Op)
+_CORRECTED = 6
+"""Ordinary operations that go with a function that the hardware has only roughly."""
+
+
+def work_of(kernel: triton.KernelOp, launch: triton.LaunchOp, row: Sequence[int] = ()) -> Work:
+    """What a launch of a kernel does; `row` has the bounds that are given it."""
+    return _Counter(kernel, launch, row).count()
+
+
+@dataclass
+class _Counter:
+    kernel: triton.KernelOp
+    launch: triton.LaunchOp
+    row: Sequence[int]
+    streams: list[Stream] = field(default_factory=list[Stream])
+    products: list[Product] = field(default_factory=list[Product])
+    kept: dict[str, float] = field(default_factory=dict[str, float])
+    lanes: float = 0.0
+    specials: float = 0.0
+    steps: float = 0.0
+    staged: int = 0
+    held: int = 0
+    addresses: int = 0
+    elsewhere: set[SSAValue] = field(default_factory=set[SSAValue])
+    vectors: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+
+    def __post_init__(self) -> None:
+        sizes = self.kernel.block_sizes
+        lengths = grid_lengths(self.launch, self.row)
+        self.programs = 1
+        for axis, length in zip(self.launch.grid.data, lengths, strict=True):
+            size = 1 if axis.block is None else sizes[axis.block]
+            self.programs *= -(-length // size)
+            if axis.block is not None:
+                self.kept[axis.block] = length / (-(-length // size) * size)
+        self.columns = Columns(self.programs, list(sizes))
+        self.indices = Indices(self.columns, sizes)
+        # Buffers that are given twice are one.
+        places: dict[SSAValue, int] = {}
+        for buffer in self.launch.buffers:
+            places.setdefault(buffer, len(places))
+        arguments = self.kernel.body.block.args
+        count = len(self.launch.buffers)
+        self.places: dict[SSAValue, int] = {
+            argument: places[buffer]
+            for argument, buffer in zip(arguments[:count], self.launch.buffers, strict=True)
+        }
+        for argument, number in zip(arguments[count:], self.row, strict=True):
+            self.indices.place(argument, number)
+        self.buffers = tuple(_bytes_of(buffer.type) for buffer in places)
+
+    def count(self) -> Work:
+        """Count everything."""
+        self._block(self.kernel.body.block, np.ones(len(self.columns.pids)))
+        stored = [s.cells * s.cell for s in self.streams if s.writes] if self.products else []
+        return Work(
+            programs=self.programs,
+            warps=self.kernel.warps,
+            stages=self.kernel.stages,
+            steps=self.steps,
+            streams=tuple(self.streams),
+            products=tuple(self.products),
+            lanes=self.lanes,
+            specials=self.specials,
+            live=live_bytes(self.kernel, self.elsewhere),
+            staged=self.staged,
+            held=self.held,
+            exchanged=max(stored, default=0),
+            addresses=self.addresses,
+            buffers=self.buffers,
+        )
+
+    def _mean(self, times: Times) -> float:
+        return float(np.mean(times[self.columns.spread]))
+
+    def _block(self, block: Block, times: Times) -> None:
+        for op in block.ops:
+            self._op(op, times)
+
+    def _op(self, op: Operation, times: Times) -> None:
+        match op:
+            case scf.ForOp():
+                self._loop(op, times)
+            case triton.LoadOp() | triton.StoreOp():
+                stream = self._stream(op, times)
+                self.streams.append(stream)
+                if isinstance(op.parent_op(), scf.ForOp):
+                    pieces = stream.cells * stream.cell // stream.vector
+                    self.addresses += 2 * -(-pieces // (32 * self.kernel.warps))
+                if isinstance(op, triton.LoadOp):
+                    self.vectors[op.result] = stream.vector
+            case triton.CoverOp():
+                self.kept[op.block.data] = (
+                    op.length.value.data / self.kernel.block_sizes[op.block.data]
+                )
+            case triton.DotOp():
+                self._product(op, times)
+            case triton.CombineOp():
+                inner = [one for one in op.combiner.block.ops if not isinstance(one, _FREE)]
+                depth = 1.0
+                if isinstance(op, triton.ScanOp):
+                    depth = max(1.0, log2(shape_of(op.tiles[0])[op.axis.value.data]))
+                self.lanes += depth * len(inner) * self._cells(op.tiles[0]) * self._mean(times)
+            case _ if not isinstance(op, _FREE):
+                self._elementwise(op, times)
+            case _:
+                pass
+        self.indices.visit(op)
+
+    def _elementwise(self, op: Operation, times: Times) -> None:
+        cells = max((self._cells(value) for value in (*op.results, *op.operands)), default=0)
+        self.lanes += cells * self._mean(times)
+        if isinstance(op, _SPECIALS):
+            self.specials += cells * self._mean(times)
+            if not isinstance(op, _EXPONENTIALS):
+                self.lanes += _CORRECTED * cells * self._mean(times)
+
+    def _cells(self, value: SSAValue) -> int:
+        """The lanes that compute a tile: at least all of a program's, which do the same."""
+        return max(prod(shape_of(value)), 32 * self.kernel.warps) if shape_of(value) else 0
+
+    def _loop(self, op: scf.ForOp, times: Times) -> None:
+        start, end, step = (self.indices.of(value) for value in (op.lb, op.ub, op.step))
+        size = np.maximum(step.numbers, 1)
+        trips = np.maximum(0, -(-(end.numbers - start.numbers) // size))
+        body = op.body.block
+        self.indices.follow(body.args[0], op.lb)
+        for argument, value in zip(body.args[1:], op.iter_args, strict=True):
+            self.indices.follow(argument, value)
+        if isinstance(op.step.owner, triton.BlockSizeOp):
+            walked = self._mean(trips * size)
+            points = self._mean(np.maximum(0, end.numbers - start.numbers))
+            self.kept[op.step.owner.block.data] = points / walked if walked else 1.0
+        if any(isinstance(one, triton.LoadOp) for one in body.ops):
+            self.steps += self._mean(times * trips)
+        self._block(body, times * trips)
+        for result, value in zip(op.results, op.iter_args, strict=True):
+            self.indices.follow(result, value)
+
+    def _stream(self, op: triton.LoadOp | triton.StoreOp, times: Times) -> Stream:
+        known = self.indices.of(op.offsets)
+        pointer = op.pointer.type
+        assert isinstance(pointer, triton.PointerType)
+        cell = byte_size(pointer.element_type)
+        run, vector = self._runs(known, cell)
+        # Lanes that read one cell read it once.
+        same = [b for b in known.blocks if not self.columns.stride(known, b)]
+        cells = prod(shape_of(op.offsets)) // prod(self.kernel.block_sizes[b] for b in same)
+        return Stream(
+            buffer=self.places[op.pointer],
+            writes=isinstance(op, triton.StoreOp),
+            cells=max(1, cells),
+            cell=cell,
+            accesses=self._mean(times),
+            kept=1.0 if op.mask is None else prod(self.kept.get(b, 1.0) for b in known.blocks),
+            run=run,
+            vector=vector,
+            starts=known.numbers[self.columns.side_by_side],
+            scattered=known.loaded,
+        )
+
+    def _runs(self, known: Known, cell: int) -> tuple[int, int]:
+        """The bytes of neighbouring cells, and those that a lane moves at once."""
+        sizes = self.kernel.block_sizes
+        strides = {block: abs(self.columns.stride(known, block)) for block in known.blocks}
+        if not any(strides.values()):
+            return SECTOR, cell
+        along = max((b for b, s in strides.items() if s == 1), key=sizes.__getitem__, default=None)
+        if along is None:
+            return cell, cell
+        others = [stride for block, stride in strides.items() if block != along]
+        numbers = known.numbers[self.columns.spread]
+        common = reduce(gcd, (*others, *map(int, numbers[:16])), 0) or sizes[along]
+        width = min(gcd(common, sizes[along]) * cell, _VECTOR)
+        return sizes[along] * cell, width
+
+    def _product(self, op: triton.DotOp, times: Times) -> None:
+        (m, k), (_, n) = shape_of(op.a), shape_of(op.b)
+        kind = name_of(element_of(op.a))
+        if kind == "f32":
+            kind = "tf32" if op.precision.data == "tf32" else "lanes"
+        self.products.append(Product(m, n, k, kind, self._mean(times)))
+        for factor, computes_in_registers in ((op.a, True), (op.b, False)):
+            self._place(op, factor, computes_in_registers)
+
+    def _place(self, op: triton.DotOp, factor: SSAValue, by_registers: bool) -> None:
+        """Count where a factor lies: in shared memory, per stage or once, or in registers.
+
+        What a loop loads for its product is staged, if it comes in pieces of 4 bytes at least.
+        """
+        source = defining(factor)
+        size = prod(shape_of(factor)) * byte_size(element_of(factor))
+        if isinstance(source, triton.LoadOp):
+            within = source.parent_block() is op.parent_block()
+            looped = isinstance(op.parent_op(), scf.ForOp)
+            if within and looped and self.vectors[source.result] >= _ASYNCHRONOUS:
+                self.staged += size
+            else:
+                self.held += size
+            self.elsewhere.add(source.result)
+        elif not by_registers:
+            self.held += size
+
+
+def grid_lengths(launch: triton.LaunchOp, row: Sequence[int]) -> list[int]:
+    """The points along each axis of a launch's grid."""
+    bounds = {
+        name: row[2 * place + 1] - row[2 * place] for place, name in enumerate(launch.bound_names)
+    }
+    return [
+        prod(bounds[one] if isinstance(one, str) else one for one in axis.extents)
+        for axis in launch.grid.data
+    ]
+
+
+def _bytes_of(kind: Attribute) -> int:
+    assert isinstance(kind, MemRefType)
+    whole = cast("MemRefType[Attribute]", kind)
+    return prod(whole.get_shape()) * byte_size(whole.element_type)

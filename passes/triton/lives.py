@@ -1,0 +1,111 @@
+"""How many bytes of tiles a kernel holds at once: what its registers have to do.
+
+    %acc = loop over k (%acc0):                     acc: from the loop's start to the store
+      %s = triton.dot %q, %k, %zero                 s: until %e
+      %e = math.exp %s                              e: until %acc0 is added to
+      ...
+
+A value is alive from where it is made to where it is last used, or to the end of a loop that uses
+it from outside. Threads compute cell by cell, so what is made and used on the way is never there as
+a whole: tiles are counted where all of their cells must be there, at products, reductions, loops
+and loads. What costs nothing to make again (constants, positions, another shape of the same cells)
+is not held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import prod
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from tapestry.algebra.dtypes import byte_size
+from tapestry.dialects import triton
+from tapestry.dialects.triton import element_of, shape_of
+
+_REGISTER = 4
+"""Bytes of a register, in which a cell of less lies alone or with one more."""
+
+_RESHAPED = (triton.BroadcastOp, triton.ExpandDimsOp)
+_WHOLE = (triton.DotOp, triton.CombineOp, triton.LoadOp, scf.ForOp)
+_CHEAP = (*_RESHAPED, triton.ArangeOp, triton.FullOp, triton.BlockSizeOp, arith.ConstantOp)
+
+
+def live_bytes(kernel: triton.KernelOp, elsewhere: Collection[SSAValue]) -> int:
+    """The most bytes that are alive at once, but for values that are held `elsewhere`."""
+    lives = _Lives(kernel)
+    held = [
+        (first, lives.last.get(value, first), _bytes(value, 32 * kernel.warps))
+        for value, first in lives.first.items()
+        if value not in elsewhere and not isinstance(value.owner, _CHEAP)
+    ]
+    held = [one for one in held if one[2]]
+    return max(
+        (sum(size for first, last, size in held if first <= at < last) for at in lives.whole),
+        default=0,
+    )
+
+
+def _bytes(value: SSAValue, threads: int) -> int:
+    """The registers' bytes of a tile: each thread holds a cell of it at least."""
+    shape = shape_of(value)
+    if not shape:
+        return 0
+    wide = max(byte_size(element_of(value)), 2)
+    return max(prod(shape) * wide, threads * _REGISTER)
+
+
+class _Lives:
+    """Where each value of a kernel is made, and where it is last used, in the order of the text."""
+
+    def __init__(self, kernel: triton.KernelOp) -> None:
+        self.first: dict[SSAValue, int] = {}
+        self.last: dict[SSAValue, int] = {}
+        self.whole: list[int] = []
+        self._depth: dict[SSAValue, int] = {}
+        self._loops: list[list[SSAValue]] = []
+        self._at = 0
+        self._block(kernel.body.block)
+
+    def _block(self, block: Block) -> None:
+        for op in block.ops:
+            self._at += 1
+            for operand in op.operands:
+                self._use(operand)
+            if isinstance(op, scf.ForOp):
+                self._loop(op)
+            for result in op.results:
+                self._make(result)
+            if isinstance(op, _WHOLE):
+                self.whole.append(self._at)
+
+    def _loop(self, op: scf.ForOp) -> None:
+        self._loops.append([])
+        for argument in op.body.block.args:
+            self._make(argument)
+        self._block(op.body.block)
+        self._at += 1
+        for value in self._loops.pop():
+            self.last[value] = self._at
+
+    def _make(self, value: SSAValue) -> None:
+        self.first[value] = self._at
+        self._depth[value] = len(self._loops)
+
+    def _use(self, value: SSAValue) -> None:
+        while isinstance(value.owner, _RESHAPED):
+            value = value.owner.operands[0]
+        if value not in self.first:
+            return
+        self.last[value] = self._at
+        depth = self._depth[value]
+        if depth < len(self._loops):
+            self._loops[depth].append(value)
+
+
+def defining(value: SSAValue) -> Operation | None:
+    """The operation that makes the cells of a value, whatever their shape."""
+    while isinstance(value.owner, _RESHAPED):
+        value = value.owner.operands[0]
+    return value.owner if isinstance(value.owner, Operation) else None

@@ -1,0 +1,169 @@
+"""Which cells programs touch: the index arithmetic of a kernel, run for many programs at once.
+
+    %m = pid * BLOCK_M + lanes          programs 0, 1, 2: [0, 64, 128], and 1 where M's lane is 1
+    %offset = %m * 4096                 [0, 262144, 524288], 4096
+    load %x_ptr[%offset]                three programs read different tiles; rows lie 4096 apart
+
+A value is a number per *column*. A column is a program, taken at the first lane of every block and
+the first step of every loop, or a *probe*: the first program, one lane on along one block. What is
+read from memory is not known, and counts as 0. So nothing has to know how programs are laid out on
+a grid, or in which order: the kernel's own arithmetic says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from tapestry.dialects import triton
+
+Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+
+SIDE_BY_SIDE = 132 * 32
+"""How many programs are looked at in a row: as many as run at once on any device."""
+
+SPREAD = 256
+"""How many programs are looked at all over the grid."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A number per column; the blocks that it varies along, and whether memory decides it."""
+
+    numbers: Numbers
+    blocks: frozenset[str] = frozenset()
+    loaded: bool = False
+
+
+class Columns:
+    """The programs of a grid that are looked at, and a probe per block."""
+
+    def __init__(self, programs: int, blocks: Sequence[str]) -> None:
+        first = np.arange(min(programs, SIDE_BY_SIDE))
+        spread = np.linspace(0, max(0, programs - 1), min(programs, SPREAD)).astype(np.int64)
+        self.side_by_side = slice(0, len(first))
+        self.spread = slice(len(first), len(first) + len(spread))
+        self._probes = {block: len(first) + len(spread) + n for n, block in enumerate(blocks)}
+        self.pids: Numbers = np.concatenate([first, spread, np.zeros(len(blocks), np.int64)])
+
+    def everywhere(self, number: int) -> Numbers:
+        """The same number in every column."""
+        return np.full(len(self.pids), number, np.int64)
+
+    def lanes(self, block: str) -> Numbers:
+        """The lane along a block: the first, but in its own probe."""
+        found = self.everywhere(0)
+        found[self._probes[block]] = 1
+        return found
+
+    def stride(self, known: Known, block: str) -> int:
+        """By how much a number grows from one lane of a block to the next."""
+        return int(known.numbers[self._probes[block]] - known.numbers[0])
+
+
+_BINARY: dict[type[Operation], Callable[[Any, Any], Any]] = {
+    arith.AddiOp: np.add,
+    arith.SubiOp: np.subtract,
+    arith.MuliOp: np.multiply,
+    arith.AndIOp: np.bitwise_and,
+    arith.OrIOp: np.bitwise_or,
+    arith.XOrIOp: np.bitwise_xor,
+    arith.MinSIOp: np.minimum,
+    arith.MaxSIOp: np.maximum,
+}
+_COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+}
+
+
+class Indices:
+    """The numbers of a kernel's integers, found operation by operation."""
+
+    def __init__(self, columns: Columns, sizes: Mapping[str, int]) -> None:
+        self.columns = columns
+        self._sizes = sizes
+        self._known: dict[SSAValue, Known] = {}
+
+    def place(self, value: SSAValue, number: int) -> None:
+        """Say what an argument of the kernel is."""
+        self._known[value] = Known(self.columns.everywhere(number))
+
+    def follow(self, value: SSAValue, start: SSAValue) -> None:
+        """Say that a value starts as another one."""
+        self._known[value] = self.of(start)
+
+    def of(self, value: SSAValue) -> Known:
+        """What is known of a value; 0 where nothing is."""
+        found = self._known.get(value)
+        return (
+            Known(self.columns.everywhere(0), frozenset(), loaded=True) if found is None else found
+        )
+
+    def visit(self, op: Operation) -> None:
+        """Find the numbers of an operation's results."""
+        if len(op.results) != 1:
+            return
+        result, columns = op.results[0], self.columns
+        match op:
+            case arith.ConstantOp():
+                if isinstance(op.value, IntegerAttr):
+                    self._known[result] = Known(columns.everywhere(op.value.value.data))
+            case triton.ProgramIdOp():
+                self._known[result] = Known(columns.pids)
+            case triton.BlockSizeOp():
+                self._known[result] = Known(columns.everywhere(self._sizes[op.block.data]))
+            case triton.ArangeOp():
+                block = op.block.data
+                self._known[result] = Known(columns.lanes(block), frozenset({block}))
+            case triton.CdivOp():
+                length, size = self.of(op.length), self._sizes[op.block.data]
+                self._known[result] = Known(-(-length.numbers // size), length.blocks)
+            case triton.LoadOp():
+                self._known[result] = Known(
+                    columns.everywhere(0), self.of(op.offsets).blocks, loaded=True
+                )
+            case _:
+                self._derive(op, result)
+
+    def _derive(self, op: Operation, result: SSAValue) -> None:
+        """The number of a result that is computed from other numbers; 0 where that is unknown."""
+        sides = [self.of(operand) for operand in op.operands]
+        blocks = frozenset[str]().union(*(side.blocks for side in sides))
+        loaded = any(side.loaded for side in sides)
+        numbers = [side.numbers for side in sides]
+        computed = self.columns.everywhere(0)
+        match op:
+            case triton.CompareOp():
+                computed = _COMPARED[op.predicate.data](*numbers)
+            case triton.WhereOp() | arith.SelectOp():
+                computed = np.where(numbers[0], numbers[1], numbers[2])
+            case arith.DivSIOp():
+                computed = numbers[0] // np.where(numbers[1] == 0, 1, numbers[1])
+            case arith.RemSIOp():
+                computed = numbers[0] % np.where(numbers[1] == 0, 1, numbers[1])
+            case (
+                triton.BroadcastOp()
+                | triton.ExpandDimsOp()
+                | triton.CastOp()
+                | arith.IndexCastOp()
+                | arith.ExtSIOp()
+                | arith.TruncIOp()
+            ):
+                computed = numbers[0]
+            case _:
+                if (function := _BINARY.get(type(op))) is not None:
+                    computed = function(*numbers)
+                else:
+                    loaded = True
+        self._known[result] = Known(np.asarray(computed, np.int64), blocks, loaded)

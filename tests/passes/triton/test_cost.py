@@ -1,0 +1,238 @@
+"""Laws of the cost model: more work never costs less. What it says of kernels that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.context import Context
+
+import tapestry as t
+from tapestry.devices import DeviceSpec, find_spec
+from tapestry.dialects import triton
+from tapestry.importers.expressions.nodes import Expression
+from tapestry.passes.triton.cost import Estimate, estimate_of, memory_bytes
+from tapestry.passes.triton.counting import work_of
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.work import Product, Stream, Work
+
+H200, A100 = find_spec("h200"), find_spec("a100")
+
+
+def works(expression: Expression) -> list[Work]:
+    """What the kernels of a program do."""
+    module = t.compile(expression, on="triton").lowered
+    LoomToTriton().apply(Context(), module)
+    found = [op for op in module.body.block.ops if isinstance(op, triton.KernelOp)]
+    kernels = {kernel.sym_name.data: kernel for kernel in found}
+    launches = [op for op in module.walk() if isinstance(op, triton.LaunchOp)]
+    return [work_of(kernels[launch.kernel_name], launch) for launch in launches]
+
+
+def estimate(expression: Expression, spec: DeviceSpec = H200) -> Estimate:
+    (work,) = works(expression)
+    return estimate_of(work, spec)
+
+
+def _product(m: int, n: int, k: int) -> Expression:
+    return t.input("a", (m, k), "f16") @ t.input("b", (k, n), "f16")
+
+
+counts = st.integers(1, 1 << 14)
+
+
+@st.composite
+def streams(draw: st.DrawFn, buffers: int) -> Stream:
+    cell = draw(st.sampled_from((1, 2, 4, 8)))
+    cells = 1 << draw(st.integers(0, 13))
+    return Stream(
+        buffer=draw(st.integers(0, buffers - 1)),
+        writes=draw(st.booleans()),
+        cells=cells,
+        cell=cell,
+        accesses=draw(st.integers(1, 64)),
+        kept=draw(st.floats(0.1, 1.0)),
+        run=cell * draw(st.sampled_from((1, cells))),
+        vector=cell,
+        starts=np.arange(4224) // draw(st.integers(1, 512)),
+        scattered=draw(st.booleans()),
+    )
+
+
+@st.composite
+def some_work(draw: st.DrawFn) -> Work:
+    sides = st.sampled_from((16, 32, 64, 128, 256))
+    products = st.builds(
+        Product, sides, sides, sides, st.sampled_from(("f16", "tf32", "lanes")), st.integers(1, 64)
+    )
+    return Work(
+        programs=draw(counts),
+        warps=draw(st.sampled_from((1, 2, 4, 8, 16))),
+        stages=draw(st.integers(1, 4)),
+        steps=draw(st.integers(0, 128)),
+        streams=tuple(draw(st.lists(streams(2), min_size=1, max_size=3))),
+        products=tuple(draw(st.lists(products, max_size=2))),
+        lanes=draw(counts),
+        specials=draw(counts),
+        live=draw(counts),
+        staged=draw(st.sampled_from((0, 1 << 10, 1 << 14))),
+        held=draw(st.sampled_from((0, 1 << 12))),
+        exchanged=0,
+        addresses=draw(st.integers(0, 32)),
+        buffers=(draw(st.integers(1 << 8, 1 << 30)), draw(st.integers(1 << 8, 1 << 30))),
+    )
+
+
+specs = st.sampled_from((H200, A100))
+
+
+def seconds(work: Work, spec: DeviceSpec) -> float:
+    return estimate_of(work, spec).seconds
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_work(), specs, st.integers(2, 5))
+def test_more_work_in_a_program_never_takes_less(work: Work, spec: DeviceSpec, by: int) -> None:
+    now = seconds(work, spec) * (1 - 1e-12)
+    assert seconds(replace(work, lanes=work.lanes * by), spec) >= now
+    assert seconds(replace(work, specials=work.specials * by), spec) >= now
+    assert seconds(replace(work, steps=work.steps + by), spec) >= now
+    more = tuple(replace(p, count=p.count * by) for p in work.products)
+    assert seconds(replace(work, products=more), spec) >= now
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_work(), specs, st.integers(2, 5))
+def test_more_bytes_never_take_less(work: Work, spec: DeviceSpec, by: int) -> None:
+    now = seconds(work, spec) * (1 - 1e-12)
+    more = tuple(replace(s, accesses=s.accesses * by) for s in work.streams)
+    assert seconds(replace(work, streams=more), spec) >= now
+    twice = (*work.streams, work.streams[0])
+    assert seconds(replace(work, streams=twice), spec) >= now
+    larger = tuple(size * by for size in work.buffers)
+    assert seconds(replace(work, buffers=larger), spec) >= now
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_work(), specs, st.integers(2, 5))
+def test_more_programs_never_take_less(work: Work, spec: DeviceSpec, by: int) -> None:
+    now = seconds(work, spec) * (1 - 1e-12)
+    assert seconds(replace(work, programs=work.programs * by), spec) >= now
+
+
+@settings(max_examples=40, deadline=None)
+@given(some_work(), specs)
+def test_a_better_device_never_takes_longer(work: Work, spec: DeviceSpec) -> None:
+    now = seconds(work, spec) * (1 + 1e-12)
+    memory = spec.memory.model_copy(update={"bandwidth": spec.memory.bandwidth * 2})
+    assert seconds(work, spec.model_copy(update={"memory": memory})) <= now
+    rates = spec.rates.model_copy(update={"f16": spec.rates.f16 * 2})
+    assert seconds(work, spec.model_copy(update={"rates": rates})) <= now
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_work(), st.integers(1, 2000))
+def test_memory_moves_no_less_than_what_is_there_and_no_more_than_is_asked(
+    work: Work, at_once: int
+) -> None:
+    asked = sum(work.programs * s.bytes for s in work.streams)
+    written = sum(work.programs * s.bytes for s in work.streams if s.writes)
+    moved = memory_bytes(work, at_once, H200)
+    assert written * (1 - 1e-9) <= moved <= asked * (1 + 1e-9)
+
+
+def test_the_time_is_at_least_that_of_each_part_but_waiting() -> None:
+    found = estimate(_product(1024, 1024, 1024))
+    assert found.seconds >= max(found.parts.values())
+    assert found.problems == ()
+
+
+def test_work_counts_what_a_product_does() -> None:
+    (work,) = works(_product(1024, 512, 256))
+    (product,) = work.products
+    assert work.programs * product.flops == 2 * 1024 * 512 * 256
+    read, other, written = work.streams
+    assert work.programs * read.bytes == 1024 * 256 * 2 * (512 / product.n)
+    assert work.programs * other.bytes == 512 * 256 * 2 * (1024 / product.m)
+    assert work.programs * written.bytes == 1024 * 512 * 2
+    # Programs of one row of tiles read the same rows.
+    assert read.apart(work.programs) == 1024 // product.m
+    assert other.apart(work.programs) == 512 // product.n
+    assert work.buffers == (1024 * 256 * 2, 256 * 512 * 2, 1024 * 512 * 2)
+
+
+def test_lanes_that_are_no_points_move_nothing() -> None:
+    (work,) = works(t.input("x", (300, 700), "f32").sum(axis=1))
+    (read,) = [stream for stream in work.streams if not stream.writes]
+    assert work.programs * read.bytes == pytest.approx(300 * 700 * 4, rel=0.02)
+
+
+def test_causal_attention_takes_half_the_steps_of_full_attention() -> None:
+    q, k, v = (t.input(name, (4, 2048, 64), "f16") for name in "qkv")
+    (full,) = works(t.scaled_dot_product_attention(q, k, v))
+    (causal,) = works(t.scaled_dot_product_attention(q, k, v, causal=True))
+    assert causal.steps == pytest.approx(full.steps / 2, rel=0.1)
+    assert len(full.products) == 2
+
+
+def test_columns_read_across_memory_take_whole_sectors() -> None:
+    straight, turned = (
+        estimate(x * 1)
+        for x in (t.input("x", (4096, 4096), "f16"), t.input("y", (4096, 4096), "f16").T)
+    )
+    assert turned.seconds >= straight.seconds
+
+
+def test_what_bounds_kernels_that_are_known() -> None:
+    x = t.input("x", (1 << 26,), "f32")
+    assert estimate(x + t.input("y", (1 << 26,), "f32")).bound == "memory"
+    assert estimate(t.softmax(t.input("x", (8192, 4096), "f16"), axis=-1)).bound == "memory"
+    big = estimate(_product(8192, 8192, 8192))
+    assert big.bound != "memory"
+    # Between the peak and a third of it.
+    assert 1 / 3 < 2 * 8192**3 / H200.rates.f16 / big.seconds < 1
+
+
+def test_small_launches_cost_the_launch() -> None:
+    found = estimate(t.input("x", (64,), "f32") * 2)
+    assert found.seconds == pytest.approx(H200.coefficients.launch, rel=0.5)
+
+
+def test_problems_say_what_does_not_fit() -> None:
+    (work,) = works(_product(1024, 1024, 1024))
+    (one, *more) = estimate_of(replace(work, staged=1 << 17), H200).problems
+    assert not more
+    assert one == f"{3 << 17} bytes of shared memory, of 232448"
+    problems = estimate_of(replace(work, live=work.live * 4), H200).problems
+    assert [problem for problem in problems if "registers, of 255" in problem]
+
+
+def test_programs_that_share_a_multiprocessor_are_limited_by_what_they_take() -> None:
+    (work,) = works(_product(8192, 8192, 8192))
+    found = [
+        estimate_of(replace(work, staged=staged), H200).occupancy
+        for staged in (1, 1 << 15, 1 << 16)
+    ]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[-1] == 1
+
+
+def _sizes(values: Sequence[Work]) -> list[int]:
+    return [value.programs for value in values]
+
+
+def test_shards_are_counted_by_their_bounds() -> None:
+    x = t.input("x", (1000, 64), "f32")
+    module = t.compile(x * 2, on="triton").sharded(shards=2).lowered
+    LoomToTriton().apply(Context(), module)
+    (kernel,) = [op for op in module.body.block.ops if isinstance(op, triton.KernelOp)]
+    (launch,) = [op for op in module.walk() if isinstance(op, triton.LaunchOp)]
+    each = [work_of(kernel, launch, row) for row in launch.rows]
+    written = sum(w.programs * s.bytes for w in each for s in w.streams if s.writes)
+    assert len(each) == 2
+    assert written == pytest.approx(1000 * 64 * 4)
+    assert len(set(_sizes(each))) == 1
