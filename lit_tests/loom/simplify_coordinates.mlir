@@ -54,3 +54,24 @@ func.func @rows(%x: !x) -> (!n, !n) {
            loom.yield %v : i64 } : (!n) -> !n
   func.return %s, %l : !n, !n
 }
+
+// -----
+// A range of numbers that is written down is computed of where it is read; other numbers are stored.
+// CHECK-LABEL: @written_down
+// CHECK-NEXT: %odd = loom.constant [0, 1, 2, 4] : {{.*}}
+// CHECK-NEXT: loom.operation @later
+// CHECK-NEXT: ins(%odd : (d0, d1) -> (d1))
+// CHECK:      wrap (%{{.*}}: i32) {
+// CHECK:      loom.index 0 : i64
+!n = !loom.tensor<[0] : [4], i32>
+!m = !loom.tensor<[0, 0] : [4, 4], i1>
+func.func @written_down() -> !m {
+  %even = loom.constant [3, 5, 7, 9] : !n
+  %odd = loom.constant [0, 1, 2, 4] : !n
+  %m = loom.operation @later over <[0, 0] : [4, 4]> [map, map]
+         ins(%even : (i, j) -> (i), %odd : (i, j) -> (j)) outs((i, j) -> (i, j))
+         wrap (%i: i32, %j: i32) {
+           %p = arith.cmpi sge, %i, %j : i32
+           loom.yield %p : i1 } : (!n, !n) -> !m
+  func.return %m : !m
+}

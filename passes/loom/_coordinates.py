@@ -18,15 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Block
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i32, i64
+from xdsl.ir import Block, Region
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
 
 from tapestry.dialects import loom
-from tapestry.dialects.loom import Read
+from tapestry.dialects.loom import Read, tensor_type
 from tapestry.passes.loom._bodies import body_size, coordinate_ops, in_group, inlined
 from tapestry.passes.loom._rebuild import reads_of, rebuild
-from tapestry.zspace import AffineMap, Range
+from tapestry.zspace import AffineMap, Projection, Range
 from tapestry.zspace.origins import origin
 
 _SIZE = 32
@@ -101,3 +104,58 @@ def _points(op: loom.OperationOp, read: Read, index: Range) -> AffineMap | None:
     if producer.partition is not None or body_size(producer) > _SIZE or not read.is_plain:
         return None
     return origin(producer.out_maps[0].map, producer.index, read.projection.map, index)
+
+
+class ComputeSequence(RewritePattern):
+    """A constant whose integers are an affine function of their place is computed of it.
+
+    Always legal: the cells are the same. Done where operations read it, which then compute it
+    themselves (`ComputeFromCoordinates`): a range of numbers that was written down, say.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.ConstantOp, rewriter: PatternRewriter) -> None:
+        kind = tensor_type(op.result)
+        read = any(isinstance(use.operation, loom.OperationOp) for use in op.result.uses)
+        if not read or op.splat is not None or kind.element_type not in (i32, i64):
+            return
+        mapping = _affine_cells(op)
+        if mapping is None:
+            return
+        rank = kind.box.rank
+        steps = coordinate_ops(mapping, 0, range(rank))
+        if kind.element_type != i64:
+            steps.append(arith.TruncIOp(steps[-1].results[0], i32))
+        body = Block([*steps, loom.YieldOp(steps[-1].results[0])])
+        every = Projection.identity(rank)
+        computed = loom.OperationOp(
+            "sequence", kind.box, ("map",) * rank, None, [], [(every, kind)], Region(body)
+        )
+        computed.location = op.location
+        computed.outs[0].name_hint = op.result.name_hint
+        rewriter.replace(op, computed)
+
+
+_FEW = 4
+"""Of how many integers it is worth saying that they are a sequence."""
+
+
+def _affine_cells(op: loom.ConstantOp) -> AffineMap | None:
+    """What a constant's cells are of their coordinates, if that is an affine function."""
+    cells, kind = op.cells, tensor_type(op.result)
+    if cells is None or cells.size < _FEW:
+        return None
+    first = int(cells.flat[0])
+    factors: list[int] = []
+    wanted = np.full((), first, np.int64)
+    for dim, extent in enumerate(cells.shape):
+        second = [0] * cells.ndim
+        second[dim] = min(1, extent - 1)
+        factors.append(int(cells[tuple(second)]) - first)
+        along = [1] * cells.ndim
+        along[dim] = extent
+        wanted = wanted + factors[-1] * np.arange(extent, dtype=np.int64).reshape(along)
+    if not np.array_equal(wanted, cells):
+        return None
+    start = sum(f * low for f, low in zip(factors, kind.box.start, strict=True))
+    return AffineMap.of([factors], [first - start], kind.box.rank)

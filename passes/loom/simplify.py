@@ -38,7 +38,7 @@ from tapestry.passes.loom._assembly import ASSEMBLY_PATTERNS, bijection_of
 from tapestry.passes.loom._bodies import identity, in_group
 from tapestry.passes.loom._clips import RemoveIdleClip, through_view
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
-from tapestry.passes.loom._coordinates import ComputeFromCoordinates
+from tapestry.passes.loom._coordinates import ComputeFromCoordinates, ComputeSequence
 from tapestry.passes.loom._domains import FoldInsideOnly
 from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
 from tapestry.passes.loom._reshape import fold_into_reader, fold_into_view, fold_into_writer
@@ -280,6 +280,7 @@ class LoomSimplify(ModulePass):
             FoldInsideOnly(),
             FoldViewOfEqualCells(),
             WriteEqualCellsIntoBody(),
+            ComputeSequence(),
             ComputeFromCoordinates(),
         ]
         late: list[RewritePattern] = [FoldReshapeIntoWriter()] if self.writers else []
