@@ -7,7 +7,7 @@
 
 Arguments are named like those of the model's `forward`, and weights like its parameters. Results
 are the tensors that it returns, in order, and then the new values of what it writes: its buffers,
-and inputs.
+and inputs. A module computes values alone: assertions are left out.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def exported_program(
             held = tensors[spec.target] if weights == "constants" else None
             known[spec.arg.name] = Weight(spec.target, held)
     _returned_first(lowered)
-    return program_of(lowered.graph_module, weights=known, strict=strict)
+    return program_of(lowered.graph_module, weights=known, strict=strict, effects=False)
 
 
 def _returned_first(exported: Any) -> None:

@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tapestry.importers.building import ProgramBuilder
 from tapestry.importers.torch.dtypes import as_array, name_of
+from tapestry.importers.torch.effects import Aftermath, Effects, is_token
 from tapestry.importers.torch.errors import ImportingError, missing, place_of
 from tapestry.importers.torch.externals import add_external
 from tapestry.importers.torch.locations import location_of_node
@@ -50,6 +51,7 @@ class Program:
     """A graph as a program.
 
     It takes the placeholders at the positions `arguments`, and then `seeds` random numbers (i64).
+    After the outputs of the graph come what its effects take, if it has some (`aftermath`).
     """
 
     module: ModuleOp
@@ -57,6 +59,7 @@ class Program:
     seeds: int
     outputs: tuple[Output, ...]
     coverage: Coverage
+    aftermath: Aftermath | None = None
 
 
 @dataclass(frozen=True)
@@ -73,13 +76,15 @@ def program_of(
     *,
     weights: Mapping[str, Weight] | None = None,
     strict: bool = False,
+    effects: bool = True,
 ) -> Program:
     """The program of a graph whose nodes know what they hold (`meta["val"]`).
 
     `sizes` are what the open ones stand for, `weights` the placeholders (by name) that are a
-    model's. With `strict`, an operator without a lowering is an ImportingError.
+    model's. With `strict`, an operator without a lowering is an ImportingError. Without `effects`,
+    assertions and prints are left out.
     """
-    return _Importer(graph, sizes or Sizes(), weights or {}, strict).run()
+    return _Importer(graph, sizes or Sizes(), weights or {}, strict, effects).run()
 
 
 @dataclass
@@ -88,6 +93,8 @@ class _Importer:
     sizes: Sizes
     weights: Mapping[str, Weight]
     strict: bool
+    effects: bool
+    """Whether to let operators happen that are run for what they do."""
     build: ProgramBuilder = field(default_factory=ProgramBuilder)
     values: dict[fx.Node, Any] = field(default_factory=dict[fx.Node, Any])
     """What stands for each node: a value, a sequence of them, or a plain object."""
@@ -101,8 +108,11 @@ class _Importer:
         numbered = list(enumerate(self.placeholders))
         numbered.sort(key=lambda pair: pair[1].name in self.weights)  # a model's come last
         taken = [number for number, node in numbered if self._placeholder(node)]
+        effects = Effects(self.graph.graph)
         for node in nodes:
             match node.op:
+                case _ if node in effects.nodes:
+                    self.values[node] = (None,)
                 case "placeholder" | "output":
                     pass
                 case "get_attr":
@@ -114,13 +124,17 @@ class _Importer:
                     )
                 case _:
                     raise ImportingError(f"a graph of operators has no {node.op} ({node.name})")
-        outputs, returned = self._outputs(nodes[-1])
+        found = cast("Sequence[object]", nodes[-1].args[0])
+        if not self.effects:
+            effects = Effects(fx.Graph())
+        outputs, returned = self._outputs([*found, *effects.taken])
         module = self.build.finish(returned)
-        return Program(module, tuple(taken), len(self.seeds), outputs, self.coverage)
+        after = effects.after(len(found))
+        return Program(module, tuple(taken), len(self.seeds), outputs, self.coverage, after)
 
     def _placeholder(self, node: fx.Node) -> bool:
         """Whether a placeholder is a tensor, which becomes an argument."""
-        held = node.meta.get("val")
+        held = None if is_token(node) else node.meta.get("val")
         location = location_of_node(node)
         if not isinstance(held, torch.Tensor):
             number = isinstance(held, int | torch.SymInt)
@@ -192,11 +206,11 @@ class _Importer:
         record(use)
         return made[0] if isinstance(held, torch.Tensor) else made
 
-    def _outputs(self, node: fx.Node) -> tuple[tuple[Output, ...], list[SSAValue]]:
+    def _outputs(self, outputs: Sequence[object]) -> tuple[tuple[Output, ...], list[SSAValue]]:
         found: list[Output] = []
         returned: list[SSAValue] = []
         shared = {_memory(given.meta.get("val")) for given in self.placeholders}
-        for output in cast("Sequence[object]", node.args[0]):
+        for output in outputs:
             value = self._plain(output)
             if isinstance(output, fx.Node) and output in self.placeholders:
                 found.append(Given(self.placeholders.index(output)))

@@ -25,6 +25,8 @@ class Overload:
     random: bool
     depends_on_data: bool
     """Whether its result is a number that only the data decides."""
+    returns: bool
+    """Whether it has a result at all."""
 
 
 def overload_of(target: object) -> Overload | None:
@@ -40,6 +42,7 @@ def overload_of(target: object) -> Overload | None:
         schema.is_mutable,
         torch.Tag.nondeterministic_seeded in operator.tags,
         torch.Tag.data_dependent_output in operator.tags,
+        bool(schema.returns),
     )
 
 
