@@ -1,5 +1,6 @@
 """Models and their gradients after the recommended pipeline, against JAX."""
 
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -43,7 +44,8 @@ def test_programs_as_imported_agree_with_jax(agrees: Any, name: str) -> None:
 
 
 def test_kernels_agree_with_jax(agrees: Any) -> None:
-    pytest.importorskip("triton")
+    if find_spec("triton") is None:  # it is imported by what interprets its kernels
+        pytest.skip("Triton is for Linux")
     agrees(*FORWARD["mlp"], pipeline="default", on="triton", **CLOSE)
     agrees(*FORWARD["lstm"], pipeline="default", on="triton", **CLOSE)
     agrees(m.attention, *[m.QUERIES] * 3, pipeline="default", on="triton", **CLOSE)
