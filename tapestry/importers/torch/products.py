@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.memory import empty
 
 _SMALL = 1 << 18
 """Multiplications up to which OpenBLAS starts no threads."""
@@ -32,7 +33,7 @@ def product(a: Array, b: Array) -> Array:
     shape = (*a.shape[:-1], b.shape[-1])
     if a.size * shape[-1] <= _SMALL or not (_fits(a) and _fits(b)):
         return np.matmul(a, b)
-    made = np.empty(shape, a.dtype)
+    made = empty(shape, a.dtype)
     # Autocasting leaves what writes to `out` alone.
     (_mm if a.ndim == 2 else _bmm)(_tensor(a), _tensor(b), out=_tensor(made))
     return made

@@ -22,6 +22,7 @@ from tapestry.dialects import loom
 from tapestry.runtime.access import coordinates
 from tapestry.runtime.blocks import BlockCells
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.memory import empty, is_large
 from tapestry.zspace import Range
 
 Function = Callable[..., Array]
@@ -95,7 +96,8 @@ class _Call:
     """A function of the values in some slots, whose result fills another.
 
     It may write into a value that is needed no more, of those in `spare`: whether one has the
-    result's shape is seen at the first call, as shapes are always the same.
+    result's shape is seen at the first call, as shapes are always the same. Else it writes into
+    memory of the pool's, if it can write into any.
     """
 
     def __init__(self, function: Function, ins: tuple[int, ...], out: int) -> None:
@@ -104,6 +106,7 @@ class _Call:
         self.out = out
         self.spare: tuple[int, ...] = ()
         self._into: int | None = None
+        self._make: Callable[[], Array] | None = None
 
     def run(self, values: list[Any]) -> None:
         """Fill the slot."""
@@ -111,7 +114,12 @@ class _Call:
         if self._into is not None:
             values[self.out] = self.function(*given, out=values[self._into])
             return
+        if self._make is not None:
+            values[self.out] = self.function(*given, out=self._make())
+            return
         made = values[self.out] = self.function(*given)
+        if makes_new(self.function) and takes_out(self.function) and is_large(made):
+            self._make = partial(empty, made.shape, made.dtype)
         for slot in self.spare:
             have = values[slot]
             if made.ndim and have.shape == made.shape and have.dtype == made.dtype:
