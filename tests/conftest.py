@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 
 # Tests say nothing about time: a busy machine is no failure. (CI draws the same examples each run.)
 settings.register_profile("untimed", parent=settings(), deadline=None)
 settings.load_profile("untimed")
+
+# Passes are tested as they are now: what they made before is not looked up.
+os.environ["TAPESTRY_CACHE"] = "rules,aot"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -17,7 +17,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from tapestry.codegen import aot_cache
+from tapestry.store import Store, key_of
 
 
 def main() -> None:
@@ -47,7 +47,7 @@ def _kept(
     triton: Any = import_module("triton")
     how = {name: value for name, value in kernel.items() if name != "name"}
     # Triton's key is of the source of the kernel and of every function that it calls.
-    key = aot_cache.key_of(
+    key = key_of(
         {
             "source": function.cache_key,
             "how": how,
@@ -56,12 +56,13 @@ def _kept(
             "fp_fusion": False,
         }
     )
-    known = aot_cache.read(folder, key)
+    store = Store(folder)
+    known = store.read(key)
     if known is not None:
         return {**known, "name": kernel["name"], "cached": True}
     answer = _answer(function, kernel, target)
     if "error" not in answer:
-        aot_cache.write(folder, key, answer)
+        store.write(key, answer)
     return {**answer, "cached": False}
 
 

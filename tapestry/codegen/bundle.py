@@ -40,8 +40,8 @@ from tapestry.files import whole_file
 from tapestry.locations import location_of
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.program import arguments, outputs
-from tapestry.runtime.triton_module import cache_directory
 from tapestry.saving import ConstantFile
+from tapestry.store import find_store
 
 VERSION = loader.FORM
 """The form of the folder, which `load.py` checks."""
@@ -91,12 +91,13 @@ def compile_bundle(
     LoomToTriton(numerics=numerics).apply(Context(), lowered)
     printed = print_module(lowered)
     _write(folder, "kernels.py", printed.source.encode())
+    kept = find_store("aot")
     compiled = compile_kernels(
         folder / "kernels.py",
         printed.kernels,
         targets=targets,
         workers=workers or os.cpu_count() or 1,
-        cache=cache_directory("aot"),
+        cache=None if kept is None else kept.folder,
     )
     specs = {spec.name: spec for spec in printed.kernels}
     entries = [_entry(folder, kernel, specs[kernel.name]) for kernel in compiled]

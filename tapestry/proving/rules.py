@@ -14,10 +14,7 @@ values were compared.
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -49,7 +46,7 @@ from tapestry.rewriting.identity import digest_of
 from tapestry.rewriting.obligations import check_types, telling
 from tapestry.rewriting.rules import Rule, RuleError, Value
 from tapestry.rewriting.samples import Sample
-from tapestry.runtime.triton_module import cache_directory
+from tapestry.store import Store, find_store
 
 EDITION: Final = "2"
 """Changes when what is checked does: then nothing is remembered."""
@@ -237,7 +234,7 @@ class RuleChecker:
     def __init__(self, library: Library, directory: Path | None = None) -> None:
         self._library = library
         self._expansions = Expansions(library)
-        self._directory = directory
+        self._store = find_store("rules") if directory is None else Store(directory)
         self._reports: dict[Rule, Report] = {}
 
     def require(self, rule: Rule) -> Report:
@@ -255,26 +252,24 @@ class RuleChecker:
         """Check `rule` now, and remember what was found."""
         samples = check_types(rule, self._expansions)
         report = Report(rule, len(samples), check_values(rule, samples, self._library))
-        with suppress(OSError):
+        if self._store is not None:
             found = {"places": report.places, **asdict(report.evidence)}
-            file = self._file(rule)
-            partial = file.with_suffix(f".{os.getpid()}.part")
-            partial.write_text(json.dumps(found))
-            partial.replace(file)
+            self._store.write(self._key(rule), found)
         return report
 
     def _remembered(self, rule: Rule) -> Report | None:
+        found = None if self._store is None else self._store.read(self._key(rule))
+        if found is None:
+            return None
         try:
-            found = json.loads(self._file(rule).read_text())
             dtypes = tuple(str(dtype) for dtype in found["dtypes"])
             combinations = tuple(tuple(map(str, names)) for names in found["combinations"])
             evidence = Evidence(
                 int(found["compared"]), int(found["certified"]), dtypes, combinations
             )
             return Report(rule, int(found["places"]), evidence, is_remembered=True)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError):
             return None
 
-    def _file(self, rule: Rule) -> Path:
-        directory = self._directory or cache_directory("rules")
-        return directory / f"{digest_of(rule, self._library, EDITION)}.json"
+    def _key(self, rule: Rule) -> str:
+        return digest_of(rule, self._library, EDITION)

@@ -15,32 +15,13 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-CACHE_VARIABLE = "TAPESTRY_CACHE_DIR"
-"""The environment variable that says where files are kept."""
-
-
-def cache_directory(kind: str = "triton") -> Path:
-    """Where printed modules, or files of another kind, are kept; made when it is not there."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    candidates = [
-        Path(chosen) if chosen else Path.home() / ".cache" / "tapestry",
-        Path(tempfile.gettempdir()) / f"tapestry-{os.getuid()}",
-    ]
-    for candidate in candidates:
-        directory = candidate / kind
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(directory, os.W_OK):
-            return directory
-    raise OSError(f"none of {', '.join(map(str, candidates))} can be written to")
+from tapestry.store import cache_directory
 
 
 def write_module(source: str, directory: Path | None = None) -> Path:
     """The file that holds `source`."""
     digest = sha256(source.encode()).hexdigest()[:24]
-    directory = directory or cache_directory()
+    directory = directory or cache_directory("triton")
     path = directory / f"kernels_{digest}.py"
     try:
         if path.read_text() == source:

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tapestry.runtime.triton_module import (
-    CACHE_VARIABLE,
-    cache_directory,
-    load_kernels,
-    write_module,
-)
+from tapestry.runtime.triton_module import load_kernels, write_module
 
 SOURCE = "VALUE = 3\n"
 
@@ -43,16 +38,3 @@ def test_a_module_is_loaded_once(tmp_path):
     path = write_module(SOURCE, tmp_path)
     assert load_kernels(path).VALUE == 3
     assert load_kernels(path) is load_kernels(path)
-
-
-def test_where_files_are_kept_can_be_chosen(tmp_path, monkeypatch):
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "kept"))
-    assert cache_directory() == tmp_path / "kept" / "triton"
-
-
-def test_a_place_that_cannot_be_written_to_is_passed_over(tmp_path, monkeypatch):
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    monkeypatch.setenv(CACHE_VARIABLE, str(blocked))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert cache_directory().is_relative_to(tmp_path)

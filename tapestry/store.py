@@ -1,0 +1,182 @@
+"""Answers that took long, kept in files by what they are the answers to.
+
+    store = find_store("lowered")                # None with TAPESTRY_CACHE=0
+    key = key_of({"program": ..., "pipeline": ...})
+    answer = store.read(key)                     # None where there is none, or a damaged one
+    store.write(key, {"module": ...})
+
+Each kind of answer has a folder in `$TAPESTRY_CACHE_DIR`, or `~/.cache/tapestry`. An entry is a
+file of plain JSON named by its key, behind a digest of the key and of what it holds: one that is
+damaged, cut short or under another's name is no entry. It is written in one step, so processes can
+share a folder. A folder holds `LIMIT` bytes; beyond that, what was not used for longest goes.
+
+The channel `cache` of `TAPESTRY_LOGS` says what was found, what was not, and why.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from time import time
+from typing import Any, Final, cast
+
+from tapestry.logs import channel
+
+FORM: Final = 2
+"""Part of every key: entries of another form are not found."""
+
+FOLDER_VARIABLE: Final = "TAPESTRY_CACHE_DIR"
+"""The environment variable that says where files are kept."""
+
+SWITCH: Final = "TAPESTRY_CACHE"
+"""The environment variable that is 0 to keep nothing, or lists the kinds that are kept."""
+
+LIMIT: Final = 1 << 30
+"""Bytes of a folder."""
+
+_PARTIAL: Final = ".partial"
+_FORGOTTEN: Final = 3600.0
+"""Seconds after which a file that was being written is of a process that is no more."""
+
+
+def key_of(what: Mapping[str, Any]) -> str:
+    """The name of the entry for what an answer is of; `what` is plain JSON.
+
+    >>> key_of({"a": 1, "b": 2}) == key_of({"b": 2, "a": 1}) != key_of({"a": 1, "b": 3})
+    True
+    """
+    return sha256(_text({"form": FORM, **what})).hexdigest()
+
+
+def cache_directory(kind: str) -> Path:
+    """Where files of a kind are kept; made when it is not there. OSError where there is no place.
+
+    In the folder for temporary files, which all users share, only a folder of one's own is used.
+    """
+    chosen = os.environ.get(FOLDER_VARIABLE)
+    shared = Path(tempfile.gettempdir()) / f"tapestry-{os.getuid()}"
+    candidates = [Path(chosen) if chosen else Path.home() / ".cache" / "tapestry", shared]
+    for candidate in candidates:
+        directory = candidate / kind
+        try:
+            if candidate is shared:
+                candidate.mkdir(mode=0o700, exist_ok=True)
+                if not _is_own(candidate):
+                    continue
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(directory, os.W_OK):
+            return directory
+    raise OSError(f"none of {', '.join(map(str, candidates))} can be written to")
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether nobody else can write to a folder."""
+    status = folder.lstat()
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
+def find_store(kind: str) -> Store | None:
+    """The entries of a kind; None where none are to be kept, or none can be."""
+    wanted = os.environ.get(SWITCH, "1")
+    if wanted != "1" and kind not in wanted.split(","):
+        return None
+    try:
+        return Store(cache_directory(kind))
+    except OSError as error:
+        channel("cache").info("%s: nothing is kept: %s", kind, error)
+        return None
+
+
+@dataclass(frozen=True)
+class Store:
+    """The entries in a folder."""
+
+    folder: Path
+    limit: int = LIMIT
+
+    def read(self, key: str) -> dict[str, Any] | None:
+        """The entry, or None where there is none that is whole."""
+        path = self._path(key)
+        try:
+            raw = path.read_bytes()
+        except FileNotFoundError:
+            self.say(key, "not there")
+            return None
+        except OSError as error:
+            self.say(key, f"cannot be read: {error.strerror or error}")
+            return None
+        digest, _, held = raw.partition(b"\n")
+        if digest != _digest(key, held):
+            self.say(key, "damaged, as its digest says")
+            return None
+        try:
+            answer: Any = json.loads(held)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            self.say(key, "no entry of Tapestry's")
+            return None
+        with suppress(OSError):
+            os.utime(path)  # it is used: others go first
+        self.say(key, "found")
+        return cast("dict[str, Any]", answer)
+
+    def write(self, key: str, answer: Mapping[str, Any]) -> None:
+        """Keep an entry; a folder that cannot be written to keeps none."""
+        held = _text(answer)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle, partial = tempfile.mkstemp(dir=self.folder, suffix=_PARTIAL)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(_digest(key, held) + b"\n" + held)
+                os.replace(partial, self._path(key))
+            except BaseException:
+                os.unlink(partial)
+                raise
+            self._trim()
+        except OSError as error:
+            self.say(key, f"cannot be kept: {error.strerror or error}")
+
+    def say(self, key: str, what: str) -> None:
+        """Tell the channel `cache` something of an entry."""
+        channel("cache").info("%s %s: %s", self.folder.name, key[:12], what)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.json"
+
+    def _trim(self) -> None:
+        """Remove what was not used for longest, down to three quarters of the limit."""
+        found: list[tuple[float, int, str]] = []
+        for entry in os.scandir(self.folder):
+            with suppress(FileNotFoundError):
+                status = entry.stat()
+                if not entry.name.endswith(_PARTIAL):
+                    found.append((status.st_mtime, status.st_size, entry.path))
+                elif time() - status.st_mtime > _FORGOTTEN:
+                    os.unlink(entry.path)
+        held = sum(size for _, size, _ in found)
+        if held <= self.limit:
+            return
+        for _, size, path in sorted(found):
+            if held <= self.limit * 3 // 4:
+                break
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            held -= size
+
+
+def _digest(key: str, held: bytes) -> bytes:
+    return sha256(key.encode() + b"\n" + held).hexdigest().encode()
+
+
+def _text(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
