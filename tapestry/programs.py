@@ -26,12 +26,13 @@ from xdsl.utils.arg_spec import ArgSpec, ParameterListType
 from xdsl.utils.exceptions import ParseError
 
 from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.caching import lowered
 from tapestry.codegen.kernels import kernel_source
 from tapestry.diagnostics import Location
 from tapestry.dialects.loom import TensorType
 from tapestry.dumping import Dump
 from tapestry.explaining import explain, log_plan
-from tapestry.frontend import ProgramSyntaxError, load_module, run_pipeline
+from tapestry.frontend import ProgramSyntaxError, load_module
 from tapestry.importers.arrays import array_of, like_given
 from tapestry.pipelines import pass_specs
 from tapestry.runtime.executor import Array, NoWatch, Result, Watch, find_executor
@@ -75,8 +76,7 @@ class Program:
     @cached_property
     def lowered(self) -> ModuleOp:
         """The module that runs: the program after its pipeline."""
-        module = self.module.clone()
-        run_pipeline(module, self.pipeline, dump=self.dump)
+        module = lowered(self.module.clone(), self.pipeline, dump=self.dump)
         log_plan(module)
         if self.dump is not None:
             self.dump.finish(module, on=self.on, pipeline=self.pipeline)

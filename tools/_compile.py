@@ -12,10 +12,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from tapestry.caching import lowered
 from tapestry.codegen.aot import MAX_SHARED_BYTES, CompiledKernel
 from tapestry.codegen.bundle import compile_bundle
 from tapestry.diagnostics import UsageError
-from tapestry.frontend import load_module, run_pipeline
+from tapestry.frontend import load_module
 from tapestry.tools._pipelines import with_metakernels
 
 
@@ -31,8 +32,7 @@ def compile_file(
     """Compile @main of a file and print what each kernel takes on each target."""
     wanted = list(dict.fromkeys(map(_capability, targets)))
     passes = with_metakernels(pipeline, metakernels)
-    module = load_module(file)
-    run_pipeline(module, passes)
+    module = lowered(load_module(file), passes)
     bundle = compile_bundle(module, folder, targets=wanted, numerics=numerics, workers=workers)
     console = Console()
     console.print(_table(bundle.kernels))

@@ -11,10 +11,11 @@ from pathlib import Path
 from rich.console import Console
 from xdsl.utils.arg_spec import ArgSpec
 
+from tapestry.caching import lowered
 from tapestry.dumping import Dump
 from tapestry.explaining import log_plan
 from tapestry.files import check_writable
-from tapestry.frontend import load_module, run_pipeline
+from tapestry.frontend import load_module
 from tapestry.pipelines import DEFAULT_PIPELINE, pass_specs
 from tapestry.runtime.executor import find_executor
 from tapestry.runtime.fitting import fit_inputs
@@ -72,7 +73,7 @@ def run_job(job: Job) -> bool:
     inputs = fit_inputs(module, {} if job.inputs is None else read_arrays(job.inputs))
     expected = None if job.expected is None else read_arrays(job.expected)
     dump = None if job.dump is None else Dump(job.dump)
-    run_pipeline(module, passes, dump=dump)
+    module = lowered(module, passes, dump=dump)
     log_plan(module)
     if dump is not None:
         dump.finish(module, on=job.on, pipeline=passes)

@@ -49,6 +49,7 @@ def test_page(page: Path, tmp_path: Path):
         **os.environ,
         "PATH": os.pathsep.join((scripts, os.environ["PATH"])),
         "COLUMNS": "100",
+        "TAPESTRY_CACHE": "1",  # as for a user
     }
     blocks = list(BLOCK.finditer(page.read_text()))
     assert blocks, f"{page} shows no command"

@@ -10,13 +10,14 @@ with them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from torch import fx
 
+from tapestry.caching import lowered
 from tapestry.dumping import Dump
-from tapestry.frontend import run_pipeline
 from tapestry.importers.torch.dtypes import as_array
 from tapestry.importers.torch.graphs import program_of
 from tapestry.importers.torch.options import Options
@@ -66,7 +67,8 @@ class _Ready:
         on = options.on or ("numpy" if device.type == "cpu" else "triton")
         pipeline = options.pipeline or ("weft-apply" if on == "reference" else "default")
         self._dump = None if options.dump is None else Dump(Path(options.dump) / name)
-        run_pipeline(program.module, pipeline, dump=self._dump, verify_each=False)
+        module = lowered(program.module, pipeline, dump=self._dump, verify_each=False)
+        program = replace(program, module=module)
         if self._dump is not None:
             self._dump.finish(program.module, on=on, pipeline=pipeline)
         self._program = program

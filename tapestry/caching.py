@@ -1,0 +1,160 @@
+"""Programs that were lowered before: a pipeline is run once for a program, on one machine.
+
+    module = lowered(module, "default")      # what run_pipeline makes, or what it made before
+
+A lowered program is found by all that it is made by: the module with its names, places and cells,
+the passes with their options and what is in the files that these name, and the sources of Tapestry
+and versions of what it stands on. What is kept is plain data (`tapestry.encoding`), none of it is
+executed. The cells of large constants are not in it: they come from the module that is lowered.
+
+The passes run as ever where steps are to be shown (`--dump`, `TAPESTRY_LOGS=passes`), where a pass
+is not Tapestry's, and with `TAPESTRY_CACHE=0`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
+from itertools import chain
+from json import dumps
+from logging import INFO
+from pathlib import Path
+from typing import Final
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.arg_spec import ArgSpec
+
+import tapestry
+from tapestry.encoding import Cells, EncodingError, decode, encode
+from tapestry.frontend import Steps, make_context, run_pipeline
+from tapestry.logs import channel
+from tapestry.passes._collection import collection_paused
+from tapestry.pipelines import pass_specs
+from tapestry.store import Store, find_store, key_of
+from tapestry.universe import TAPESTRY_UNIVERSE
+
+KIND: Final = "lowered"
+"""The folder of lowered programs."""
+
+_SOURCES: Final = (".py", ".yaml", ".yml")
+"""What the files end with that programs are made by."""
+
+
+def lowered(
+    module: ModuleOp, pipeline: str, *, dump: Steps | None = None, verify_each: bool = True
+) -> ModuleOp:
+    """A verified module after a pipeline; the one that was given is not to be used afterwards.
+
+    Raises what `run_pipeline` raises: what is wrong is never kept.
+    """
+    passes = pass_specs(pipeline)
+    lowering = _find(module, passes) if _can_be_kept(passes, dump) else None
+    kept = None if lowering is None else lowering.read()
+    if kept is not None:
+        return kept
+    run_pipeline(module, pipeline, dump=dump, verify_each=verify_each)
+    if lowering is not None:
+        lowering.write(module)
+    return module
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """An entry of the cache, there or not: what a program becomes by some passes."""
+
+    store: Store
+    key: str
+    cells: Cells
+    """The large constants of the program."""
+
+    def read(self) -> ModuleOp | None:
+        """The lowered module; None where it is not kept."""
+        entry = self.store.read(self.key)
+        if entry is None:
+            return None
+        try:
+            with collection_paused():
+                return decode(entry, self.cells, make_context())
+        except EncodingError as error:
+            self.store.say(self.key, f"is no program: {error}")
+            return None
+
+    def write(self, module: ModuleOp) -> None:
+        """Keep the lowered module, if it can be read as it is."""
+        try:
+            data, _ = encode(module)
+            same = decode(data, self.cells, make_context())
+            if encode(same)[0] != data or not module.is_structurally_equivalent(same):
+                raise EncodingError("what is read is not what was written")
+        except EncodingError as error:
+            self.store.say(self.key, f"is not kept: {error}")
+        else:
+            self.store.write(self.key, data)
+
+
+def _can_be_kept(passes: Sequence[ArgSpec], dump: Steps | None) -> bool:
+    """Whether nobody wants to see the passes, and they are all Tapestry's."""
+    known = TAPESTRY_UNIVERSE.all_passes
+    seen = dump is not None or channel("passes").isEnabledFor(INFO)
+    return not seen and bool(passes) and all(one.name in known for one in passes)
+
+
+def _find(module: ModuleOp, passes: Sequence[ArgSpec]) -> Lowering | None:
+    """The entry of a module and passes; None where nothing is kept."""
+    store = find_store(KIND)
+    if store is None:
+        return None
+    try:
+        data, cells = encode(module)
+    except EncodingError as error:
+        channel("cache").info("%s: a program is not kept: %s", KIND, error)
+        return None
+    program = sha256(dumps(data).encode()).hexdigest()
+    text = ",".join(map(str, passes))
+    made_by = environment()
+    key = key_of(
+        {
+            "program": program,
+            "passes": text,
+            "files": dict(_files(passes)),
+            "environment": made_by,
+        }
+    )
+    store.say(key, f"is {program[:12]} by {text}, sources {made_by['sources'][:12]}")
+    return Lowering(store, key, cells)
+
+
+@cache
+def environment() -> Mapping[str, str]:
+    """What determines the work of passes beside the program: versions, and Tapestry's sources."""
+    versions = {name: version(name) for name in ("numpy", "sympy", "xdsl")}
+    root = Path(tapestry.__file__).parent
+    return {**versions, "python": platform.python_version(), "sources": digest_of(root)}
+
+
+def digest_of(path: Path) -> str:
+    """What identifies the contents of a file, or of the sources and templates below a folder."""
+    if path.is_file():
+        return sha256(path.read_bytes()).hexdigest()
+    digest = sha256()
+    for folder, folders, files in os.walk(path, followlinks=True):
+        folders.sort()
+        for name in sorted(files):
+            if name.endswith(_SOURCES):
+                content = Path(folder, name).read_bytes()
+                digest.update(f"{folder[len(str(path)) :]}/{name} {len(content)}\n".encode())
+                digest.update(content)
+    return digest.hexdigest()
+
+
+def _files(passes: Sequence[ArgSpec]) -> Iterator[tuple[str, str]]:
+    """The files and folders that options name, with what is in them: rules, templates."""
+    for one in passes:
+        for value in chain.from_iterable(one.parameters.values()):
+            if isinstance(value, str) and Path(value).exists():
+                yield value, digest_of(Path(value))
