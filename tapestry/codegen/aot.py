@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,10 +29,17 @@ MAX_SHARED_BYTES = {80: 166912, 90: 232448}
 """Shared memory that one block may use, by compute capability."""
 
 
+_ENTRY = re.compile(r"\.entry\s+(\w+)\s*\((.*?)\)", re.DOTALL)
+
+
 class CompileError(TapestryError):
-    """A kernel that Triton does not compile."""
+    """Kernels that Triton does not compile; the message is about the first."""
 
     kind = "compile"
+
+    def __init__(self, message: str, kernels: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.kernels = tuple(kernels)
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,22 @@ class CompiledKernel:
     shared: int
     warnings: tuple[str, ...]
     cached: bool = False
+
+    @property
+    def symbol(self) -> str:
+        """What the kernel is called in its cubin."""
+        return self._entry[0]
+
+    @property
+    def parameters(self) -> int:
+        """How many parameters it has, with those that Triton adds."""
+        return self._entry[1].count(".param")
+
+    @property
+    def _entry(self) -> tuple[str, str]:
+        found = _ENTRY.search(self.ptx)
+        assert found is not None, self.name
+        return found[1], found[2]
 
     @property
     def uses_wgmma(self) -> bool:
@@ -77,13 +101,22 @@ def compile_kernels(
     with ThreadPoolExecutor(used) as pool:
         parts = [list(kernels)[first::used] for first in range(used)]
         found = list(pool.map(partial(_compile_part, path, targets, cache), parts))
-    at = {(one.name, one.target): one for part in found for one in part}
+    answers = [answer for part in found for answer in part]
+    refused = [answer for answer in answers if "error" in answer]
+    if refused:
+        first = refused[0]
+        raise CompileError(
+            f"kernel {first['name']} does not compile for sm_{first['target']}: {first['error']}",
+            list(dict.fromkeys(str(answer["name"]) for answer in refused)),
+        )
+    at = {(one.name, one.target): one for one in map(_compiled, answers)}
     return tuple(at[kernel.name, target] for kernel in kernels for target in targets)
 
 
 def _compile_part(
     path: Path, targets: Sequence[int], cache: Path | None, kernels: Sequence[KernelSpec]
-) -> list[CompiledKernel]:
+) -> list[Mapping[str, Any]]:
+    """The answers of a process about some kernels; a compiler that dies is an answer too."""
     request = {
         "path": str(path),
         "kernels": [asdict(kernel) for kernel in kernels],
@@ -93,6 +126,9 @@ def _compile_part(
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     # A kernel from Triton's cache would come without what the assembler says of it.
     environment |= {"TRITON_ALWAYS_COMPILE": "1", "TRITON_DUMP_PTXAS_LOG": "1"}
+    # The process has to find Tapestry where this one has.
+    found = [str(Path(__file__).parents[2]), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, found))
     done = subprocess.run(
         [sys.executable, "-m", "tapestry.codegen.aot_worker"],
         input=json.dumps(request),
@@ -101,19 +137,18 @@ def _compile_part(
         env=environment,
         check=False,
     )
-    if done.returncode != 0:
-        raise CompileError(f"compiling {path.name} failed: {_last_line(done.stderr)}")
-    answers: list[Mapping[str, Any]] = json.loads(done.stdout)
-    return [_compiled(answer) for answer in answers]
+    if done.returncode == 0:
+        return json.loads(done.stdout)
+    if len(kernels) > 1:  # to find out which one it was
+        return [answer for one in kernels for answer in _compile_part(path, targets, cache, [one])]
+    died = f"the compiler died (exit code {done.returncode}): {_last_line(done.stderr)}"
+    return [{"name": kernels[0].name, "target": targets[0], "error": died}]
 
 
 def _compiled(answer: Mapping[str, Any]) -> CompiledKernel:
-    name, target = str(answer["name"]), int(answer["target"])
-    if "error" in answer:
-        raise CompileError(f"kernel {name} does not compile for sm_{target}: {answer['error']}")
     return CompiledKernel(
-        name,
-        target,
+        str(answer["name"]),
+        int(answer["target"]),
         str(answer["ptx"]),
         base64.b64decode(str(answer["cubin"])),
         int(answer["scratch"]),

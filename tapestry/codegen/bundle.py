@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -47,7 +46,6 @@ VERSION = loader.FORM
 """The form of the folder, which `load.py` checks."""
 
 _CONSTANTS = "constants.npz"
-_ENTRY = re.compile(r"\.entry\s+(\w+)\s*\((.*?)\)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -124,20 +122,17 @@ def compile_bundle(
 
 def _entry(folder: Path, kernel: CompiledKernel, spec: KernelSpec) -> dict[str, Any]:
     """What the manifest says of a kernel; its cubin is written, unless an equal one is there."""
-    found = _ENTRY.search(kernel.ptx)
-    assert found is not None, kernel.name
-    symbol, parameters = found[1], found[2].count(".param")
     digest = _digest(kernel.cubin)
     name = f"{digest[:24]}.cubin"
     _write(folder, name, kernel.cubin)
     return {
         "name": kernel.name,
-        "symbol": symbol,
+        "symbol": kernel.symbol,
         "target": kernel.target,
         "cubin": name,
         "sha256": digest,
         "arguments": [kind for _, kind in spec.signature],
-        "parameters": parameters,
+        "parameters": kernel.parameters,
         "num_warps": spec.num_warps,
         "shared": kernel.shared,
         "registers": kernel.registers,

@@ -153,7 +153,7 @@ class Plan:
         return lives(touched, [one.buffer for one in self.returned])
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as plain JSON; calls of functions cannot be written."""
+        """The plan as plain JSON."""
         return {
             "arena": self.arena,
             "buffers": [_buffer_json(buffer) for buffer in self.buffers],
@@ -207,4 +207,10 @@ def _step_json(step: PlanStep) -> dict[str, Any]:
             }
             return made if step.scratch is None else made | {"scratch": step.scratch}
         case Call():
-            raise ValueError(f"a call of {step.function} cannot be written")
+            return {
+                "call": step.function,
+                "buffers": list(step.buffers),
+                "rows": [list(row) for row in step.rows],
+                "inputs": step.inputs,
+                "parameters": dict(step.parameters),
+            }

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,12 +27,18 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.codegen.driver import Cuda
 from tapestry.codegen.host_printer import ENTRY
+from tapestry.codegen.launches import Calls
 from tapestry.codegen.module_printer import print_module
+from tapestry.codegen.planning import plan_of
+from tapestry.codegen.plans import Plan
+from tapestry.codegen.specs import KernelSpec
 from tapestry.dialects import loom, triton
 from tapestry.locations import location_of
 from tapestry.logs import channel
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.runtime.compiled import compiled_launches
 from tapestry.runtime.constants import as_arguments
 from tapestry.runtime.executor import Array, Record, Result, Watch
 from tapestry.runtime.externals import (
@@ -41,6 +48,7 @@ from tapestry.runtime.externals import (
     call_external,
     find_external,
 )
+from tapestry.runtime.interpreting import Interpreted
 from tapestry.runtime.program import ENTRY as MAIN
 from tapestry.runtime.program import arguments, main_function, outputs
 from tapestry.runtime.triton_arrays import (
@@ -77,6 +85,8 @@ class Device(Protocol):
 
     def wait(self) -> None: ...
 
+    def prepared(self, program: PrintedProgram, calls: Calls) -> Callable[[Any], list[Any]]: ...
+
 
 class Cpu:
     """Triton's interpreter on NumPy arrays."""
@@ -103,6 +113,13 @@ class Cpu:
     def wait(self) -> None:
         """Launches return when they are done."""
 
+    def prepared(
+        self, program: PrintedProgram, calls: Calls
+    ) -> Callable[[Sequence[HostTensor]], list[HostTensor]]:
+        """A program made ready for many calls."""
+        names = vars(load_kernels(program.path))
+        return Interpreted(program.plan, names, program.kernels, calls)
+
 
 class Gpu:
     """A CUDA device through PyTorch."""
@@ -110,8 +127,9 @@ class Gpu:
     tile = GPU_TILE
     target: Target = "torch"
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, index: int | None = None) -> None:
         self._torch = torch
+        self._index = index
 
     def session(self) -> AbstractContextManager[None]:
         """Nothing needs to be prepared."""
@@ -142,6 +160,14 @@ class Gpu:
     def wait(self) -> None:
         """Wait for everything launched so far."""
         self._torch.cuda.synchronize()
+
+    def prepared(
+        self, program: PrintedProgram, calls: Calls
+    ) -> Callable[[Sequence[Any]], list[Any]]:
+        """A program made ready for many calls."""
+        return compiled_launches(
+            program.path, program.kernels, program.plan, Cuda(self._index), calls
+        )
 
 
 def find_device() -> Device:
@@ -207,8 +233,13 @@ class PrintedProgram:
 
     lowered: ModuleOp
     path: Path
-    kernels: Sequence[str]
+    kernels: Sequence[KernelSpec]
     constants: Sequence[Array]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Its launches, and where temporaries lie."""
+        return plan_of(self.lowered, self.kernels).placed()
 
 
 @dataclass(frozen=True)
@@ -239,7 +270,7 @@ class TritonExecutor:
         path = write_module(made.source)
         for kernel in made.kernels:
             channel("kernels").info("%s is in %s", kernel.name, path)
-        return PrintedProgram(lowered, path, [kernel.name for kernel in made.kernels], constants)
+        return PrintedProgram(lowered, path, made.kernels, constants)
 
     def run(self, module: ModuleOp, inputs: Mapping[str, Array], watch: Watch) -> Result:
         """Run @main of a module in the loom dialect."""
@@ -258,7 +289,7 @@ class TritonExecutor:
         with device.session(), block_errors():
             kernels = load_kernels(printed.path)
             observer = _Observer(launches, device, watch)
-            launch = _observed(kernels, printed.kernels, observer)
+            launch = _observed(kernels, [one.name for one in printed.kernels], observer)
             taken = (
                 as_pairs(array) for array in (*(inputs[name] for name in names), *printed.constants)
             )

@@ -1,4 +1,4 @@
-"""@main as Triton kernels that are lowered, printed and loaded once.
+"""@main as Triton kernels that are lowered, compiled and loaded once, and a list of launches.
 
 call = PreparedKernels(module)
 (y,) = call([x, w])                # NumPy arrays, copied to the device and back
@@ -13,7 +13,6 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
-from tapestry.codegen.host_printer import ENTRY
 from tapestry.dialects import loom
 from tapestry.locations import location_of
 from tapestry.runtime.executor import Array
@@ -22,7 +21,6 @@ from tapestry.runtime.program import main_function, outputs
 from tapestry.runtime.triton_arrays import as_pairs, from_pairs
 from tapestry.runtime.triton_assertions import block_errors
 from tapestry.runtime.triton_executor import Device, TritonExecutor, find_device
-from tapestry.runtime.triton_module import load_kernels
 
 
 class PreparedKernels:
@@ -35,20 +33,14 @@ class PreparedKernels:
         executor = executor or TritonExecutor()
         self._device: Device = executor.device or find_device()
         printed = executor.printed(module, self._device)
-        with self._device.session():
-            names = vars(load_kernels(printed.path))
-            self._constants = [self._device.put(as_pairs(cells)) for cells in printed.constants]
-        self._launch: Callable[..., Any] = names[ENTRY]
-        known = self._launch.__kwdefaults__ or {}
-        functions = self._device.functions().items()
-        self._own: dict[str, object] = {k: v for k, v in functions if k in known}
-        externals = {
+        calls = {
             op.callee.data: self._external(op)
             for op in main_function(module).body.block.ops
             if isinstance(op, loom.ExternalOp)
         }
-        if externals:
-            self._own["externals"] = externals
+        with self._device.session():
+            self._constants = [self._device.put(as_pairs(cells)) for cells in printed.constants]
+            self._run: Callable[[Sequence[Any]], list[Any]] = self._device.prepared(printed, calls)
         self._kinds = [numpy_dtype(kind.element_type) for kind in outputs(module)]
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
@@ -60,8 +52,7 @@ class PreparedKernels:
     def launch(self, tensors: Sequence[Any]) -> list[Any]:
         """The outputs on the device, from tensors there; complex numbers are pairs."""
         with self._device.session(), block_errors():
-            made = self._launch(*tensors, *self._constants, **self._own)
-        return [made] if len(self._kinds) == 1 else list(made or ())
+            return self._run([*tensors, *self._constants])
 
     def _external(self, op: loom.ExternalOp) -> Callable[..., None]:
         name, location = op.callee.data, location_of(op)

@@ -1,0 +1,84 @@
+"""A plan on a GPU: kernels compiled once, for the device that is there, and its list of launches.
+
+    run = compiled_launches(path, specs, plan, Cuda(), calls={})
+    (y,) = run([x, w])              # tensors on the GPU
+
+Kernels are compiled in processes of their own, so that a compiler that dies does not take this
+process along, and kept in the cache of `tapestry compile`: the second run of a program compiles
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from tapestry.codegen.aot import CompiledKernel, compile_kernels
+from tapestry.codegen.driver import Device, LoadError
+from tapestry.codegen.launches import Calls, Function, Launches
+from tapestry.codegen.plans import Plan
+from tapestry.codegen.specs import KernelSpec
+from tapestry.diagnostics import TapestryError
+from tapestry.runtime.triton_module import cache_directory
+
+OLDEST = 80
+"""The least compute capability that Triton compiles for."""
+
+_WORKERS = 8
+
+
+class GpuError(TapestryError):
+    """A GPU that cannot run a program: too old, too small, or failing.
+
+    `kernels` are those that it is about, if it is about some.
+    """
+
+    kind = "gpu"
+
+    def __init__(
+        self, message: str, *, kernels: Sequence[str] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.kernels = tuple(kernels)
+
+
+def compiled_launches(
+    path: Path, specs: Sequence[KernelSpec], plan: Plan, device: Device, calls: Calls
+) -> Launches:
+    """The launches of a plan whose kernels are in a file.
+
+    Raises CompileError for kernels that do not compile, GpuError for those that the device cannot
+    load, and for a device that is too old.
+    """
+    capability = device.capability()
+    if capability < OLDEST:
+        raise GpuError(
+            f"this GPU is sm_{capability}, and kernels run on sm_{OLDEST} or newer",
+            hint="run on numpy",
+        )
+    compiled = compile_kernels(
+        path,
+        specs,
+        targets=(capability,),
+        workers=min(os.cpu_count() or 1, _WORKERS),
+        cache=cache_directory("aot"),
+    )
+    warps = {spec.name: spec.num_warps for spec in specs}
+    functions = {one.name: _function(device, one, warps[one.name]) for one in compiled}
+    placed = plan.placed({one.name: one.scratch for one in compiled})
+    constants = {
+        place: device.upload(buffer.cells.data, buffer.shape, buffer.dtype)
+        for place, buffer in enumerate(placed.buffers)
+        if buffer.cells is not None and buffer.cells.data is not None
+    }
+    return Launches(placed.as_json(), functions, device, constants, calls)
+
+
+def _function(device: Device, kernel: CompiledKernel, warps: int) -> Function:
+    """A kernel, loaded."""
+    try:
+        handle = device.function(kernel.cubin, kernel.symbol, kernel.shared)
+    except LoadError as error:
+        raise GpuError(str(error), kernels=[kernel.name]) from error
+    return Function(handle, 32 * warps, kernel.shared, kernel.parameters)
