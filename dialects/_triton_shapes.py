@@ -209,6 +209,32 @@ class ExpandDimsOp(IRDLOperation):
 
 
 @irdl_op_definition
+class TransposeOp(IRDLOperation):
+    """A tile of two dimensions with these exchanged.
+
+    Example: `%t = triton.transpose %x : tensor<64x32xf16> -> tensor<32x64xf16>`
+    """
+
+    name = "triton.transpose"
+
+    source = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue) -> None:
+        kind = TensorType(element_of(source), shape_of(source)[::-1])
+        super().__init__(operands=[source], result_types=[kind])
+
+    def verify_(self) -> None:
+        shape = shape_of(self.source)
+        alike = element_of(self.source) == element_of(self.result)
+        if len(shape) != 2 or shape_of(self.result) != shape[::-1] or not alike:
+            raise VerifyException(f"{self.source.type} transposed is not {self.result.type}")
+
+
+@irdl_op_definition
 class BroadcastOp(IRDLOperation):
     """A scalar or a tile with dimensions of size 1, repeated to a larger tile.
 

@@ -54,6 +54,7 @@ from tapestry.dialects._triton_shapes import (
     ExpandDimsOp,
     FullOp,
     ProgramIdOp,
+    TransposeOp,
 )
 from tapestry.dialects._triton_tiles import (
     AssertOp,
@@ -106,6 +107,7 @@ __all__ = [
     "ScheduleAttr",
     "ScheduleError",
     "StoreOp",
+    "TransposeOp",
     "Triton",
     "WhereOp",
     "YieldOp",
@@ -126,6 +128,7 @@ Triton = Dialect(
         ArangeOp,
         FullOp,
         ExpandDimsOp,
+        TransposeOp,
         BroadcastOp,
         CompareOp,
         WhereOp,

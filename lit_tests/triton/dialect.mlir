@@ -35,6 +35,8 @@ triton.kernel @halves(%x_ptr: !triton.ptr<f32>, %y_ptr: !triton.ptr<f16>, %d0_st
   %z = triton.full 0.0 : f32 over ["BLOCK_P", "BLOCK_K"] : tensor<16x32xf32>
   // CHECK-NEXT: %v = triton.where %inside, %x, %z : tensor<16x32xi1>, tensor<16x32xf32>, tensor<16x32xf32> -> tensor<16x32xf32>
   %v = triton.where %inside, %x, %z : tensor<16x32xi1>, tensor<16x32xf32>, tensor<16x32xf32> -> tensor<16x32xf32>
+  // CHECK-NEXT: %t = triton.transpose %v : tensor<16x32xf32> -> tensor<32x16xf32>
+  %t = triton.transpose %v : tensor<16x32xf32> -> tensor<32x16xf32>
   // CHECK-NEXT: %square = triton.full 1.000000e+00 : f32 over ["BLOCK_K", "BLOCK_K"] : tensor<32x32xf32>
   %square = triton.full 1.0 : f32 over ["BLOCK_K", "BLOCK_K"] : tensor<32x32xf32>
   // CHECK-NEXT: %d = triton.dot %v, %square, %w precision "ieee" : tensor<16x32xf32>, tensor<32x32xf32>, tensor<16x32xf32> -> tensor<16x32xf32>

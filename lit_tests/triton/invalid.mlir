@@ -44,6 +44,13 @@ triton.kernel @k(%a: tensor<16x1xi32>) schedule <warps = 4, stages = 2> [] {
 
 // -----
 
+// CHECK{LITERAL}: tensor<16x32xi32> transposed is not tensor<16x32xi32>
+triton.kernel @k(%a: tensor<16x32xi32>) schedule <warps = 4, stages = 2> [] {
+  %b = triton.transpose %a : tensor<16x32xi32> -> tensor<16x32xi32>
+}
+
+// -----
+
 // CHECK{LITERAL}: "=<" is not one of <, <=, >, >=, ==, !=
 triton.kernel @k(%a: tensor<16xi32>) schedule <warps = 4, stages = 2> [] {
   %b = triton.compare "=<" %a, %a : tensor<16xi32>, tensor<16xi32> -> tensor<16xi1>

@@ -14,7 +14,7 @@ reads follows. What a schedule decides is in `schedule.py`; a fold's step is in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -34,6 +34,7 @@ from tapestry.passes.triton.ports import Port
 from tapestry.passes.triton.positions import Axis, Frame
 from tapestry.passes.triton.roles import Roles, assign
 from tapestry.passes.triton.schedule import Task
+from tapestry.passes.triton.sharing import read_together
 from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
 from tapestry.passes.triton.steps import Options, longest
 from tapestry.passes.triton.tiling import MAX_RESIDENT, Tiling
@@ -143,9 +144,10 @@ class _GroupKernel:
             name: Axis(name, space.on(name), None if name in roles.scalar else f"BLOCK_{name}")
             for name in ("B", *roles.order)
         }
+        axes = read_together(outline, space, axes)
         grid = [name for name in ("B", "M") if axes[name].dims]
         grid += [name for name in roles.columns if any(roles.axes[dim] == name for dim in spread)]
-        schedule = options.schedule(_task(group, roles, space, grid), group.schedule)
+        schedule = options.schedule(_task(group, roles, space, axes, grid), group.schedule)
         used = [axis for axis in axes.values() if axis.dims]
         self.writer = KernelWriter(outline, space, used, schedule, grid)
         self.members = Members(group, roles, self.writer, options)
@@ -299,20 +301,26 @@ def _walks(group: Group, roles: Roles) -> int:
     )
 
 
-def _task(group: Group, roles: Roles, space: Space, grid: Sequence[str]) -> Task:
-    """What a schedule of a group is chosen for; columns that are not in the grid are held."""
+def _task(
+    group: Group, roles: Roles, space: Space, axes: Mapping[str, Axis], grid: Sequence[str]
+) -> Task:
+    """What a schedule of a group is chosen for; columns that are not in the grid are held.
+
+    Axes in one block are one of them.
+    """
     dots = any(fold.products for fold in roles.folds.values())
     half = any(is_half(tensor.element) for tensor in group.reads)
     lengths = {
         axis: longest(space, axis, group.shards)
         for axis in roles.order
-        if space.on(axis) and axis not in roles.points
+        if space.on(axis) and axes[axis].block == f"BLOCK_{axis}"
     }
+    resident = [axes[name].block for name in roles.columns if name not in grid]
     return Task(
         group.name,
         "group",
         lengths,
-        held=frozenset({*roles.columns} & {*lengths} - {*grid}),
+        held=frozenset(axis for axis in lengths if f"BLOCK_{axis}" in resident),
         half=half,
         dots=dots,
         walks=_walks(group, roles),

@@ -202,6 +202,11 @@ class Outline(MapFold):
 
     group: Group | None = None
 
+    @property
+    def buffers(self) -> tuple[int, ...]:
+        assert self.group is not None
+        return self.group.operands
+
     @cached_property
     def coordinates(self) -> Dims:
         assert self.group is not None

@@ -103,7 +103,7 @@ class Launcher:
         made: list[Operation] = []
         reads, writes = _moved(outline.ins, shards), _moved(outline.outs, shards)
         written = dict(zip(group.outs, outs, strict=True))
-        operands = [ins[operand] for operand in group.operands]
+        operands = [ins[operand] for operand in dict.fromkeys(group.operands)]
         operands += [written[inner] for inner in lowered.outs]
         states: list[list[SSAValue]] = []
         for partial in lowered.partials:

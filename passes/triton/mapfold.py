@@ -121,6 +121,11 @@ class MapFold:
         )
 
     @property
+    def buffers(self) -> tuple[int, ...]:
+        """A number for each of `ins`, the same for those that are read of one buffer."""
+        return tuple(range(len(self.ins)))
+
+    @property
     def folds_apart(self) -> bool:
         """Whether different shards fold different parts of the fold dimensions."""
         return not self.cut.isdisjoint(self.fold_dims)

@@ -47,8 +47,9 @@ class Axis:
 
     @property
     def hint(self) -> str:
-        """What its positions are called."""
-        return self.name.lower()
+        """What its positions are called: axes of one block have one name."""
+        name = self.name if self.block is None else self.block.removeprefix("BLOCK_")
+        return name.lower()
 
 
 class Positions:

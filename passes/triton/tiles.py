@@ -129,6 +129,14 @@ class TileBuilder:
             result.name_hint = hint
         return result
 
+    def remember(self, key: _Key, value: SSAValue) -> None:
+        """Let a value be found by a key where it can be seen."""
+        self._seen[-1][key] = value
+
+    def recall(self, key: _Key) -> SSAValue | None:
+        """What was remembered by a key, if it can be seen."""
+        return next((scope[key] for scope in self._seen if key in scope), None)
+
     def constant(self, value: float, element: Attribute) -> SSAValue:
         """A scalar constant."""
         return self.value(arith.ConstantOp(number(value, element)))

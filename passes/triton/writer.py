@@ -113,17 +113,22 @@ class KernelWriter:
         self._body = Block()
         tensors = (*fold.ins, *fold.extras, *fold.outs)
         accesses = (*space.ins, *space.extras, *space.outs)
+        pointers: dict[int, SSAValue] = {}
+        buffers = [*fold.buffers, *range(-len(tensors), -len(fold.ins))]
+        for t, buffer in zip(tensors, buffers, strict=True):
+            if buffer not in pointers:
+                pointers[buffer] = self._argument(PointerType(t.element), f"{t.name}_ptr")
         ports = [
             Port(
                 t.name,
-                self._argument(PointerType(t.element), f"{t.name}_ptr"),
+                pointers[buffer],
                 body_type(t.element),
                 access,
                 _fill_of(t),
                 t.box.shape,
                 t.projection.shape,
             )
-            for t, access in zip(tensors, accesses, strict=True)
+            for t, access, buffer in zip(tensors, accesses, buffers, strict=True)
         ]
         first, second = len(fold.ins), len(fold.ins) + len(fold.extras)
         self.ins, self.extras, self.outs = ports[:first], ports[first:second], ports[second:]
@@ -168,9 +173,16 @@ class KernelWriter:
         return position if start == self.tiles.position(0) else self.tiles.add(start, position)
 
     def load(self, port: Port, frame: Frame, hint: str | None = None) -> SSAValue:
-        """The cells of a tensor over a frame; of size 1 along axes it does not move along."""
+        """The cells of a tensor over a frame; of size 1 along axes it does not move along.
+
+        What was loaded with the axes exchanged is transposed.
+        """
         if any(guard.fails for guard in port.access.guards):
             return self.tiles.value(arith.ConstantOp(port.fill))
+        cells, blocks = self._cells(port, frame), self.blocks(frame)
+        turned = None if cells is None else self.tiles.recall((*cells, blocks[::-1]))
+        if turned is not None:
+            return self.tiles.value(triton.TransposeOp(turned))
         offsets = self.positions.offsets(port.access, frame)
         points = self.positions.frame_mask(frame, self.space.along(port.access))
         mask = self.tiles.both(points, self.positions.inside(port.access, frame))
@@ -178,7 +190,25 @@ class KernelWriter:
             offsets, mask = self.tiles.pair(offsets, mask)
         loaded = self.tiles.load(port.pointer, offsets, mask, port.fill)
         loaded.name_hint = hint
+        if cells is not None:
+            self.tiles.remember((*cells, blocks), loaded)
         return loaded
+
+    def _cells(self, port: Port, frame: Frame) -> tuple[object, ...] | None:
+        """Which cells a load over a frame of two axes gives, apart from how they are turned.
+
+        Axes of one block are walked together.
+        """
+        blocks, access = self.blocks(frame), port.access
+        if len(set(blocks)) != 2 or access.guards or not {*frame} <= self.space.along(access):
+            return None
+        factors: dict[tuple[str, int], int] = {}
+        for axis in self.axes.values():
+            for place, dim in enumerate(axis.dims):
+                factor = access.coefficients[self.space.dims.index(dim)]
+                if factor:
+                    factors[axis.block or axis.name, place] = factor
+        return port.pointer, access.constant, port.fill, frozenset(factors.items())
 
     def load_all(
         self, ports: Sequence[Port], arguments: Sequence[SSAValue], frame: Frame
@@ -248,8 +278,8 @@ class KernelWriter:
     def cover(self, axis: Axis) -> None:
         """Place an axis that one block holds whole."""
         assert axis.block is not None
-        if axis.length is not None and axis.name not in self._covered:
-            self._covered.add(axis.name)
+        if axis.length is not None and axis.block not in self._covered:
+            self._covered.add(axis.block)
             self.tiles.append(triton.CoverOp(axis.block, axis.length))
         start, _ = self.positions.span(axis)
         self.positions.place(axis, start)

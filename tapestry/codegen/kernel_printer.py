@@ -264,6 +264,8 @@ class BodyPrinter:
                 return operands[0]
             case triton.ExpandDimsOp():
                 return _expanded(operands[0], op.axis.value.data)
+            case triton.TransposeOp():
+                return Shown(f"tl.trans({self.exact(op.source)})", ATOM, shape_of(op.result))
             case triton.DotOp():
                 a, b, acc = (self.exact(value) for value in (op.a, op.b, op.acc))
                 # Factors of 16 bits have no other precision.
