@@ -8,7 +8,7 @@ is unpickled.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
@@ -21,7 +21,7 @@ from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.locations import location_of
-from tapestry.runtime.archives import UNREADABLE, first_line
+from tapestry.runtime.archives import UNREADABLE, entries, first_line, member
 from tapestry.runtime.executor import Array
 
 
@@ -40,36 +40,52 @@ def _side_file_cells(op: loom.ConstantOp) -> Array:
     place = location_of(op)
     folder = Path(place.file).parent if place is not None else Path()
     path, entry = folder / value.path.data, value.entry.data
+    wanted, shape = numpy_dtype(kind.element_type), kind.box.shape
+
+    def fits(dtype: np.dtype[Any], have: tuple[int, ...]) -> None:
+        pairs = dtype.kind == "c" and wanted.kind == "f" and have == shape[:-1]
+        same = dtype.newbyteorder("=") == wanted or _raw(dtype, wanted)
+        if pairs or (same and have == shape):
+            return
+        raise InvalidProgramError(
+            f"{entry!r} of the side file {path} is {dtype} of shape {have}, but the constant is "
+            f"{wanted} of shape {shape}",
+            location=place,
+        )
+
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            known = entry in archive.files
-            member: object = archive[entry] if known else None
-            have = ", ".join(archive.files) or "nothing"
+        _check_inside(path, folder)
+        have = entries(path)
+        if entry not in have:
+            raise InvalidProgramError(
+                f"the side file {path} has no array {entry!r}",
+                location=place,
+                hint=f"it has {', '.join(have) or 'nothing'}",
+            )
+        stored = member(path, entry, fits)
     except UNREADABLE as error:
         message = f"the side file {path} cannot be read: {first_line(error)}"
-        raise InvalidProgramError(message, location=location_of(op)) from None
-    if not isinstance(member, np.ndarray):
-        raise InvalidProgramError(
-            f"the side file {path} has no array {entry!r}",
-            location=location_of(op),
-            hint=f"it has {have}",
-        )
-    dtype = numpy_dtype(kind.element_type)
-    stored = cast(Array, member)
+        raise InvalidProgramError(message, location=place) from None
     cells = np.asarray(stored, stored.dtype.newbyteorder("="))
-    raw = cells.dtype.kind in "Vu" and cells.dtype.itemsize == dtype.itemsize
-    if raw and dtype.kind not in "biufc":
-        cells = cells.view(dtype)  # .npz stores the types of ml_dtypes as raw bytes
-    if cells.dtype.kind == "c" and dtype.kind == "f" and cells.ndim < kind.box.rank:
+    if _raw(cells.dtype, wanted):
+        cells = cells.view(wanted)
+    if cells.dtype.kind == "c" and wanted.kind == "f":
         cells = pairs_of(cells)  # which is what loom-split-complex asks for
-    if cells.dtype != dtype or cells.shape != kind.box.shape:
-        raise InvalidProgramError(
-            f"{entry!r} of the side file {path} is {cells.dtype} of shape {cells.shape}, but the "
-            f"constant is {dtype} of shape {kind.box.shape}",
-            location=location_of(op),
-        )
     cells.flags.writeable = False
     return cells
+
+
+def _raw(stored: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether what is stored is bytes of cells: .npz knows no types of ml_dtypes."""
+    unknown = wanted.kind not in "biufc"
+    return unknown and stored.kind in "Vu" and stored.itemsize == wanted.itemsize
+
+
+def _check_inside(path: Path, folder: Path) -> None:
+    """Raise ValueError for a file that links lead to from outside the program's folder."""
+    found = path.resolve()
+    if not found.is_relative_to(folder.resolve()):
+        raise ValueError(f"it is a link out of the folder of the program, to {found}")
 
 
 def as_arguments(function: func.FuncOp) -> list[Array]:
