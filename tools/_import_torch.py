@@ -1,7 +1,7 @@
 """`tapestry import torch package.module:function`: find the function, call it, import the model.
 
     def make():
-        return MLP().eval(), (torch.zeros(8, 64),)
+        return MLP().eval(), (torch.zeros(8, 64),)      # and {"mask": ...}, if it takes one by name
 
 What goes wrong in the user's module is said with its file and line.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -31,18 +31,25 @@ def import_model(factory: str, output: Path, *, strict: bool) -> None:
             raise
         raise UsageError("PyTorch is not installed", hint="pip install 'tapestry[torch]'") from None
     made = _called(_found(factory), factory)
-    pair = list(cast("tuple[object, ...]", made)) if isinstance(made, tuple) else []
-    if len(pair) != 2 or not isinstance(pair[1], tuple | list):
-        raise UsageError(
-            f"{factory} returns {type(cast(object, made)).__name__}",
-            hint="it has to return a model and a tuple of example inputs",
-        )
-    inputs = cast("Sequence[Any]", pair[1])
+    model, inputs, keywords = _call_of(made, factory)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # PyTorch's, about itself
-        program = exported_program(cast(Any, pair[0]), inputs, strict=strict)
+        program = exported_program(model, inputs, keywords, strict=strict)
     save_module(program.module, output)
     sys.stdout.write(f"{program.coverage}\n")
+
+
+def _call_of(made: object, factory: str) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
+    """The model, its inputs, and those that are given by name."""
+    parts: list[Any] = list(cast("tuple[object, ...]", made)) if isinstance(made, tuple) else []
+    kinds = [tuple | list, dict][: len(parts) - 1]
+    if len(parts) not in (2, 3) or not all(map(isinstance, parts[1:], kinds)):
+        raise UsageError(
+            f"{factory} returns {type(cast(object, made)).__name__}",
+            hint="it has to return a model and a tuple of example inputs, "
+            "and a dictionary of those that are given by name, if there are some",
+        )
+    return parts[0], parts[1], parts[2] if len(parts) == 3 else {}
 
 
 def _found(factory: str) -> Callable[[], object]:

@@ -77,6 +77,13 @@ def unique():
 def broken():
     return 1 / 0
 
+class Scaled(nn.Module):
+    def forward(self, x, *, scale):
+        return x * scale
+
+def named():
+    return Scaled(), (torch.zeros(4),), {"scale": torch.tensor(2.0)}
+
 number = 3
 """
 
@@ -95,6 +102,17 @@ def test_torch(tmp_path: Path) -> None:
     want = second(torch.relu(first(torch.from_numpy(x)))).detach().numpy()
     got = tapestry.load(tmp_path / "model.mlir")(x)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_inputs_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from tapestry.tools._import_torch import import_model
+
+    (tmp_path / "named.py").write_text(_MODELS)
+    monkeypatch.chdir(tmp_path)
+    import_model("named:named", tmp_path / "model.mlir", strict=True)
+    got = tapestry.load(tmp_path / "model.mlir")(x=np.ones(4, "f4"), scale=np.float32(3))
+    assert got.tolist() == [3, 3, 3, 3]
 
 
 @pytest.mark.parametrize(

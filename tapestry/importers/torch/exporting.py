@@ -74,7 +74,7 @@ def exported_program(
             held = tensors[spec.target] if weights == "constants" else None
             known[spec.arg.name] = Weight(spec.target, held)
     _returned_first(lowered)
-    return program_of(lowered.graph_module, weights=known, strict=strict, effects=False)
+    return program_of(lowered.graph_module, weights=known, strict=strict, alone=True)
 
 
 def _returned_first(exported: Any) -> None:

@@ -31,14 +31,9 @@ from tapestry.importers.torch.externals import add_external
 from tapestry.importers.torch.locations import location_of_node
 from tapestry.importers.torch.memory import Given, Made, Output, Plain
 from tapestry.importers.torch.overloads import Overload, overload_of, takes_functions
-from tapestry.importers.torch.registry import (
-    Context,
-    Lowered,
-    ResultKind,
-    Unsupported,
-    find_lowering,
-)
-from tapestry.importers.torch.sizes import Sizes
+from tapestry.importers.torch.registry import Context, ResultKind, Unsupported, find_lowering
+from tapestry.importers.torch.results import checked, without_cells
+from tapestry.importers.torch.sizes import OpenSizeError, Sizes
 from tapestry.importers.torch.uses import Coverage, Use, record
 from tapestry.metakernels import WeftError
 
@@ -76,15 +71,15 @@ def program_of(
     *,
     weights: Mapping[str, Weight] | None = None,
     strict: bool = False,
-    effects: bool = True,
+    alone: bool = False,
 ) -> Program:
     """The program of a graph whose nodes know what they hold (`meta["val"]`).
 
     `sizes` are what the open ones stand for, `weights` the placeholders (by name) that are a
-    model's. With `strict`, an operator without a lowering is an ImportingError. Without `effects`,
-    assertions and prints are left out.
+    model's. With `strict`, an operator without a lowering is an ImportingError. A module that is to
+    stand `alone` returns all that the graph returns, and leaves out assertions and prints.
     """
-    return _Importer(graph, sizes or Sizes(), weights or {}, strict, effects).run()
+    return _Importer(graph, sizes or Sizes(), weights or {}, strict, alone).run()
 
 
 @dataclass
@@ -93,8 +88,7 @@ class _Importer:
     sizes: Sizes
     weights: Mapping[str, Weight]
     strict: bool
-    effects: bool
-    """Whether to let operators happen that are run for what they do."""
+    alone: bool
     build: ProgramBuilder = field(default_factory=ProgramBuilder)
     values: dict[fx.Node, Any] = field(default_factory=dict[fx.Node, Any])
     """What stands for each node: a value, a sequence of them, or a plain object."""
@@ -125,7 +119,7 @@ class _Importer:
                 case _:
                     raise ImportingError(f"a graph of operators has no {node.op} ({node.name})")
         found = cast("Sequence[object]", nodes[-1].args[0])
-        if not self.effects:
+        if self.alone:
             effects = Effects(fx.Graph())
         outputs, returned = self._outputs([*found, *effects.taken])
         module = self.build.finish(returned)
@@ -155,12 +149,12 @@ class _Importer:
         self.values[node] = self.build.argument(name, kind.shape, kind.dtype, location)
         return True
 
-    def _attribute(self, node: fx.Node) -> SSAValue:
+    def _attribute(self, node: fx.Node) -> object:
         held: Any = self.graph
         for part in str(node.target).split("."):
             held = getattr(held, part)
         if not isinstance(held, torch.Tensor):
-            raise ImportingError(f"{node.target} is a {type(held).__name__}, not a tensor")
+            return held  # a graph, which an operator takes that is refused
         with unset_fake_temporarily():  # its cells are wanted, not its shape
             cells = as_array(held.cpu())
         return self.build.constant(cells, name_of(held.dtype), location=location_of_node(node))
@@ -182,16 +176,18 @@ class _Importer:
         held = node.meta.get("val")
         if isinstance(held, int | torch.SymInt):
             return self.sizes.number(held)  # the size of a tensor
-        args, kwargs = self._arguments(node, overload)
+        args: list[object] = []
+        kwargs: dict[str, object] = {}
         context = Context(self.build, name, (), location, self.seeds)
         try:
+            args, kwargs = self._arguments(node, overload)
             context = Context(self.build, name, self._kinds(held), location, self.seeds)
             lower = find_lowering(name)
             if lower is None:
                 raise Unsupported("it has no lowering")
-            none = _without_cells(context)
+            none = without_cells(context)
             lowered = none or lower(context, *_named(args), **_named(kwargs))
-            made = _checked(context, lowered)
+            made = checked(context, lowered)
             use = Use(name, place_of(location))
         except (Unsupported, WeftError) as refusal:
             reason = refusal.message if isinstance(refusal, WeftError) else str(refusal)
@@ -202,6 +198,10 @@ class _Importer:
                 made = add_external(context, overload, args, kwargs)
             except Unsupported as why:
                 raise missing(context, str(why)) from None
+        except OpenSizeError as error:
+            raise OpenSizeError(
+                f"{name}: {error.message}", location=place_of(location), hint=error.hint
+            ) from None
         self.coverage.uses.append(use)
         record(use)
         return made[0] if isinstance(held, torch.Tensor) else made
@@ -212,7 +212,7 @@ class _Importer:
         shared = {_memory(given.meta.get("val")) for given in self.placeholders}
         for output in outputs:
             value = self._plain(output)
-            if isinstance(output, fx.Node) and output in self.placeholders:
+            if not self.alone and isinstance(output, fx.Node) and output in self.placeholders:
                 found.append(Given(self.placeholders.index(output)))
             elif not isinstance(value, SSAValue):
                 found.append(Plain(value))
@@ -274,35 +274,6 @@ def _named(value: Any) -> Any:
             return value
 
 
-def _without_cells(context: Context) -> list[SSAValue]:
-    """The results of an operator that have no cells, whatever it does; none if some have."""
-    kinds = [kind for kind in context.results if kind is not None and 0 in kind.shape]
-    if not kinds or len(kinds) != len(context.results):
-        return []
-    return [context.constant(0, kind.dtype, kind.shape) for kind in kinds]
-
-
 def _memory(held: object) -> object:
     """What identifies the memory that a node's tensor is in, None of what is no tensor."""
     return StorageWeakRef(held.untyped_storage()) if isinstance(held, torch.Tensor) else None
-
-
-def _checked(context: Context, lowered: Lowered) -> tuple[SSAValue | None, ...]:
-    """What a lowering made, of the dtypes that PyTorch says."""
-    made = [lowered] if isinstance(lowered, SSAValue) else list(lowered)
-    if len(made) != len(context.results):
-        raise _wrong(context, f"{len(made)} results, not {len(context.results)}")
-    found: list[SSAValue | None] = []
-    for value, kind in zip(made, context.results, strict=True):
-        if value is None or kind is None:
-            found.append(None)
-            continue
-        if context.shape(value) != kind.shape:
-            raise _wrong(context, f"shape {context.shape(value)}, not {kind.shape}")
-        found.append(context.cast(value, kind.dtype))
-    return tuple(found)
-
-
-def _wrong(context: Context, what: str) -> ImportingError:
-    message = f"the lowering of {context.operator} gives {what}: a mistake of the importer"
-    return ImportingError(message, location=place_of(context.location))

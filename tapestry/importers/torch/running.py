@@ -15,8 +15,9 @@ from torch import fx
 from tapestry.algebra.dtypes import is_complex
 from tapestry.diagnostics import UsageError
 from tapestry.importers.torch.dtypes import as_array
-from tapestry.importers.torch.errors import ImportingError
+from tapestry.importers.torch.errors import ImportingError, place_of
 from tapestry.importers.torch.graphs import Program
+from tapestry.importers.torch.locations import location_of_node
 from tapestry.importers.torch.memory import Arrays, Tensors, returned
 from tapestry.importers.torch.products import product
 from tapestry.runtime.executor import Array, NoWatch, find_executor
@@ -31,18 +32,24 @@ Runner: TypeAlias = Callable[[Sequence[Any]], tuple[object, ...]]
 
 def device_of(graph: fx.GraphModule) -> torch.device:
     """Where a graph's tensors are: the CPU, or one GPU (beside it, some may be on the CPU)."""
-    found: dict[torch.device, None] = {}
+    found: dict[torch.device, fx.Node] = {}
     for node in graph.graph.nodes:
         held = node.meta.get("val")
         parts = cast("Sequence[object]", held if isinstance(held, list | tuple) else (held,))
-        found |= {part.device: None for part in parts if isinstance(part, torch.Tensor)}
+        for part in parts:
+            if isinstance(part, torch.Tensor):
+                found.setdefault(part.device, node)
     others = [device for device in found if device.type != "cpu"]
     unknown = [device for device in others if device.type != "cuda"]
     if unknown:
-        raise ImportingError(f"there are no programs on {unknown[0]}", hint="use the CPU or CUDA")
+        place = place_of(location_of_node(found[unknown[0]]))
+        message = f"there are no programs on {unknown[0]}"
+        raise ImportingError(message, location=place, hint="use the CPU or CUDA")
     if len(others) > 1:
         names = " and ".join(map(str, others))
-        raise ImportingError(f"tensors are on {names}", hint="a program runs on one device")
+        place = place_of(location_of_node(found[others[1]]))
+        message = f"tensors are on {names}"
+        raise ImportingError(message, location=place, hint="a program runs on one device")
     return others[0] if others else torch.device("cpu")
 
 

@@ -109,6 +109,24 @@ def test_strict_refuses_what_is_not_native() -> None:
     assert "test_backend.py:" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), "cond takes functions"),
+        (lambda x: x.nonzero() + 1, "aten.nonzero.default: the size u0 depends on data"),
+        (lambda x: x.to(torch.complex32) * 2, "there are no tensors of torch.complex32"),
+        (lambda x: x.to("meta") * 2, "there are no programs on meta"),
+    ],
+)
+def test_what_is_refused_is_located(model, says: str) -> None:
+    with (
+        torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True),
+        pytest.raises(Exception, match=says) as error,
+    ):
+        check_forward(model, torch.randn(5, 8))
+    assert "test_backend.py:" in str(error.value)
+
+
 def test_triton_runs_the_kernels() -> None:
     check_forward(perceptron(), torch.randn(5, 8), on="triton")
 

@@ -57,6 +57,19 @@ def test_keywords_and_structures() -> None:
     np.testing.assert_allclose(got, (x + y * scale).numpy(), rtol=1e-6)
 
 
+def test_inputs_that_are_returned_are_results() -> None:
+    class Model(nn.Module):
+        def forward(self, x, y):
+            return y, x + y, x
+
+    x, y = torch.randn(3), torch.randn(3)
+    module = export(Model(), (x, y))
+    tapestry.run_pipeline(module, "default")
+    got = tapestry.run(module, {"x": x.numpy(), "y": y.numpy()}).outputs
+    for array, tensor in zip(got, (y, x + y, x), strict=True):
+        np.testing.assert_array_equal(array, tensor.numpy())
+
+
 def test_what_is_written_comes_last() -> None:
     model, x = nn.BatchNorm1d(4), torch.randn(5, 4)
     module = export(model, (x,))
