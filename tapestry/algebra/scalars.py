@@ -275,7 +275,7 @@ def _value(part: Attribute) -> float:
 
 def widened(x: Array) -> Array:
     """Numbers in the type that they compute in: 16-bit floats in float32."""
-    return x.astype(np.float32) if x.dtype in _HALVES else x
+    return x.astype(np.float32) if x.itemsize == 2 and x.dtype in _HALVES else x
 
 
 def _signed(x: Array) -> Array:

@@ -37,22 +37,23 @@ class CompiledGraph:
         self._options = options
         self._name = name
         self._open = OpenSizes(graph)
-        self._ready: dict[Sizes, _Ready] = {}
+        self._ready: dict[tuple[int, ...], _Ready] = {}
         if not self._open:
-            self._ready[Sizes()] = _Ready(graph, Sizes(), options, name)
+            self._ready[()] = _Ready(graph, Sizes(), options, name)
 
     def __call__(self, given: Sequence[Any]) -> tuple[object, ...]:
         """What the graph returns."""
-        sizes = self._open.of(given)
-        ready = self._ready.get(sizes)
+        numbers = self._open.numbers(given)
+        ready = self._ready.get(numbers)
         if ready is None:
+            sizes = self._open.sizes(numbers)
             if self._ready:
-                have = "; ".join(map(str, self._ready))
+                have = "; ".join(str(self._open.sizes(known)) for known in self._ready)
                 _recompiles.info(
                     "%s is compiled again, for %s (so far: %s)", self._name, sizes, have
                 )
             name = f"{self._name}_{len(self._ready)}"
-            ready = self._ready[sizes] = _Ready(self._graph, sizes, self._options, name)
+            ready = self._ready[numbers] = _Ready(self._graph, sizes, self._options, name)
         return ready(given)
 
 

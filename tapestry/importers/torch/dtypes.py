@@ -64,13 +64,11 @@ def torch_dtype(name: str) -> torch.dtype:
 
 
 def as_array(tensor: torch.Tensor) -> Array:
-    """The cells of a tensor on the CPU, without a copy."""
-    plain = tensor.detach()
-    if plain.is_conj() or plain.is_neg():
-        plain = plain.resolve_conj().resolve_neg()
-    extension = _EXTENSIONS.get(plain.dtype)
+    """The cells of a tensor on the CPU, without a copy unless it is conjugated or negated."""
+    extension = _EXTENSIONS.get(tensor.dtype)
     if extension is None:
-        return plain.numpy()
+        return tensor.numpy(force=True)  # detached, and resolved
+    plain = tensor.detach().resolve_conj().resolve_neg()
     return plain.view(_BITS[extension.itemsize]).numpy().view(extension)
 
 

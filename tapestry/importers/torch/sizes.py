@@ -3,7 +3,9 @@
 With dynamic shapes PyTorch hands over a graph whose sizes are expressions in symbols. A program has
 fixed sizes: it is made for the sizes of a call, and again for others.
 
-    OpenSizes(graph).of(given).number(s0 * 2)        # 10 in a call where s0 is 5
+    open_sizes = OpenSizes(graph)
+    open_sizes.numbers(given)                                       # (5,) in a call where s0 is 5
+    open_sizes.sizes(open_sizes.numbers(given)).number(s0 * 2)      # 10
 """
 
 from __future__ import annotations
@@ -70,9 +72,15 @@ class OpenSizes:
     def __bool__(self) -> bool:
         return bool(self._places)
 
-    def of(self, given: Sequence[Any]) -> Sizes:
+    def numbers(self, given: Sequence[Any]) -> tuple[int, ...]:
         """What the symbols are in a call with these arguments."""
-        return Sizes(tuple((symbol, int(find(given))) for symbol, find in self._places.items()))
+        if not self._places:
+            return ()
+        return tuple([int(find(given)) for find in self._places.values()])
+
+    def sizes(self, numbers: Sequence[int]) -> Sizes:
+        """Those numbers, by symbol."""
+        return Sizes(tuple(zip(self._places, numbers, strict=True)))
 
     def _add(self, size: object, find: Callable[[Sequence[Any]], int]) -> None:
         expression = _expression(size)

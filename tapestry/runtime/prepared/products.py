@@ -43,9 +43,13 @@ def matrix_product(
     axes = [*order, *missing]
     back = [axes.index(dim) for dim in kept]
     moved = back != sorted(back)
+    sides = (contraction.rows, contraction.columns)
+    merged = bool(missing) or len(contraction.batch) > 1 or any(len(side) != 1 for side in sides)
 
     def multiply(a: Array, b: Array) -> Array:
-        product = by(left(widened(a)), right(widened(b))).reshape(apart)
+        product = by(left(widened(a)), right(widened(b)))
+        if merged:
+            product = product.reshape(apart)
         return product.transpose(back) if moved else product
 
     return multiply
@@ -69,11 +73,14 @@ def _matrix(
     arranged = [*order, *dropped]
     extents = tuple([index.shape[dim] for dim in order] + [1] * len(dropped))
     sides = [len(side) for side in ((batch, rows, columns) if batch else (rows, columns))]
+    plain = extents[: len(order)] if all(side == 1 for side in sides) else None
 
     def arrange(factor: Array) -> Array:
         turned = factor.transpose(arranged)
         if turned.shape != extents:
             turned = np.broadcast_to(turned, extents)
+        if plain is not None:
+            return turned.reshape(plain)  # without axes of extent 1: a view
         return merged_sides(turned, sides)
 
     return arrange
