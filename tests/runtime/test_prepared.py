@@ -50,3 +50,15 @@ def test_what_counts_at_one_place_is_folded_there(padding: int, dtype: str) -> N
     want = np.zeros((rows, 50), "f4")
     np.add.at(want, ids[ids != padding], gradient[ids != padding])
     np.testing.assert_array_equal(got, want.astype(gradient.dtype))
+
+
+def test_large_states_are_merged_by_halves() -> None:
+    """Each round merges half as many: a merge writes into memory of its own round's size."""
+    build = ProgramBuilder()
+    x = np.random.default_rng(0).integers(-9, 9, (13, 40_000)).astype("f4")
+    found = build.apply("std", build.argument("x", x.shape, "f32"), parameters={"axis": [0]})
+    module = build.finish(found)
+    run_pipeline(module, "default")
+    call = PreparedProgram(module)
+    for _ in range(2):
+        np.testing.assert_allclose(call([x])[0], x.std(axis=0, ddof=1), rtol=1e-5)

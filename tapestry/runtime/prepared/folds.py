@@ -29,7 +29,7 @@ from tapestry.dialects import loom
 from tapestry.runtime.arithmetic import cell_constant
 from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.bodies import prepared_body
+from tapestry.runtime.prepared.bodies import Body, prepared_body
 from tapestry.runtime.prepared.products import Multiply, matrix_product
 from tapestry.zspace import Range
 
@@ -179,10 +179,14 @@ class Folding:
         varies = dependences(block, [moving_dims(p) for p in self.op.in_maps])
         return [varies[value] for value in end.operands]
 
-    def _by_halves(self) -> Combine:
-        """States merged with their neighbours until there is one."""
+    def _merge(self) -> Body:
         merge = prepared_body(self.monoid.merge, _NOWHERE, ())
         assert merge is not None
+        return merge
+
+    def _by_halves(self) -> Combine:
+        """States merged with their neighbours until there is one."""
+        merges: dict[int, Body] = {}  # a prepared body is for arrays of one shape
         folded, kept = self.op.fold_dims, self.op.kept_dims
         first = (*folded, *kept)
 
@@ -193,10 +197,12 @@ class Folding:
                 state.append(turned.reshape(-1, *turned.shape[len(folded) :]))
             while state[0].shape[0] > 1:
                 pairs = state[0].shape[0] // 2
+                if pairs not in merges:
+                    merges[pairs] = self._merge()
                 odd = [value[2 * pairs :] for value in state]
                 left = [value[: 2 * pairs : 2] for value in state]
                 right = [value[1 : 2 * pairs : 2] for value in state]
-                both = merge([*left, *right])
+                both = merges[pairs]([*left, *right])
                 state = both if not len(odd[0]) else _joined(both, odd)
             return [value[0] for value in state]
 
