@@ -60,7 +60,7 @@ def prepared_body(
         if isinstance(op, loom.IndexOp) and op.dimension in at:
             slots[op.result] = slots[at[op.dimension]]
             continue
-        function = _function(op, index, dims)
+        function = array_function(op, index, dims)
         if function is None:
             return None
         operands = tuple(op.operands)
@@ -142,7 +142,8 @@ def _find_spare(calls: Sequence[_Call], spare: set[int], results: Sequence[int])
         needed.update(call.ins)
 
 
-def _function(op: Operation, index: Range, dims: Sequence[int]) -> Function | None:
+def array_function(op: Operation, index: Range, dims: Sequence[int]) -> Function | None:
+    """What an operation of a body does, None where it has no meaning on arrays; `dims` as above."""
     match op:
         case loom.IndexOp():
             along = coordinates(index)(list(dims).index(op.dimension))

@@ -36,8 +36,8 @@ def matrix_product(
     Along a kept dimension that neither factor moves along, the result has extent 1.
     """
     order = [*contraction.batch, *contraction.rows, *contraction.columns]
-    left = _matrix(index, contraction.batch, contraction.rows, contraction.inner)
-    right = _matrix(index, contraction.batch, contraction.inner, contraction.columns)
+    left = matrix_side(index, contraction.batch, contraction.rows, contraction.inner)
+    right = matrix_side(index, contraction.batch, contraction.inner, contraction.columns)
     missing = [dim for dim in kept if dim not in order]
     apart = [index.shape[dim] for dim in order] + [1] * len(missing)
     axes = [*order, *missing]
@@ -64,7 +64,7 @@ def largest_factor(contraction: Contraction, index: Range) -> int:
     return batch * max(rows * inner, inner * columns, rows * columns)
 
 
-def _matrix(
+def matrix_side(
     index: Range, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
 ) -> View:
     """A factor as a matrix, or a stack of them; each side is several dimensions merged."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -22,6 +23,7 @@ from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.mapfold import Tensor
 from tapestry.runtime.numpy_executor import NumpyExecutor
 from tapestry.runtime.prepared.operations import Run, prepared_operation
+from tapestry.runtime.prepared.parts import InParts, in_parts
 from tapestry.runtime.prepared.products import Multiply
 from tapestry.runtime.prepared.views import reader
 from tapestry.runtime.program import main_function
@@ -41,13 +43,17 @@ class PreparedProgram:
 
     Called with an array per argument, it returns one per result; they may share memory with the
     arguments and with each other, and may not be writable. `left` are the operations that the
-    executor runs as it always does. `multiply` makes products of matrices.
+    executor runs as it always does. `multiply` makes products of matrices,
+    `parts` what is large: parts of it, in cache, on all threads.
     """
 
-    def __init__(self, module: ModuleOp, multiply: Multiply = np.matmul) -> None:
+    def __init__(
+        self, module: ModuleOp, multiply: Multiply = np.matmul, parts: InParts | None = None
+    ) -> None:
         """`module` must not change afterwards. InvalidProgramError for what cannot be run."""
         self.left: list[Operation] = []
         self._multiply = multiply
+        self._parts = parts or partial(in_parts, products=multiply is np.matmul)
         self._executor = NumpyExecutor()
         self._slots: dict[SSAValue, int] = {}
         self._room: list[Array | None] = []
@@ -87,6 +93,8 @@ class PreparedProgram:
             case loom.ConstantOp():
                 self._slot(op.result, constant_cells(op))
                 return
+            case loom.FusedOp() if (run := self._parts(op)) is not None:
+                pass
             case loom.FusedOp() if op.partition is None:
                 # Members whole, one after another, on the tensors of the group's own slots.
                 for inner, operand in zip(op.body.block.args, op.operands, strict=True):
@@ -97,7 +105,7 @@ class PreparedProgram:
                     self._slots[result] = self._slots[inner]
                 return
             case loom.OperationOp():
-                run = prepared_operation(op, self._multiply)
+                run = self._parts(op) or prepared_operation(op, self._multiply)
             case loom.ViewOp():
                 run = _view(op)
             case loom.ReshapeOp():

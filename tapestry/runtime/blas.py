@@ -1,0 +1,72 @@
+"""How many threads NumPy's BLAS uses.
+
+    with single_threaded():
+        np.matmul(a, b)         # on the calling thread alone, whoever else multiplies beside it
+
+NumPy's wheels bring OpenBLAS, which has a function to say it; other libraries keep their threads.
+The number is the process's: it is 1 from where the first thread enters to where the last leaves.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from threading import Lock
+
+_NAMES = (
+    ("scipy_openblas_", "_num_threads64_"),
+    ("scipy_openblas_", "_num_threads"),
+    ("openblas_", "_num_threads64_"),
+    ("openblas_", "_num_threads"),
+)
+"""What builds of OpenBLAS put before and after `get` and `set`."""
+
+
+@dataclass(frozen=True)
+class _Threads:
+    get: Callable[[], int]
+    set: Callable[[int], object]
+
+
+@cache
+def _threads() -> _Threads | None:
+    """The functions of the library that NumPy multiplies by; None where it has none of the kind."""
+    try:
+        from numpy._core import _multiarray_umath  # pyright: ignore[reportPrivateUsage]
+
+        library = ctypes.CDLL(_multiarray_umath.__file__)  # which finds what it is linked to, too
+    except (ImportError, OSError):
+        return None
+    for first, last in _NAMES:
+        if hasattr(library, f"{first}set{last}"):
+            get, put = (getattr(library, f"{first}{verb}{last}") for verb in ("get", "set"))
+            get.restype, put.argtypes, put.restype = ctypes.c_int, [ctypes.c_int], None
+            return _Threads(get, put)
+    return None
+
+
+_lock = Lock()
+_inside: list[int] = []
+"""Of each that is inside, how many threads there were when it entered."""
+
+
+@contextmanager
+def single_threaded() -> Generator[None]:
+    """BLAS works on the thread that calls it, inside."""
+    found = _threads()
+    if found is None:
+        yield
+        return
+    with _lock:
+        _inside.append(found.get() if not _inside else _inside[0])
+        found.set(1)
+    try:
+        yield
+    finally:
+        with _lock:
+            before = _inside.pop()
+            if not _inside:
+                found.set(before)

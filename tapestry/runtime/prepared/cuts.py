@@ -1,0 +1,145 @@
+"""How an index space is cut into parts that fit the cache.
+
+    cuts = Cuts(index, accesses, threads=2)
+    cuts.steps((0, 1))          # {0: 64, 1: 1024}: how long a part is along what is cut
+
+What a part touches follows from projections. Dimensions are cut from the one with the longest
+stride on, so that parts are long runs of memory; one that leaves much to be read again for each
+part, as the rows of a product leave its other factor, is cut last and least.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from math import prod
+
+from tapestry.algebra.bodies import moving_dims
+from tapestry.zspace import Projection, Range
+
+_LEAST = 1 << 16
+"""Bytes below which a part is more overhead than work."""
+
+_PER_THREAD = 4
+"""Parts for each thread, if they are not too small: what is left is shared at the end."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """Cells that the points of an index space touch: a tensor, or values in between.
+
+    `strides` has the bytes between neighbours along each dimension of the tensor; `again` says that
+    the cells come from memory each time, unless they fit the cache.
+    """
+
+    projection: Projection
+    strides: tuple[int, ...]
+    itemsize: int
+    again: bool = False
+
+    @staticmethod
+    def of(projection: Projection, shape: Sequence[int], itemsize: int, *, again: bool) -> Access:
+        """A tensor that is stored row by row."""
+        strides = tuple(itemsize * prod(shape[dim + 1 :]) for dim in range(len(shape)))
+        return Access(projection, strides, itemsize, again)
+
+    def bytes(self, index: Range) -> int:
+        """How much a range of points touches."""
+        return self.projection.apply_range(index).size * self.itemsize
+
+    def stride(self, dim: int) -> int:
+        """Bytes from what a point touches to what its neighbour does."""
+        rows = zip(self.projection.map.matrix, self.strides, strict=True)
+        return sum(abs(row[dim]) * stride for row, stride in rows)
+
+    def moves(self, dim: int) -> bool:
+        """Whether neighbours touch different cells."""
+        return dim in moving_dims(self.projection)
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """An index space, what its points touch, and how many threads there are for it."""
+
+    index: Range
+    accesses: Sequence[Access]
+    threads: int
+    cache: int
+
+    def steps(self, dims: Sequence[int], least: int = 1) -> dict[int, int]:
+        """Extents of a part along dimensions that may be cut; those that are left out are whole.
+
+        `least` is the shortest extent that is worth a part along the dimensions.
+        """
+        total = self._bytes(self.index, dims)
+        budget = min(self.cache, total // (_PER_THREAD * self.threads))
+        budget = max(budget, min(_LEAST, self.cache))
+        found: dict[int, int] = {}
+        part, left = self.index, list(dims)
+        while left and (have := self._bytes(part, dims)) > budget:
+            dim = min(left, key=lambda dim: (self._again(part, dim), -self._stride(dim)))
+            left.remove(dim)
+            extent = self.index.shape[dim]
+            step = max(least, 1, extent * budget // have, -(-extent // self._most(part, dim)))
+            if step < extent:
+                found[dim] = _even(extent, step)
+                part = next(iter(part.split(dim, found[dim])))
+        return found
+
+    def parts(self, steps: dict[int, int]) -> list[Range]:
+        """The parts, row by row along the dimensions that are cut."""
+        index = self.index
+        ranges = [
+            range(low, high, steps.get(dim, max(1, high - low)))
+            for dim, (low, high) in enumerate(zip(index.start, index.end, strict=True))
+        ]
+        found: list[Range] = []
+        for start in product(*ranges):
+            ends = [
+                min(high, at + steps[dim]) if dim in steps else high
+                for dim, (at, high) in enumerate(zip(start, index.end, strict=True))
+            ]
+            found.append(Range(start, tuple(ends)))
+        return found
+
+    def bytes(self, part: Range) -> int:
+        """What a part touches."""
+        return sum(access.bytes(part) for access in self.accesses)
+
+    def _bytes(self, part: Range, dims: Sequence[int]) -> int:
+        """What a part touches of what is not the same for all parts."""
+        return sum(a.bytes(part) for a in self.accesses if any(a.moves(d) for d in dims))
+
+    def _stride(self, dim: int) -> int:
+        return max((access.stride(dim) for access in self.accesses), default=0)
+
+    def _again(self, part: Range, dim: int) -> int:
+        """Bytes that parts of this one along a dimension read again, as no cache holds them."""
+        fixed = (a.bytes(part) for a in self.accesses if a.again and not a.moves(dim))
+        return sum(size for size in fixed if size > self.cache)
+
+    def _most(self, part: Range, dim: int) -> int:
+        """Into how many parts to cut this one, for them to read at most twice as much."""
+        again = self._again(part, dim)
+        if again == 0:
+            return part.shape[dim]
+        moving = sum(a.bytes(part) for a in self.accesses if a.again and a.moves(dim))
+        return max(self.threads, 2 + moving // again)
+
+
+def _even(extent: int, step: int) -> int:
+    """A step that makes as many parts as `step`, or fewer, of like extents."""
+    count = -(-extent // step)
+    even = -(-extent // count)
+    return even if even <= 64 else min(extent, -(-even // 16) * 16)
+
+
+@cache
+def cache_size() -> int:
+    """Bytes of the cache that a core has for itself."""
+    names = getattr(os, "sysconf_names", {})
+    found = os.sysconf("SC_LEVEL2_CACHE_SIZE") if "SC_LEVEL2_CACHE_SIZE" in names else 0
+    return found if found > 0 else 1 << 20

@@ -1,0 +1,239 @@
+"""What a member of a group computes, written on a tape: wrap, fold, unwrap.
+
+A fold of a part is a matrix product where it is a contraction; reductions of NumPy's where parts of
+a state merge by one operation; those, and what is moved to their results and summed
+(`tapestry.algebra.moved_parts`); else halves merged with halves. Folded dimensions keep an extent
+of 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.ir import Block, SSAValue
+
+from tapestry.algebra.bodies import Dims, dependences, moving_dims
+from tapestry.algebra.contraction import Contraction, contraction_of, find_contractions
+from tapestry.algebra.dtypes import is_half, numpy_dtype
+from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
+from tapestry.algebra.moved_parts import find_moved_parts
+from tapestry.algebra.one_hot import find_scatter
+from tapestry.algebra.reductions import find_reduction
+from tapestry.algebra.scalars import widened
+from tapestry.dialects import loom
+from tapestry.runtime.prepared.halves import merged_halves
+from tapestry.runtime.prepared.products import matrix_side
+from tapestry.runtime.prepared.recording import Recorder, Scope, Slots
+from tapestry.zspace import AffineMap
+
+
+def record_member(recorder: Recorder, member: loom.OperationOp, place: AffineMap) -> Slots | None:
+    """The slots of a member's outputs; None where it is not to be written on a tape."""
+    scope = recorder.scope(member, place)
+    given = recorder.reads(scope)
+    state = None if given is None else record_state(recorder, scope, given[: len(member.ins)])
+    if given is None or state is None:
+        return None
+    return record_outputs(recorder, scope, state, given[len(member.ins) :])
+
+
+def record_state(recorder: Recorder, scope: Scope, ins: Sequence[int]) -> Slots | None:
+    """The slots of the folded state, in the types it accumulates in, or of what wrap yields."""
+    op = scope.member
+    if op.partition is not None or op.scan_dim is not None or op.inside is not None:
+        return None
+    monoid = accumulating_monoid_of(op)
+    if monoid is None:
+        return recorder.body(op.wrap_block, ins, _yielded(op.wrap_block), scope)
+    if find_scatter(op, monoid) is not None:
+        return None
+    products = find_contractions(op, monoid)
+    if products:
+        wanted = [side for one in products for side in (one.left, one.right)]
+        sides = recorder.body(op.wrap_block, ins, wanted, scope)
+        if sides is None:
+            return None
+        pairs = zip(products, monoid.state, sides[::2], sides[1::2], strict=True)
+        return [
+            recorder.as_dtype(
+                _product(recorder, scope, one, left, right),
+                _wide(one.left),
+                numpy_dtype(kind),
+            )
+            for one, kind, left, right in pairs
+        ]
+    end = _yielded(op.wrap_block)
+    values = recorder.body(op.wrap_block, ins, end, scope)
+    if values is None:
+        return None
+    typed = [
+        recorder.as_dtype(slot, numpy_dtype(value.type), numpy_dtype(kind))
+        for slot, value, kind in zip(values, end, monoid.state, strict=True)
+    ]
+    return _moved(recorder, scope, monoid, typed) or _halved(recorder, scope, monoid, typed)
+
+
+def record_outputs(
+    recorder: Recorder, scope: Scope, state: Sequence[int], extras: Sequence[int]
+) -> Slots | None:
+    """The slots of the outputs, from those of the state and of what unwrap reads beside it."""
+    op = scope.member
+    monoid = accumulating_monoid_of(op)
+    if monoid is not None:
+        kinds = zip(state, monoid.state, op.state_types, strict=True)
+        state = [recorder.as_dtype(s, numpy_dtype(a), numpy_dtype(b)) for s, a, b in kinds]
+    if op.unwrap_block is not None:
+        given = [*state, *extras]
+        made = recorder.body(op.unwrap_block, given, _yielded(op.unwrap_block), scope)
+        if made is None:
+            return None
+        state = made
+    return recorder.write(scope, state)
+
+
+def _yielded(block: Block) -> Sequence[SSAValue]:
+    end = block.last_op
+    return () if end is None else tuple(end.operands)
+
+
+def _wide(value: SSAValue) -> np.dtype[np.generic]:
+    """What a factor is multiplied in."""
+    return np.dtype(np.float32) if is_half(value.type) else numpy_dtype(value.type)
+
+
+def _product(
+    recorder: Recorder, scope: Scope, contraction: Contraction, left: int, right: int
+) -> int:
+    """The sum of products of two factors along the folded dimensions."""
+    roles = ("batch", "rows", "columns", "inner")
+    own = replace(contraction, **{r: scope.of_group(getattr(contraction, r)) for r in roles})
+    index, tape = scope.index, recorder.tape
+    sides: list[int] = []
+    for factor, rows, columns in ((left, own.rows, own.inner), (right, own.inner, own.columns)):
+        arrange = matrix_side(index, own.batch, rows, columns)
+        wide = recorder.view(lambda value: value, factor, "axes")
+        key = ("side", own.batch, rows, columns, index.shape)
+        sides.append(tape.call(lambda v, by=arrange: by(widened(v)), (wide,), key))
+    made = tape.call(np.matmul, sides, "product")
+    order = [*own.batch, *own.rows, *own.columns]
+    missing = [dim for dim in range(index.rank) if dim not in order]
+    axes = [*order, *missing]
+    apart = tuple([index.shape[dim] for dim in order] + [1] * len(missing))
+    back = [axes.index(dim) for dim in range(index.rank)]
+    return tape.view(lambda v: v.reshape(apart).transpose(back), made, (apart, tuple(back)))
+
+
+def _along(recorder: Recorder, scope: Scope, slot: int) -> int:
+    """A value all along the folded dimensions."""
+    folded = scope.of_group(scope.member.fold_dims)
+    extents = [(dim, scope.index.shape[dim]) for dim in folded]
+
+    def spread(value: np.ndarray) -> np.ndarray:
+        shape = list(value.shape)
+        for dim, extent in extents:
+            shape[dim] = extent
+        return np.broadcast_to(value, shape)
+
+    return recorder.view(spread, slot, ("along", *extents))
+
+
+def _moved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int]) -> Slots | None:
+    """Parts reduced each by an operation, and others moved to those and added."""
+    found = find_moved_parts(monoid)
+    if found is None:
+        return None
+    state = list(own)
+    for part, primitive in found.plain.items():
+        reduced = _reduced(recorder, scope, monoid, part, primitive, own[part])
+        if reduced is None:
+            return None
+        state[part] = reduced
+    merged = list(state)
+    for part, block in found.moved.items():
+        product = _moved_product(recorder, scope, block, [*own, *merged])
+        if product is None:
+            moved = recorder.body(block, [*own, *merged], _yielded(block), None)
+            if moved is None:
+                return None
+            product = _reduced(recorder, scope, monoid, part, arith.AddfOp, moved[0])
+        if product is None:
+            return None
+        state[part] = product
+    return state
+
+
+def _reduced(
+    recorder: Recorder,
+    scope: Scope,
+    monoid: Monoid,
+    part: int,
+    primitive: type,
+    slot: int,
+) -> int | None:
+    reduction = find_reduction(primitive, monoid.state[part])
+    if reduction is None:
+        return None
+    folded = scope.of_group(scope.member.fold_dims)
+    kept = tuple(None if d in folded else slice(None) for d in range(scope.index.rank))
+    return recorder.tape.call(
+        lambda value: np.asarray(reduction.fold(value, folded))[kept],
+        (_along(recorder, scope, slot),),
+        ("reduce", primitive, monoid.state[part], folded),
+    )
+
+
+def values_between(op: loom.OperationOp) -> set[Dims]:
+    """The dimensions of the arrays that are made on the way to a member's state."""
+    monoid = accumulating_monoid_of(op)
+    products = find_contractions(op, monoid) or ()
+    varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
+    if products:
+        sides = {varies[side] for one in products for side in (one.left, one.right)}
+        return {*sides, frozenset(op.kept_dims)}
+    found = set(varies.values())
+    moved = None if monoid is None else find_moved_parts(monoid)
+    if moved is None:
+        return found | {frozenset(range(op.index.rank))}
+    for block in moved.moved.values():
+        product, inner = _contraction(op, block)
+        wanted = _yielded(block) if product is None else (product.left, product.right)
+        found |= {inner[value] for value in wanted}
+    return found | {frozenset(op.kept_dims)}
+
+
+def _contraction(
+    op: loom.OperationOp, block: Block
+) -> tuple[Contraction | None, Mapping[SSAValue, Dims]]:
+    """The contraction that the sum of a moved part is, and what values of its block vary along."""
+    varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
+    own = [varies[value] for value in _yielded(op.wrap_block)]
+    merged = [dims - frozenset(op.fold_dims) for dims in own]
+    varies = dependences(block, [*own, *merged])
+    (value,) = _yielded(block)
+    return contraction_of(value, varies, op.kept_dims, op.fold_dims), varies
+
+
+def _moved_product(
+    recorder: Recorder, scope: Scope, block: Block, given: Sequence[int]
+) -> int | None:
+    """A moved part whose sum is a contraction, of factors that vary apart."""
+    found, _ = _contraction(scope.member, block)
+    if found is None:
+        return None
+    factors = recorder.body(block, given, (found.left, found.right), None)
+    return None if factors is None else _product(recorder, scope, found, *factors)
+
+
+def _halved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int]) -> Slots:
+    """Any state: halves merged with halves until there is one."""
+    folded = scope.of_group(scope.member.fold_dims)
+    merge = merged_halves(monoid, folded)
+    whole = [_along(recorder, scope, slot) for slot in own]
+    made = recorder.tape.call(merge, whole, ("halves", monoid.merge, folded))
+    return [
+        recorder.tape.call(lambda parts, n=part: parts[n], (made,), ("part", part))
+        for part in range(len(own))
+    ]

@@ -1,0 +1,174 @@
+"""Large groups and operations: parts that fit the cache, on all threads.
+
+    run = in_parts(group)
+    (y,) = run([x])             # each part is read from x and written to its place in y
+
+A part runs all members, in memory of its thread that stays in cache; no inner tensor is ever whole.
+Parts are cut along what all members map. What folds alone may be cut along that as well
+(`folded_parts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.ir import SSAValue
+
+from tapestry.algebra.bodies import moving_dims
+from tapestry.algebra.contraction import find_contractions
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.monoids import accumulating_monoid_of
+from tapestry.dialects import loom
+from tapestry.dialects._loom_fused import member_reads, member_writes
+from tapestry.dialects._loom_group_rules import why_whole
+from tapestry.dialects.loom import tensor_type
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.cuts import Access, Cuts, cache_size
+from tapestry.runtime.prepared.folded_parts import folded_in_parts
+from tapestry.runtime.prepared.members import record_member, values_between
+from tapestry.runtime.prepared.recording import Recorder, Slots
+from tapestry.runtime.prepared.tapes import Output, Tapes
+from tapestry.runtime.threads import share, thread_count
+from tapestry.zspace import AffineMap, Projection, Range
+
+Run: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
+
+InParts: TypeAlias = Callable[[loom.FusedOp | loom.OperationOp], Run | None]
+
+Members: TypeAlias = Sequence[tuple[loom.OperationOp, AffineMap]]
+
+SMALL = 1 << 17
+"""Bytes that a computation touches up to which parts are not worth it."""
+
+_SHARED = 1 << 21
+"""Bytes from which it is worth waking threads."""
+
+_BETWEEN = 4
+"""Bytes of a value in between."""
+
+_LARGEST = 1 << 24
+"""Bytes that a part may touch; above, members run for themselves."""
+
+
+def in_parts(
+    op: loom.FusedOp | loom.OperationOp,
+    *,
+    small: int = SMALL,
+    threads: int | None = None,
+    cache: int | None = None,
+    products: bool = True,
+) -> Run | None:
+    """What a group or an operation does, in parts; None where it is small, or of another form.
+
+    `threads` are all there are, and `cache` the bytes that a part should fit, unless given. Without
+    `products`, what is one product of matrices is another library's to compute.
+    """
+    if op.partition is not None or op.index.is_empty:
+        return None
+    members = _members(op)
+    accesses = _accesses(members)
+    whole = sum(access.bytes(op.index) for access in accesses)
+    if whole < small:
+        return None
+    if threads is None:
+        threads = thread_count() if whole >= _SHARED else 1
+    cuts = Cuts(op.index, accesses, threads, cache_size() if cache is None else cache)
+    dims = _apart(op)
+    product = isinstance(op, loom.OperationOp) and _is_product(op)
+    if product and not products:
+        return None
+    if isinstance(op, loom.OperationOp) and op.fold_dims and not product:
+        steps = cuts.steps([*dims, *op.fold_dims])
+        if not steps.keys().isdisjoint(op.fold_dims):
+            return folded_in_parts(op, cuts, steps)
+    return _mapped(op, members, cuts, cuts.steps(dims))
+
+
+def _members(op: loom.FusedOp | loom.OperationOp) -> Members:
+    if isinstance(op, loom.FusedOp):
+        return op.aligned
+    return ((op, AffineMap.identity(op.index.rank)),)
+
+
+def _apart(op: loom.FusedOp | loom.OperationOp) -> list[int]:
+    """The dimensions along which parts have nothing to do with each other."""
+    if isinstance(op, loom.FusedOp):
+        shared = [dim for dim, kind in enumerate(op.dim_classes) if kind == "shared"]
+        return [dim for dim in shared if why_whole(op, dim) is None]
+    written = [moving_dims(p) for _, p in _written(_members(op))]
+    return [dim for dim in op.map_dims if all(dim in moving for moving in written)]
+
+
+def _written(members: Members) -> list[tuple[SSAValue, Projection]]:
+    return [pair for member, place in members for pair in member_writes(member, place)]
+
+
+def _is_product(op: loom.OperationOp) -> bool:
+    return bool(find_contractions(op, accumulating_monoid_of(op)))
+
+
+def _accesses(members: Members) -> list[Access]:
+    """What the members touch: operands, what they write, and values in between."""
+    found: dict[object, Access] = {}
+    inner = {value for value, _ in _written(members)}
+    for member, place in members:
+        reads = [(r.value, r.projection) for r in member_reads(member, place)]
+        for value, projection in [*reads, *member_writes(member, place)]:
+            kind = tensor_type(value)
+            size = numpy_dtype(kind.element_type).itemsize
+            again = value not in inner
+            key = value if value in inner else (value, projection)
+            found[key] = Access.of(projection, kind.box.shape, size, again=again)
+        for dims in values_between(member):
+            points = Projection.cells(place.select_outputs(sorted(dims)))
+            found[points] = Access(points, (0,) * points.outputs, _BETWEEN)
+    return list(found.values())
+
+
+def _mapped(
+    op: loom.FusedOp | loom.OperationOp, members: Members, cuts: Cuts, steps: dict[int, int]
+) -> Run | None:
+    """Parts that have nothing to do with each other."""
+    parts = cuts.parts(steps)
+    if cuts.bytes(parts[0]) > max(_LARGEST, 4 * cuts.cache) and isinstance(op, loom.FusedOp):
+        return None
+    inputs, yielded = _ends(op)
+
+    def record(recorder: Recorder) -> Slots | None:
+        slots: dict[SSAValue, int] = {}
+        for member, place in members:
+            made = record_member(recorder, member, place)
+            if made is None:
+                return None
+            slots |= zip(member.outs, made, strict=True)
+        return [slots[value] for value in yielded]
+
+    tapes = Tapes.of(op.index, parts, inputs, record)
+    if tapes is None:
+        return None
+    written = dict(_written(members))
+    outs = [Output.of(value, written[value], op.index) for value in yielded]
+    places = [out.at for out in outs]
+    threads = min(cuts.threads, len(parts))
+
+    def run(operands: Sequence[Array]) -> list[Array]:
+        made = [out.empty() for out in outs]
+        views = [out.cells(array) for out, array in zip(outs, made, strict=True)]
+        wholes = tapes.wholes(operands)
+
+        def work(part: Range) -> None:
+            into = [at(view, part) for at, view in zip(places, views, strict=True)]
+            tapes.frame(part).play(tapes.given(wholes, part), into)
+
+        share(work, parts, threads)
+        return made
+
+    return run
+
+
+def _ends(op: loom.FusedOp | loom.OperationOp) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
+    """What members read from outside, and what they write there."""
+    if isinstance(op, loom.FusedOp):
+        return op.body.block.args, op.yielded
+    return op.operands, op.outs

@@ -1,0 +1,211 @@
+"""Operations over a part of an index space, written on a tape.
+
+    recorder = Recorder(group.index, part, group.operands)
+    slots = recorder.member(member, place)      # one per output of the member, or None
+
+All members of a group are written on one tape, and a single operation is a group of itself. Arrays
+have an axis per dimension of the *group*, of extent 1 where they do not vary: so what one member
+writes is what the next one reads, most often without a view between them, and what two members
+compute alike is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Block, SSAValue
+
+from tapestry.algebra.bodies import moving_dims, needed_operations
+from tapestry.dialects import loom
+from tapestry.dialects._loom_fused import member_reads, member_writes
+from tapestry.dialects._loom_reads import Read
+from tapestry.dialects.loom import tensor_type
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.bodies import array_function
+from tapestry.runtime.prepared.sources import Source, cells_read, coordinate
+from tapestry.runtime.prepared.tape import Tape
+from tapestry.runtime.prepared.views import reader, writer
+from tapestry.zspace import AffineMap, Projection, Range
+
+Slots = list[int]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A member where it stands: `dims` has the group's dimension for each of its own.
+
+    `index` is the part of the group's index space, of extent 1 along dimensions it lacks.
+    """
+
+    member: loom.OperationOp
+    place: AffineMap
+    index: Range
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The group's dimension for each of the member's."""
+        return tuple(terms.index(1) for terms in self.place.matrix)
+
+    def of_group(self, dims: Sequence[int]) -> tuple[int, ...]:
+        """The group's dimensions for some of the member's."""
+        own = self.dims
+        return tuple(own[dim] for dim in dims)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """An inner tensor: the slot of its cells, over a part of the group's index space."""
+
+    slot: int
+    projection: Projection
+    index: Range
+
+
+class Recorder:
+    """Writes members on a tape, for parts of the shape of `part`.
+
+    `cut` are the dimensions along which there are several parts; `inputs` is what is read from
+    outside, in the order of the arrays of a call.
+    """
+
+    def __init__(
+        self, index: Range, part: Range, cut: Sequence[int], inputs: Sequence[SSAValue]
+    ) -> None:
+        self.tape = Tape()
+        self.sources: list[Source] = []
+        self._index = index
+        self._part = part
+        self._cut = tuple(cut)
+        self._read: dict[object, int] = {}
+        self._inner: dict[SSAValue, _Written] = {}
+        self._operands = {value: number for number, value in enumerate(inputs)}
+
+    def scope(self, member: loom.OperationOp, place: AffineMap) -> Scope:
+        """A member over the part."""
+        has = {dim for terms in place.matrix for dim, factor in enumerate(terms) if factor}
+        low, high = self._part.start, self._part.end
+        ends = [e if d in has else s + 1 for d, (s, e) in enumerate(zip(low, high, strict=True))]
+        return Scope(member, place, Range(low, tuple(ends)))
+
+    def reads(self, scope: Scope) -> Slots | None:
+        """The slots of what a member's bodies take: inputs, then extra ones."""
+        return self._all(member_reads(scope.member, scope.place), scope)
+
+    def extras(self, scope: Scope) -> Slots | None:
+        """The slots of what a member's unwrap takes beside the state."""
+        return self._all(member_reads(scope.member, scope.place)[len(scope.member.ins) :], scope)
+
+    def _all(self, reads: Sequence[Read], scope: Scope) -> Slots | None:
+        found: Slots = []
+        for read in reads:
+            slot = self._outer(read) if read.value in self._operands else self._of(read, scope)
+            if slot is None:
+                return None
+            found.append(slot)
+        return found
+
+    def write(self, scope: Scope, slots: Sequence[int]) -> Slots:
+        """A member's outputs are the values in some slots, which are returned."""
+        pairs = zip(member_writes(scope.member, scope.place), slots, strict=True)
+        for (value, projection), slot in pairs:
+            self._inner[value] = _Written(slot, projection, scope.index)
+        return list(slots)
+
+    def body(
+        self, block: Block, given: Sequence[int], wanted: Sequence[SSAValue], scope: Scope | None
+    ) -> Slots | None:
+        """The slots of values of a body; None where one of its operations has no meaning here."""
+        slots: dict[SSAValue, int] = dict(zip(block.args, given, strict=True))
+        needed = needed_operations(wanted)
+        for op in block.ops:
+            if op not in needed:
+                continue
+            (result,) = op.results
+            if isinstance(op, loom.IndexOp):
+                assert scope is not None
+                slots[result] = self._coordinate(op.dimension, scope)
+                continue
+            function = array_function(op, self._part, ())
+            if function is None:
+                return None
+            said = frozenset(op.properties.items()), frozenset(op.attributes.items())
+            kinds = tuple(operand.type for operand in op.operands)
+            ins = [slots[operand] for operand in op.operands]
+            slots[result] = self.tape.call(function, ins, (op.name, *said, kinds, result.type))
+        return [slots[value] for value in wanted]
+
+    def as_dtype(self, slot: int, have: np.dtype[Any], want: np.dtype[Any]) -> int:
+        """A value in another dtype."""
+        if have == want:
+            return slot
+        return self.tape.call(lambda value: np.asarray(value).astype(want), (slot,), ("as", want))
+
+    def view(self, function: Callable[[Array], Array], of: int, key: object) -> int:
+        """A view of a value that has an axis per dimension, also of a single number."""
+        rank = self._part.rank
+
+        def seen(value: Array) -> Array:
+            value = np.asarray(value)
+            return function(value if value.ndim == rank else value.reshape((1,) * rank))
+
+        return self.tape.view(seen, of, key)
+
+    def _outer(self, read: Read) -> int:
+        """The slot of what is read of an operand."""
+        key = (read.value, read.projection, read.fill)
+        if key not in self._read:
+            operand, box = self._operands[read.value], tensor_type(read.value).box
+            source = cells_read(operand, read.projection, read.fill, box, self._index)
+            self._read[key] = self._source(source)
+        return self._read[key]
+
+    def _coordinate(self, dimension: int, scope: Scope) -> int:
+        dim, shift = scope.dims[dimension], scope.place.offset[dimension]
+        key = (dim, shift)
+        if key not in self._read:
+            self._read[key] = self._source(coordinate(dim, shift))
+        return self._read[key]
+
+    def _source(self, source: Source) -> int:
+        self.sources.append(source)
+        return self.tape.source()
+
+    def _of(self, read: Read, scope: Scope) -> int | None:
+        """The slot of what is read of an inner tensor, None where that is more than is written."""
+        written = self._inner.get(read.value)
+        if written is None or not read.is_plain:
+            return None
+        moving = moving_dims(read.projection)
+        if written.projection == read.projection:
+            still = [d for d, n in enumerate(written.index.shape) if n > 1 and d not in moving]
+            if not still:
+                return written.slot
+            first = tuple(slice(1) if d in still else slice(None) for d in range(self._part.rank))
+            return self.view(lambda value: value[first], written.slot, ("first", *still))
+        box = written.projection.apply_range(written.index)
+        if not box.contains_range(read.projection.apply_range(scope.index)):
+            return None
+        if not self._steady(written, read.projection):
+            return None
+        arrange = writer(written.projection, box, written.index)
+        cells = reader(read.projection, box, scope.index)
+        key = (written.projection, read.projection, written.index, scope.index)
+        turned = self.tape.call(arrange, (self.view(np.asarray, written.slot, "axes"),), key[::2])
+        return self.tape.view(cells, turned, key)
+
+    def _steady(self, written: _Written, read: Projection) -> bool:
+        """Whether a part reads at the same place of what it wrote, wherever the part is."""
+        low = written.projection.apply_range(written.index).start
+        first = read.map.apply(self._part.start)
+        for dim in self._cut:
+            moved = [int(d == dim) for d in range(self._part.rank)]
+            there = written.projection.apply_range(written.index.translate(moved)).start
+            at = read.map.apply(self._part.translate(moved).start)
+            if [a - b for a, b in zip(at, there, strict=True)] != [
+                a - b for a, b in zip(first, low, strict=True)
+            ]:
+                return False
+        return True

@@ -1,0 +1,98 @@
+"""Threads that share the work of one call.
+
+    >>> found = []
+    >>> share(found.append, range(5), threads=2)
+    >>> sorted(found)
+    [0, 1, 2, 3, 4]
+
+NumPy lets go of the interpreter's lock while it computes, so threads on parts of arrays run at the
+same time. The caller works too, and whoever is done takes the next item, so that a core that others
+use costs as little as it can. BLAS has threads of its own, which would meet ours, and wait for
+work by spinning: while ours work, it has one (`tapestry.runtime.blas`).
+
+There are as many as the process may use cores; the environment's TAPESTRY_THREADS says otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import cache
+from typing import TypeVar
+
+from tapestry.diagnostics import UsageError
+from tapestry.runtime.blas import single_threaded
+
+VARIABLE = "TAPESTRY_THREADS"
+
+Item = TypeVar("Item")
+
+
+class _Here(threading.local):
+    """Whether this thread is at work for a call of `share`."""
+
+    busy = False
+
+
+_here = _Here()
+
+
+def thread_count() -> int:
+    """How many threads a call may use."""
+    asked = os.environ.get(VARIABLE)
+    if asked is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    if not asked.isdecimal() or int(asked) < 1:
+        raise UsageError(f"{VARIABLE} is {asked!r}", hint="a number of threads, at least 1")
+    return int(asked)
+
+
+def share(work: Callable[[Item], object], items: Sequence[Item], threads: int) -> None:
+    """Do some work on every item, on so many threads; the first error of one ends all."""
+    left = iter(items)
+    if threads < 2 or _here.busy:
+        with single_threaded():
+            for item in left:
+                work(item)
+        return
+    with single_threaded():
+        helpers = [
+            # Each has the caller's context: how NumPy reports errors is part of it.
+            _pool(threads - 1).submit(copy_context().run, _work, work, left)
+            for _ in range(threads - 1)
+        ]
+        try:
+            _work(work, left)
+        finally:
+            for _ in left:
+                """What is left after an error is nobody's."""
+            waiting = [helper for helper in helpers if not helper.cancel()]
+            errors = [helper.exception() for helper in waiting]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _work(work: Callable[[Item], object], left: Iterator[Item]) -> None:
+    _here.busy = True
+    try:
+        for item in left:
+            work(item)
+    except BaseException:
+        for _ in left:
+            """The others stop."""
+        raise
+    finally:
+        _here.busy = False
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="tapestry")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
