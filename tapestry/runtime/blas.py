@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from threading import Lock
 
 _NAMES = (
@@ -35,9 +36,8 @@ class _Threads:
 def _threads() -> _Threads | None:
     """The functions of the library that NumPy multiplies by; None where it has none of the kind."""
     try:
-        from numpy._core import _multiarray_umath  # pyright: ignore[reportPrivateUsage]
-
-        library = ctypes.CDLL(_multiarray_umath.__file__)  # which finds what it is linked to, too
+        own = import_module("numpy._core._multiarray_umath").__file__
+        library = ctypes.CDLL(own)  # which finds what it is linked to, too
     except (ImportError, OSError):
         return None
     for first, last in _NAMES:

@@ -18,7 +18,7 @@ from tests.end_to_end.programs import Program, programs
 _PIPELINES = ["weft-apply", "weft-apply,loom-simplify,loom-fuse", "default"]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     program=programs(),
     pipeline=st.sampled_from(_PIPELINES),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from math import prod
 
@@ -80,13 +80,13 @@ class Cuts:
         found: dict[int, int] = {}
         part, left = self.index, list(dims)
         while left and (have := self._bytes(part, dims)) > budget:
-            dim = min(left, key=lambda dim: (self._again(part, dim), -self._stride(dim)))
+            dim = min(left, key=partial(self._order, part))
             left.remove(dim)
             extent = self.index.shape[dim]
             step = max(least, 1, extent * budget // have, -(-extent // self._most(part, dim)))
             if step < extent:
                 found[dim] = _even(extent, step)
-                part = next(iter(part.split(dim, found[dim])))
+                part = part.split(dim, found[dim])[0]
         return found
 
     def parts(self, steps: dict[int, int]) -> list[Range]:
@@ -113,8 +113,9 @@ class Cuts:
         """What a part touches of what is not the same for all parts."""
         return sum(a.bytes(part) for a in self.accesses if any(a.moves(d) for d in dims))
 
-    def _stride(self, dim: int) -> int:
-        return max((access.stride(dim) for access in self.accesses), default=0)
+    def _order(self, part: Range, dim: int) -> tuple[int, int]:
+        stride = max((access.stride(dim) for access in self.accesses), default=0)
+        return self._again(part, dim), -stride
 
     def _again(self, part: Range, dim: int) -> int:
         """Bytes that parts of this one along a dimension read again, as no cache holds them."""

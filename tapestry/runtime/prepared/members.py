@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from operator import itemgetter
 
 import numpy as np
 from xdsl.dialects import arith
@@ -24,9 +26,11 @@ from tapestry.algebra.one_hot import find_scatter
 from tapestry.algebra.reductions import find_reduction
 from tapestry.algebra.scalars import widened
 from tapestry.dialects import loom
+from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.halves import merged_halves
 from tapestry.runtime.prepared.products import matrix_side
 from tapestry.runtime.prepared.recording import Recorder, Scope, Slots
+from tapestry.runtime.prepared.views import View
 from tapestry.zspace import AffineMap
 
 
@@ -116,14 +120,22 @@ def _product(
         arrange = matrix_side(index, own.batch, rows, columns)
         wide = recorder.view(lambda value: value, factor, "axes")
         key = ("side", own.batch, rows, columns, index.shape)
-        sides.append(tape.call(lambda v, by=arrange: by(widened(v)), (wide,), key))
+        sides.append(tape.call(partial(_arranged, arrange), (wide,), key))
     made = tape.call(np.matmul, sides, "product")
     order = [*own.batch, *own.rows, *own.columns]
     missing = [dim for dim in range(index.rank) if dim not in order]
     axes = [*order, *missing]
     apart = tuple([index.shape[dim] for dim in order] + [1] * len(missing))
     back = [axes.index(dim) for dim in range(index.rank)]
-    return tape.view(lambda v: v.reshape(apart).transpose(back), made, (apart, tuple(back)))
+
+    def turned(value: Array) -> Array:
+        return value.reshape(apart).transpose(back)
+
+    return tape.view(turned, made, (apart, tuple(back)))
+
+
+def _arranged(arrange: View, factor: Array) -> Array:
+    return arrange(widened(factor))
 
 
 def _along(recorder: Recorder, scope: Scope, slot: int) -> int:
@@ -131,7 +143,7 @@ def _along(recorder: Recorder, scope: Scope, slot: int) -> int:
     folded = scope.of_group(scope.member.fold_dims)
     extents = [(dim, scope.index.shape[dim]) for dim in folded]
 
-    def spread(value: np.ndarray) -> np.ndarray:
+    def spread(value: Array) -> Array:
         shape = list(value.shape)
         for dim, extent in extents:
             shape[dim] = extent
@@ -178,11 +190,12 @@ def _reduced(
         return None
     folded = scope.of_group(scope.member.fold_dims)
     kept = tuple(None if d in folded else slice(None) for d in range(scope.index.rank))
-    return recorder.tape.call(
-        lambda value: np.asarray(reduction.fold(value, folded))[kept],
-        (_along(recorder, scope, slot),),
-        ("reduce", primitive, monoid.state[part], folded),
-    )
+
+    def reduced(value: Array) -> Array:
+        return np.asarray(reduction.fold(value, folded))[kept]
+
+    key = ("reduce", primitive, monoid.state[part], folded)
+    return recorder.tape.call(reduced, (_along(recorder, scope, slot),), key)
 
 
 def values_between(op: loom.OperationOp) -> set[Dims]:
@@ -233,7 +246,5 @@ def _halved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int]
     merge = merged_halves(monoid, folded)
     whole = [_along(recorder, scope, slot) for slot in own]
     made = recorder.tape.call(merge, whole, ("halves", monoid.merge, folded))
-    return [
-        recorder.tape.call(lambda parts, n=part: parts[n], (made,), ("part", part))
-        for part in range(len(own))
-    ]
+    call = recorder.tape.call
+    return [call(itemgetter(part), (made,), ("part", part)) for part in range(len(own))]

@@ -141,7 +141,11 @@ class Recorder:
         """A value in another dtype."""
         if have == want:
             return slot
-        return self.tape.call(lambda value: np.asarray(value).astype(want), (slot,), ("as", want))
+
+        def cast(value: Array) -> Array:
+            return np.asarray(value).astype(want)
+
+        return self.tape.call(cast, (slot,), ("as", want))
 
     def view(self, function: Callable[[Array], Array], of: int, key: object) -> int:
         """A view of a value that has an axis per dimension, also of a single number."""

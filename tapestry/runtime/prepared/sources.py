@@ -45,7 +45,7 @@ def slicer(dims: frozenset[int], index: Range) -> Callable[[Array, Range], Array
         where = every.copy()
         for dim, low in moving:
             where[dim] = slice(part.start[dim] - low, part.end[dim] - low)
-        return whole[tuple(where)]
+        return whole[(*where, ...)]  # a view also where there is no dimension to slice
 
     return at
 
