@@ -96,13 +96,10 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
     waves, rounds = ceil(work.programs / at_once), ceil(work.programs / spec.multiprocessors)
     together = min(occupancy, rounds)
     works = _works(work, together, spec)
-    # A unit that feeds another, or runs beside it, works at the same time as that.
-    matrices = max(works["tensor cores"], works["shared memory"])
-    scalars = max(works["arithmetic"], works["functions"])
     alone = spec.coefficients.overlap
     hiding = alone + (1 - alone) * (1 - 1 / together)
-    computing = rounds * _overlapped((matrices, scalars), hiding)
-    waiting = waves * _alone(work, _overlapped((matrices, scalars), alone), spec)
+    computing = rounds * _busy(work, together, spec, hiding)
+    waiting = waves * _alone(work, _busy(work, 1, spec, alone), spec)
     moved = memory_bytes(work, min(work.programs, at_once), spec)
     parts = {
         "memory": moved / spec.memory.bandwidth,
@@ -124,9 +121,29 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
     )
 
 
-def total(estimates: Sequence[Estimate]) -> float:
-    """Seconds of launches one after another."""
-    return sum(estimate.seconds for estimate in estimates)
+def least_seconds(work: Work, spec: DeviceSpec) -> float:
+    """What no schedule of the same work can be faster than: its buffers once, its products."""
+    cells = sum(min(size, _asked(work, buffer)) for buffer, size in enumerate(work.buffers))
+    products = work.programs * sum(p.flops / _peak(p, spec) for p in work.products)
+    return spec.coefficients.launch + max(cells / spec.memory.bandwidth, products)
+
+
+def _asked(work: Work, buffer: int) -> float:
+    """The bytes of a buffer that programs ask for or write."""
+    return work.programs * sum(s.bytes for s in work.streams if s.buffer == buffer)
+
+
+def _busy(work: Work, together: int, spec: DeviceSpec, hiding: float) -> float:
+    """Seconds of a multiprocessor for one program, of some that it runs together.
+
+    A unit that feeds another, or runs beside it, works at the same time as that. What needs
+    products does not; what it hides behind are those of other programs.
+    """
+    works = _works(work, together, spec)
+    matrices = max(works["tensor cores"], works["shared memory"])
+    scalars = max(works["arithmetic"], works["functions"])
+    waiting = work.waiting_lanes / _lane_rate(work, together, spec)
+    return max(scalars, _overlapped((max(matrices, scalars - waiting), waiting), hiding))
 
 
 def _overlapped(seconds: Sequence[float], hidden: float) -> float:
@@ -156,37 +173,53 @@ def _by_warpgroups(product: Product, work: Work, spec: DeviceSpec) -> bool:
     return spec.has_warpgroups and fits and product.kind in (*_TENSOR_KINDS, "tf32")
 
 
-def _rate(product: Product, work: Work, spec: DeviceSpec) -> float:
-    """Operations per second at which a device does a product."""
+def _peak(product: Product, spec: DeviceSpec) -> float:
+    """Operations per second at which a device does a product at best."""
     rates = spec.rates
     match product.kind:
         case "f16":
-            found = rates.f16
+            return rates.f16
         case "bf16":
-            found = rates.bf16
+            return rates.bf16
         case "f8E4M3FN" | "f8E5M2":
-            found = rates.f8 or rates.f16
+            return rates.f8 or rates.f16
         case "tf32":
-            found = rates.tf32
+            return rates.tf32
         case "f64":
-            return rates.f64 * spec.coefficients.scalar_products
+            return rates.f64
         case _:
-            return rates.f32 * spec.coefficients.scalar_products
-    return found if _by_warpgroups(product, work, spec) else found * spec.coefficients.warp_products
+            return rates.f32
+
+
+def _rate(product: Product, work: Work, spec: DeviceSpec) -> float:
+    """Operations per second at which a device does a product of these tiles."""
+    own = spec.coefficients
+    if product.kind not in (*_TENSOR_KINDS, "tf32"):
+        return _peak(product, spec) * own.scalar_products
+    share = 1.0 if _by_warpgroups(product, work, spec) else own.warp_products
+    return _peak(product, spec) * share
+
+
+def _ready(work: Work, together: int) -> float:
+    """The share of the rate of arithmetic that the warps of some programs reach."""
+    return min(1.0, work.warps * together / _WARPS_TO_FILL)
+
+
+def _lane_rate(work: Work, together: int, spec: DeviceSpec) -> float:
+    """Operations of lanes per second of a multiprocessor; a product is one, not two."""
+    return spec.rates.f32 / 2 / spec.multiprocessors * _ready(work, together)
 
 
 def _works(work: Work, together: int, spec: DeviceSpec) -> dict[str, float]:
     """Seconds that each unit of a multiprocessor is busy for one program."""
     count = spec.multiprocessors
-    ready = min(1.0, work.warps * together / _WARPS_TO_FILL)
-    lanes = spec.rates.f32 / 2 / count * ready
     products = sum(p.flops * count / _rate(p, work, spec) for p in work.products)
     matrices = all(p.kind in (*_TENSOR_KINDS, "tf32") for p in work.products)
-    arithmetic = work.lanes / lanes
+    arithmetic = work.lanes / _lane_rate(work, together, spec)
     return {
         "tensor cores": products if matrices else 0.0,
         "arithmetic": arithmetic if matrices else arithmetic + products,
-        "functions": work.specials * count / spec.rates.special / ready,
+        "functions": work.specials * count / spec.rates.special / _ready(work, together),
         "shared memory": _exchanged(work, spec) * count / spec.memory.shared_bandwidth,
     }
 

@@ -11,20 +11,19 @@ earlier halves what is counted. No operation of the program is known by name her
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from math import gcd, log2, prod
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects import arith, math, scf
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.dtypes import byte_size, name_of
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
+from tapestry.passes.triton.calls import Call
 from tapestry.passes.triton.lives import defining, live_bytes
 from tapestry.passes.triton.programs import Columns, Indices, Known
 from tapestry.passes.triton.work import SECTOR, Product, Stream, Work
@@ -69,52 +68,47 @@ _CORRECTED = 6
 """Ordinary operations that go with a function that the hardware has only roughly."""
 
 
-def work_of(kernel: triton.KernelOp, launch: triton.LaunchOp, row: Sequence[int] = ()) -> Work:
-    """What a launch of a kernel does; `row` has the bounds that are given it."""
-    return _Counter(kernel, launch, row).count()
+def work_of(kernel: triton.KernelOp, call: Call) -> Work:
+    """What a launch of a kernel does."""
+    return _Counter(kernel, call).count()
 
 
 @dataclass
 class _Counter:
     kernel: triton.KernelOp
-    launch: triton.LaunchOp
-    row: Sequence[int]
+    call: Call
     streams: list[Stream] = field(default_factory=list[Stream])
     products: list[Product] = field(default_factory=list[Product])
     kept: dict[str, float] = field(default_factory=dict[str, float])
     lanes: float = 0.0
+    waiting_lanes: float = 0.0
     specials: float = 0.0
     steps: float = 0.0
     staged: int = 0
     held: int = 0
     addresses: int = 0
+    after: set[SSAValue] = field(default_factory=set[SSAValue])
     elsewhere: set[SSAValue] = field(default_factory=set[SSAValue])
     vectors: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
     def __post_init__(self) -> None:
         sizes = self.kernel.block_sizes
-        lengths = grid_lengths(self.launch, self.row)
         self.programs = 1
-        for axis, length in zip(self.launch.grid.data, lengths, strict=True):
+        for axis, length in zip(self.call.grid, self.call.lengths(), strict=True):
             size = 1 if axis.block is None else sizes[axis.block]
             self.programs *= -(-length // size)
             if axis.block is not None:
                 self.kept[axis.block] = length / (-(-length // size) * size)
         self.columns = Columns(self.programs, list(sizes))
         self.indices = Indices(self.columns, sizes)
-        # Buffers that are given twice are one.
-        places: dict[SSAValue, int] = {}
-        for buffer in self.launch.buffers:
-            places.setdefault(buffer, len(places))
         arguments = self.kernel.body.block.args
-        count = len(self.launch.buffers)
-        self.places: dict[SSAValue, int] = {
-            argument: places[buffer]
-            for argument, buffer in zip(arguments[:count], self.launch.buffers, strict=True)
-        }
-        for argument, number in zip(arguments[count:], self.row, strict=True):
+        count = len(self.call.buffers)
+        self.places: dict[SSAValue, int] = dict(
+            zip(arguments[:count], self.call.buffers, strict=True)
+        )
+        numbers = [bound for bounds in self.call.bounds.values() for bound in bounds]
+        for argument, number in zip(arguments[count:], numbers, strict=True):
             self.indices.place(argument, number)
-        self.buffers = tuple(_bytes_of(buffer.type) for buffer in places)
 
     def count(self) -> Work:
         """Count everything."""
@@ -128,13 +122,14 @@ class _Counter:
             streams=tuple(self.streams),
             products=tuple(self.products),
             lanes=self.lanes,
+            waiting_lanes=self.waiting_lanes,
             specials=self.specials,
             live=live_bytes(self.kernel, self.elsewhere),
             staged=self.staged,
             held=self.held,
             exchanged=max(stored, default=0),
             addresses=self.addresses,
-            buffers=self.buffers,
+            buffers=self.call.sizes,
         )
 
     def _mean(self, times: Times) -> float:
@@ -167,20 +162,30 @@ class _Counter:
                 depth = 1.0
                 if isinstance(op, triton.ScanOp):
                     depth = max(1.0, log2(shape_of(op.tiles[0])[op.axis.value.data]))
-                self.lanes += depth * len(inner) * self._cells(op.tiles[0]) * self._mean(times)
+                count = depth * len(inner) * self._cells(op.tiles[0])
+                self._lanes(op, count * self._mean(times))
             case _ if not isinstance(op, _FREE):
                 self._elementwise(op, times)
             case _:
                 pass
+        if isinstance(op, triton.DotOp) or any(value in self.after for value in op.operands):
+            self.after.update(op.results)
         self.indices.visit(op)
 
     def _elementwise(self, op: Operation, times: Times) -> None:
         cells = max((self._cells(value) for value in (*op.results, *op.operands)), default=0)
-        self.lanes += cells * self._mean(times)
+        count = cells * self._mean(times)
+        self._lanes(op, count)
         if isinstance(op, _SPECIALS):
-            self.specials += cells * self._mean(times)
+            self.specials += count
             if not isinstance(op, _EXPONENTIALS):
-                self.lanes += _CORRECTED * cells * self._mean(times)
+                self._lanes(op, _CORRECTED * count)
+
+    def _lanes(self, op: Operation, count: float) -> None:
+        """Count operations of lanes; those need products that read what needs them."""
+        self.lanes += count
+        if any(operand in self.after for operand in op.operands):
+            self.waiting_lanes += count
 
     def _cells(self, value: SSAValue) -> int:
         """The lanes that compute a tile: at least all of a program's, which do the same."""
@@ -201,8 +206,12 @@ class _Counter:
         if any(isinstance(one, triton.LoadOp) for one in body.ops):
             self.steps += self._mean(times * trips)
         self._block(body, times * trips)
-        for result, value in zip(op.results, op.iter_args, strict=True):
+        last = body.last_op
+        assert last is not None
+        for result, value, carried in zip(op.results, op.iter_args, last.operands, strict=True):
             self.indices.follow(result, value)
+            if carried in self.after:
+                self.after.add(result)
 
     def _stream(self, op: triton.LoadOp | triton.StoreOp, times: Times) -> Stream:
         known = self.indices.of(op.offsets)
@@ -267,20 +276,3 @@ class _Counter:
             self.elsewhere.add(source.result)
         elif not by_registers:
             self.held += size
-
-
-def grid_lengths(launch: triton.LaunchOp, row: Sequence[int]) -> list[int]:
-    """The points along each axis of a launch's grid."""
-    bounds = {
-        name: row[2 * place + 1] - row[2 * place] for place, name in enumerate(launch.bound_names)
-    }
-    return [
-        prod(bounds[one] if isinstance(one, str) else one for one in axis.extents)
-        for axis in launch.grid.data
-    ]
-
-
-def _bytes_of(kind: Attribute) -> int:
-    assert isinstance(kind, MemRefType)
-    whole = cast("MemRefType[Attribute]", kind)
-    return prod(whole.get_shape()) * byte_size(whole.element_type)

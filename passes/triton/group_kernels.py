@@ -23,8 +23,10 @@ from xdsl.ir import SSAValue
 from tapestry.algebra.bodies import Dims, moving_dims
 from tapestry.algebra.dtypes import is_half
 from tapestry.dialects import loom
+from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.cascades import FoldWriter
+from tapestry.passes.triton.choosing import best
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError, group_of
 from tapestry.passes.triton.kernels import finish_kernel
@@ -69,6 +71,17 @@ def lower_group(group: Group, options: Options, origins: Sequence[str]) -> Lower
     if group.index.is_empty:
         raise NotOneKernelError("it has no points")
     roles = assign(group)
+
+    def build(own: Options, schedule: Schedule | None) -> tuple[LoweredGroup, Kernel]:
+        lowered = _lower(replace(group, schedule=schedule), roles, own, origins)
+        return lowered, lowered.main
+
+    if group.schedule is not None:
+        return _lower(group, roles, options, origins)
+    return best(options, group.shards, build)
+
+
+def _lower(group: Group, roles: Roles, options: Options, origins: Sequence[str]) -> LoweredGroup:
     partials = tuple(_partials(group, roles, options))
     apart = [partial.member for partial in partials]
     outs = tuple(inner for inner in group.outs if inner.member not in apart)

@@ -20,8 +20,9 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from tapestry.dialects import triton
-from tapestry.dialects.triton import element_of
+from tapestry.dialects.triton import Schedule, element_of
 from tapestry.passes.triton.bodies import yielded
+from tapestry.passes.triton.choosing import best
 from tapestry.passes.triton.contraction import (
     Contraction,
     expression,
@@ -56,6 +57,17 @@ class Lowered:
 
 def lower(fold: MapFold, options: Options, origins: Sequence[str]) -> Lowered:
     """The kernels of a map-fold that has points."""
+
+    def build(own: Options, schedule: Schedule | None) -> tuple[Lowered, Kernel]:
+        lowered = _lower(replace(fold, schedule=schedule), own, origins)
+        return lowered, lowered.main
+
+    if fold.schedule is not None:
+        return _lower(fold, options, origins)
+    return best(options, fold.shards, build)
+
+
+def _lower(fold: MapFold, options: Options, origins: Sequence[str]) -> Lowered:
     if fold.monoid is None:
         return Lowered(_map_kernel(fold, options, origins))
     state = FoldState.of(fold.monoid)

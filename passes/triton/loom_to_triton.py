@@ -49,6 +49,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.reconcile_unrealized_casts import reconcile_unrealized_casts
 
 from tapestry.algebra.parts import Axes
+from tapestry.devices import find_spec
 from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
@@ -60,6 +61,7 @@ from tapestry.passes.loom.simplify import LoomSimplify
 from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
 from tapestry.passes.triton.buffers import allocate, as_buffer, buffer_of, replace_by
+from tapestry.passes.triton.choosing import Chooser
 from tapestry.passes.triton.group_kernels import lower_group
 from tapestry.passes.triton.groups import NotOneKernelError, group_of
 from tapestry.passes.triton.indices import replace_indices
@@ -85,6 +87,9 @@ from tapestry.zspace import Range
 
 NUMERICS = {"strict": "ieee", "mixed": "ieee", "fast": "tf32"}
 """What float32 factors of a `tl.dot` may be rounded to."""
+
+NO_DEVICE = "none"
+"""The device of kernels that run nowhere in particular."""
 
 APART = "apart"
 """The attribute in which a member says why its group is not one kernel."""
@@ -294,7 +299,9 @@ class LoomToTriton(ModulePass):
     its type, if what is folded is stored in 16 bits) or `fast` (also TF32; cells outside a domain
     are taken to be finite).
 
-    `schedules` are given for operations by label, each as `LABEL: M = 128, N = 128, ...`; see
+    Schedules follow from extents alone, or with a `device` (`h200`, `sm_90`, a file: see
+    `tapestry.devices`) are what the cost model takes for the fastest there. Others, `schedules`,
+    are given for operations by label, each as `LABEL: M = 128, N = 128, ...`; see
     `triton.Schedule` for what is in them. An operation's attribute `schedule` says the same.
     """
 
@@ -303,6 +310,7 @@ class LoomToTriton(ModulePass):
     tile: int = 2048
     numerics: str = "mixed"
     schedules: tuple[str, ...] = ()
+    device: str = NO_DEVICE
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lower every function of the module."""
@@ -335,11 +343,13 @@ class LoomToTriton(ModulePass):
         PatternRewriteWalker(
             GreedyRewritePatternApplier([FoldViewOfEqualCells(), WriteEqualCellsIntoBody()])
         ).rewrite_module(op)
+        tiling = Tiling(self.tile)
         options = Options(
-            Tiling(self.tile),
+            tiling,
             NUMERICS[self.numerics],
             rounds=self.numerics != "strict",
             seen=seen,
+            chooser=None if self.device == NO_DEVICE else Chooser(find_spec(self.device), tiling),
         )
         launcher = Launcher(options, op)
         # First, because members that are taken out of a group are operations like any other.

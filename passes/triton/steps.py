@@ -16,6 +16,7 @@ from tapestry.passes.triton.bodies import Values, failing_reads, varying, yielde
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.mapfold import MapFold
 from tapestry.passes.triton.positions import Frame
+from tapestry.passes.triton.predicting import Choose
 from tapestry.passes.triton.schedule import Task, check, default
 from tapestry.passes.triton.spaces import FOLD_AXIS, Space
 from tapestry.passes.triton.tiling import Tiling
@@ -28,23 +29,28 @@ class Options:
     """How kernels are made: tile sizes, and what float32 factors of a dot may be rounded to.
 
     `rounds` says whether a computed factor is rounded to 16 bits beside one of 16 bits. Whoever
-    chooses schedules is told of each task by `seen`.
+    chooses schedules is told of each task by `seen`. A `chooser` may replace the default ones.
     """
 
     tiling: Tiling
     precision: str
     rounds: bool = False
     seen: Callable[[Task], None] | None = None
+    chooser: Choose | None = None
 
     @property
     def is_strict(self) -> bool:
         """Whether a dot must give what the fold it stands for gives."""
         return self.precision == "ieee"
 
-    def schedule(self, task: Task, given: Schedule | None) -> Schedule:
-        """The schedule that is given for a task, or the default; ScheduleError if it is illegal."""
+    def see(self, task: Task) -> None:
+        """Tell whoever chooses schedules of a task."""
         if self.seen is not None:
             self.seen(task)
+
+    def schedule(self, task: Task, given: Schedule | None) -> Schedule:
+        """The schedule that is given for a task, or the default; ScheduleError if it is illegal."""
+        self.see(task)
         if given is None:
             return default(task, self.tiling)
         check(task, given)

@@ -13,6 +13,7 @@ of them: padding, tiles that neighbours read again, operations that are done in 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,6 +100,8 @@ class Work:
     streams: tuple[Stream, ...]
     products: tuple[Product, ...]
     lanes: float
+    waiting_lanes: float
+    """Of `lanes`, those that need what products made before."""
     specials: float
     live: int
     """Bytes of tiles that registers hold at once."""
@@ -131,3 +134,12 @@ class Work:
     def flops(self) -> float:
         """Operations of all programs, as they are done."""
         return self.programs * (self.lanes + sum(product.flops for product in self.products))
+
+    @property
+    def summary(self) -> Hashable:
+        """What equal works have in common."""
+        streams = tuple(
+            (s.buffer, s.writes, s.cells, s.cell, s.accesses, s.run) for s in self.streams
+        )
+        own = (self.programs, self.warps, self.stages, self.steps, self.lanes, self.specials)
+        return (*own, self.live, self.staged, self.held, streams, self.products, self.buffers)

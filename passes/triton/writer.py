@@ -37,11 +37,15 @@ from tapestry.passes.triton.tiles import TileBuilder, number
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A written kernel, its grid, and the dimensions whose bounds a launch gives, in order."""
+    """A written kernel, its grid, and the dimensions whose bounds a launch gives, in order.
+
+    `tensors` are those that its pointers are of.
+    """
 
     op: KernelOp
     grid: tuple[GridAxis, ...]
     cut: tuple[Dim, ...]
+    tensors: tuple[Tensor, ...]
 
 
 def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space:
@@ -346,7 +350,8 @@ class KernelWriter:
         """The kernel that was written."""
         op = KernelOp(name, self._body, self.schedule, origins)
         grid = tuple(GridAxis(_extents(axis), axis.block) for axis in self._grid)
-        return Kernel(op, grid, self.space.cut_dims)
+        tensors = (*self.fold.ins, *self.fold.extras, *self.fold.outs)
+        return Kernel(op, grid, self.space.cut_dims, tensors)
 
 
 def _extents(axis: Axis) -> tuple[int | str, ...]:

@@ -32,12 +32,13 @@ from tapestry.codegen.planning import plan_of
 from tapestry.codegen.plans import Plan
 from tapestry.codegen.shipping import one_file
 from tapestry.codegen.specs import KernelSpec
+from tapestry.devices import TYPICAL
 from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType
 from tapestry.files import whole_file
 from tapestry.locations import location_of
-from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.loom_to_triton import NO_DEVICE, LoomToTriton
 from tapestry.runtime.program import arguments, outputs
 from tapestry.saving import ConstantFile
 from tapestry.store import find_store
@@ -86,7 +87,9 @@ def compile_bundle(
         raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from None
     constants = ConstantFile(folder / _CONSTANTS)
     lowered = constants.moved(module)
-    LoomToTriton(numerics=numerics).apply(Context(), lowered)
+    # One set of kernels serves all targets; the first is the one that they are made for.
+    device = f"sm_{targets[0]}" if targets[0] in TYPICAL else NO_DEVICE
+    LoomToTriton(numerics=numerics, device=device).apply(Context(), lowered)
     printed = print_module(lowered)
     _write(folder, "kernels.py", printed.source.encode())
     kept = find_store("aot")

@@ -158,6 +158,16 @@ TYPICAL: Final = {80: "a100", 90: "h100"}
 """The device that stands for a compute capability where only that is known."""
 
 
+def name_of(title: str, capability: int) -> str | None:
+    """The device that a driver gives a name and a compute capability; None where none is like it.
+
+    >>> name_of("NVIDIA H200", 90), name_of("NVIDIA H800", 90), name_of("NVIDIA T4", 75)
+    ('h200', 'h100', None)
+    """
+    words = title.lower().replace("-", " ").split()
+    return next((one for one in known_specs() if one in words), TYPICAL.get(capability))
+
+
 @lru_cache(maxsize=32)
 def find_spec(name: str) -> DeviceSpec:
     """A device by its name, by `sm_90`, or by the path of a file."""

@@ -34,10 +34,11 @@ from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
 from tapestry.codegen.plans import Plan
 from tapestry.codegen.specs import KernelSpec
+from tapestry.devices import name_of
 from tapestry.dialects import loom, triton
 from tapestry.locations import location_of
 from tapestry.logs import channel
-from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.loom_to_triton import NO_DEVICE, LoomToTriton
 from tapestry.runtime.compiled import compiled_launches
 from tapestry.runtime.constants import as_arguments
 from tapestry.runtime.executor import Array, Record, Result, Watch
@@ -75,6 +76,11 @@ class Device(Protocol):
     tile: int
     target: Target
 
+    @property
+    def model(self) -> str:
+        """The device that schedules are chosen for, as `tapestry.devices` names it."""
+        ...
+
     def session(self) -> AbstractContextManager[None]: ...
 
     def put(self, array: Array) -> Any: ...
@@ -93,6 +99,7 @@ class Cpu:
 
     tile = CPU_TILE
     target: Target = "numpy"
+    model = NO_DEVICE
 
     def session(self) -> AbstractContextManager[None]:
         """The state of the process in which kernels are interpreted."""
@@ -130,6 +137,14 @@ class Gpu:
     def __init__(self, torch: Any, index: int | None = None) -> None:
         self._torch = torch
         self._index = index
+
+    @property
+    def model(self) -> str:
+        """The device that schedules are chosen for, as `tapestry.devices` names it."""
+        cuda = self._torch.cuda
+        major, minor = cuda.get_device_capability(self._index)
+        known = name_of(cuda.get_device_name(self._index), 10 * major + minor)
+        return known or NO_DEVICE
 
     def session(self) -> AbstractContextManager[None]:
         """Nothing needs to be prepared."""
@@ -263,7 +278,8 @@ class TritonExecutor:
         """@main of a module in the loom dialect, lowered and printed; the module stays as it is."""
         lowered = module.clone()
         constants = as_arguments(main_function(lowered))
-        LoomToTriton(tile=self.tile or device.tile, numerics=self.numerics).apply(
+        tile = self.tile or device.tile
+        LoomToTriton(tile=tile, numerics=self.numerics, device=device.model).apply(
             Context(), lowered
         )
         made = print_module(lowered)

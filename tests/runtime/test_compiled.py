@@ -27,6 +27,7 @@ class Gpu:
 
     tile = 256
     target = "numpy"
+    model = "none"
 
     def __init__(self, change: Callable[[Standing], None] = lambda _: None) -> None:
         self._change = change

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +14,7 @@ import tapestry as t
 from tapestry.devices import DeviceSpec, find_spec
 from tapestry.dialects import triton
 from tapestry.importers.expressions.nodes import Expression
+from tapestry.passes.triton.calls import calls_of
 from tapestry.passes.triton.cost import Estimate, estimate_of, memory_bytes
 from tapestry.passes.triton.counting import work_of
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
@@ -30,7 +30,8 @@ def works(expression: Expression) -> list[Work]:
     found = [op for op in module.body.block.ops if isinstance(op, triton.KernelOp)]
     kernels = {kernel.sym_name.data: kernel for kernel in found}
     launches = [op for op in module.walk() if isinstance(op, triton.LaunchOp)]
-    return [work_of(kernels[launch.kernel_name], launch) for launch in launches]
+    calls = [(kernels[launch.kernel_name], calls_of(launch)) for launch in launches]
+    return [work_of(kernel, call) for kernel, each in calls for call, _ in each]
 
 
 def estimate(expression: Expression, spec: DeviceSpec = H200) -> Estimate:
@@ -76,7 +77,8 @@ def some_work(draw: st.DrawFn) -> Work:
         steps=draw(st.integers(0, 128)),
         streams=tuple(draw(st.lists(streams(2), min_size=1, max_size=3))),
         products=tuple(draw(st.lists(products, max_size=2))),
-        lanes=draw(counts),
+        lanes=(lanes := draw(counts)),
+        waiting_lanes=lanes * draw(st.floats(0, 1)),
         specials=draw(counts),
         live=draw(counts),
         staged=draw(st.sampled_from((0, 1 << 10, 1 << 14))),
@@ -99,6 +101,7 @@ def seconds(work: Work, spec: DeviceSpec) -> float:
 def test_more_work_in_a_program_never_takes_less(work: Work, spec: DeviceSpec, by: int) -> None:
     now = seconds(work, spec) * (1 - 1e-12)
     assert seconds(replace(work, lanes=work.lanes * by), spec) >= now
+    assert seconds(replace(work, waiting_lanes=work.lanes), spec) >= now
     assert seconds(replace(work, specials=work.specials * by), spec) >= now
     assert seconds(replace(work, steps=work.steps + by), spec) >= now
     more = tuple(replace(p, count=p.count * by) for p in work.products)
@@ -221,18 +224,13 @@ def test_programs_that_share_a_multiprocessor_are_limited_by_what_they_take() ->
     assert found[0] > found[-1] == 1
 
 
-def _sizes(values: Sequence[Work]) -> list[int]:
-    return [value.programs for value in values]
-
-
 def test_shards_are_counted_by_their_bounds() -> None:
     x = t.input("x", (1000, 64), "f32")
-    module = t.compile(x * 2, on="triton").sharded(shards=2).lowered
+    module = t.compile(x * 2, on="triton").sharded(shards=3).lowered
     LoomToTriton().apply(Context(), module)
     (kernel,) = [op for op in module.body.block.ops if isinstance(op, triton.KernelOp)]
     (launch,) = [op for op in module.walk() if isinstance(op, triton.LaunchOp)]
-    each = [work_of(kernel, launch, row) for row in launch.rows]
-    written = sum(w.programs * s.bytes for w in each for s in w.streams if s.writes)
-    assert len(each) == 2
-    assert written == pytest.approx(1000 * 64 * 4)
-    assert len(set(_sizes(each))) == 1
+    each = [(work_of(kernel, call), count) for call, count in calls_of(launch)]
+    stored = [(w.programs * s.bytes, n) for w, n in each for s in w.streams if s.writes]
+    assert sum(count for _, count in each) == len(launch.rows) == 3
+    assert sum(size * count for size, count in stored) == pytest.approx(1000 * 64 * 4)

@@ -1,0 +1,148 @@
+"""Schedules that the cost model chooses: of known shapes, never too large, never without a gain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+import tapestry as t
+from tapestry.devices import find_spec
+from tapestry.diagnostics import UsageError
+from tapestry.dialects import triton
+from tapestry.dialects.triton import Schedule
+from tapestry.frontend import run_pipeline
+from tapestry.importers.expressions.nodes import Expression
+from tapestry.passes.triton.predicting import Prediction, predictions
+
+H200 = find_spec("h200")
+
+
+def lowered(expression: Expression, device: str) -> ModuleOp:
+    module = t.compile(expression, on="triton").lowered.clone()
+    run_pipeline(module, f'loom-to-triton{{device="{device}"}}')
+    return module
+
+
+def kernels(module: ModuleOp) -> Iterator[triton.KernelOp]:
+    return (op for op in module.body.block.ops if isinstance(op, triton.KernelOp))
+
+
+def chosen(expression: Expression, device: str = "h200") -> Schedule:
+    (kernel,) = kernels(lowered(expression, device))
+    return kernel.schedule.data
+
+
+def predicted(expression: Expression, device: str) -> Prediction:
+    (one,) = predictions(lowered(expression, device), H200)
+    return one
+
+
+def product(m: int, n: int, k: int, dtype: str = "bf16") -> Expression:
+    return t.input("a", (m, k), dtype) @ t.input("b", (k, n), dtype)
+
+
+def rows(count: int, columns: int) -> Expression:
+    return t.softmax(t.input("x", (count, columns), "f16"), axis=-1)
+
+
+def attention(dtype: str, width: int, length: int = 2048) -> Expression:
+    q, k, v = (t.input(name, (8, length, width), dtype) for name in "qkv")
+    return t.scaled_dot_product_attention(q, k, v)
+
+
+def test_large_products_have_large_tiles() -> None:
+    tile = chosen(product(8192, 8192, 8192)).tile
+    assert tile["M"] >= 128
+    assert tile["N"] >= 128
+    assert tile["M"] * tile["N"] > 128 * 128
+
+
+def test_small_products_have_tiles_for_all_multiprocessors() -> None:
+    tile = chosen(product(512, 512, 512)).tile
+    default = chosen(product(512, 512, 512), "none").tile
+    assert tile["M"] * tile["N"] < default["M"] * default["N"]
+    programs = (512 // tile["M"]) * (512 // tile["N"])
+    assert programs >= 64 > (512 // default["M"]) * (512 // default["N"])
+
+
+def test_thin_products_have_programs_for_all_multiprocessors() -> None:
+    assert 8192 // chosen(product(16, 8192, 8192)).tile["N"] >= 128
+
+
+def test_rows_that_fit_are_one_block() -> None:
+    assert chosen(rows(8192, 4096)).tile["K"] == 4096
+    # 2 bytes in one walk, not 2 + 2.
+    longer = predicted(rows(2048, 32768), "h200")
+    assert longer.estimate.bytes < 1.1 * 2 * 2048 * 32768 * 2
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        product(4096, 4096, 4096, "f16"),
+        product(1001, 1003, 997, "f16"),
+        product(2048, 2048, 2048, "f32"),
+        rows(512, 65536),
+        attention("f16", 128),
+        attention("f32", 128),
+    ],
+    ids=["f16", "odd", "f32", "rows", "attention", "attention of float32"],
+)
+def test_what_is_chosen_fits_and_is_not_slower(expression: Expression) -> None:
+    before, after = predicted(expression, "none"), predicted(expression, "h200")
+    limits = H200.limits
+    assert after.estimate.problems == ()
+    assert after.estimate.shared <= limits.shared_per_program
+    assert after.estimate.registers <= limits.registers_per_thread
+    # A default that is near the limit of registers is left for what surely fits.
+    if not before.estimate.problems:
+        assert after.estimate.seconds <= 1.05 * before.estimate.seconds
+
+
+def test_what_is_as_fast_as_memory_keeps_its_default() -> None:
+    x = t.input("x", (1 << 24,), "f32")
+    assert chosen(x * 2 + 1) == chosen(x * 2 + 1, "none")
+
+
+def test_a_schedule_that_is_given_stays() -> None:
+    module = t.compile(product(8192, 8192, 8192), on="triton").lowered.clone()
+    given = "M = 64, N = 64, K = 64, warps = 4, stages = 2"
+    run_pipeline(module, f'loom-to-triton{{device="h200" schedules="matmul: {given}"}}')
+    (kernel,) = kernels(module)
+    assert str(kernel.schedule.data) == given
+
+
+def test_equal_kernels_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tapestry.passes.triton import choosing
+
+    counts: list[int] = []
+    ranked = choosing.ranked
+
+    def counted(*arguments: object) -> list[Prediction]:
+        counts.append(1)
+        return ranked(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(choosing, "ranked", counted)
+    x = t.input("x", (1024, 1024), "f16")
+    for name in "abc":
+        x = x @ t.input(name, (1024, 1024), "f16")
+    module = lowered(x, "h200")
+    assert len(list(kernels(module))) == 1
+    assert len(counts) == 1
+
+
+def test_an_unknown_device_is_said() -> None:
+    with pytest.raises(UsageError, match="there is no device 'h300'"):
+        lowered(product(64, 64, 64), "h300")
+
+
+def test_kernels_of_shards_are_chosen_for_shards() -> None:
+    x = t.input("x", (4096, 4096), "f16")
+    module = t.compile(x @ x, on="triton").sharded(shards=4).lowered.clone()
+    run_pipeline(module, 'loom-to-triton{device="h200"}')
+    (launch,) = [op for op in module.walk() if isinstance(op, triton.LaunchOp)]
+    assert len(launch.rows) == 4
+    (one,) = predictions(module, H200)
+    assert one.estimate.problems == ()
