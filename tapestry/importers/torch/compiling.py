@@ -28,6 +28,12 @@ from tapestry.runtime.program import arguments
 
 _coverage, _recompiles = channel("coverage"), channel("recompiles")
 
+_MANY = 8
+"""Choices of sizes after which a warning says what they cost, as many as PyTorch recompiles for."""
+
+_SHOWN = 4
+"""Choices of sizes that are named beside a new one."""
+
 
 class CompiledGraph:
     """Called with a list of what the graph's placeholders hold."""
@@ -47,14 +53,26 @@ class CompiledGraph:
         ready = self._ready.get(numbers)
         if ready is None:
             sizes = self._open.sizes(numbers)
-            if self._ready:
-                have = "; ".join(str(self._open.sizes(known)) for known in self._ready)
-                _recompiles.info(
-                    "%s is compiled again, for %s (so far: %s)", self._name, sizes, have
-                )
+            self._say(str(sizes))
             name = f"{self._name}_{len(self._ready)}"
             ready = self._ready[numbers] = _Ready(self._graph, sizes, self._options, name)
         return ready(given)
+
+    def _say(self, sizes: str) -> None:
+        """Say that the graph is compiled again, if it is."""
+        count = len(self._ready)
+        if count > 0:
+            last = [str(self._open.sizes(numbers)) for numbers in list(self._ready)[-_SHOWN:]]
+            have = "; ".join(["..."] * (count > _SHOWN) + last)
+            _recompiles.info("%s is compiled again, for %s (so far: %s)", self._name, sizes, have)
+        if count == _MANY:
+            _recompiles.warning(
+                "%s was compiled for %d choices of its sizes, and now for %s: programs have fixed "
+                "sizes, and each new one costs a compilation; pad inputs to a few sizes",
+                self._name,
+                count,
+                sizes,
+            )
 
 
 class _Ready:

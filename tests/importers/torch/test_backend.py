@@ -64,6 +64,32 @@ def test_other_batches_are_compiled_again(caplog: pytest.LogCaptureFixture) -> N
     assert "7" in again
 
 
+def test_a_marching_batch_is_compiled_once_for_each_size(caplog: pytest.LogCaptureFixture) -> None:
+    model = perceptron()
+    fast = compiled(model)
+    with torch.no_grad(), caplog.at_level(logging.INFO, "tapestry.recompiles"):
+        for batch in (*range(2, 13), *range(12, 2, -1)):
+            x = torch.randn(batch, 8)
+            torch.testing.assert_close(fast(x), model(x))
+    again = [line for line in caplog.messages if "is compiled again" in line]
+    assert len(again) == 9  # 2 and 3 are PyTorch's to compile for
+    assert "s" in again[-1]
+    assert again[-1].endswith("= 11)")
+    assert again[-1].count("=") == 1 + 4
+    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert "was compiled for 8 choices of its sizes" in warning.getMessage()
+
+
+def test_a_mark_of_a_dynamic_size_is_kept() -> None:
+    model = perceptron()
+    fast = compiled(model)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for batch in (5, 6, 9):
+            x = torch.randn(batch, 8)
+            torch._dynamo.mark_dynamic(x, 0)
+            torch.testing.assert_close(fast(x), model(x))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
