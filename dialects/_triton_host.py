@@ -339,7 +339,7 @@ class LaunchOp(IRDLOperation):
             named = [extent for extent in axis.extents if isinstance(extent, str)]
             if unknown := set(named) - set(self.bound_names):
                 raise VerifyException(f"the grid uses {sorted(unknown)}, which has no bounds")
-            if axis.block is not None and axis.block not in kernel.block_sizes:
+            if axis.block is not None and axis.block not in kernel.constants:
                 raise VerifyException(f"the kernel has no block named {axis.block!r}")
         self._verify_arguments(kernel)
 

@@ -50,9 +50,9 @@ class KernelOp(IRDLOperation):
         )
 
     @property
-    def block_sizes(self) -> dict[str, int]:
-        """The size of each block by name."""
-        return self.schedule.data.blocks
+    def constants(self) -> dict[str, int]:
+        """What it takes at compile time, by name: the sizes of blocks first."""
+        return self.schedule.data.constants
 
     @property
     def warps(self) -> int:
@@ -102,13 +102,13 @@ class KernelOp(IRDLOperation):
 
 
 def block_size(op: Operation, block: str) -> int:
-    """The size that the kernel around `op` gives the named block."""
+    """The size that the kernel around `op` gives the named block (or another constant)."""
     kernel = op.parent_op()
     while kernel is not None and not isinstance(kernel, KernelOp):
         kernel = kernel.parent_op()
     if kernel is None:
         raise VerifyException("it is only allowed in a triton.kernel")
-    sizes = kernel.block_sizes
+    sizes = kernel.constants
     if block not in sizes:
         raise VerifyException(f"the kernel has no block named {block!r}")
     return sizes[block]

@@ -24,6 +24,9 @@ from xdsl.printer import Printer
 LOADS = ("pointer", "descriptor")
 """How cells are loaded: by a pointer each, or by tensor descriptors where these can."""
 
+FLATTEN = "flatten"
+"""The attribute of a loop that is to be one with the loop inside of it."""
+
 _NUMBERS = ("warps", "stages", "swizzle", "programs", "segments")
 
 
@@ -76,6 +79,12 @@ class Schedule:
     def blocks(self) -> dict[str, int]:
         """The sizes of blocks by the names that kernels give them."""
         return {f"BLOCK_{axis}": size for axis, size in self.tile.items()}
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """What a kernel takes at compile time, by name: its blocks, and how programs take them."""
+        more = {"GROUP_M": self.swizzle if self.swizzle > 1 else 0, "PROGRAMS": self.programs}
+        return {**self.blocks, **{name: value for name, value in more.items() if value}}
 
     @staticmethod
     def of(values: Mapping[str, int | str]) -> Schedule:

@@ -77,8 +77,52 @@ class CdivOp(IRDLOperation):
 
 
 @irdl_op_definition
+class SwizzleOp(IRDLOperation):
+    """Which block of rows and columns a program takes: `tl.swizzle2d(i, j, rows, columns, GROUP)`.
+
+    Blocks are numbered row by row; those of a group of rows are taken column by column.
+
+    Example:
+
+        %m, %n = triton.swizzle %i, %j of %rows, %columns by "GROUP_M"
+                   : i32, i32, i32, i32 -> i32, i32
+    """
+
+    name = "triton.swizzle"
+
+    row = operand_def(IntegerType)
+    column = operand_def(IntegerType)
+    rows = operand_def(IntegerType)
+    columns = operand_def(IntegerType)
+    group = prop_def(StringAttr)
+    new_row = result_def(IntegerType)
+    new_column = result_def(IntegerType)
+
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$row `,` $column `of` $rows `,` $columns `by` $group attr-dict `:` type($row) `,` "
+        "type($column) `,` type($rows) `,` type($columns) `->` type($new_row) `,` "
+        "type($new_column)"
+    )
+
+    def __init__(
+        self, row: SSAValue, column: SSAValue, rows: SSAValue, columns: SSAValue, group: str
+    ) -> None:
+        super().__init__(
+            operands=[row, column, rows, columns],
+            properties={"group": StringAttr(group)},
+            result_types=[row.type, column.type],
+        )
+
+    def verify_(self) -> None:
+        block_size(self, self.group.data)
+        if len({value.type for value in (*self.operands, *self.results)}) != 1:
+            raise VerifyException("all numbers of a swizzle are of one type")
+
+
+@irdl_op_definition
 class BlockSizeOp(IRDLOperation):
-    """The size of a block, as a number: `BLOCK` itself.
+    """The size of a block, or another constant of the schedule, as a number: `BLOCK` itself.
 
     Example: `%step = triton.block_size "BLOCK_K" : i32`
     """

@@ -27,13 +27,20 @@ in two shards:
 
 `tapestry-opt -t triton` prints such a module as Python. The operations are defined in
 `_triton_kernel.py` (the kernel), `_triton_schedule.py` (how it walks its points),
-`_triton_shapes.py` and `_triton_tiles.py` (what it is made of) and `_triton_host.py` (buffers and
-launches).
+`_triton_shapes.py`, `_triton_tiles.py` and `_triton_descriptors.py` (what it is made of) and
+`_triton_host.py` (buffers and launches).
 """
 
 from xdsl.ir import Dialect
 
 from tapestry.dialects._triton_combiners import CombineOp, ReduceOp, ScanOp, YieldOp
+from tapestry.dialects._triton_descriptors import (
+    ALIGNMENT,
+    DescribeOp,
+    DescriptorType,
+    LoadBlockOp,
+    StoreBlockOp,
+)
 from tapestry.dialects._triton_host import (
     AliasOp,
     AllocateOp,
@@ -44,7 +51,7 @@ from tapestry.dialects._triton_host import (
     LaunchOp,
 )
 from tapestry.dialects._triton_kernel import KernelOp
-from tapestry.dialects._triton_schedule import Schedule, ScheduleAttr, ScheduleError
+from tapestry.dialects._triton_schedule import FLATTEN, LOADS, Schedule, ScheduleAttr, ScheduleError
 from tapestry.dialects._triton_shapes import (
     ArangeOp,
     BlockSizeOp,
@@ -54,6 +61,7 @@ from tapestry.dialects._triton_shapes import (
     ExpandDimsOp,
     FullOp,
     ProgramIdOp,
+    SwizzleOp,
     TransposeOp,
 )
 from tapestry.dialects._triton_tiles import (
@@ -76,6 +84,9 @@ from tapestry.dialects._triton_types import (
 )
 
 __all__ = [
+    "ALIGNMENT",
+    "FLATTEN",
+    "LOADS",
     "AliasOp",
     "AllocateOp",
     "ArangeOp",
@@ -89,6 +100,8 @@ __all__ = [
     "CompareOp",
     "ConstantOp",
     "CoverOp",
+    "DescribeOp",
+    "DescriptorType",
     "DotOp",
     "ExpandDimsOp",
     "ExternalOp",
@@ -97,6 +110,7 @@ __all__ = [
     "GridAxis",
     "KernelOp",
     "LaunchOp",
+    "LoadBlockOp",
     "LoadOp",
     "PhiloxOp",
     "PointerType",
@@ -106,7 +120,9 @@ __all__ = [
     "Schedule",
     "ScheduleAttr",
     "ScheduleError",
+    "StoreBlockOp",
     "StoreOp",
+    "SwizzleOp",
     "TransposeOp",
     "Triton",
     "WhereOp",
@@ -123,6 +139,7 @@ Triton = Dialect(
         KernelOp,
         ProgramIdOp,
         CdivOp,
+        SwizzleOp,
         BlockSizeOp,
         CoverOp,
         ArangeOp,
@@ -138,6 +155,9 @@ Triton = Dialect(
         LoadOp,
         AssertOp,
         StoreOp,
+        DescribeOp,
+        LoadBlockOp,
+        StoreBlockOp,
         DotOp,
         ReduceOp,
         ScanOp,
@@ -148,5 +168,5 @@ Triton = Dialect(
         AliasOp,
         LaunchOp,
     ],
-    [PointerType, GridAttr, ScheduleAttr],
+    [PointerType, DescriptorType, GridAttr, ScheduleAttr],
 )

@@ -7,7 +7,7 @@
 // CHECK-LABEL: def combine_max(a, b):
 // CHECK-LABEL: @triton.jit
 // CHECK:         x = tl.load(q_ptr + offsets{{.*}} + c[None, :])
-// CHECK:         for k_start in range(0, tl.minimum(256, offsets + BLOCK_M), BLOCK_K):
+// CHECK:         for k_start in range(0, tl.minimum(256, m_start + BLOCK_M), BLOCK_K):
 // CHECK-NEXT:        k = k_start + k_lanes
 // CHECK-NEXT:        x_2 = tl.load(k_ptr + c[:, None] + k[None, :] * 64)
 // CHECK-NEXT:        x_3 = tl.dot(x, x_2, tl.full([BLOCK_M, BLOCK_K], 0.0, tl.float32))

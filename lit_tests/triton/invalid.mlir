@@ -155,3 +155,37 @@ func.func @unsigned(%a: tensor<16xf32>) {
   %b = triton.cast %a unsigned : tensor<16xf32> -> tensor<16xf16>
   func.return
 }
+
+// -----
+
+// CHECK{LITERAL}: rows, of blocks as well, take multiples of 16 bytes
+triton.kernel @k(%x: !triton.ptr<f16>, %n: i32) schedule <M = 16, K = 16, warps = 4, stages = 2> [] {
+  %d = triton.describe %x at %n shape %n, %n stride 100 blocks ["BLOCK_M", "BLOCK_K"] : !triton.ptr<f16>, i32, i32, i32 -> !triton.descriptor<f16>
+}
+
+// -----
+
+// CHECK{LITERAL}: tensor<16x32xf16> is not a block of !triton.descriptor<f16>
+triton.kernel @k(%x: !triton.ptr<f16>, %n: i32) schedule <M = 16, K = 16, warps = 4, stages = 2> [] {
+  %d = triton.describe %x at %n shape %n, %n stride 64 blocks ["BLOCK_M", "BLOCK_K"] : !triton.ptr<f16>, i32, i32, i32 -> !triton.descriptor<f16>
+  %b = triton.load_block %d[%n, %n] : !triton.descriptor<f16>, i32, i32 -> tensor<16x32xf16>
+}
+
+// -----
+
+// CHECK{LITERAL}: the kernel has no block named 'GROUP_M'
+triton.kernel @k(%n: i32) schedule <M = 16, N = 16, warps = 4, stages = 2> [] {
+  %i, %j = triton.swizzle %n, %n of %n, %n by "GROUP_M" : i32, i32, i32, i32 -> i32, i32
+}
+
+// -----
+
+// CHECK{LITERAL}: M is said twice
+triton.kernel @k() schedule <M = 16, M = 16> [] {
+}
+
+// -----
+
+// CHECK{LITERAL}: speed is no parameter of a schedule
+triton.kernel @k() schedule <speed = 16> [] {
+}

@@ -47,9 +47,10 @@ func.func @main(%x: !x, %w: !w, %b: !b) -> !y {
 // CHECK-NEXT:     m = d0_start + pid // blocks_n * BLOCK_M + tl.arange(0, BLOCK_M)
 // CHECK-NEXT:     m_mask = m < d0_end
 // CHECK-NEXT:     offsets = m[:, None] * 784
+// CHECK-NEXT:     k_lanes = tl.arange(0, BLOCK_K)
 // CHECK-NEXT:     acc = tl.full([BLOCK_M, BLOCK_N], 0.0, tl.float32)
 // CHECK-NEXT:     for k_start in range(0, 784, BLOCK_K):
-// CHECK-NEXT:         k = k_start + tl.arange(0, BLOCK_K)
+// CHECK-NEXT:         k = k_start + k_lanes
 // CHECK-NEXT:         k_mask = k < 784
 // CHECK-NEXT:         xe = tl.load(
 // CHECK-NEXT:             x_ptr + offsets + k[None, :],
@@ -291,10 +292,10 @@ func.func @main(%a: !a, %b: !b) -> !t {
 // CHECK-NEXT:     pid = tl.program_id(0)
 // CHECK-NEXT:     blocks_n = tl.cdiv(60, BLOCK_N)
 // CHECK-NEXT:     pid_bm = pid // blocks_n
-// CHECK-NEXT:     n = pid % blocks_n * BLOCK_N + tl.arange(0, BLOCK_N)
-// CHECK-NEXT:     n_mask = n < 60
 // CHECK-NEXT:     blocks_m = tl.cdiv(40, BLOCK_M)
 // CHECK-NEXT:     pid_b = pid_bm // blocks_m
+// CHECK-NEXT:     n = pid % blocks_n * BLOCK_N + tl.arange(0, BLOCK_N)
+// CHECK-NEXT:     n_mask = n < 60
 // CHECK-NEXT:     m = pid_bm % blocks_m * BLOCK_M + tl.arange(0, BLOCK_M)
 // CHECK-NEXT:     m_mask = m < 40
 // CHECK-NEXT:     tl.static_assert(BLOCK_K >= 50)

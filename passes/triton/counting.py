@@ -92,13 +92,15 @@ class _Counter:
     vectors: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
     def __post_init__(self) -> None:
-        sizes = self.kernel.block_sizes
+        sizes = self.kernel.constants
         self.programs = 1
         for axis, length in zip(self.call.grid, self.call.lengths(), strict=True):
             size = 1 if axis.block is None else sizes[axis.block]
             self.programs *= -(-length // size)
             if axis.block is not None:
                 self.kept[axis.block] = length / (-(-length // size) * size)
+        # Persistent programs share the blocks.
+        self.programs = min(self.programs, sizes.get("PROGRAMS", self.programs))
         self.columns = Columns(self.programs, list(sizes))
         self.indices = Indices(self.columns, sizes)
         arguments = self.kernel.body.block.args
@@ -151,9 +153,13 @@ class _Counter:
                     self.addresses += 2 * -(-pieces // (32 * self.kernel.warps))
                 if isinstance(op, triton.LoadOp):
                     self.vectors[op.result] = stream.vector
+            case triton.LoadBlockOp() | triton.StoreBlockOp():
+                self.streams.append(self._moved(op, times))
+                if isinstance(op, triton.LoadBlockOp):
+                    self.vectors[op.result] = _VECTOR
             case triton.CoverOp():
                 self.kept[op.block.data] = (
-                    op.length.value.data / self.kernel.block_sizes[op.block.data]
+                    op.length.value.data / self.kernel.constants[op.block.data]
                 )
             case triton.DotOp():
                 self._product(op, times)
@@ -203,7 +209,7 @@ class _Counter:
             walked = self._mean(trips * size)
             points = self._mean(np.maximum(0, end.numbers - start.numbers))
             self.kept[op.step.owner.block.data] = points / walked if walked else 1.0
-        if any(isinstance(one, triton.LoadOp) for one in body.ops):
+        if any(isinstance(one, triton.LoadOp | triton.LoadBlockOp) for one in body.ops):
             self.steps += self._mean(times * trips)
         self._block(body, times * trips)
         last = body.last_op
@@ -213,6 +219,28 @@ class _Counter:
             if carried in self.after:
                 self.after.add(result)
 
+    def _moved(self, op: triton.LoadBlockOp | triton.StoreBlockOp, times: Times) -> Stream:
+        """The stream of blocks that hardware moves, row by row."""
+        made = op.descriptor.owner
+        assert isinstance(made, triton.DescribeOp)
+        tile = op.result if isinstance(op, triton.LoadBlockOp) else op.value
+        rows, columns = shape_of(tile)
+        cell = byte_size(element_of(tile))
+        at = self.indices.of(op.row).numbers * made.stride.value.data
+        at = at + self.indices.of(op.column).numbers + self.indices.of(made.base).numbers
+        return Stream(
+            buffer=self.places[made.pointer],
+            writes=isinstance(op, triton.StoreBlockOp),
+            cells=rows * columns,
+            cell=cell,
+            accesses=self._mean(times),
+            kept=1.0,
+            run=columns * cell,
+            vector=_VECTOR,
+            starts=at[self.columns.side_by_side],
+            scattered=False,
+        )
+
     def _stream(self, op: triton.LoadOp | triton.StoreOp, times: Times) -> Stream:
         known = self.indices.of(op.offsets)
         pointer = op.pointer.type
@@ -221,7 +249,7 @@ class _Counter:
         run, vector = self._runs(known, cell)
         # Lanes that read one cell read it once.
         same = [b for b in known.blocks if not self.columns.stride(known, b)]
-        cells = prod(shape_of(op.offsets)) // prod(self.kernel.block_sizes[b] for b in same)
+        cells = prod(shape_of(op.offsets)) // prod(self.kernel.constants[b] for b in same)
         return Stream(
             buffer=self.places[op.pointer],
             writes=isinstance(op, triton.StoreOp),
@@ -237,7 +265,7 @@ class _Counter:
 
     def _runs(self, known: Known, cell: int) -> tuple[int, int]:
         """The bytes of neighbouring cells, and those that a lane moves at once."""
-        sizes = self.kernel.block_sizes
+        sizes = self.kernel.constants
         strides = {block: abs(self.columns.stride(known, block)) for block in known.blocks}
         if not any(strides.values()):
             return SECTOR, cell
@@ -266,7 +294,7 @@ class _Counter:
         """
         source = defining(factor)
         size = prod(shape_of(factor)) * byte_size(element_of(factor))
-        if isinstance(source, triton.LoadOp):
+        if isinstance(source, triton.LoadOp | triton.LoadBlockOp):
             within = source.parent_block() is op.parent_block()
             looped = isinstance(op.parent_op(), scf.ForOp)
             if within and looped and self.vectors[source.result] >= _ASYNCHRONOUS:

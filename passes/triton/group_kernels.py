@@ -27,6 +27,7 @@ from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.cascades import FoldWriter
 from tapestry.passes.triton.choosing import best
+from tapestry.passes.triton.descriptors import any_described
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError, group_of
 from tapestry.passes.triton.kernels import finish_kernel
@@ -160,8 +161,10 @@ class _GroupKernel:
         axes = read_together(outline, space, axes)
         grid = [name for name in ("B", "M") if axes[name].dims]
         grid += [name for name in roles.columns if any(roles.axes[dim] == name for dim in spread)]
-        schedule = options.schedule(_task(group, roles, space, axes, grid), group.schedule)
         used = [axis for axis in axes.values() if axis.dims]
+        described = any_described(outline, space, used)
+        task = _task(group, roles, space, axes, grid, described=described)
+        schedule = options.schedule(task, group.schedule)
         self.writer = KernelWriter(outline, space, used, schedule, grid)
         self.members = Members(group, roles, self.writer, options)
         self.members.fold_inner = self._fold_inner
@@ -315,7 +318,13 @@ def _walks(group: Group, roles: Roles) -> int:
 
 
 def _task(
-    group: Group, roles: Roles, space: Space, axes: Mapping[str, Axis], grid: Sequence[str]
+    group: Group,
+    roles: Roles,
+    space: Space,
+    axes: Mapping[str, Axis],
+    grid: Sequence[str],
+    *,
+    described: bool,
 ) -> Task:
     """What a schedule of a group is chosen for; columns that are not in the grid are held.
 
@@ -333,6 +342,8 @@ def _task(
         group.name,
         "group",
         lengths,
+        grid=tuple(grid),
+        described=described,
         held=frozenset(axis for axis in lengths if f"BLOCK_{axis}" in resident),
         half=half,
         dots=dots,

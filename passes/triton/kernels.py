@@ -28,6 +28,7 @@ from tapestry.passes.triton.contraction import (
     expression,
     find_contraction,
 )
+from tapestry.passes.triton.descriptors import any_described
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.positions import Axis, Frame
@@ -205,11 +206,18 @@ def _contraction_kernel(
     space = space_of(fold, contraction.axes, ("M", "N", "K"))
     a, b = contraction.factors()
     lengths = {axis: longest(space, axis, fold.shards) for axis in ("M", "N", "K")}
-    task = Task(fold.name, "contraction", lengths, half=is_half(a.type))
-    schedule = options.schedule(task, fold.schedule)
     axes = [Axis(axis, space.on(axis), f"BLOCK_{axis}") for axis in ("M", "N", "K")]
     batch = Axis("B", space.on("B"), None)
     spread = ("B", "M", "N") if batch.dims else ("M", "N")
+    task = Task(
+        fold.name,
+        "contraction",
+        lengths,
+        half=is_half(a.type),
+        grid=spread,
+        described=any_described(fold, space, [batch, *axes]),
+    )
+    schedule = options.schedule(task, fold.schedule)
     writer = KernelWriter(fold, space, [batch, *axes], schedule, spread)
     tiles = writer.tiles
     masks = _rows_by_frame(writer.space)
@@ -222,7 +230,7 @@ def _contraction_kernel(
         dot = triton.DotOp(factor_a(), factor_b(), acc, options.precision)
         return (tiles.value(dot, "acc"),)
 
-    parts = writer.walk(axes[2], lambda: (zero,), step, everywhere=False)
+    parts = writer.walk(axes[2], lambda: (zero,), step, everywhere=False, hoist=True)
     outside = writer.positions.inside_all(masks["M", "N"], ("M", "N"))
     _end(writer, ("M", "N"), state, state.masked(tiles, parts, outside))
     return writer.finish(fold.name, origins)

@@ -24,8 +24,7 @@ not, its members become kernels of their own, and a comment says why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -53,7 +52,6 @@ from tapestry.devices import find_spec
 from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
-from tapestry.dialects.triton import Schedule, ScheduleAttr, ScheduleError
 from tapestry.locations import location_of
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
 from tapestry.passes.loom.outline import LoomInline
@@ -62,6 +60,7 @@ from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
 from tapestry.passes.triton.buffers import allocate, as_buffer, buffer_of, replace_by
 from tapestry.passes.triton.choosing import Chooser
+from tapestry.passes.triton.given import give_schedules, illegal_schedules, refuse_schedule
 from tapestry.passes.triton.group_kernels import lower_group
 from tapestry.passes.triton.groups import NotOneKernelError, group_of
 from tapestry.passes.triton.indices import replace_indices
@@ -69,12 +68,11 @@ from tapestry.passes.triton.kernels import Options
 from tapestry.passes.triton.launching import Launcher, origin
 from tapestry.passes.triton.mapfold import (
     applied_of,
-    given_schedule,
     map_fold_of,
     merged_of,
 )
 from tapestry.passes.triton.merging import Merging
-from tapestry.passes.triton.schedule import SCHEDULE, Task
+from tapestry.passes.triton.schedule import Task
 from tapestry.passes.triton.tensors import (
     LowerAssemble,
     LowerConstant,
@@ -145,27 +143,6 @@ class LowerOperation(RewritePattern):
             )
         rewriter.insert(launched)
         replace_by(rewriter, op, made)
-
-
-@contextmanager
-def illegal_schedules(op: loom.OperationOp | loom.FusedOp) -> Generator[None]:
-    """Say at an operation that its kernel cannot have the schedule that is given for it."""
-    try:
-        yield
-    except ScheduleError as error:
-        raise InvalidProgramError(
-            f"the schedule of {error}", location=location_of(op), hint="leave it out, or change it"
-        ) from error
-
-
-def refuse_schedule(op: loom.FusedOp, reason: str) -> None:
-    """Say that a group that is not one kernel has no schedule."""
-    if given_schedule(op) is not None:
-        raise InvalidProgramError(
-            f"@{op.label.data} has a schedule, but is not one kernel: {reason}",
-            location=location_of(op),
-            hint="give schedules to its members",
-        )
 
 
 def _notes(op: loom.OperationOp) -> list[str]:
@@ -372,27 +349,6 @@ class LoomToTriton(ModulePass):
         for definition in list(op.body.block.ops):
             if isinstance(definition, loom.MonoidOp | loom.KernelOp):
                 Rewriter.erase_op(definition)
-
-
-def give_schedules(module: ModuleOp, given: Sequence[str]) -> None:
-    """Give operations schedules by their labels; UsageError where there is none of a label."""
-    for text in given:
-        label, sign, schedule = text.partition(":")
-        if not sign:
-            raise UsageError(f"{text!r} is not `LABEL: NAME = VALUE, ...`")
-        try:
-            attribute = ScheduleAttr(Schedule.parse(schedule))
-        except ScheduleError as error:
-            raise UsageError(f"the schedule of {label.strip()}: {error}") from error
-        found = [
-            op
-            for op in module.walk()
-            if isinstance(op, loom.OperationOp | loom.FusedOp) and op.label.data == label.strip()
-        ]
-        if not found:
-            raise UsageError(f"no operation is labelled {label.strip()!r}")
-        for op in found:
-            op.attributes[SCHEDULE] = attribute
 
 
 def _check(function: func.FuncOp) -> None:

@@ -90,6 +90,23 @@ class Positions:
             length = self.tiles.times(length, extent)
         return self.tiles.times(length, constant)
 
+    def first(self, axis: Axis) -> SSAValue:
+        """Where the block of an axis that was placed starts."""
+        return self._first[axis.name]
+
+    def base(self, access: Access, frame: Frame) -> SSAValue:
+        """The offset of an access from the axes that are not in a frame, and its constant."""
+        tiles = self.tiles
+        total: SSAValue | None = None
+        for axis in dict.fromkeys(dim.axis for dim in self.space.dims if dim.axis not in frame):
+            term = self._axis_offset(access, axis, frame)
+            if term is not None:
+                total = term if total is None else tiles.add(total, term)
+        constant = tiles.position(access.constant)
+        if total is None:
+            return constant
+        return tiles.add(total, constant) if access.constant else total
+
     def place(self, axis: Axis, first: SSAValue) -> None:
         """Set the axis to the block of positions from `first` on (or to that point alone)."""
         tiles = self.tiles

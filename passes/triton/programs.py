@@ -112,6 +112,8 @@ class Indices:
 
     def visit(self, op: Operation) -> None:
         """Find the numbers of an operation's results."""
+        if isinstance(op, triton.SwizzleOp):
+            self._swizzle(op)
         if len(op.results) != 1:
             return
         result, columns = op.results[0], self.columns
@@ -135,6 +137,17 @@ class Indices:
                 )
             case _:
                 self._derive(op, result)
+
+    def _swizzle(self, op: triton.SwizzleOp) -> None:
+        """Blocks of a group of rows are taken column by column."""
+        i, j, rows, columns = (self.of(operand).numbers for operand in op.operands)
+        group = self._sizes[op.group.data]
+        place = i * columns + j
+        first = place // (group * columns) * group
+        height = np.maximum(np.minimum(rows - first, group), 1)
+        place %= np.maximum(group * columns, 1)
+        self._known[op.new_row] = Known(first + place % height)
+        self._known[op.new_column] = Known(place // height)
 
     def _derive(self, op: Operation, result: SSAValue) -> None:
         """The number of a result that is computed from other numbers; 0 where that is unknown."""

@@ -26,7 +26,7 @@ from math import prod
 from types import MappingProxyType
 from typing import Literal
 
-from tapestry.dialects.triton import Schedule, ScheduleError
+from tapestry.dialects.triton import LOADS, Schedule, ScheduleError
 from tapestry.passes.triton.tiling import (
     MAX_CELLS,
     MAX_SHARED_BYTES,
@@ -41,6 +41,9 @@ Kind = Literal["map", "fold", "scan", "contraction", "group"]
 SCHEDULE = "schedule"
 """The attribute of an operation that says its schedule."""
 
+PROCESSORS = 132
+"""The multiprocessors of a Hopper GPU: as many persistent programs run at once."""
+
 REGISTERS = 255
 """What a thread has on every target."""
 
@@ -51,8 +54,10 @@ class Task:
 
     `lengths` has the tile axes, in order, and the most points of each in a shard; 1 where it is
     unknown. `half` says that 16-bit factors are multiplied, `dots` that a group multiplies tiles
-    at all. `held` are the axes that one block has to hold. An `ordered` fold takes one point at a
-    time; one `across` memory has points that lie side by side; rows are read in `walks` walks.
+    at all. `grid` are the axes that programs are spread over, and `held` those that one block has
+    to hold. An `ordered` fold takes one point at a time; one `across` memory has points that lie
+    side by side; rows are read in `walks` walks. `described` says that some tensor can be moved by
+    descriptors.
     """
 
     name: str
@@ -60,10 +65,12 @@ class Task:
     lengths: Mapping[str, int]
     half: bool = False
     dots: bool = False
+    grid: tuple[str, ...] = ()
     held: frozenset[str] = field(default_factory=frozenset[str])
     ordered: bool = False
     across: bool = False
     walks: int = 1
+    described: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengths", MappingProxyType(dict(self.lengths)))
@@ -75,6 +82,11 @@ class Task:
     def multiplied(self) -> tuple[str, ...]:
         """The axes that are sides of a `tl.dot`."""
         return tuple(self.lengths) if self.kind == "contraction" or self.dots else ()
+
+    @property
+    def swizzles(self) -> bool:
+        """Whether programs are along blocks of rows and of columns."""
+        return len(self.grid) > 1 and all(axis in self.lengths for axis in self.grid[-2:])
 
 
 def default(task: Task, tiling: Tiling) -> Schedule:
@@ -116,6 +128,16 @@ def check(task: Task, schedule: Schedule) -> None:
             )
     if task.ordered and tile["K"] != 1:
         raise ScheduleError(f"@{task.name} folds in order: K = {tile['K']} has to be 1")
+    if schedule.swizzle > 1 and not task.swizzles:
+        raise ScheduleError(
+            f"@{task.name} has no blocks of rows and columns to swizzle: its programs are along "
+            f"{', '.join(task.grid) or 'one axis'}"
+        )
+    if schedule.loads == "descriptor" and not task.described:
+        raise ScheduleError(
+            f"@{task.name} has no tensor that a descriptor describes: along two axes, one of them "
+            "with neighbours side by side, in rows of multiples of 16 bytes"
+        )
     for a, b in combinations(tile.values(), 2):
         if a * b > MAX_CELLS:
             raise ScheduleError(f"@{task.name} has a tile of {a} x {b} cells; Triton's have 2^20")
@@ -130,15 +152,20 @@ def is_legal(task: Task, schedule: Schedule) -> bool:
     return True
 
 
-def candidates(task: Task, tiling: Tiling | None = None) -> Iterator[Schedule]:
+def candidates(
+    task: Task, tiling: Tiling | None = None, *, descriptors: bool = False
+) -> Iterator[Schedule]:
     """Legal schedules of a task that may be fast, the default first, each once.
 
     They fit the shared memory and the registers of Hopper, as far as that is known beforehand.
+    Those with `descriptors` need memory of their own at each launch, which not every host gives.
     """
     first = default(task, tiling or Tiling())
     seen = {first}
     yield first
     for schedule in _family(task, first):
+        if schedule.loads == "descriptor" and not descriptors:
+            continue
         if schedule not in seen and is_legal(task, schedule) and _fits(task, schedule):
             seen.add(schedule)
             yield schedule
@@ -162,7 +189,18 @@ def _products(task: Task, first: Schedule) -> Iterator[Schedule]:
     small = ((32, 128), (16, 128), (16, 64), (32, 64))
     for (m, n), k, warps, stages in product((*sides, *small), (64, 32, 128), (8, 4), (3, 4, 2)):
         tile = _clipped(task, {"M": m, "N": n, "K": k}, least=MIN_DOT)
-        yield replace(first, tile=tile, warps=warps, stages=stages)
+        schedule = replace(first, tile=tile, warps=warps, stages=stages)
+        yield schedule
+        yield from _shared_out(task, schedule)
+
+
+def _shared_out(task: Task, schedule: Schedule) -> Iterator[Schedule]:
+    """A schedule with descriptors and persistent programs, where tiles are large."""
+    if schedule.tile["M"] * schedule.tile["N"] < 128 * 128:
+        return
+    for loads, programs in product(LOADS, (0, PROCESSORS)):
+        if (loads == "descriptor" or programs) and (loads == "pointer" or task.described):
+            yield replace(schedule, loads=loads, programs=programs)
 
 
 def _groups(task: Task, first: Schedule) -> Iterator[Schedule]:
@@ -199,6 +237,9 @@ def _fits(task: Task, schedule: Schedule) -> bool:
     size = 2 if task.half else 4
     if task.kind == "contraction":
         shared = size * schedule.stages * tile["K"] * (tile["M"] + tile["N"])
+        if schedule.programs and schedule.loads == "descriptor":
+            # The next block is loaded while one is stored.
+            shared += size * tile["M"] * tile["N"]
         return shared <= MAX_SHARED_BYTES and _held(tile["M"] * tile["N"], threads)
     deep = [a for a, n in task.lengths.items() if a.startswith("C") and n > tile[a]]
     shared = group_bytes(tile, deep, schedule.stages, half=task.half)

@@ -29,7 +29,13 @@ Shape = tuple[int, ...]
 _Key = tuple[object, ...]
 
 
-_MOVABLE = (triton.LoadOp, triton.ReduceOp, triton.CoverOp)
+_MOVABLE = (
+    triton.LoadOp,
+    triton.DescribeOp,
+    triton.LoadBlockOp,
+    triton.ReduceOp,
+    triton.CoverOp,
+)
 """What may stand anywhere its operands are known, besides pure operations."""
 
 
@@ -58,6 +64,18 @@ def constant_value(value: SSAValue) -> Array | None:
         return None
     assert isinstance(owner.value, IntegerAttr | FloatAttr)
     return constant(owner.value.value.data, value.type)
+
+
+def remove_unused(block: Block) -> None:
+    """Erase the operations of a block, and those inside of them, that nothing needs."""
+    for op in reversed(list(block.ops)):
+        for region in op.regions:
+            for inner in region.blocks:
+                remove_unused(inner)
+        needed = any(result.uses for result in op.results)
+        if op.results and not needed and (op.has_trait(Pure) or isinstance(op, _MOVABLE)):
+            op.detach()
+            op.erase()
 
 
 class TileBuilder:

@@ -17,6 +17,8 @@ from tapestry.algebra.dtypes import body_type
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import GridAxis, KernelOp, PointerType, Schedule
 from tapestry.passes.triton.bodies import Values, write_body
+from tapestry.passes.triton.descriptors import Descriptors
+from tapestry.passes.triton.grids import place_programs
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.ports import Port, write_read
 from tapestry.passes.triton.positions import Axis, Frame, Positions
@@ -32,7 +34,7 @@ from tapestry.passes.triton.spaces import (
     needs_64_bits,
 )
 from tapestry.passes.triton.spans import span_inside
-from tapestry.passes.triton.tiles import TileBuilder, number
+from tapestry.passes.triton.tiles import TileBuilder, number, remove_unused
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,34 +149,15 @@ class KernelWriter:
         }
         self.tiles = TileBuilder(self._body, schedule.blocks, index)
         self.positions = Positions(self.tiles, space, bounds)
-        self._place_programs()
+        self._descriptors: Descriptors | None = None
+        if schedule.loads == "descriptor":
+            self._descriptors = Descriptors(self.tiles, self.positions, space, self.axes)
+        self._persistent = place_programs(self.tiles, self.positions, schedule, self._grid)
 
     def _argument(self, kind: Attribute, name: str) -> SSAValue:
         argument = self._body.insert_arg(kind, len(self._body.args))
         argument.name_hint = name
         return argument
-
-    def _place_programs(self) -> None:
-        """Place the axes of the grid from the program id; the last one runs fastest."""
-        tiles = self.tiles
-        rest = tiles.program_id()
-        for place, axis in reversed(list(enumerate(self._grid))):
-            block = rest
-            if place > 0:
-                count = self.positions.length(axis)
-                if axis.block is not None:
-                    count = tiles.value(triton.CdivOp(count, axis.block), f"blocks_{axis.hint}")
-                block, rest = tiles.remainder(rest, count), tiles.quotient(rest, count)
-                block.name_hint = f"pid_{axis.hint}"
-                rest.name_hint = f"pid_{''.join(outer.hint for outer in self._grid[:place])}"
-            if axis.block is not None:
-                size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
-                block = tiles.times(block, size)
-            start, _ = self.positions.span(axis)
-            self.positions.place(axis, self._moved(block, start))
-
-    def _moved(self, position: SSAValue, start: SSAValue) -> SSAValue:
-        return position if start == self.tiles.position(0) else self.tiles.add(start, position)
 
     def load(self, port: Port, frame: Frame, hint: str | None = None) -> SSAValue:
         """The cells of a tensor over a frame; of size 1 along axes it does not move along.
@@ -183,6 +166,10 @@ class KernelWriter:
         """
         if any(guard.fails for guard in port.access.guards):
             return self.tiles.value(arith.ConstantOp(port.fill))
+        if self._descriptors is not None:
+            found = self._descriptors.load(port, frame)
+            if found is not None:
+                return found
         cells, blocks = self._cells(port, frame), self.blocks(frame)
         turned = None if cells is None else self.tiles.recall((*cells, blocks[::-1]))
         if turned is not None:
@@ -247,13 +234,15 @@ class KernelWriter:
     def store(self, port: Port, frame: Frame, value: SSAValue) -> None:
         """Write a value over a frame to a tensor."""
         tiles, blocks = self.tiles, self.blocks(frame)
+        assert isinstance(port.pointer.type, PointerType)
+        cells = tiles.bits(tiles.spread(value, blocks), port.pointer.type.element_type)
+        if self._descriptors is not None and self._descriptors.store(port, frame, cells):
+            return
         offsets = tiles.spread(self.positions.offsets(port.access, frame), blocks)
         mask = self.positions.frame_mask(frame, frame)
         mask = tiles.both(mask, self.positions.inside(port.access, frame))
         if mask is not None:
             mask = tiles.spread(mask, blocks)
-        assert isinstance(port.pointer.type, PointerType)
-        cells = tiles.bits(tiles.spread(value, blocks), port.pointer.type.element_type)
         tiles.append(triton.StoreOp(cells, port.pointer, offsets, mask))
 
     def blocks(self, frame: Frame) -> tuple[str, ...]:
@@ -348,6 +337,9 @@ class KernelWriter:
 
     def finish(self, name: str, origins: Sequence[str]) -> Kernel:
         """The kernel that was written."""
+        if self._persistent is not None:
+            self._persistent.close()
+        remove_unused(self._body)
         op = KernelOp(name, self._body, self.schedule, origins)
         grid = tuple(GridAxis(_extents(axis), axis.block) for axis in self._grid)
         tensors = (*self.fold.ins, *self.fold.extras, *self.fold.outs)

@@ -56,14 +56,20 @@ class HostPrinter:
         self._names = names
         self._functions = functions
         self._configurations: dict[str, str] = {}
+        self._persistent: set[str] = set()
+        self.describes = False
+        """Whether some kernel makes tensor descriptors, which take memory."""
         self._tables: list[str] = []
         self._shard_tables: dict[str, str] = {}
 
     def configure(self, kernel: triton.KernelOp) -> None:
         """Make the table of block sizes and compile options of a kernel."""
         name = fresh(self._functions[kernel.sym_name.data].upper(), self._names)
+        self.describes |= any(isinstance(op, triton.DescribeOp) for op in kernel.body.walk())
+        if kernel.schedule.data.programs:
+            self._persistent.add(kernel.sym_name.data)
         options = {
-            **kernel.block_sizes,
+            **kernel.constants,
             "num_warps": kernel.warps,
             "num_stages": kernel.stages,
         }
@@ -86,6 +92,8 @@ class HostPrinter:
         for place, argument in enumerate(function.args):
             shown[argument] = _named(argument, f"arg{place}", "in", names)
         lines: list[str] = []
+        if self.describes:
+            lines.append(f"{INDENT}triton.set_allocator(reserve)")
         for op in function.body.block.ops:
             match op:
                 case triton.AllocateOp():
@@ -162,6 +170,9 @@ class HostPrinter:
             lines.append(f"{INDENT}for {', '.join(bounds)} in {self._shards(op, bounds)}:")
             depth = 2
         lines += (INDENT * depth + line for line in _grid(op, configuration))
+        if op.kernel_name in self._persistent:
+            most = f'{configuration}["PROGRAMS"]'
+            lines.append(f"{INDENT * depth}grid = (min({most}, grid[0]),)")
         operands = [*buffers, *bounds, f"**{configuration}"]
         return lines + wrapped(f"{kernel}[grid](", operands, ")", depth)
 

@@ -113,6 +113,14 @@ class BodyPrinter:
                 self.lines += wrapped("tl.device_assert(", items, ")", self._depth)
             case scf.ForOp():
                 self._loop(op)
+            case triton.SwizzleOp():
+                self._swizzle(op)
+            case triton.StoreBlockOp():
+                place = f"[{self.text(op.row)}, {self.text(op.column)}]"
+                value = typed(self._shown[op.value], element_of(op.value)).text
+                self.lines += wrapped(
+                    f"{self.text(op.descriptor)}.store(", [place, value], ")", self._depth
+                )
             case triton.ReduceOp() | triton.ScanOp():
                 self._combine(op)
             case triton.CoverOp():
@@ -128,13 +136,13 @@ class BodyPrinter:
         uses = list(_uses(value))
         if not uses:
             return
+        op = value.owner
         once = len(uses) == 1
         if once and isinstance(uses[0], scf.YieldOp | triton.YieldOp):
             cheap = True
         nested = any(use.parent is not value.owner.parent for use in uses)
         short = len(shown.text) <= _LONGEST_INLINE
-        op = value.owner
-        if cheap or (once and short and not nested):
+        if cheap or (once and short and not nested and not isinstance(op, _STATEMENTS)):
             self._shown[value] = shown
             return
         assert isinstance(op, Operation)
@@ -178,7 +186,12 @@ class BodyPrinter:
         counter = self._fresh(index, "start")
         self._shown[index] = Shown(counter, ATOM, ())
         bounds = ", ".join(self.text(value) for value in (op.lb, op.ub, op.step))
-        self._line(f"for {counter} in range({bounds}):")
+        loop = (
+            f"tl.range({bounds}, flatten=True)"
+            if triton.FLATTEN in op.attributes
+            else f"range({bounds})"
+        )
+        self._line(f"for {counter} in {loop}:")
         self._depth += 1
         self.print_block(op.body.block)
         end = op.body.block.last_op
@@ -188,6 +201,24 @@ class BodyPrinter:
             for line in assignments(dict(zip(names, steps, strict=True))):
                 self._line(line)
         self._depth -= 1
+
+    def _swizzle(self, op: triton.SwizzleOp) -> None:
+        names = [self._fresh(result, "block") for result in op.results]
+        for name, result in zip(names, op.results, strict=True):
+            self._shown[result] = Shown(name, ATOM, ())
+        operands = ", ".join(self.text(value) for value in op.operands)
+        self._line(f"{', '.join(names)} = tl.swizzle2d({operands}, {op.group.data})")
+
+    def _describe(self, op: triton.DescribeOp) -> Shown:
+        shape = f"[{self.text(op.rows)}, {self.text(op.columns)}]"
+        blocks = ", ".join(block.data for block in op.blocks)
+        items = [
+            self._address(op.pointer, op.base),
+            f"shape={shape}",
+            f"strides=[{op.stride.value.data}, 1]",
+            f"block_shape=[{blocks}]",
+        ]
+        return Shown(f"tl.make_tensor_descriptor({', '.join(items)})", ATOM, ())
 
     def _combine(self, op: triton.ReduceOp | triton.ScanOp) -> None:
         names = [self._fresh(out, "folded") for out in op.outs]
@@ -262,6 +293,11 @@ class BodyPrinter:
                 return method(source, "to", f"{dtype(element_of(op.result))}, bitcast=True")
             case triton.BroadcastOp():
                 return operands[0]
+            case triton.DescribeOp():
+                return self._describe(op)
+            case triton.LoadBlockOp():
+                place = f"[{self.text(op.row)}, {self.text(op.column)}]"
+                return Shown(f"{self.text(op.descriptor)}.load({place})", ATOM, shape_of(op.result))
             case triton.ExpandDimsOp():
                 return _expanded(operands[0], op.axis.value.data)
             case triton.TransposeOp():
@@ -354,6 +390,9 @@ _CHEAP = (
 )
 """Written wherever they are used."""
 
+_STATEMENTS = (triton.DescribeOp, triton.LoadBlockOp)
+"""Always a line of their own."""
+
 
 @dataclass(frozen=True)
 class PrintedKernel:
@@ -366,7 +405,7 @@ class PrintedKernel:
 
 def print_kernel(kernel: triton.KernelOp, name: str, shared: Shared) -> PrintedKernel:
     """The `@triton.jit` function of a kernel, under a comment that says what it computes."""
-    blocks = kernel.block_sizes
+    blocks = kernel.constants
     reductions = [op for op in kernel.body.walk() if isinstance(op, triton.CombineOp)]
     # Combiners come first, so that no variable takes the name of one.
     combiners = {op: _combiner(op, shared) for op in reductions if ready_reduction(op) is None}

@@ -52,6 +52,14 @@ def torch_upload(data, shape, dtype):
     return cells.view(getattr(torch, dtype)).reshape(shape).cuda()
 '''
 
+_RESERVE = '''\
+def reserve(size, alignment, stream):
+    """Memory on the GPU for the tensor descriptors that kernels make."""
+    import torch
+
+    return torch.empty(size, dtype=torch.int8, device="cuda")
+'''
+
 _READ_ENTRY = '''\
 def read_entry(folder, path, entry):
     """The bytes of an array of an .npz file."""
@@ -71,6 +79,7 @@ _RESERVED = frozenset(
         "externals",
         "folder",
         "read_entry",
+        "reserve",
         "torch_allocate",
         "torch_upload",
         "triton",
@@ -121,6 +130,7 @@ def print_module(module: ModuleOp) -> PrintedModule:
         host.tables(),
         _ALLOCATE,
         _UPLOAD if constants else "",
+        _RESERVE if host.describes else "",
         _READ_ENTRY if any(op.path is not None for op in constants) else "",
         *hosts,
     ]

@@ -53,7 +53,7 @@ def spec_of(kernel: triton.KernelOp, name: str, arguments: Sequence[str]) -> Ker
     return KernelSpec(
         name,
         tuple(zip(arguments, kinds, strict=True)),
-        tuple(kernel.block_sizes.items()),
+        tuple(kernel.constants.items()),
         kernel.warps,
         kernel.stages,
         kernel.asserts,

@@ -1,0 +1,49 @@
+"""What schedules become on Hopper: matrix units, blocks moved by hardware, no spills."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tapestry.codegen.module_printer import print_module
+from tapestry.frontend import run_pipeline
+from tests.codegen.test_aot import check_fits, compiled, matmul
+
+WIDE = "M = 128, N = 256, K = 64, warps = 8, stages = 3, swizzle = 8"
+
+
+def scheduled(module, schedule, tmp_path):
+    pipeline = f'loom-to-triton{{schedules="product: {schedule}"}}'
+    (kernel,) = compiled(module, pipeline, tmp_path, targets=(90,))
+    check_fits([kernel])
+    assert kernel.uses_wgmma
+    return kernel
+
+
+def test_descriptors_are_moved_by_hardware(tmp_path):
+    kernel = scheduled(matmul("bf16", 1024, 1024, 512), f"{WIDE}, loads = descriptor", tmp_path)
+    assert "cp.async.bulk.tensor.2d.shared" in kernel.ptx
+    assert "cp.async.bulk.tensor.2d.global" in kernel.ptx
+    assert "ld.global" not in kernel.ptx
+
+
+@pytest.mark.parametrize("loads", ["pointer", "descriptor"])
+def test_persistent_programs_are_one_loop(loads, tmp_path):
+    module = matmul("bf16", 1024, 1024, 512)
+    kernel = scheduled(module, f"{WIDE}, programs = 132, loads = {loads}", tmp_path)
+    # Flattened, the products of all blocks are in one loop.
+    assert len(re.findall(r"wgmma\.mma_async", kernel.ptx)) <= 16
+    assert ("cp.async.bulk.tensor" in kernel.ptx) == (loads == "descriptor")
+
+
+def test_a_schedule_is_read_in_the_source():
+    module = matmul("bf16")
+    schedule = f"product: {WIDE}, programs = 132, loads = descriptor"
+    run_pipeline(module, f'loom-to-triton{{schedules="{schedule}"}}')
+    source = print_module(module).source
+    assert "block_m, block_n = tl.swizzle2d(" in source
+    assert "PROGRAMS, flatten=True):" in source
+    assert source.count("tl.make_tensor_descriptor(") == 3
+    # Descriptors are made once, not for each block.
+    assert source.rindex("tl.make_tensor_descriptor(") < source.index("for block in")
