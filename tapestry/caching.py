@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.arg_spec import ArgSpec
 
 import tapestry
-from tapestry.encoding import Cells, EncodingError, decode, encode
+from tapestry.encoding import Cells, EncodingError, decode, encode, encode_exactly
 from tapestry.frontend import Steps, make_context, run_pipeline
 from tapestry.logs import channel
 from tapestry.passes._collection import collection_paused
@@ -87,10 +87,7 @@ class Lowering:
     def write(self, module: ModuleOp) -> None:
         """Keep the lowered module, if it can be read as it is."""
         try:
-            data, _ = encode(module)
-            same = decode(data, self.cells, make_context())
-            if encode(same)[0] != data or not module.is_structurally_equivalent(same):
-                raise EncodingError("what is read is not what was written")
+            data = encode_exactly(module, self.cells, make_context())
         except EncodingError as error:
             self.store.say(self.key, f"is not kept: {error}")
         else:

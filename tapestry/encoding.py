@@ -101,6 +101,18 @@ def decode(data: Encoded, cells: Cells, ctx: Context) -> ModuleOp:
     return made
 
 
+def encode_exactly(module: ModuleOp, cells: Cells, ctx: Context) -> Encoded:
+    """The data of a module that `decode` makes the same module of; EncodingError if it does not.
+
+    That is so where an attribute is not what its text says, and for large constants not in `cells`.
+    """
+    data, _ = encode(module)
+    same = decode(data, cells, ctx)
+    if encode(same)[0] != data or not module.is_structurally_equivalent(same):
+        raise EncodingError("what is read is not what was written")
+    return data
+
+
 class _Encoder:
     def __init__(self) -> None:
         self.names: dict[str, int] = {}

@@ -8,20 +8,39 @@
 Needs the extra `torch` (`pip install tapestry[torch]`), which `import tapestry` does not load.
 """
 
-from tapestry.importers.torch.backend import backend
-from tapestry.importers.torch.coverage import coverage
-from tapestry.importers.torch.errors import ImportingError
-from tapestry.importers.torch.exporting import export
-from tapestry.importers.torch.metakernels import metakernels
-from tapestry.importers.torch.uses import Coverage, Use, recording
+from __future__ import annotations
 
-__all__ = [
-    "Coverage",
-    "ImportingError",
-    "Use",
-    "backend",
-    "coverage",
-    "export",
-    "metakernels",
-    "recording",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tapestry.importers.torch.backend import backend as backend  # its module has this name too
+
+if TYPE_CHECKING:
+    from tapestry.importers.torch.covering import coverage as coverage
+    from tapestry.importers.torch.errors import ImportingError as ImportingError
+    from tapestry.importers.torch.exporting import export as export
+    from tapestry.importers.torch.user_operators import metakernels as metakernels
+    from tapestry.importers.torch.uses import Coverage as Coverage
+    from tapestry.importers.torch.uses import Use as Use
+    from tapestry.importers.torch.uses import recording as recording
+
+_HOMES = {
+    "Coverage": "uses",
+    "ImportingError": "errors",
+    "Use": "uses",
+    "coverage": "covering",
+    "export": "exporting",
+    "metakernels": "user_operators",
+    "recording": "uses",
+}
+"""Where each public name lives; a program that was compiled before needs none of them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*_HOMES, "backend"})

@@ -43,9 +43,14 @@ class CompiledGraph:
         self._options = options
         self._name = name
         self._open = OpenSizes(graph)
-        self._ready: dict[tuple[int, ...], _Ready] = {}
+        self._ready: dict[tuple[int, ...], Ready] = {}
         if not self._open:
-            self._ready[()] = _Ready(graph, Sizes(), options, name)
+            self._ready[()] = Ready(graph, Sizes(), options, name)
+
+    @property
+    def only(self) -> Ready | None:
+        """The graph for all calls; None where its sizes are open."""
+        return None if self._open else self._ready[()]
 
     def __call__(self, given: Sequence[Any]) -> tuple[object, ...]:
         """What the graph returns."""
@@ -55,7 +60,7 @@ class CompiledGraph:
             sizes = self._open.sizes(numbers)
             self._say(str(sizes))
             name = f"{self._name}_{len(self._ready)}"
-            ready = self._ready[numbers] = _Ready(self._graph, sizes, self._options, name)
+            ready = self._ready[numbers] = Ready(self._graph, sizes, self._options, name)
         return ready(given)
 
     def _say(self, sizes: str) -> None:
@@ -75,7 +80,7 @@ class CompiledGraph:
             )
 
 
-class _Ready:
+class Ready:
     """A graph of fixed sizes, imported and lowered."""
 
     def __init__(self, graph: fx.GraphModule, sizes: Sizes, options: Options, name: str) -> None:
@@ -83,21 +88,21 @@ class _Ready:
         for line in str(program.coverage).splitlines():
             _coverage.info("%s: %s", name, line)
         device = device_of(graph)
-        on = options.on or ("numpy" if device.type == "cpu" else "triton")
+        on = options.executor(device.type)
         pipeline = options.pipeline or ("weft-apply" if on == "reference" else "default")
         self._dump = None if options.dump is None else Dump(Path(options.dump) / name)
         module = lowered(program.module, pipeline, dump=self._dump, verify_each=False)
         program = replace(program, module=module)
         if self._dump is not None:
             self._dump.finish(program.module, on=on, pipeline=pipeline)
-        self._program = program
+        self.device, self.program = device, program
         self._run = runner(program, device, on, options.numerics)
 
     def __call__(self, given: Sequence[Any]) -> tuple[object, ...]:
         if self._dump is not None:
-            named = zip(self._program.arguments, arguments(self._program.module), strict=False)
+            named = zip(self.program.arguments, arguments(self.program.module), strict=False)
             held = {argument.name: as_array(given[position].cpu()) for position, argument in named}
             self._dump.inputs(held)
         made = self._run(given)
-        after = self._program.aftermath
+        after = self.program.aftermath
         return made if after is None else after.of(made)

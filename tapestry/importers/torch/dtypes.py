@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from tapestry.algebra.dtypes import numpy_dtype, type_named
-from tapestry.importers.torch.registry import Unsupported
+from tapestry.importers.torch.errors import Unsupported
 from tapestry.runtime.executor import Array
 
 _NAMES = {

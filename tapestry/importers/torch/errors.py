@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import difflib
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import LocationAttr
 
 from tapestry.diagnostics import Location, TapestryError
-from tapestry.importers.torch.registry import Context
 from tapestry.locations import source_locations
+
+if TYPE_CHECKING:
+    from tapestry.importers.torch.registry import Context
 
 
 class ImportingError(TapestryError):
     """A graph that cannot be imported as asked."""
 
     kind = "import"
+
+
+class Unsupported(Exception):  # noqa: N818 (it is no mistake: the operator stays PyTorch's)
+    """Why an operator cannot be expressed with these arguments."""
 
 
 def missing(context: Context, reason: str) -> ImportingError:

@@ -24,7 +24,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.diagnostics import UsageError
-from tapestry.importers.torch.graphs import Program, Weight, program_of
+from tapestry.importers.torch.graphs import Weight, program_of
+from tapestry.importers.torch.program import Program
 
 Weights = Literal["constants", "arguments"]
 

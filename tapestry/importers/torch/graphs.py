@@ -20,17 +20,17 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.multiprocessing.reductions import StorageWeakRef
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
 from tapestry.importers.building import ProgramBuilder
 from tapestry.importers.torch.dtypes import as_array, name_of
-from tapestry.importers.torch.effects import Aftermath, Effects, is_token
+from tapestry.importers.torch.effects import Effects, is_token
 from tapestry.importers.torch.errors import ImportingError, missing, place_of
 from tapestry.importers.torch.externals import add_external
 from tapestry.importers.torch.locations import location_of_node
 from tapestry.importers.torch.memory import Given, Made, Output, Plain
 from tapestry.importers.torch.overloads import Overload, overload_of, takes_functions
+from tapestry.importers.torch.program import Program
 from tapestry.importers.torch.registry import Context, ResultKind, Unsupported, find_lowering
 from tapestry.importers.torch.results import checked, without_cells
 from tapestry.importers.torch.sizes import OpenSizeError, Sizes
@@ -39,22 +39,6 @@ from tapestry.metakernels import WeftError
 
 _PLACEMENT = ("device", "layout", "pin_memory", "memory_format", "non_blocking")
 """Where and how tensors lie: no part of what is computed."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """A graph as a program.
-
-    It takes the placeholders at the positions `arguments`, and then `seeds` random numbers (i64).
-    After the outputs of the graph come what its effects take, if it has some (`aftermath`).
-    """
-
-    module: ModuleOp
-    arguments: tuple[int, ...]
-    seeds: int
-    outputs: tuple[Output, ...]
-    coverage: Coverage
-    aftermath: Aftermath | None = None
 
 
 @dataclass(frozen=True)

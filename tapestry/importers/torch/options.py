@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from tapestry.diagnostics import UsageError
-from tapestry.passes.triton.loom_to_triton import NUMERICS
 from tapestry.pipelines import pass_specs
 from tapestry.runtime.executor import EXECUTORS
 
@@ -33,6 +32,10 @@ class Options:
     numerics: str | None = None
     strict: bool = False
     dump: str | None = None
+
+    def executor(self, device: str) -> str:
+        """The executor for tensors on a kind of device."""
+        return self.on or ("numpy" if device == "cpu" else "triton")
 
     @staticmethod
     def of(given: Mapping[str, object]) -> Options:
@@ -48,7 +51,10 @@ class Options:
                 raise UsageError(f"the option {name} is a {kind.__name__}, not {value!r}")
         options = Options(**given)  # pyright: ignore[reportArgumentType] (checked above)
         _check(options.on, "executor", EXECUTORS)
-        _check(options.numerics, "numerics", tuple(NUMERICS))
+        if options.numerics is not None:
+            from tapestry.passes.triton.loom_to_triton import NUMERICS
+
+            _check(options.numerics, "numerics", tuple(NUMERICS))
         if options.pipeline is not None:
             pass_specs(options.pipeline)
         return options

@@ -42,6 +42,7 @@ from tapestry.algebra.dtypes import (
 )
 from tapestry.dialects.loom import tensor_type
 from tapestry.importers.building import Given, ProgramBuilder
+from tapestry.importers.torch.errors import Unsupported as Unsupported
 
 Number: TypeAlias = "int | float | bool"
 """A Python scalar of a program."""
@@ -55,10 +56,6 @@ Lowered: TypeAlias = "SSAValue | Sequence[SSAValue | None]"
 Lowering: TypeAlias = Callable[..., Lowered]
 
 _Lowers = TypeVar("_Lowers", bound=Lowering)
-
-
-class Unsupported(Exception):  # noqa: N818 (it is no mistake: the operator stays PyTorch's)
-    """Why an operator cannot be expressed with these arguments."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ run([torch.ones(2, 3)])         # what the graph returns
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import torch
 from torch import fx
@@ -16,15 +16,16 @@ from tapestry.algebra.dtypes import is_complex
 from tapestry.diagnostics import UsageError
 from tapestry.importers.torch.dtypes import as_array
 from tapestry.importers.torch.errors import ImportingError, place_of
-from tapestry.importers.torch.graphs import Program
 from tapestry.importers.torch.locations import location_of_node
 from tapestry.importers.torch.memory import Arrays, Tensors, returned
 from tapestry.importers.torch.products import product
+from tapestry.importers.torch.program import Program
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
-from tapestry.runtime.prepared.kernels import PreparedKernels
 from tapestry.runtime.program import arguments, outputs
-from tapestry.runtime.triton_executor import TritonExecutor
+
+if TYPE_CHECKING:
+    from tapestry.runtime.prepared.kernels import PreparedKernels
 
 Runner: TypeAlias = Callable[[Sequence[Any]], tuple[object, ...]]
 """From what a graph's placeholders hold to what the graph returns."""
@@ -55,18 +56,23 @@ def device_of(graph: fx.GraphModule) -> torch.device:
 
 def runner(program: Program, device: torch.device, on: str, numerics: str | None) -> Runner:
     """A lowered program on tensors of a device."""
-    executor = TritonExecutor() if numerics is None else TritonExecutor(numerics=numerics)
-    if device.type != "cpu":
-        if on != "triton":
-            raise UsageError(
-                f"the executor {on} runs on the CPU, and tensors are on {device}",
-                hint="leave out `on`, or move model and inputs with .cpu()",
-            )
-        return on_tensors(program, PreparedKernels(program.module, executor), device)
+    if device.type != "cpu" and on != "triton":
+        raise UsageError(
+            f"the executor {on} runs on the CPU, and tensors are on {device}",
+            hint="leave out `on`, or move model and inputs with .cpu()",
+        )
     if on == "numpy":
         return on_arrays(program, PreparedProgram(program.module, product))
     if on == "triton":
-        return on_arrays(program, PreparedKernels(program.module, executor))
+        # What lowers to Triton takes a while to import.
+        from tapestry.runtime.prepared.kernels import PreparedKernels
+        from tapestry.runtime.triton_executor import TritonExecutor
+
+        executor = TritonExecutor() if numerics is None else TritonExecutor(numerics=numerics)
+        kernels = PreparedKernels(program.module, executor)
+        if device.type == "cpu":
+            return on_arrays(program, kernels)
+        return on_tensors(program, kernels, device)
     names = [argument.name for argument in arguments(program.module)]
 
     def run(inputs: Sequence[Array]) -> Sequence[Array]:

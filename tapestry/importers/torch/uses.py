@@ -71,6 +71,11 @@ def recording() -> Generator[Coverage]:
         _open.remove(report)
 
 
+def is_recording() -> bool:
+    """Whether anybody collects applications now."""
+    return bool(_open)
+
+
 def record(use: Use) -> None:
     """Add an application to the reports that are being collected."""
     for report in _open:

@@ -15,8 +15,8 @@ from typing import Any, cast
 import torch
 from torch import fx
 
-from tapestry.importers.torch.backend import traced
 from tapestry.importers.torch.graphs import program_of
+from tapestry.importers.torch.tracing import traced
 from tapestry.importers.torch.uses import Coverage, recording
 
 

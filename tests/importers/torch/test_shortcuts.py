@@ -1,0 +1,250 @@
+"""A graph that was compiled before is not traced again, and gives what it gave, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from tapestry.importers.torch import recording, tracing  # noqa: E402
+from tapestry.importers.torch.descriptions import described  # noqa: E402
+
+
+@pytest.fixture
+def traced(tmp_path, monkeypatch):
+    """The graphs that were traced, with a cache of one's own."""
+    monkeypatch.setenv("TAPESTRY_CACHE", "1")
+    monkeypatch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path))
+    seen: list[object] = []
+    trace = tracing.traced
+
+    def follow(graph, *arguments):
+        seen.append(graph)
+        return trace(graph, *arguments)
+
+    monkeypatch.setattr(tracing, "traced", follow)
+    return seen
+
+
+def _run(function, *args, seed=0, **options):
+    """What a function gives that is compiled as in a new process."""
+    torch._dynamo.reset()
+    torch.manual_seed(seed)
+    return torch.compile(function, backend="tapestry", options=options)(*args)
+
+
+def _entries(tmp_path: Path) -> list[Path]:
+    return sorted((tmp_path / "graphs").glob("*.json"))
+
+
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.norm = nn.Embedding(50, 16), nn.LayerNorm(16)
+        self.parts, self.out = nn.Linear(16, 48), nn.Linear(16, 50, bias=False)
+
+    def forward(self, tokens):
+        x = self.words(tokens) + torch.arange(tokens.shape[1])[None, :, None] / 10
+        q, k, v = self.parts(self.norm(x)).chunk(3, -1)
+        return self.out(functional.scaled_dot_product_attention(q, k, v, is_causal=True)), x.sum()
+
+
+def test_a_hit_is_a_miss_bit_for_bit(traced):
+    torch.manual_seed(0)
+    model, tokens = Layer().eval(), torch.randint(50, (2, 8))
+    with torch.no_grad():
+        first, again = (_run(model, tokens) for _ in range(2))
+        assert len(traced) == 1
+        for one, other, want in zip(first, again, model(tokens), strict=True):
+            assert torch.equal(one, other)
+            torch.testing.assert_close(one, want, rtol=1e-4, atol=1e-5)
+        other = Layer().eval()  # weights are arguments
+        torch.testing.assert_close(_run(other, tokens), other(tokens), rtol=1e-4, atol=1e-5)
+    assert len(traced) == 1
+
+
+def test_random_numbers_follow_the_seed(traced):
+    def noisy(x):
+        return functional.dropout(x, 0.5, training=True) + torch.rand(4, 5)
+
+    x = torch.ones(4, 5)
+    first, again, other = (_run(noisy, x, seed=seed) for seed in (1, 1, 2))
+    assert len(traced) == 1
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_what_changes_a_program_is_traced(traced, monkeypatch):
+    def scaled(x, factor):
+        return torch.relu(x) * factor
+
+    x = torch.randn(4, 6)
+    for given, factor, options in (
+        (x, 2.0, {}),
+        (x, 3.0, {}),
+        (x[:3], 2.0, {}),
+        (x.double(), 2.0, {}),
+        (torch.randn(6, 4).T, 2.0, {}),
+        (x, 2.0, {"on": "reference"}),
+        (x, 2.0, {"pipeline": "weft-apply"}),
+    ):
+        for _ in range(2):
+            got = _run(scaled, given, factor, **options)
+            torch.testing.assert_close(got, scaled(given, factor))
+    assert len(traced) == 7
+    monkeypatch.setattr("tapestry.importers.torch.shortcuts.environment", lambda: {"other": "1"})
+    _run(scaled, x, 2.0)
+    assert len(traced) == 8
+
+
+def _returns_a_view(x):
+    return x[1:], x + 1
+
+
+def _writes(x):
+    x.add_(1)
+    return x * 2
+
+
+@pytest.mark.parametrize("function", [_returns_a_view, _writes])
+def test_memory_that_is_shared_is_traced(traced, tmp_path, function):
+    for number in range(1, 3):
+        mine, theirs = torch.arange(6.0).view(2, 3), torch.arange(6.0).view(2, 3)
+        torch.testing.assert_close(_run(function, mine), function(theirs))
+        torch.testing.assert_close(mine, theirs)
+        assert len(traced) == number
+    assert _entries(tmp_path) == []
+
+
+@pytest.mark.usefixtures("traced")
+def test_inputs_that_are_returned():
+    x = torch.ones(3)
+    for _ in range(2):
+        given, made = _run(lambda x: (x, x + 1), x)
+        assert given is x
+        assert torch.equal(made, torch.full((3,), 2.0))
+
+
+def test_gradients_are_traced(traced, tmp_path):
+    model, x = nn.Linear(4, 3), torch.randn(2, 4)
+    for number in range(1, 3):
+        model.zero_grad()
+        _run(model, x).sum().backward()
+        assert model.weight.grad is not None
+        assert len(traced) == number
+    assert _entries(tmp_path) == []
+    with torch.no_grad():
+        assert not _run(model, x).requires_grad
+    assert len(traced) == 3
+    assert len(_entries(tmp_path)) == 1
+    assert _run(model, x).requires_grad
+
+
+@pytest.mark.usefixtures("traced")
+def test_open_sizes_are_traced(tmp_path):
+    torch._dynamo.reset()
+    call = torch.compile(lambda x: x.sum(0), backend="tapestry", dynamic=True)
+    for rows in (3, 4):
+        assert torch.equal(call(torch.ones(rows, 2)), torch.full((2,), float(rows)))
+    assert _entries(tmp_path) == []
+
+
+def test_damage_is_noticed(traced, tmp_path):
+    x = torch.randn(5)
+    first = _run(torch.sigmoid, x)
+    (entry,) = _entries(tmp_path)
+    whole = entry.read_bytes()
+    for damaged in (whole[:-1], b"", whole.replace(b"f32", b"f64"), whole[:65]):
+        entry.write_bytes(damaged)
+        assert torch.equal(_run(torch.sigmoid, x), first)
+        assert entry.read_bytes() == whole
+    assert len(traced) == 5
+
+
+def test_data_that_is_no_graph_is_traced(traced, monkeypatch):
+    x = torch.randn(5)
+    first = _run(torch.sigmoid, x)
+    for entry in ({}, {"outputs": [], "module": {}}, {"outputs": [["made", 1]]}, {"outputs": 3}):
+        monkeypatch.setattr("tapestry.store.Store.read", lambda *_, entry=entry: dict(entry))
+        assert torch.equal(_run(torch.sigmoid, x), first)
+    assert len(traced) == 5
+
+
+def test_what_is_to_be_seen_is_traced(traced, tmp_path):
+    x = torch.randn(5)
+    for _ in range(2):
+        _run(torch.sigmoid, x)
+    for _ in range(2):
+        with recording() as report:
+            _run(torch.sigmoid, x)
+        assert [use.operator for use in report.uses] == ["aten.sigmoid.default"]
+    _run(torch.sigmoid, x, dump=str(tmp_path / "out"))
+    assert list((tmp_path / "out").iterdir())
+    assert len(traced) == 4
+
+
+def test_what_pytorch_runs_is_traced(traced, tmp_path):
+    for _ in range(2):
+        torch.testing.assert_close(_run(torch.special.i0, torch.ones(3)), torch.ones(3).i0())
+    assert len(traced) == 2
+    assert _entries(tmp_path) == []
+
+
+def _graph(function, *args):
+    """The graph that Dynamo makes, and its description."""
+    found: list[object] = []
+
+    def backend(graph, inputs):
+        found.append(described(graph, inputs))
+        return graph
+
+    torch._dynamo.reset()
+    torch.compile(function, backend=backend, dynamic=False)(*args)
+    return found[0]
+
+
+class _Double(torch.autograd.Function):
+    @staticmethod
+    def forward(_, x):
+        return x * 2
+
+    @staticmethod
+    def backward(_, grad):
+        return grad * 2
+
+
+def test_descriptions_say_what_a_graph_is():
+    x = torch.randn(4)
+    softmax = _graph(lambda x: x.softmax(-1), x)
+    assert softmax == _graph(lambda x: x.softmax(-1), x)[:2] + softmax[2:]
+    assert _graph(lambda x: x + 1, x) != _graph(lambda x: x + 1.0, x)
+    assert _graph(lambda x: x[1:], x) != _graph(lambda x: x[1:3], x)
+    with torch.autocast("cpu"):
+        assert _graph(lambda x: x + 1, x) is None
+    assert _graph(_Double.apply, x.clone().requires_grad_()) is None
+    with torch.inference_mode():
+        assert _graph(lambda x: x + 1, x) is not None
+
+
+def test_another_function_under_the_name_has_no_description(monkeypatch):
+    x = torch.randn(4)
+    graph = torch.fx.symbolic_trace(lambda x: torch.nn.functional.softplus(x))
+    for node in graph.graph.nodes:
+        node.meta["example_value"] = x
+    assert described(graph, [x]) is not None
+
+    def own(x):
+        return x
+
+    own.__module__, own.__qualname__, own.__name__ = "torch.nn.functional", "selu", "selu"
+    for node in graph.graph.nodes:
+        if node.op == "call_function":
+            node.target = own
+    assert described(graph, [x]) is None
+    monkeypatch.setattr(torch.nn.functional, "selu", own)
+    assert described(graph, [x]) is None
