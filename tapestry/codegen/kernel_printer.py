@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i1
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from tapestry.algebra.dtypes import is_integer, is_storage_only
 from tapestry.codegen.expressions import (
@@ -345,6 +345,9 @@ class BodyPrinter:
         if is_storage_only(after):
             bits = self._helper(f"to_{dtype_name(after)}", source)
             return method(bits, "to", f"{target}, bitcast=True")
+        if isinstance(op.source, BlockArgument) and not source.shape:
+            # A loop's counter: the interpreter has it as a number of Python, without methods.
+            return Shown(f"tl.cast({source.text}, {target})", ATOM, ())
         return method(source, "to", target)
 
     def _helper(self, name: str, *operands: Shown) -> Shown:

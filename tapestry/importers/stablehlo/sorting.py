@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tapestry.importers.ordering import ordering
 from tapestry.importers.stablehlo.attributes import integers_or, text, word
 from tapestry.importers.stablehlo.bindings import MlirBlock, MlirOperation, MlirValue
 from tapestry.importers.stablehlo.constants import cells_of
@@ -133,6 +134,7 @@ def _sort(program: Program, op: Op) -> Sequence[Value]:
     operands = op.operands
     if operands[0].spec.shape[axis] < 2:
         return operands
+    sort = ordering("sort", operands[0].spec.shape[axis])
     order: Value | None = None
     for key in reversed(keys):
         x = operands[key.operand]
@@ -140,7 +142,7 @@ def _sort(program: Program, op: Op) -> Sequence[Value]:
             x = total_order(program, x)
         x = x if order is None else _taken(program, x, order, axis)
         parameters = {"axis": axis, "descending": key.descending}
-        values, places = program.apply_all("sort", x, parameters=parameters)
+        values, places = program.apply_all(sort, x, parameters=parameters)
         if len(keys) == 1 and len(operands) == 1 and values.spec == operands[0].spec:
             return [values]
         order = places if order is None else _taken(program, order, places, axis)
@@ -165,7 +167,8 @@ def _top_k(program: Program, op: Op) -> Sequence[Value]:
     (x,) = op.operands
     count = op.results[0].shape[-1]
     parameters = {"k": count, "axis": x.spec.rank - 1, "largest": True}
-    values, places = program.apply_all("topk", x, parameters=parameters)
+    topk = ordering("topk", x.spec.shape[-1])
+    values, places = program.apply_all(topk, x, parameters=parameters)
     return [values, program.apply("cast", places, parameters={"dtype": op.results[1].dtype})]
 
 

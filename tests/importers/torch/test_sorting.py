@@ -1,0 +1,41 @@
+"""Cells in order: short rows by counting, in kernels of their own; longer ones by a sort."""
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import tapestry  # noqa: E402
+from tapestry.dialects import loom  # noqa: E402
+from tests.importers.torch import models  # noqa: E402
+from tests.importers.torch.compare import check_forward  # noqa: E402
+
+
+def in_order(x):
+    return x.topk(2), x.sort(1, descending=True), x.argsort(0), x.kthvalue(2)
+
+
+def externals(folder: Path) -> list[str]:
+    (last,) = (max(found.glob("*.mlir")) for found in folder.iterdir())
+    steps = tapestry.load_module(str(last)).walk()
+    return [op.callee.data for op in steps if isinstance(op, loom.ExternalOp)]
+
+
+@pytest.mark.parametrize("on", ["numpy", "triton"])
+def test_short_rows_are_counted(on: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    x = torch.randperm(24).reshape(4, 6).float() - 7
+    check_forward(in_order, x, on=on, dump=str(tmp_path), rtol=0, atol=0)
+    assert externals(tmp_path) == []
+
+
+def test_long_rows_are_sorted(tmp_path: Path) -> None:
+    check_forward(in_order, torch.randperm(200).reshape(4, 50), dump=str(tmp_path), rtol=0, atol=0)
+    assert "sort" in externals(tmp_path)
+
+
+def test_the_best_experts_are_found_without_a_sort(tmp_path: Path) -> None:
+    report = check_forward(models.Mixture(), torch.randn(5, 6), dump=str(tmp_path))
+    assert report.native_share == 1
+    assert externals(tmp_path) == []
