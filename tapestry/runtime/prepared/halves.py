@@ -33,7 +33,8 @@ def merged_halves(monoid: Monoid, axes: Sequence[int]) -> Callable[..., list[Arr
 
     Along those axes all parts have the same extents. The order of what is merged is kept.
     """
-    merge = merge_of(monoid)
+    # A prepared body is for arrays of the shapes that it is first called with.
+    merges: dict[tuple[tuple[int, ...], ...], Merge] = {}
 
     def fold(*parts: Array) -> list[Array]:
         rank = parts[0].ndim
@@ -41,6 +42,8 @@ def merged_halves(monoid: Monoid, axes: Sequence[int]) -> Callable[..., list[Arr
         state = [_lined(part, axes, kept) for part in parts]
         while len(state[0]) > 1:
             pairs = len(state[0]) // 2
+            shapes = tuple(part.shape for part in state)
+            merge = merges.get(shapes) or merges.setdefault(shapes, merge_of(monoid))
             odd = [value[2 * pairs :] for value in state]
             left = [value[: 2 * pairs : 2] for value in state]
             right = [value[1 : 2 * pairs : 2] for value in state]
