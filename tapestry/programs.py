@@ -34,9 +34,11 @@ from tapestry.dumping import Dump
 from tapestry.explaining import explain, log_plan
 from tapestry.frontend import ProgramSyntaxError, load_module
 from tapestry.importers.arrays import array_of, like_given
+from tapestry.passes.loom.outline import inlined
 from tapestry.pipelines import pass_specs
 from tapestry.runtime.executor import Array, NoWatch, Result, Watch, find_executor
 from tapestry.runtime.fitting import fit_inputs
+from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.program import InputError, arguments, outputs
 from tapestry.saving import save_module
 
@@ -84,15 +86,29 @@ class Program:
 
     def __call__(self, *arrays: object, **named: object) -> Any:
         given = self._given(arrays, named)
-        return self.returned(self.run(given), list(given.values()))
+        return self.returned(self.result(given), list(given.values()))
 
     def run(self, inputs: Mapping[str, object], watch: Watch | None = None) -> Result:
         """Outputs as NumPy arrays, and what ran."""
-        converted = {name: self._converted(name, value) for name, value in inputs.items()}
-        fitted = fit_inputs(self.module, converted)
+        fitted = fit_inputs(self.module, self._arrays(inputs))
         if self.dump is not None:
             self.dump.inputs(fitted)
         return find_executor(self.on).run(self.lowered, fitted, watch or NoWatch())
+
+    def result(self, inputs: Mapping[str, object]) -> Result:
+        """Outputs as those of `run`, without records: on NumPy, of a program prepared once."""
+        if self.on != "numpy" or self.dump is not None:
+            return self.run(inputs)
+        fitted = fit_inputs(self.module, self._arrays(inputs), contiguous=False)
+        made = self._prepared([fitted[name] for name in self._kinds])
+        return Result(tuple(np.require(one, requirements=["C", "W"]) for one in made), ())
+
+    @cached_property
+    def _prepared(self) -> PreparedProgram:
+        return PreparedProgram(inlined(self.lowered))
+
+    def _arrays(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+        return {name: self._converted(name, value) for name, value in inputs.items()}
 
     def returned(self, result: Result, given: Sequence[object]) -> Any:
         """The outputs, of the kind of the arrays that were given."""
@@ -111,7 +127,8 @@ class Program:
         """The same program with its operations split, as `loom-shard` takes its options."""
         values: dict[str, ParameterListType] = {n: _option(one) for n, one in options.items()}
         split = copy(self)
-        split.__dict__.pop("lowered", None)
+        for made in ("lowered", "_prepared"):
+            split.__dict__.pop(made, None)
         split.pipeline = f"{self.pipeline},{ArgSpec('loom-shard', values)}"
         return split
 

@@ -9,7 +9,7 @@ operations do: an argument of i8 takes int8 or uint8, bit for bit, and so on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -24,20 +24,24 @@ EXTENDED = (BFLOAT16, np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.floa
 """Types of `ml_dtypes`, which files hold as float32 or as bits."""
 
 
-def fit_inputs(module: ModuleOp, given: Mapping[str, Array]) -> dict[str, Array]:
-    """The inputs of @main from arrays of a file: row-major, in this machine's byte order.
+def fit_inputs(
+    module: ModuleOp, given: Mapping[str, Array], *, contiguous: bool = True
+) -> dict[str, Array]:
+    """The inputs of @main from arrays of a file: in this machine's byte order.
 
+    They are row-major if they are to be `contiguous`, else as they are given.
     Raises InputError, with the argument's place in the program, for an array that is missing, has
     the wrong shape or element type, or belongs to no argument.
     """
     kinds = {a.name: numpy_dtype(a.type.element_type) for a in arguments(module)}
-    inputs = {name: _in_dtype(array, kinds.get(name)) for name, array in given.items()}
+    order = "C" if contiguous else "K"
+    inputs = {name: _in_dtype(array, kinds.get(name), order) for name, array in given.items()}
     check_inputs(module, inputs)
     return inputs
 
 
-def _in_dtype(array: Array, dtype: np.dtype[Any] | None) -> Array:
-    array = np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
+def _in_dtype(array: Array, dtype: np.dtype[Any] | None, order: Literal["C", "K"]) -> Array:
+    array = np.asarray(array, dtype=array.dtype.newbyteorder("="), order=order)
     if dtype is None:
         return array
     if dtype in EXTENDED:

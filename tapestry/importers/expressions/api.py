@@ -113,7 +113,8 @@ def run(
             raise UsageError("a module runs as it is", hint="tapestry.run_pipeline rewrites it")
         return running.run(program, given, on=on, watch=watch)
     compiled = compile(program, on=on, pipeline=pipeline)
-    return compiled.returned(compiled.run(given, watch), list(given.values()))
+    result = compiled.result(given) if watch is None else compiled.run(given, watch)
+    return compiled.returned(result, list(given.values()))
 
 
 class _Structured(Program):
