@@ -71,11 +71,8 @@ class Tensor:
     def reshape(self, shape: Sequence[int]) -> Tensor:
         return Tensor(self.array.reshape(tuple(shape)))
 
-    def __getitem__(self, box: Any) -> Tensor:
-        return Tensor(self.array[box])
-
-    def __setitem__(self, box: Any, value: Any) -> None:
-        self.array[box] = value.array if isinstance(value, Tensor) else value
+    def __getitem__(self, box: Any) -> np.ndarray:
+        return self.array[box]
 
 
 def aligned(array: np.ndarray, offset: int = 0) -> np.ndarray:
