@@ -26,6 +26,7 @@ CHANNELS: Final = {
     "cache": "what was found in the cache, what was not, and why",
     "coverage": "operators of an imported program that Tapestry computes, and that it does not",
     "recompiles": "why a program was compiled again",
+    "fallbacks": "what runs otherwise than asked, and why (said without being asked for)",
 }
 """The channels, and what each says."""
 

@@ -21,6 +21,7 @@ from tapestry.passes.triton.calls import calls_before
 from tapestry.passes.triton.cost import Estimate, estimate_of, least_seconds
 from tapestry.passes.triton.counting import work_of
 from tapestry.passes.triton.predicting import Build, Calls, ranked
+from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.schedule import Task, candidates
 from tapestry.passes.triton.steps import Options
 from tapestry.passes.triton.tiling import Tiling
@@ -53,7 +54,7 @@ def best(
         options.see(task)
     axes = set(kernel.op.schedule.data.tile)
     task = next((task for task in seen if set(task.lengths) == axes), None)
-    if options.chooser is None or task is None:
+    if options.chooser is None or task is None or options.rung(task.name) > Rung.GIVEN:
         return built
 
     def again(schedule: Schedule) -> tuple[triton.KernelOp, Calls]:

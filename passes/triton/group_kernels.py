@@ -36,6 +36,7 @@ from tapestry.passes.triton.members import Given, Members, Placed
 from tapestry.passes.triton.ports import Port
 from tapestry.passes.triton.positions import Axis, Frame
 from tapestry.passes.triton.roles import Roles, assign
+from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.schedule import Task
 from tapestry.passes.triton.sharing import read_together
 from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
@@ -71,6 +72,8 @@ def lower_group(group: Group, options: Options, origins: Sequence[str]) -> Lower
     """The kernel of a group that has points; NotOneKernelError where there is none."""
     if group.index.is_empty:
         raise NotOneKernelError("it has no points")
+    if options.rung(group.name) == Rung.APART:
+        raise NotOneKernelError("as one, it does not run")
     roles = assign(group)
 
     def build(own: Options, schedule: Schedule | None) -> tuple[LoweredGroup, Kernel]:

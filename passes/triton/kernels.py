@@ -32,6 +32,7 @@ from tapestry.passes.triton.descriptors import any_described
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.positions import Axis, Frame
+from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.scalars import is_half
 from tapestry.passes.triton.scans import carry_tensors, scan_kernel
 from tapestry.passes.triton.schedule import Task
@@ -74,7 +75,9 @@ def _lower(fold: MapFold, options: Options, origins: Sequence[str]) -> Lowered:
     state = FoldState.of(fold.monoid)
     if fold.scan_dim is not None:
         return _scan(fold, state, options, origins)
-    contraction = find_contraction(fold, exact=options.is_strict)
+    contraction = None
+    if options.rung(fold.name) < Rung.APART:
+        contraction = find_contraction(fold, exact=options.is_strict)
 
     def kernel(target: MapFold) -> Kernel:
         if contraction is None:

@@ -24,7 +24,7 @@ not, its members become kernels of their own, and a comment says why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -72,6 +72,7 @@ from tapestry.passes.triton.mapfold import (
     merged_of,
 )
 from tapestry.passes.triton.merging import Merging
+from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.schedule import Task
 from tapestry.passes.triton.tensors import (
     LowerAssemble,
@@ -172,7 +173,8 @@ class LowerGroup(RewritePattern):
                     + [f"  {origin(m.label.data, m.location)}" for m in op.members],
                 )
         except NotOneKernelError as error:
-            refuse_schedule(op, str(error))
+            if self.launcher.options.rung(op.label.data) < Rung.APART:
+                refuse_schedule(op, str(error))
             for member in op.members:
                 member.attributes[APART] = StringAttr(f"apart from @{op.label.data}: {error}")
             Ungroup().match_and_rewrite(op, rewriter)
@@ -293,8 +295,17 @@ class LoomToTriton(ModulePass):
         """Lower every function of the module."""
         self.lower(ctx, op)
 
-    def lower(self, ctx: Context, op: ModuleOp, seen: Callable[[Task], None] | None = None) -> None:
-        """Lower every function of the module; `seen` is told of each task that is scheduled."""
+    def lower(
+        self,
+        ctx: Context,
+        op: ModuleOp,
+        seen: Callable[[Task], None] | None = None,
+        rungs: Mapping[str, Rung] | None = None,
+    ) -> None:
+        """Lower every function of the module; `seen` is told of each task that is scheduled.
+
+        `rungs` says by name which operations are to be made with more care (`rungs.py`).
+        """
         if self.tile < 16 or self.tile > MAX_CELLS or power_of_two(self.tile) != self.tile:
             raise UsageError(
                 f"tile = {self.tile} is not a size of a tile",
@@ -327,6 +338,7 @@ class LoomToTriton(ModulePass):
             rounds=self.numerics != "strict",
             seen=seen,
             chooser=None if self.device == NO_DEVICE else Chooser(find_spec(self.device), tiling),
+            rungs=rungs or {},
         )
         launcher = Launcher(options, op)
         # First, because members that are taken out of a group are operations like any other.

@@ -5,8 +5,8 @@ Values are wrapped over a frame of points by one block of the axis along which s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.ir import Operation, SSAValue
@@ -17,6 +17,7 @@ from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.mapfold import MapFold
 from tapestry.passes.triton.positions import Frame
 from tapestry.passes.triton.predicting import Choose
+from tapestry.passes.triton.rungs import Rung, smallest
 from tapestry.passes.triton.schedule import Task, check, default
 from tapestry.passes.triton.spaces import FOLD_AXIS, Space
 from tapestry.passes.triton.tiling import Tiling
@@ -29,7 +30,8 @@ class Options:
     """How kernels are made: tile sizes, and what float32 factors of a dot may be rounded to.
 
     `rounds` says whether a computed factor is rounded to 16 bits beside one of 16 bits. Whoever
-    chooses schedules is told of each task by `seen`. A `chooser` may replace the default ones.
+    chooses schedules is told of each task by `seen`. A `chooser` may replace the default ones. What
+    did not run is tried again on the rung that `rungs` has for its name.
     """
 
     tiling: Tiling
@@ -37,6 +39,11 @@ class Options:
     rounds: bool = False
     seen: Callable[[Task], None] | None = None
     chooser: Choose | None = None
+    rungs: Mapping[str, Rung] = field(default_factory=dict[str, Rung])
+
+    def rung(self, name: str) -> Rung:
+        """How careful the kernels of an operation or a group are to be."""
+        return self.rungs.get(name, Rung.GIVEN)
 
     @property
     def is_strict(self) -> bool:
@@ -51,7 +58,10 @@ class Options:
     def schedule(self, task: Task, given: Schedule | None) -> Schedule:
         """The schedule that is given for a task, or the default; ScheduleError if it is illegal."""
         self.see(task)
-        if given is None:
+        rung = self.rung(task.name)
+        if rung >= Rung.SMALL:
+            return smallest(task)
+        if given is None or rung == Rung.DEFAULT:
             return default(task, self.tiling)
         check(task, given)
         return given

@@ -74,8 +74,7 @@ def _answer(function: Any, kernel: Mapping[str, Any], target: int) -> dict[str, 
         with contextlib.redirect_stdout(log):
             compiled = _compile(function, kernel, target)
     except Exception as error:  # noqa: BLE001 - whatever Triton raises is the answer
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        answer["error"] = lines[-1] if lines else type(error).__name__
+        answer["error"] = _said(str(error)) or type(error).__name__
         return answer
     said = log.getvalue()
     return answer | {
@@ -87,6 +86,15 @@ def _answer(function: Any, kernel: Mapping[str, Any], target: int) -> dict[str, 
         "spills": max(_numbers(r"(\d+) bytes spill stores", said), default=0),
         "warnings": [line for line in said.splitlines() if "warning" in line.lower()],
     }
+
+
+def _said(text: str) -> str:
+    """The line of an error that says what is wrong: the assembler's first, else the last one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    assembler = next((n for n, line in enumerate(lines) if line.endswith("stderr:")), None)
+    if assembler is not None and assembler + 1 < len(lines):
+        return lines[assembler + 1]
+    return lines[-1] if lines else ""
 
 
 def _compile(function: Any, kernel: Mapping[str, Any], target: int) -> Any:

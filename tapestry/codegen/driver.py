@@ -26,11 +26,12 @@ class MemoryShortError(LoadError):
 
 
 class DriverError(LoadError):
-    """What the driver refused or failed; `code` is CUDA's."""
+    """What the driver refused or failed; `code` is CUDA's, `kernel` what was launched."""
 
-    def __init__(self, message: str, code: int) -> None:
+    def __init__(self, message: str, code: int, kernel: str | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.kernel = kernel
 
 
 class Device(Protocol):
@@ -51,6 +52,8 @@ class Device(Protocol):
     def failure(self, code: int) -> str: ...
 
     def stream(self) -> int: ...
+
+    def is_current(self) -> bool: ...
 
     def current(self) -> AbstractContextManager[Any]: ...
 
@@ -147,6 +150,10 @@ class Cuda:
         if self._raw_stream is not None:
             return self._raw_stream(self.index)
         return self._torch.cuda.current_stream(self.index).cuda_stream
+
+    def is_current(self) -> bool:
+        """Whether the device is PyTorch's current one, and so its context the driver's."""
+        return self._torch.cuda.current_device() == self.index
 
     def current(self) -> AbstractContextManager[Any]:
         """While it lasts, the device is PyTorch's current one."""

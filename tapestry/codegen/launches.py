@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
@@ -36,6 +37,7 @@ class Function(NamedTuple):
 
 
 Calls: TypeAlias = Mapping[str, Callable[[Sequence[Any], Sequence[Any], Mapping[str, Any]], None]]
+Follow: TypeAlias = Callable[[int, Callable[[], None]], None]
 _Ready: TypeAlias = tuple[Callable[..., int], tuple[Any, ...]]
 
 
@@ -76,11 +78,22 @@ class Launches:
         self._live: dict[int, Any] = {}
         self._cells, self._tables = self._addressed()
 
-    def __call__(self, inputs: Sequence[Any], out: Sequence[Any] | None = None) -> list[Any]:
-        """The results; `out` are tensors that they are to be written to, one for each."""
+    def __call__(
+        self,
+        inputs: Sequence[Any],
+        out: Sequence[Any] | None = None,
+        follow: Follow | None = None,
+    ) -> list[Any]:
+        """The results; `out` are tensors that they are to be written to, one for each.
+
+        `follow` is given the number of each step, and what runs it.
+        """
         with self._lock:
             try:
-                return self._run(inputs, out)
+                if self.device.is_current():
+                    return self._run(inputs, out, follow)
+                with self.device.current():
+                    return self._run(inputs, out, follow)
             except Exception as error:
                 if type(error).__name__ != "OutOfMemoryError":
                     raise
@@ -92,7 +105,9 @@ class Launches:
             finally:
                 self._live = {}
 
-    def _run(self, inputs: Sequence[Any], out: Sequence[Any] | None) -> list[Any]:
+    def _run(
+        self, inputs: Sequence[Any], out: Sequence[Any] | None, follow: Follow | None
+    ) -> list[Any]:
         device, cells, live = self.device, self._cells, self._live
         stream = device.stream()
         if stream != self._stream:
@@ -118,11 +133,25 @@ class Launches:
                 for at, offset in self._offsets:
                     cells[at] = base + offset
                 self._base = base
+        if follow is not None:
+            self._followed(follow)
+            return self._results(inputs, out)
         for launch, arguments in self._ready:
             code = launch(*arguments)
             if code:
                 self._fail(arguments, code)
         return self._results(inputs, out)
+
+    def _followed(self, follow: Follow) -> None:
+        """Run every step, one at a time."""
+
+        def step(launch: Callable[..., int], arguments: tuple[Any, ...]) -> None:
+            code = launch(*arguments)
+            if code:
+                self._fail(arguments, code)
+
+        for number, ready in enumerate(self._ready):
+            follow(number, partial(step, *ready))
 
     def _results(self, inputs: Sequence[Any], out: Sequence[Any] | None) -> list[Any]:
         results: list[Any] = []
@@ -241,7 +270,8 @@ class Launches:
         place = next(n for n, (_, own) in enumerate(self._ready) if own is arguments)
         step = self._steps[place]
         what = f"kernel {step['kernel']} ({step['operation']})" if "kernel" in step else "a fill"
-        raise DriverError(f"{what} failed: {self.device.failure(code)}", code)
+        message = f"{what} failed: {self.device.failure(code)}"
+        raise DriverError(message, code, step.get("kernel"))
 
 
 def _span(tensor: Any) -> tuple[int, int]:

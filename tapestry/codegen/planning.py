@@ -70,6 +70,7 @@ class _Planning:
         self._steps: list[PlanStep] = []
         self._at: dict[SSAValue, int] = {}
         self._unfilled: dict[int, bytes] = {}
+        self._sources = 0
 
     def plan(self) -> Plan:
         """The plan, its temporaries not placed yet."""
@@ -127,6 +128,8 @@ class _Planning:
     def _launch(self, op: triton.LaunchOp) -> None:
         buffers = tuple(self._at[buffer] for buffer in op.buffers)
         self._filled(buffers)
+        source = self._sources
+        self._sources += 1
         spec, blocks = self._kernels[op.kernel_name], dict(self._kernels[op.kernel_name].blocks)
         for row in op.rows:
             programs = programs_of(op, blocks, row)
@@ -138,7 +141,8 @@ class _Planning:
                 )
             if programs:
                 operation = self._origins[op.kernel_name]
-                self._steps.append(Launch(spec.name, programs, buffers, row, operation))
+                launch = Launch(spec.name, programs, buffers, row, operation, source=source)
+                self._steps.append(launch)
 
     def _call(self, op: triton.ExternalOp) -> None:
         buffers = tuple(self._at[buffer] for buffer in op.buffers)
@@ -146,8 +150,10 @@ class _Planning:
         parameters: dict[str, Plain] = {}
         if op.parameters is not None:
             parameters = {n: plain_value(value) for n, value in op.parameters.data.items()}
+        inputs, source = op.inputs.value.data, self._sources
+        self._sources += 1
         self._steps.append(
-            Call(op.function.data, buffers, op.rows, op.inputs.value.data, parameters)
+            Call(op.function.data, buffers, op.rows, inputs, parameters, source=source)
         )
 
 

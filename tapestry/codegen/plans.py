@@ -58,7 +58,7 @@ class Launch:
     """A kernel on some programs; it takes buffers, then numbers.
 
     `operation` is what it computes, for messages; `scratch` the buffer of memory that the kernel
-    asks for itself.
+    asks for itself; `source` the number of the host's operation that it is from.
     """
 
     kernel: str
@@ -67,6 +67,7 @@ class Launch:
     numbers: tuple[int, ...] = ()
     operation: str = ""
     scratch: int | None = None
+    source: int = 0
 
 
 @dataclass(frozen=True)
@@ -79,13 +80,17 @@ class Filling:
 
 @dataclass(frozen=True)
 class Call:
-    """A function that is given to the program, on a box of each buffer per row of `rows`."""
+    """A function that is given to the program, on a box of each buffer per row of `rows`.
+
+    `source` is as in `Launch`.
+    """
 
     function: str
     buffers: tuple[int, ...]
     rows: tuple[tuple[int, ...], ...]
     inputs: int
     parameters: Mapping[str, Any]
+    source: int = 0
 
 
 PlanStep: TypeAlias = Launch | Filling | Call

@@ -9,11 +9,13 @@ Temporaries lie in one array, at the places that they have on a GPU.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tapestry.codegen.plans import Buffer, Call, Filling, Launch, Plan, numpy_named
+from tapestry.codegen.launches import Follow
+from tapestry.codegen.plans import Buffer, Call, Filling, Launch, Plan, PlanStep, numpy_named
 from tapestry.codegen.specs import KernelSpec
 from tapestry.runtime.executor import Array
 from tapestry.runtime.externals import Parameters
@@ -39,24 +41,35 @@ class Interpreted:
         self._externals = externals
         self._inputs = sum(buffer.kind == "input" for buffer in plan.buffers)
 
-    def __call__(self, inputs: Sequence[HostTensor]) -> list[HostTensor]:
-        """The results, on memory of their own, or of an input where they are one."""
+    def __call__(
+        self, inputs: Sequence[HostTensor], *, follow: Follow | None = None
+    ) -> list[HostTensor]:
+        """The results, on memory of their own, or of an input where they are one.
+
+        `follow` is as in `Launches`.
+        """
         plan = self._plan
         arena = np.empty(plan.arena, np.uint8)
         tensors = list(inputs)
         tensors += [HostTensor(_array(one, arena)) for one in plan.buffers[self._inputs :]]
-        for step in plan.steps:
-            match step:
-                case Filling():
-                    array = tensors[step.buffer].array
-                    array[...] = np.frombuffer(step.cell, array.dtype)[0]
-                case Launch():
-                    given = [tensors[buffer] for buffer in step.buffers]
-                    kernel = self._kernels[step.kernel][(step.programs,)]
-                    kernel(*given, *step.numbers, **self._options[step.kernel])
-                case Call():
-                    self._call(step, [tensors[buffer].array for buffer in step.buffers])
+        for number, step in enumerate(plan.steps):
+            if follow is None:
+                self._step(step, tensors)
+            else:
+                follow(number, partial(self._step, step, tensors))
         return [tensors[one.buffer].reshape(one.shape) for one in plan.returned]
+
+    def _step(self, step: PlanStep, tensors: Sequence[HostTensor]) -> None:
+        match step:
+            case Filling():
+                array = tensors[step.buffer].array
+                array[...] = np.frombuffer(step.cell, array.dtype)[0]
+            case Launch():
+                given = [tensors[buffer] for buffer in step.buffers]
+                kernel = self._kernels[step.kernel][(step.programs,)]
+                kernel(*given, *step.numbers, **self._options[step.kernel])
+            case Call():
+                self._call(step, [tensors[buffer].array for buffer in step.buffers])
 
     def _call(self, step: Call, arrays: Sequence[Array]) -> None:
         for row in step.rows:

@@ -29,16 +29,17 @@ from xdsl.dialects.builtin import ModuleOp
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.codegen.driver import Cuda
 from tapestry.codegen.host_printer import ENTRY
-from tapestry.codegen.launches import Calls
+from tapestry.codegen.launches import Calls, Follow
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
-from tapestry.codegen.plans import Plan
+from tapestry.codegen.plans import Filling, Plan
 from tapestry.codegen.specs import KernelSpec
 from tapestry.devices import name_of
 from tapestry.dialects import loom, triton
 from tapestry.locations import location_of
 from tapestry.logs import channel
 from tapestry.passes.triton.loom_to_triton import NO_DEVICE, LoomToTriton
+from tapestry.passes.triton.rungs import Rung
 from tapestry.runtime.compiled import compiled_launches
 from tapestry.runtime.constants import as_arguments
 from tapestry.runtime.executor import Array, Record, Result, Watch
@@ -50,6 +51,7 @@ from tapestry.runtime.externals import (
     find_external,
 )
 from tapestry.runtime.interpreting import Interpreted
+from tapestry.runtime.ladder import Ladder, Ready
 from tapestry.runtime.program import ENTRY as MAIN
 from tapestry.runtime.program import arguments, main_function, outputs
 from tapestry.runtime.triton_arrays import (
@@ -75,6 +77,7 @@ class Device(Protocol):
 
     tile: int
     target: Target
+    compiles: bool
 
     @property
     def model(self) -> str:
@@ -91,7 +94,7 @@ class Device(Protocol):
 
     def wait(self) -> None: ...
 
-    def prepared(self, program: PrintedProgram, calls: Calls) -> Callable[[Any], list[Any]]: ...
+    def prepared(self, program: PrintedProgram, calls: Calls) -> Ready: ...
 
 
 class Cpu:
@@ -100,6 +103,7 @@ class Cpu:
     tile = CPU_TILE
     target: Target = "numpy"
     model = NO_DEVICE
+    compiles = False
 
     def session(self) -> AbstractContextManager[None]:
         """The state of the process in which kernels are interpreted."""
@@ -120,9 +124,7 @@ class Cpu:
     def wait(self) -> None:
         """Launches return when they are done."""
 
-    def prepared(
-        self, program: PrintedProgram, calls: Calls
-    ) -> Callable[[Sequence[HostTensor]], list[HostTensor]]:
+    def prepared(self, program: PrintedProgram, calls: Calls) -> Ready:
         """A program made ready for many calls."""
         names = vars(load_kernels(program.path))
         return Interpreted(program.plan, names, program.kernels, calls)
@@ -133,6 +135,7 @@ class Gpu:
 
     tile = GPU_TILE
     target: Target = "torch"
+    compiles = True
 
     def __init__(self, torch: Any, index: int | None = None) -> None:
         self._torch = torch
@@ -176,9 +179,7 @@ class Gpu:
         """Wait for everything launched so far."""
         self._torch.cuda.synchronize()
 
-    def prepared(
-        self, program: PrintedProgram, calls: Calls
-    ) -> Callable[[Sequence[Any]], list[Any]]:
+    def prepared(self, program: PrintedProgram, calls: Calls) -> Ready:
         """A program made ready for many calls."""
         return compiled_launches(
             program.path, program.kernels, program.plan, Cuda(self._index), calls
@@ -262,26 +263,32 @@ class TritonExecutor:
     """Runs programs as Triton kernels.
 
     `device` says where; None is the GPU when there is one, else the CPU. `tile` is the most cells
-    of a tile; None is what suits the device. `numerics` is that of `loom-to-triton`.
+    of a tile; None is what suits the device. `numerics` is that of `loom-to-triton`. `fallback`
+    allows the numpy executor for a program that the GPU does not run.
     """
 
     device: Device | None = None
     tile: int | None = None
     numerics: str = "mixed"
+    fallback: bool = True
 
     @property
     def name(self) -> str:
         """The executor's name."""
         return "triton"
 
-    def printed(self, module: ModuleOp, device: Device) -> PrintedProgram:
-        """@main of a module in the loom dialect, lowered and printed; the module stays as it is."""
+    def printed(
+        self, module: ModuleOp, device: Device, rungs: Mapping[str, Rung] | None = None
+    ) -> PrintedProgram:
+        """@main of a module in the loom dialect, lowered and printed; the module stays as it is.
+
+        `rungs` is as in `LoomToTriton.lower`.
+        """
         lowered = module.clone()
         constants = as_arguments(main_function(lowered))
         tile = self.tile or device.tile
-        LoomToTriton(tile=tile, numerics=self.numerics, device=device.model).apply(
-            Context(), lowered
-        )
+        lowering = LoomToTriton(tile=tile, numerics=self.numerics, device=device.model)
+        lowering.lower(Context(), lowered, rungs=rungs)
         made = print_module(lowered)
         path = write_module(made.source)
         for kernel in made.kernels:
@@ -291,17 +298,11 @@ class TritonExecutor:
     def run(self, module: ModuleOp, inputs: Mapping[str, Array], watch: Watch) -> Result:
         """Run @main of a module in the loom dialect."""
         device = self.device or find_device()
+        if device.compiles:
+            return self._compiled(module, inputs, watch, device)
         names = [argument.name for argument in arguments(module)]
         printed = self.printed(module, device)
-        launches = [
-            _Launch(
-                op.kernel_name if isinstance(op, triton.LaunchOp) else op.function.data,
-                len(op.rows),
-                op.bytes_read.value.data,
-                op.bytes_written.value.data,
-            )
-            for op in _launches(printed.lowered)
-        ]
+        launches = _launches_of(printed.lowered)
         with device.session(), block_errors():
             kernels = load_kernels(printed.path)
             observer = _Observer(launches, device, watch)
@@ -321,10 +322,71 @@ class TritonExecutor:
                 from_pairs(device.get(result), dtype)
                 for result, dtype in zip(results, kinds, strict=True)
             )
-        records = tuple(
-            Record(n.name, n.shards, n.bytes_read, n.bytes_written, n.seconds) for n in launches
+        return Result(arrays, _records(launches))
+
+    def _compiled(
+        self, module: ModuleOp, inputs: Mapping[str, Array], watch: Watch, device: Device
+    ) -> Result:
+        """Run @main where kernels are compiled; each step is waited for, to see what it takes."""
+        followed: list[_Following] = []
+
+        def following(program: PrintedProgram) -> Follow:
+            followed.append(_Following(program, device, watch))
+            return followed[-1]
+
+        run = Ladder(module, self, device)
+        given = [device.put(as_pairs(inputs[one.name])) for one in arguments(module)]
+        with block_errors():
+            made = run(given, following)
+        arrays = tuple(
+            from_pairs(device.get(result), numpy_dtype(kind.element_type))
+            for result, kind in zip(made, outputs(module), strict=True)
         )
-        return Result(arrays, records)
+        return Result(arrays, followed[-1].records() if followed else ())
+
+
+class _Following:
+    """Follows the steps of a plan, which are of the launches of its program."""
+
+    def __init__(self, program: PrintedProgram, device: Device, watch: Watch) -> None:
+        self._steps = program.plan.steps
+        self._launches = _launches_of(program.lowered)
+        self._device = device
+        self._watch = watch
+        watch.total(sum(not isinstance(step, Filling) for step in self._steps))
+
+    def __call__(self, number: int, run: Callable[[], None]) -> None:
+        started = perf_counter()
+        run()
+        self._device.wait()
+        step = self._steps[number]
+        if not isinstance(step, Filling):
+            launch = self._launches[step.source]
+            launch.seconds += perf_counter() - started
+            self._watch.step(launch.name)
+
+    def records(self) -> tuple[Record, ...]:
+        """What each launch operation moved, and how long it took."""
+        return _records(self._launches)
+
+
+def _records(launches: Sequence[_Launch]) -> tuple[Record, ...]:
+    return tuple(
+        Record(n.name, n.shards, n.bytes_read, n.bytes_written, n.seconds) for n in launches
+    )
+
+
+def _launches_of(lowered: ModuleOp) -> list[_Launch]:
+    """The launch operations of @main, in order."""
+    return [
+        _Launch(
+            op.kernel_name if isinstance(op, triton.LaunchOp) else op.function.data,
+            len(op.rows),
+            op.bytes_read.value.data,
+            op.bytes_written.value.data,
+        )
+        for op in _launches(lowered)
+    ]
 
 
 def _launches(lowered: ModuleOp) -> Iterator[triton.LaunchOp | triton.ExternalOp]:

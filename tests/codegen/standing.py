@@ -8,7 +8,7 @@ made, anywhere in them, so kernels run on the places that the caller has chosen.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tapestry.codegen.aot import CompiledKernel
 from tapestry.codegen.driver import LoadError
+from tapestry.codegen.launches import Launches
+from tapestry.codegen.specs import KernelSpec
+from tapestry.runtime.compiled import compiled_launches
+from tapestry.runtime.triton_executor import PrintedProgram
 from tapestry.runtime.triton_interpreter import interpreted
 from tapestry.runtime.triton_module import load_kernels
 
@@ -99,7 +104,7 @@ class Standing:
     ) -> None:
         with interpreted():
             self._kernels = vars(load_kernels(kernels))
-        self._signatures, self._options = signatures, options
+        self.signatures, self._options = signatures, options
         self._capability = capability
         self.queue = 7
         self.short: int | None = None
@@ -133,6 +138,9 @@ class Standing:
 
     def stream(self) -> int:
         return self.queue
+
+    def is_current(self) -> bool:
+        return True
 
     def current(self) -> AbstractContextManager[Any]:
         return nullcontext()
@@ -171,7 +179,7 @@ class Standing:
         assert stream.value == self.queue
         if function in self.codes:
             return self.codes[function]
-        kinds, options = self._signatures[function], self._options[function]
+        kinds, options = self.signatures[function], self._options[function]
         assert threads == 32 * options["num_warps"]
         values = [_value(kind, address) for kind, address in zip(kinds, table, strict=False)]
         with interpreted():
@@ -233,3 +241,62 @@ def standing(folder: Path, specs: Any, **options: Any) -> Standing:
     how = {one.name: one.options for one in specs}
     path = folder / "kernels.py" if folder.is_dir() else folder
     return Standing(path, signatures, how, **options)
+
+
+class Gpu:
+    """What the executor asks of a GPU, on a device that stands in for one."""
+
+    tile = 256
+    target = "numpy"
+    model = "none"
+    compiles = True
+
+    def __init__(self, change: Callable[[Standing], None] = lambda _: None) -> None:
+        self._change = change
+        self.devices: list[Standing] = []
+        self.launches: Launches | None = None
+
+    def session(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def put(self, array: np.ndarray) -> Tensor:
+        return Tensor(aligned(array))
+
+    def get(self, tensor: Tensor) -> np.ndarray:
+        return tensor.array
+
+    def functions(self) -> dict[str, Any]:
+        return {}
+
+    def wait(self) -> None: ...
+
+    def prepared(self, program: PrintedProgram, calls: Any) -> Launches:
+        device = standing(program.path, program.kernels)
+        self._change(device)
+        self.devices.append(device)
+        self.launches = compiled_launches(
+            program.path, program.kernels, program.plan, device, calls
+        )
+        return self.launches
+
+
+def compiled_at_once(
+    path: Path, specs: Sequence[KernelSpec], *, targets: Sequence[int], **_: Any
+) -> tuple[CompiledKernel, ...]:
+    """What `compile_kernels` gives, without a compiler: the stand-in runs no cubin."""
+    assert path.exists()
+    return tuple(
+        CompiledKernel(
+            name=spec.name,
+            target=target,
+            ptx=f".entry {spec.name}({'.param' * (len(spec.signature) + 2)})",
+            cubin=b"\x7fELF",
+            scratch=0,
+            registers=32,
+            spills=0,
+            shared=0,
+            warnings=(),
+        )
+        for spec in specs
+        for target in targets
+    )

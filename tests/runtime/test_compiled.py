@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -11,51 +11,14 @@ import numpy as np
 import pytest
 
 import tapestry
-from tapestry.codegen.driver import DriverError, MemoryShortError
-from tapestry.codegen.launches import Launches
 from tapestry.frontend import parse_text
-from tapestry.runtime.compiled import GpuError, compiled_launches
+from tapestry.runtime import compiled
+from tapestry.runtime.compiled import GpuError
 from tapestry.runtime.prepared.kernels import PreparedKernels
-from tapestry.runtime.triton_executor import PrintedProgram, TritonExecutor
-from tests.codegen.standing import Standing, Tensor, aligned, standing
+from tapestry.runtime.triton_executor import TritonExecutor
+from tests.codegen.standing import Gpu, Standing, Tensor, aligned, compiled_at_once
 
 RNG = np.random.default_rng(3)
-
-
-class Gpu:
-    """What the executor asks of a GPU, on a device that stands in for one."""
-
-    tile = 256
-    target = "numpy"
-    model = "none"
-
-    def __init__(self, change: Callable[[Standing], None] = lambda _: None) -> None:
-        self._change = change
-        self.devices: list[Standing] = []
-        self.launches: Launches | None = None
-
-    def session(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def put(self, array: np.ndarray) -> Tensor:
-        return Tensor(aligned(array))
-
-    def get(self, tensor: Tensor) -> np.ndarray:
-        return tensor.array
-
-    def functions(self) -> dict[str, Any]:
-        return {}
-
-    def wait(self) -> None: ...
-
-    def prepared(self, program: PrintedProgram, calls: Any) -> Launches:
-        device = standing(program.path, program.kernels)
-        self._change(device)
-        self.devices.append(device)
-        self.launches = compiled_launches(
-            program.path, program.kernels, program.plan, device, calls
-        )
-        return self.launches
 
 
 def prepared(
@@ -65,14 +28,16 @@ def prepared(
     if shards:
         program = program.sharded(**shards)
     gpu = Gpu(change)
-    return PreparedKernels(program.lowered, TritonExecutor(device=gpu)), gpu
+    executor = TritonExecutor(device=gpu, fallback=False)
+    return PreparedKernels(program.lowered, executor), gpu
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
+COMPILE = compiled.compile_kernels
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "compile_kernels", compiled_at_once)
 
 
 def layers() -> Any:
@@ -96,7 +61,11 @@ def want(given: Sequence[np.ndarray]) -> np.ndarray:
     return x
 
 
-def test_a_call_launches_what_was_compiled_once() -> None:
+def test_a_call_launches_what_was_compiled_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(compiled, "compile_kernels", COMPILE)
+    monkeypatch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path))
     run, gpu = prepared(layers())
     (device,) = gpu.devices
     loaded = len(device.loaded)
@@ -209,7 +178,7 @@ def test_functions_that_are_no_kernels_run_in_between() -> None:
 def test_memory_that_is_short_is_said() -> None:
     run, gpu = prepared(layers())
     gpu.devices[0].short = 1
-    with pytest.raises(MemoryShortError, match="bytes of GPU memory for temporaries and 1920 for"):
+    with pytest.raises(GpuError, match="bytes of GPU memory for temporaries and 1920 for"):
         run(arrays())
     gpu.devices[0].short = None
     given = arrays()
@@ -220,9 +189,10 @@ def test_a_failing_launch_says_which_and_what() -> None:
     run, gpu = prepared(layers())
     name = gpu.devices[0].loaded[-1]
     gpu.devices[0].codes[name] = 700
-    with pytest.raises(DriverError, match=rf"kernel {name} \(.*\) failed: CUDA error 700") as found:
+    with pytest.raises(GpuError, match=rf"kernel {name} \(.*\) failed: CUDA error 700") as found:
         run(arrays())
-    assert found.value.code == 700
+    assert found.value.hint is not None
+    assert "start the process again" in found.value.hint
 
 
 def test_an_old_gpu_is_refused() -> None:

@@ -7,17 +7,15 @@ call = PreparedKernels(module)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
-from tapestry.dialects import loom
-from tapestry.locations import location_of
 from tapestry.runtime.executor import Array
-from tapestry.runtime.externals import Parameters, call_external, find_external
-from tapestry.runtime.program import main_function, outputs
+from tapestry.runtime.ladder import Ladder
+from tapestry.runtime.program import outputs
 from tapestry.runtime.triton_arrays import as_pairs, from_pairs
 from tapestry.runtime.triton_assertions import block_errors
 from tapestry.runtime.triton_executor import Device, TritonExecutor, find_device
@@ -32,15 +30,7 @@ class PreparedKernels:
     def __init__(self, module: ModuleOp, executor: TritonExecutor | None = None) -> None:
         executor = executor or TritonExecutor()
         self._device: Device = executor.device or find_device()
-        printed = executor.printed(module, self._device)
-        calls = {
-            op.callee.data: self._external(op)
-            for op in main_function(module).body.block.ops
-            if isinstance(op, loom.ExternalOp)
-        }
-        with self._device.session():
-            self._constants = [self._device.put(as_pairs(cells)) for cells in printed.constants]
-            self._run: Callable[[Sequence[Any]], list[Any]] = self._device.prepared(printed, calls)
+        self._run = Ladder(module, executor, self._device)
         self._kinds = [numpy_dtype(kind.element_type) for kind in outputs(module)]
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
@@ -52,13 +42,4 @@ class PreparedKernels:
     def launch(self, tensors: Sequence[Any]) -> list[Any]:
         """The outputs on the device, from tensors there; complex numbers are pairs."""
         with self._device.session(), block_errors():
-            return self._run([*tensors, *self._constants])
-
-    def _external(self, op: loom.ExternalOp) -> Callable[..., None]:
-        name, location = op.callee.data, location_of(op)
-        found = find_external(name, self._device.target, location)
-
-        def call(ins: Sequence[Any], outs: Sequence[Any], parameters: Parameters) -> None:
-            call_external(name, found, ins, outs, parameters, location)
-
-        return call
+            return self._run(tensors)

@@ -1,0 +1,223 @@
+"""A program on a device that may refuse parts of it: each kernel with as much care as it needs.
+
+    run = Ladder(module, executor, device)
+    (y,) = run([x, w])
+
+A kernel that does not compile, does not fit the GPU, or whose launch is refused is made again on
+the next rung of `tapestry.passes.triton.rungs`, and only it. Where no rung is left, or memory is
+short, the program runs on the numpy executor if the executor allows it. What happened is said once,
+on the channel `fallbacks`, which is on by default: which operation, why, and what can be done.
+
+A result is right or there is none: a launch that failed in a way that may have left wrong cells, or
+after which a GPU is of no use, is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.codegen.aot import CompileError
+from tapestry.codegen.driver import DriverError, LoadError, MemoryShortError
+from tapestry.codegen.launches import Calls, Follow
+from tapestry.diagnostics import InvalidProgramError, Location
+from tapestry.dialects import loom, triton
+from tapestry.locations import location_of
+from tapestry.logs import channel
+from tapestry.passes.triton.loom_to_triton import NO_DEVICE
+from tapestry.passes.triton.rungs import Rung
+from tapestry.passes.triton.schedule import SCHEDULE
+from tapestry.runtime.compiled import GpuError
+from tapestry.runtime.executor import Array, NoWatch, find_executor
+from tapestry.runtime.externals import (
+    Implementation,
+    Parameters,
+    call_external,
+    find_external,
+)
+from tapestry.runtime.program import arguments, main_function, outputs
+from tapestry.runtime.triton_arrays import as_pairs, from_pairs
+
+if TYPE_CHECKING:
+    from tapestry.runtime.triton_executor import Device, PrintedProgram, TritonExecutor
+
+REFUSED = {1, 200, 209, 218, 222, 701}
+"""CUDA's codes of launches that did not begin: a value or a cubin that does not fit, resources."""
+
+_log = channel("fallbacks")
+_said: set[str] = set()
+
+
+class Ready(Protocol):
+    """A program made ready on a device: from tensors, constants included, to results."""
+
+    def __call__(self, inputs: Sequence[Any], *, follow: Follow | None = None) -> list[Any]: ...
+
+
+class Ladder:
+    """@main of a module in loom on a device: called with its tensors, constants included."""
+
+    def __init__(self, module: ModuleOp, executor: TritonExecutor, device: Device) -> None:
+        self._module = module
+        self._executor = executor
+        self._device = device
+        self._calls: Calls = {}
+        self._rungs: dict[str, Rung] = {}
+        self._lock = RLock()
+        self.program: PrintedProgram
+        self._constants: list[Any] = []
+        self._run: Ready | None = None
+        try:
+            self._calls = _calls(module, device)
+        except InvalidProgramError as error:
+            if device.target == "numpy":
+                raise
+            self._give_up(GpuError(error.message, hint=error.hint))
+        else:
+            self._prepare()
+
+    def __call__(
+        self, tensors: Sequence[Any], following: Callable[[PrintedProgram], Follow] | None = None
+    ) -> list[Any]:
+        """The results, on the device; `following` makes what follows the steps of a program."""
+        while True:
+            run = self._run
+            if run is None:
+                return self._on_numpy(tensors)
+            follow = None if following is None else following(self.program)
+            try:
+                return run([*tensors, *self._constants], follow=follow)
+            except MemoryShortError as error:
+                self._say_numpy("the program", str(error), "free memory, or split it (loom-shard)")
+                return self._on_numpy(tensors)
+            except DriverError as error:
+                with self._lock:
+                    if self._run is run:  # else another thread has prepared it again
+                        self._refused(error)
+
+    def _prepare(self) -> None:
+        """Make the program ready, on the rungs that it needs."""
+        while True:
+            self.program = self._executor.printed(self._module, self._device, self._rungs)
+            try:
+                with self._device.session():
+                    run = self._device.prepared(self.program, self._calls)
+                    cells = map(as_pairs, self.program.constants)
+                    self._constants = [self._device.put(array) for array in cells]
+            except (CompileError, GpuError) as error:
+                if not self._climb(error.kernels, error.message):
+                    self._give_up(error)
+                    return
+            except LoadError as error:
+                self._give_up(GpuError(str(error)))
+                return
+            else:
+                self._run = run
+                return
+
+    def _refused(self, error: DriverError) -> None:
+        """Prepare again without what was refused; GpuError where that is not safe."""
+        if error.code not in REFUSED or error.kernel is None:
+            raise GpuError(
+                str(error),
+                hint="the GPU's state is lost with such an error: start the process again"
+                if error.code >= 700
+                else None,
+            ) from error
+        if not self._climb([error.kernel], str(error)):
+            self._run = None
+            self._give_up(GpuError(str(error)))
+        else:
+            self._prepare()
+
+    def _climb(self, kernels: Sequence[str], why: str) -> bool:
+        """Take the operations of some kernels a rung further; whether there was one."""
+        scheduled = {
+            op.label.data
+            for op in self._module.walk()
+            if isinstance(op, loom.OperationOp | loom.FusedOp) and SCHEDULE in op.attributes
+        }
+        labels = [label for kernel in kernels for label in labels_of(self.program, kernel)]
+        moved = False
+        for label in dict.fromkeys(labels):
+            before = self._rungs.get(label, Rung.GIVEN)
+            if before == Rung.GIVEN and label not in scheduled and self._device.model == NO_DEVICE:
+                before = Rung.DEFAULT  # which is what it had
+            if before < Rung.APART:
+                moved = True
+                after = self._rungs[label] = Rung(before + 1)
+                _say(
+                    f"@{label} does not run with {before.said}: {why}",
+                    f"it is tried with {after.said}",
+                    "give it a schedule that fits (attribute `schedule`); results are the same",
+                )
+        return moved
+
+    def _give_up(self, error: CompileError | GpuError) -> None:
+        """Leave the program to the numpy executor, if that is allowed."""
+        if not self._executor.fallback:
+            raise error
+        self._say_numpy("the program", error.message, error.hint or "see the operation it names")
+
+    def _say_numpy(self, what: str, why: str, hint: str) -> None:
+        if not self._executor.fallback:
+            raise GpuError(f"{what} does not run on the GPU: {why}", hint=hint)
+        _say(f"{what} does not run on the GPU: {why}", "it runs on numpy, slowly", hint)
+
+    def _on_numpy(self, tensors: Sequence[Any]) -> list[Any]:
+        """The results by the numpy executor, taken from the device and brought to it."""
+        device = self._device
+        taken = arguments(self._module)
+        given: Mapping[str, Array] = {
+            one.name: from_pairs(device.get(tensor), numpy_dtype(one.type.element_type))
+            for one, tensor in zip(taken, tensors, strict=True)
+        }
+        made = find_executor("numpy").run(self._module, given, NoWatch()).outputs
+        kinds = [numpy_dtype(kind.element_type) for kind in outputs(self._module)]
+        pairs = zip(made, kinds, strict=True)
+        return [device.put(as_pairs(array.astype(kind, copy=False))) for array, kind in pairs]
+
+
+def labels_of(program: PrintedProgram, kernel: str) -> list[str]:
+    """The operations that a kernel of a printed program computes; for a group, the group."""
+    ops = [op for op in program.lowered.body.block.ops if isinstance(op, triton.KernelOp)]
+    for op, spec in zip(ops, program.kernels, strict=True):
+        if spec.name == kernel:
+            names = [origin.data for origin in op.origins]
+            return [name.partition(",")[0] for name in names if not name.startswith(" ")]
+    return []
+
+
+def _calls(module: ModuleOp, device: Device) -> Calls:
+    """What external kernels of @main are on a device; InvalidProgramError for what is not there."""
+    calls: dict[str, Callable[[Sequence[Any], Sequence[Any], Parameters], None]] = {}
+    for op in main_function(module).body.block.ops:
+        if isinstance(op, loom.ExternalOp):
+            name, location = op.callee.data, location_of(op)
+            found = find_external(name, device.target, location)
+            calls[name] = partial(_call, name, found, location)
+    return calls
+
+
+def _call(
+    name: str,
+    found: Implementation,
+    location: Location | None,
+    ins: Sequence[Any],
+    outs: Sequence[Any],
+    parameters: Parameters,
+) -> None:
+    call_external(name, found, ins, outs, parameters, location)
+
+
+def _say(what: str, instead: str, hint: str) -> None:
+    """Say what ran otherwise than asked, once."""
+    text = f"{what}; {instead}\n  hint: {hint}"
+    if text not in _said:
+        _said.add(text)
+        _log.warning("%s", text)
