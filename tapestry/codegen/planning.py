@@ -158,14 +158,17 @@ class _Planning:
 
 
 def programs_of(op: triton.LaunchOp, blocks: Mapping[str, int], row: Sequence[int]) -> int:
-    """How many programs a launch runs for a row of its shards."""
+    """How many programs a launch runs for a row of its shards.
+
+    `blocks` are what the kernel takes at compile time; of a persistent one, also how many at most.
+    """
     ends = zip(op.bound_names, row[0::2], row[1::2], strict=True)
     lengths = {name: end - start for name, start, end in ends}
     count = 1
     for axis in op.grid.data:
         length = prod(lengths[one] if isinstance(one, str) else one for one in axis.extents)
         count *= length if axis.block is None else -(-length // blocks[axis.block])
-    return count
+    return min(count, blocks.get("PROGRAMS", count))
 
 
 def _source(value: SSAValue) -> SSAValue:

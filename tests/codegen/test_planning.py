@@ -13,8 +13,10 @@ from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
 from tapestry.codegen.plans import Filling, Launch, Plan
 from tapestry.diagnostics import InvalidProgramError
+from tapestry.dialects.triton import Schedule
 from tapestry.frontend import parse_text
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.tasks import give
 
 T = "!loom.tensor<[0] : [1000], f32>"
 
@@ -102,6 +104,17 @@ def test_shards_are_launches_with_numbers() -> None:
     made = plan_of(module, print_module(module).kernels)
     assert [step.numbers for step in made.launches] == [(0, 16), (16, 32), (32, 48), (48, 64)]
     assert all("model" not in step.operation for step in made.launches)
+
+
+@pytest.mark.parametrize(("most", "programs"), [(0, 256), (7, 7), (1000, 256)])
+def test_a_persistent_kernel_runs_at_most_so_many_programs(most: int, programs: int) -> None:
+    x = tapestry.input("x", (256, 256), "float16")
+    module = tapestry.compile(x @ x).lowered.clone()
+    (op,) = [op for op in module.walk() if op.name == "loom.operation"]
+    give(op, Schedule.parse(f"M = 16, N = 16, K = 16, programs = {most}"))
+    LoomToTriton().apply(Context(), module)
+    (launch,) = plan_of(module, print_module(module).kernels).launches
+    assert launch.programs == programs
 
 
 def test_scratch_is_a_temporary_of_its_launch() -> None:
