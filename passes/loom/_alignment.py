@@ -9,86 +9,13 @@ are aligned with a group over <[0, 0] : [4, 8]>, @exp by `(d0, d1) -> (d0, d1)` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
 from tapestry.dialects import loom
-from tapestry.zspace import AffineMap, Projection, Range
-
-
-@dataclass(frozen=True)
-class Place:
-    """A coordinate as one dimension of the group, shifted."""
-
-    dim: int
-    shift: int
-
-    def less(self, shift: int) -> Place:
-        """This coordinate, less a number."""
-        return Place(self.dim, self.shift - shift)
-
-
-Scale = tuple[tuple[tuple[int, int, int], ...], int]
-"""Of the digits of a row, from the largest on, what each is times and where it runs; the shift."""
-
-
-@dataclass(frozen=True)
-class Written:
-    """A row of several digits: what they are times, and where they are in the group."""
-
-    scale: Scale
-    places: tuple[Place, ...]
-
-
-@dataclass
-class Alignment:
-    """The dimensions of a group as far as they are known, and what tensors are on them.
-
-    `folded` and `kept` are those that some member folds, or does not. Unless `mixed`, none is both
-    because two members read one tensor: what a matrix product folds of its factor, another keeps.
-
-    `written` and `read` say, per tensor and row, where its coordinate is in the group; None for a
-    row that is not one dimension. `digits` and `read_digits` say it of rows that are several, as
-    `2 * d0 + d1` is. `totals` are dimensions along which a member folds all that it has.
-    """
-
-    mixed: bool = True
-    folded: set[int] = field(default_factory=set[int])
-    kept: set[int] = field(default_factory=set[int])
-    bounds: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    members: list[list[Place]] = field(default_factory=list[list[Place]])
-    written: dict[SSAValue, list[Place | None]] = field(
-        default_factory=dict[SSAValue, "list[Place | None]"]
-    )
-    digits: dict[SSAValue, list[Written | None]] = field(
-        default_factory=dict[SSAValue, "list[Written | None]"]
-    )
-    read: dict[tuple[SSAValue, int], Place] = field(
-        default_factory=dict[tuple[SSAValue, int], Place]
-    )
-    read_digits: dict[tuple[SSAValue, int], Written] = field(
-        default_factory=dict[tuple[SSAValue, int], "Written"]
-    )
-    totals: set[int] = field(default_factory=set[int])
-
-    @property
-    def index(self) -> Range:
-        """The group's index space."""
-        return Range(tuple(a for a, _ in self.bounds), tuple(b for _, b in self.bounds))
-
-    @property
-    def maps(self) -> list[AffineMap]:
-        """Per member, its index point as a function of the group's."""
-        rank = len(self.bounds)
-        return [
-            AffineMap.of(
-                [[int(dim == place.dim) for dim in range(rank)] for place in places],
-                [place.shift for place in places],
-                inputs=rank,
-            )
-            for places in self.members
-        ]
+from tapestry.passes.loom._places import Alignment, Place, Scale, Written
+from tapestry.zspace import Projection, Range
 
 
 def align(members: Sequence[loom.OperationOp], *, mixed: bool = True) -> Alignment | str:
@@ -96,7 +23,8 @@ def align(members: Sequence[loom.OperationOp], *, mixed: bool = True) -> Alignme
 
     Dimensions are the same where one member reads what another writes, through rows that are one
     dimension each, or the same digits; these must agree. Members that read one tensor by such rows
-    share their dimensions where nothing speaks against it, and totals over as many points do.
+    share their dimensions where nothing speaks against it, and totals over as many points do. What
+    reads of two members at one point makes their dimensions one.
     """
     found = Alignment(mixed=mixed)
     for member in members:
@@ -118,10 +46,10 @@ def _add(found: Alignment, member: loom.OperationOp) -> str | None:
                 if problem is not None:
                     return problem
     for value, row, digits in _read_digits(member):
-        written = found.digits[value][row] if value in found.digits else None
-        if written is not None and digits.scale == written.scale:
-            for dim, place in zip(digits.dims, written.places, strict=True):
-                problem = _identify(found, member, places, dim, place)
+        for digit, dim in enumerate(digits.dims):
+            written = found.digits[value][row] if value in found.digits else None
+            if written is not None and digits.scale == written.scale:
+                problem = _identify(found, member, places, dim, written.places[digit])
                 if problem is not None:
                     return problem
     for value, rows in _reads(member):
@@ -173,6 +101,9 @@ def _identify(
     place: Place,
 ) -> str | None:
     """Say that a member's dimension is one of the group; the reason when that cannot be."""
+    known = places.get(dim)
+    if known is not None and known.dim != place.dim and found.join(known, place, places):
+        return None
     taken = any(other.dim == place.dim for d, other in places.items() if d != dim)
     if taken or places.setdefault(dim, place) != place:
         return f"@{member.label.data} reads an inner tensor under two alignments"

@@ -40,6 +40,7 @@ from tapestry.passes.loom._clips import RemoveIdleClip, through_view
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
 from tapestry.passes.loom._coordinates import ComputeFromCoordinates, ComputeSequence
 from tapestry.passes.loom._domains import FoldInsideOnly
+from tapestry.passes.loom._one_point import FoldOfOnePoint
 from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
 from tapestry.passes.loom._reshape import fold_into_reader, fold_into_view, fold_into_writer
 from tapestry.zspace import Projection, Range
@@ -282,6 +283,7 @@ class LoomSimplify(ModulePass):
             WriteEqualCellsIntoBody(),
             ComputeSequence(),
             ComputeFromCoordinates(),
+            FoldOfOnePoint(),
         ]
         late: list[RewritePattern] = [FoldReshapeIntoWriter()] if self.writers else []
         changed = True

@@ -118,17 +118,18 @@ def assign(group: Group) -> Roles:
         return Roles(group, (_ROWS,) * group.index.rank, {}, (0,) * len(group.members))
     last = folds[max(folds)].folded
     axes: list[str | None] = [None] * group.index.rank
-    inner = 0
+    inner: dict[Dims, str] = {}
     for fold in folds.values():
         if fold.folded == last:
             axis = FOLD_AXIS
+        elif fold.folded in inner:
+            axis = inner[fold.folded]
         elif not fold.folded.isdisjoint(last) or any(axes[d] is not None for d in fold.folded):
             raise NotOneKernelError(
                 f"@{fold.member.fold.name} folds some of the dimensions that another member folds"
             )
         else:
-            axis = f"C{inner}" if inner else "C"
-            inner += 1
+            axis = inner[fold.folded] = f"C{len(inner)}" if inner else "C"
         for dim in fold.folded:
             axes[dim] = axis
     _place_products(folds, axes)
