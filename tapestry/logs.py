@@ -23,6 +23,7 @@ CHANNELS: Final = {
     "passes": "each pass: operations before and after, and how long it took",
     "plan": "each operation of the program that runs: its shards, and what moves",
     "kernels": "each kernel: where it is from, and whether it was compiled or found",
+    "tuning": "each schedule that is measured: how long it takes, or why it failed",
     "cache": "what was found in the cache, what was not, and why",
     "coverage": "operators of an imported program that Tapestry computes, and that it does not",
     "recompiles": "why a program was compiled again",

@@ -61,10 +61,12 @@ class Program:
         pipeline: str | None = None,
         single: bool | None = None,
         dump: str | Path | None = None,
+        tune: float | None = None,
     ) -> None:
         """`pipeline` is `default` unless given (weft-apply alone for the reference executor).
 
-        `dump` is a folder to write each step to (`tapestry.dumping`).
+        `tune` are seconds to measure schedules of kernels for, on a GPU; 0 uses what was measured
+        before. `dump` is a folder to write each step to (`tapestry.dumping`).
         """
         self.module = module
         self.on = find_executor(on).name
@@ -74,11 +76,16 @@ class Program:
         pass_specs(self.pipeline)
         self.single = len(outputs(module)) == 1 if single is None else single
         self.dump = None if dump is None else Dump(dump)
+        self.tune = tune
 
     @cached_property
     def lowered(self) -> ModuleOp:
         """The module that runs: the program after its pipeline."""
         module = lowered(self.module.clone(), self.pipeline, dump=self.dump)
+        if self.tune is not None:
+            from tapestry.tuning.programs import tune_program
+
+            tune_program(module, self.tune)
         log_plan(module)
         if self.dump is not None:
             self.dump.finish(module, on=self.on, pipeline=self.pipeline)

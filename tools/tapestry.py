@@ -206,6 +206,52 @@ def compile(  # noqa: A001 - the name of the command
     compile_file(file, output, target or ["sm_90"], pipeline, numerics.value, workers, metakernels)
 
 
+class Rounding(StrEnum):
+    """What contractions may round, as `loom-to-triton` takes it."""
+
+    strict = "strict"
+    mixed = "mixed"
+    fast = "fast"
+
+
+@app.command()
+@exits
+def tune(
+    file: Annotated[Path, typer.Argument(help="The program, in the weft or loom dialect.")],
+    budget: Annotated[float, typer.Option(min=0.0, help="Seconds to measure for.")] = 60.0,
+    predict: Annotated[
+        bool, typer.Option("--predict", help="Measure nothing: rank by the cost model.")
+    ] = False,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="The device that predictions are for: h200, h100, a100, sm_90, or a YAML file. "
+            "Without it, the GPU that is there, or h200."
+        ),
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, help="Schedules that --predict shows.")] = 8,
+    pipeline: Annotated[
+        str,
+        typer.Option("--pipeline", "-p", help="The passes to run first, as for tapestry-opt."),
+    ] = "default",
+    numerics: Annotated[
+        Rounding, typer.Option(help="What contractions may round.")
+    ] = Rounding.mixed,
+    metakernels: Metakernels = None,
+) -> None:
+    """Find the fastest schedules of FILE's kernels, by measurement on a GPU or by the cost model.
+
+    What is measured is kept, and used by programs that are compiled with `tune`.
+    """
+    from tapestry.tools._tune import predict_file, tune_file
+
+    if predict:
+        known = target or "h200"
+        predict_file(file, pipeline, metakernels, known, numerics.value, rows)
+    else:
+        tune_file(file, pipeline, metakernels, target, numerics.value, budget)
+
+
 class Casts(StrEnum):
     """What a cast between floats means when programs are compared."""
 

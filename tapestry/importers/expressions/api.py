@@ -140,19 +140,25 @@ class _Structured(Program):
 
 
 def compile(  # noqa: A001 - it is read as tapestry.compile
-    program: Programs, *, on: str = "numpy", pipeline: str | None = None
+    program: Programs,
+    *,
+    on: str = "numpy",
+    pipeline: str | None = None,
+    tune: float | None = None,
 ) -> Program:
     """A program that is rewritten once and then called with arrays, by name or in order.
 
     `on` is an executor (`numpy`, `triton`, `reference`), `pipeline` the passes to run, `default`
-    unless given.
+    unless given. `tune` are seconds to measure schedules of kernels for, if there is a GPU: what is
+    found is kept, and `tune=0` uses what is known.
     """
     if isinstance(program, Program | ModuleOp):
         module = program.module if isinstance(program, Program) else program
-        compiled = Program(module, on=on, pipeline=pipeline)
+        compiled = Program(module, on=on, pipeline=pipeline, tune=tune)
     else:
         flat = _flat(program)
         compiled = _Structured(module_of(flat), program, on, pipeline)
+        compiled.tune = tune
     _ = compiled.lowered
     return compiled
 

@@ -1,0 +1,255 @@
+"""Tuning on a bench whose stopwatch is made up: what is measured, kept, refused and used again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+import tapestry as t
+from tapestry.devices import find_spec
+from tapestry.dialects import loom
+from tapestry.dialects.triton import Schedule
+from tapestry.importers.expressions.nodes import Expression
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.mapfold import given_schedule
+from tapestry.store import Store
+from tapestry.tuning import Measurement, Records, Tuned, Tuner, give_best, jobs_of
+from tapestry.tuning.benches import HostBench, relative_difference
+
+H200 = find_spec("h200")
+
+
+def program(expression: Expression) -> ModuleOp:
+    return t.compile(expression, on="triton").lowered
+
+
+def product(name: str = "a") -> Expression:
+    return t.input(name, (256, 64), "f16") @ t.input("b", (64, 128), "f16")
+
+
+def schedule_of(module: ModuleOp) -> Schedule:
+    found = [
+        given_schedule(op)
+        for op in module.walk()
+        if isinstance(op, loom.OperationOp | loom.FusedOp)
+    ]
+    (schedule,) = [one for one in found if one is not None]
+    return schedule
+
+
+@dataclass
+class Made:
+    """A bench where nothing runs: outputs, seconds and failures follow from the schedule."""
+
+    seconds: Callable[[Schedule], float] = lambda _: 1e-5
+    outputs: Callable[[Schedule], float] = lambda _: 1.0
+    took: float = 1.0
+    device: str = "made up"
+    time: float = 0.0
+    built: list[Schedule] = field(default_factory=list)
+
+    def clock(self) -> float:
+        return self.time
+
+    def build(self, module: ModuleOp) -> Candidate:
+        schedule = schedule_of(module)
+        self.built.append(schedule)
+        return Candidate(self, schedule)
+
+    def difference(self, outputs: Sequence[Any], wanted: Sequence[Any]) -> float:
+        return relative_difference(outputs, wanted)
+
+
+@dataclass
+class Candidate:
+    bench: Made
+    schedule: Schedule
+
+    def outputs(self) -> Sequence[Any]:
+        return [np.full(4, self.bench.outputs(self.schedule))]
+
+    def seconds(self) -> float:
+        self.bench.time += self.bench.took
+        return self.bench.seconds(self.schedule)
+
+
+def tuner(bench: Made, folder: Path | None = None) -> Tuner:
+    return Tuner(bench, H200, store=None if folder is None else Store(folder))
+
+
+def tune_one(bench: Made, folder: Path | None = None, seconds: float = 10) -> Tuned:
+    (found,) = tuner(bench, folder).tune(program(product()), seconds)
+    return found
+
+
+def test_the_default_is_measured_first_then_what_is_predicted_to_be_fast() -> None:
+    found = tune_one(Made())
+    made = list(found.records.made)
+    assert made[0] == found.default
+    predicted = [one.schedule for one in found.predictions if not one.estimate.problems]
+    assert made[1:] == [one for one in predicted if one != found.default][: len(made) - 1]
+    assert len(made) == 10
+
+
+def test_the_fastest_is_the_best() -> None:
+    def seconds(schedule: Schedule) -> float:
+        return 1e-6 if schedule.stages == 4 else 1e-5
+
+    found = tune_one(Made(seconds=seconds), seconds=1000)
+    assert found.best is not None
+    assert found.best.schedule.stages == 4
+    assert found.gain == pytest.approx(10)
+
+
+def test_the_budget_ends_it() -> None:
+    assert len(tune_one(Made(took=3.0), seconds=10).records.made) == 4
+    assert len(tune_one(Made(), seconds=0).records.made) == 0
+
+
+def test_a_candidate_that_fails_is_a_result() -> None:
+    def seconds(schedule: Schedule) -> float:
+        if schedule.stages > 2:
+            raise RuntimeError("out of resource: shared memory\n  Required: 300000")
+        return 1e-5
+
+    found = tune_one(Made(seconds=seconds), seconds=1000)
+    failed = [one for one in found.records.made.values() if one.seconds is None]
+    assert failed
+    assert {one.problem for one in failed} == {"RuntimeError: Required: 300000"}
+    assert found.best is not None
+    assert found.best.schedule.stages <= 2
+
+
+def test_wrong_numbers_are_a_result() -> None:
+    def outputs(schedule: Schedule) -> float:
+        return 1.0 if schedule.stages == 3 else 1.1
+
+    found = tune_one(Made(outputs=outputs, seconds=lambda s: 1e-7 * s.stages), seconds=1000)
+    assert found.default.stages == 3
+    wrong = [one for one in found.records.made.values() if one.schedule.stages != 3]
+    assert {one.problem for one in wrong} == {"its outputs are not those of the default"}
+    assert wrong[0].difference == pytest.approx(0.1)
+    assert found.best is not None
+    assert found.best.schedule.stages == 3
+
+
+def test_nan_is_wrong_where_the_default_has_none() -> None:
+    found = tune_one(Made(outputs=lambda s: 1.0 if s.stages == 3 else float("nan")), seconds=1000)
+    assert any("outputs" in one.problem for one in found.records.made.values())
+
+
+def test_a_default_that_fails_leaves_the_others() -> None:
+    bench = Made()
+    first = tune_one(Made(), seconds=1).default
+
+    def outputs(schedule: Schedule) -> float:
+        if schedule == first:
+            raise MemoryError
+        return 2.0
+
+    bench.outputs = outputs
+    found = tune_one(bench, seconds=5)
+    assert found.records.made[first].problem == "MemoryError"
+    assert found.best is not None
+    assert found.gain is None
+
+
+def test_results_are_kept_and_not_measured_again(tmp_path: Path) -> None:
+    first = tune_one(Made(), tmp_path, seconds=4)
+    again = Made(took=1.0)
+    second = tune_one(again, tmp_path, seconds=3)
+    assert list(second.records.made)[:4] == list(first.records.made)
+    assert len(second.records.made) == 7
+    # The default runs once more: it is what candidates are compared with.
+    assert again.built.count(first.default) == 1
+
+
+def test_a_damaged_entry_is_measured_again(tmp_path: Path) -> None:
+    found = tune_one(Made(), tmp_path, seconds=4)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes()[:-20])
+    assert len(tune_one(Made(), tmp_path, seconds=2).records.made) == 2
+    store = Store(tmp_path)
+    store.write(found.key, {"measurements": [{"schedule": 3}, 7, {"schedule": "warps = 3"}]})
+    assert Records.read(store, found.key).made == {}
+
+
+def test_results_are_by_device_and_numerics(tmp_path: Path) -> None:
+    module, store = program(product()), Store(tmp_path)
+    tuner(Made(), tmp_path).tune(module, 3)
+    assert give_best(module.clone(), "another", store, LoomToTriton()) == 0
+    assert give_best(module.clone(), "made up", store, LoomToTriton(numerics="fast")) == 0
+    assert give_best(module.clone(), "made up", store, LoomToTriton()) == 1
+
+
+def test_names_do_not_count(tmp_path: Path) -> None:
+    tuner(Made(seconds=lambda s: 1e-6 * s.warps), tmp_path).tune(program(product("a")), 1000)
+    other = program(product("other"))
+    assert give_best(other, "made up", Store(tmp_path), LoomToTriton()) == 1
+    assert schedule_of(other).warps == 4
+
+
+def test_equal_operations_are_one_job() -> None:
+    x = t.input("x", (64, 64), "f16")
+    for name in "abc":
+        x = x @ t.input(name, (64, 64), "f16")
+    module = t.compile(x, on="triton", pipeline="weft-apply").lowered
+    (job,) = jobs_of(module, LoomToTriton())
+    assert len(job.places) == 3
+
+
+def test_jobs_take_turns() -> None:
+    x = t.softmax(t.input("x", (64, 64), "f16") @ t.input("w", (64, 32), "f16"), axis=-1)
+    module = t.compile(x, on="triton", pipeline="weft-apply,loom-simplify").lowered
+    found = tuner(Made()).tune(module, len(jobs_of(module, LoomToTriton())) * 2)
+    counts = [len(tuned.records.made) for tuned in found]
+    assert len(counts) > 1
+    assert max(counts) - min(counts) <= 1 or min(counts) > 0
+
+
+def test_the_watch_is_told_of_everything() -> None:
+    told: list[tuple[Measurement, int]] = []
+    bench = Made()
+    one = Tuner(bench, H200, watch=lambda _, measurement, left: told.append((measurement, left)))
+    one.tune(program(product()), 4)
+    assert len(told) == 4
+    assert [left for _, left in told] == sorted((left for _, left in told), reverse=True)
+
+
+def test_schedules_that_are_given_are_not_tuned() -> None:
+    module = program(product())
+    (job,) = jobs_of(module, LoomToTriton())
+    job.give(Schedule({"M": 64, "N": 64, "K": 32}))
+    assert jobs_of(module, LoomToTriton()) == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        t.input("x", (20, 30), "f32").sum(axis=1),
+        t.softmax(t.input("x", (5, 100), "f16"), axis=-1),
+        t.input("a", (40, 24), "f16") @ t.input("b", (24, 33), "f16"),
+    ],
+    ids=["sum", "softmax", "product"],
+)
+def test_candidates_compute_what_the_default_does(expression: Expression) -> None:
+    times = iter(range(1, 1000))
+    bench = HostBench(lambda _, run: run() or 1e-5, clock=lambda: float(next(times)))
+    (found,) = Tuner(bench, H200).tune(program(expression), 4.5)
+    assert len(found.records.made) == 4
+    assert [one.problem for one in found.records.made.values()] == [""] * 4
+
+
+def test_relative_difference() -> None:
+    nan, inf = float("nan"), float("inf")
+    one = np.array([1.0, nan, inf])
+    assert relative_difference([one], [one]) == 0
+    assert relative_difference([np.array([1.0, 0.0])], [np.array([nan, 0.0])]) != 0
+    assert relative_difference([np.zeros(2)], [np.zeros(2)]) == 0
+    assert relative_difference([np.ones(2)], [np.zeros(2)]) > 1

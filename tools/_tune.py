@@ -1,0 +1,132 @@
+"""`tapestry tune`: schedules of a program's kernels, by the cost model or by measurement.
+
+$ tapestry tune model.mlir --predict --target h200
+$ tapestry tune model.mlir --budget 60          # on a GPU; results are kept and used from then on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.markup import escape
+from rich.table import Table
+
+from tapestry.devices import find_spec
+from tapestry.diagnostics import UsageError
+from tapestry.frontend import load_module, run_pipeline
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.predicting import Prediction
+from tapestry.passes.triton.schedule import default
+from tapestry.passes.triton.tiling import Tiling
+from tapestry.store import find_store
+from tapestry.tools._pipelines import with_metakernels
+from tapestry.tools._report import ProgressBar
+from tapestry.tuning import Job, Measurement, Tuned, Tuner, jobs_of, predicted
+from tapestry.tuning.programs import find_bench
+from tapestry.tuning.records import KIND
+
+
+def predict_file(
+    file: Path, pipeline: str, metakernels: Path | None, target: str, numerics: str, rows: int
+) -> None:
+    """Print what the cost model says of the candidates of each kernel."""
+    spec = find_spec(target)
+    module = load_module(file)
+    run_pipeline(module, with_metakernels(pipeline, metakernels))
+    lowering = LoomToTriton(numerics=numerics)
+    console = Console()
+    console.print(f"predicted for {spec.title}", highlight=False, markup=False)
+    for job in jobs_of(module, lowering):
+        console.print(_predictions(job, predicted(job, lowering, spec), rows))
+
+
+def tune_file(
+    file: Path,
+    pipeline: str,
+    metakernels: Path | None,
+    target: str | None,
+    numerics: str,
+    seconds: float,
+) -> None:
+    """Measure candidates on the GPU for some time, and print the best of each kernel."""
+    lowering = LoomToTriton(numerics=numerics)
+    there = find_bench(lowering)
+    if there is None:
+        raise UsageError(
+            "there is no GPU to measure on",
+            hint="--predict ranks schedules by the cost model, without a GPU",
+        )
+    bench, like = there
+    spec = find_spec(target or like)
+    module = load_module(file)
+    run_pipeline(module, with_metakernels(pipeline, metakernels))
+    with ProgressBar(Console(stderr=True), patience=0.0) as bar:
+        done: list[Measurement] = []
+
+        def watch(tuned: Tuned, measurement: Measurement, left: int) -> None:
+            done.append(measurement)
+            bar.total(len(done) + left)
+            bar.step(f"{tuned.job.task.name}: {measurement.schedule}")
+
+        tuner = Tuner(bench, spec, lowering, find_store(KIND), watch)
+        found = tuner.tune(module, seconds)
+    console = Console()
+    console.print(_results(found, bench.device))
+
+
+def _predictions(job: Job, predictions: Sequence[Prediction], rows: int) -> Table:
+    first = default(job.task, Tiling())
+    lengths = ", ".join(f"{axis} {length}" for axis, length in job.task.lengths.items())
+    many = f", {len(job.places)} times" if len(job.places) > 1 else ""
+    title = f"{job.task.name} over {lengths}{many}"
+    table = Table("schedule", title=escape(title), title_justify="left")
+    for column in ("us", "bound by", "bytes", "flops", "at once", "waves", "registers", "shared"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    for place, one in enumerate(predictions):
+        is_default = one.schedule == first
+        if place < rows or is_default:
+            table.add_row(*_row(one), "default" if is_default else "")
+    return table
+
+
+def _row(one: Prediction) -> tuple[str, ...]:
+    found = one.estimate
+    return (
+        escape(str(one.schedule)),
+        f"{found.seconds * 1e6:.1f}",
+        "does not fit: " + "; ".join(found.problems) if found.problems else found.bound,
+        decimal(int(found.bytes)),
+        f"{found.flops:.3g}",
+        str(found.occupancy),
+        f"{found.waves:.1f}",
+        str(found.registers),
+        f"{found.shared / 1024:.0f} KiB",
+    )
+
+
+def _results(found: Sequence[Tuned], device: str) -> Table:
+    table = Table("kernel", "best schedule", title=f"measured on {escape(device)}")
+    for column in ("us", "predicted us", "default us", "measured", "failed"):
+        table.add_column(column, justify="right")
+    for tuned in found:
+        made, best = tuned.records.made, tuned.best
+        now = made.get(tuned.default)
+        known = {one.schedule: one.estimate.seconds for one in tuned.predictions}
+        table.add_row(
+            escape(tuned.job.task.name),
+            "" if best is None else escape(str(best.schedule)),
+            "" if best is None else _micros(best.seconds),
+            "" if best is None else _micros(known.get(best.schedule)),
+            "" if now is None else _micros(now.seconds) or escape(now.problem),
+            str(len(made)),
+            str(sum(one.seconds is None for one in made.values())),
+        )
+    return table
+
+
+def _micros(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1e6:.1f}"
