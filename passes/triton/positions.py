@@ -166,7 +166,38 @@ class Positions:
         if dim.cut:
             start, end = self._bounds[dim]
             return (start, 0), (end, 1)
+        run = self._run(dim, axis)
+        if run is not None:
+            return run
         return (tiles.position(0), 0), (tiles.position(dim.extent - 1), 0)
+
+    def _run(
+        self, dim: Dim, axis: Axis
+    ) -> tuple[tuple[SSAValue, int], tuple[SSAValue, int]] | None:
+        """As `reach`, where blocks never end inside a run of a dimension of several on an axis.
+
+        Rows of grouped queries are an axis (group, row): a block has the rows of one group, if
+        their number is a multiple of it.
+        """
+        tiles = self.tiles
+        assert axis.block is not None
+        size, inner = tiles.blocks[axis.block], axis.dims[axis.dims.index(dim) + 1 :]
+        if any(one.cut for one in axis.dims):
+            return None
+        step = prod(one.extent for one in inner)
+        if step * dim.extent % size or (step % size and size % step):
+            return None
+        first = self._first[axis.name]
+        if step > 1:
+            first = tiles.quotient(first, tiles.position(step))
+        if dim is not axis.dims[0]:
+            first = tiles.remainder(first, tiles.position(dim.extent))
+        if size <= step:
+            return (first, 0), (first, 0)
+        points = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+        if step > 1:
+            points = tiles.quotient(points, tiles.position(step))
+        return (first, 0), (tiles.add(first, points), 1)
 
     def prepare(self, access: Access, frame: Frame) -> None:
         """Write what offsets and masks need of the axes placed so far, for a loop to find."""
