@@ -66,9 +66,10 @@ def runner(program: Program, device: torch.device, on: str, numerics: str | None
     if on == "triton":
         # What lowers to Triton takes a while to import.
         from tapestry.runtime.prepared.kernels import PreparedKernels
-        from tapestry.runtime.triton_executor import TritonExecutor
+        from tapestry.runtime.triton_executor import Gpu, TritonExecutor
 
-        executor = TritonExecutor() if numerics is None else TritonExecutor(numerics=numerics)
+        where = None if device.type == "cpu" else Gpu(torch, device.index)
+        executor = TritonExecutor(where, numerics=numerics or TritonExecutor.numerics)
         kernels = PreparedKernels(program.module, executor)
         if device.type == "cpu":
             return on_arrays(program, kernels)
@@ -101,9 +102,9 @@ def on_tensors(program: Program, kernels: PreparedKernels, device: torch.device)
     kinds = [kind.element_type for kind in outputs(program.module)]
 
     def call(given: Sequence[Any]) -> tuple[object, ...]:
-        tensors = [given[position].detach() for position in program.arguments]
+        tensors = [given[position] for position in program.arguments]
         tensors += _seeds(program.seeds)
-        inputs = [_pairs(tensor.to(device)) for tensor in tensors]
+        inputs = [_ready(tensor, device) for tensor in tensors]
         made = zip(kernels.launch(inputs), kinds, strict=True)
         results = [torch.view_as_complex(r) if is_complex(kind) else r for r, kind in made]
         return returned(program.outputs, given, inputs, results, memory)
@@ -111,10 +112,17 @@ def on_tensors(program: Program, kernels: PreparedKernels, device: torch.device)
     return call
 
 
-def _pairs(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor as kernels take it: contiguous, complex numbers as pairs."""
-    whole = tensor.contiguous()
-    return torch.view_as_real(whole.resolve_conj()) if whole.is_complex() else whole
+def _ready(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor as kernels take it: there, contiguous, as it says, complex numbers as pairs."""
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    if tensor.device != device:
+        tensor = tensor.to(device)
+    if tensor.is_neg():  # negated when it is read
+        tensor = tensor.resolve_neg()
+    if tensor.is_complex():
+        return torch.view_as_real(tensor.resolve_conj().contiguous())
+    return tensor if tensor.is_contiguous() else tensor.contiguous()
 
 
 def _seeds(count: int) -> list[torch.Tensor]:
