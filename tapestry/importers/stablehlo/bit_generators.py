@@ -19,11 +19,11 @@ from xdsl.ir import SSAValue
 
 from tapestry.algebra.philox import KEY_STEPS, MULTIPLIERS, ROUNDS, WORDS
 from tapestry.dialects import loom
+from tapestry.importers.bodies import Body
+from tapestry.importers.operations import maps
 from tapestry.importers.stablehlo.attributes import word
 from tapestry.importers.stablehlo.bits import bitcast
-from tapestry.importers.stablehlo.bodies import Body
 from tapestry.importers.stablehlo.movement import concatenate, reshape, window
-from tapestry.importers.stablehlo.operations import maps
 from tapestry.importers.stablehlo.pointwise import pointwise
 from tapestry.importers.stablehlo.program import Op, Program, Translation
 from tapestry.importers.stablehlo.values import Spec, Value

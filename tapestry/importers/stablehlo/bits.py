@@ -11,7 +11,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
-from tapestry.importers.stablehlo.bodies import Body, cell_type
+from tapestry.importers.bodies import Body, cell_type
 from tapestry.importers.stablehlo.movement import concatenate, reshape, window
 from tapestry.importers.stablehlo.pointwise import pointwise
 from tapestry.importers.stablehlo.program import Op, Program, Translation

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from tapestry.algebra.dtypes import body_type
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType
-from tapestry.importers.stablehlo.bodies import Body
-from tapestry.importers.stablehlo.operations import map_operation
+from tapestry.importers.bodies import Body
+from tapestry.importers.operations import map_operation
 from tapestry.importers.stablehlo.values import Affine
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]

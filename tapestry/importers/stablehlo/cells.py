@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from xdsl.ir import Region
 
 from tapestry.dialects import loom
+from tapestry.importers.operations import maps
 from tapestry.importers.stablehlo.attributes import text
 from tapestry.importers.stablehlo.bindings import MlirOperation, StableHloError, blocks_of
 from tapestry.importers.stablehlo.elementwise import POINTWISE
-from tapestry.importers.stablehlo.operations import maps
 from tapestry.importers.stablehlo.program import Op, Program
 from tapestry.importers.stablehlo.scalars import (
     HasDimensionsError,

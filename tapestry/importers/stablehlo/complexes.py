@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import AnyFloat, ComplexType
 from xdsl.ir import Operation, Region, SSAValue
 
 from tapestry.dialects import loom
+from tapestry.importers.bodies import Body, cell_type
+from tapestry.importers.operations import maps
 from tapestry.importers.stablehlo.attributes import word
-from tapestry.importers.stablehlo.bodies import Body, cell_type
-from tapestry.importers.stablehlo.operations import maps
 from tapestry.importers.stablehlo.pointwise import pointwise
 from tapestry.importers.stablehlo.program import Op, Program, Translation
 from tapestry.importers.stablehlo.values import Spec, Value

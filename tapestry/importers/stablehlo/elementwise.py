@@ -13,8 +13,8 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import Operation, SSAValue
 
+from tapestry.importers.bodies import Body, cell_type
 from tapestry.importers.stablehlo.attributes import word
-from tapestry.importers.stablehlo.bodies import Body, cell_type
 from tapestry.importers.stablehlo.complexes import converted, is_complex, pointwise_complex
 from tapestry.importers.stablehlo.pointwise import pointwise
 from tapestry.importers.stablehlo.program import Op, Program, Translation

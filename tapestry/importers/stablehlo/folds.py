@@ -21,8 +21,8 @@ from tapestry.algebra.dtypes import is_complex, is_float, is_integer
 from tapestry.algebra.literals import number_attr
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Iterator
+from tapestry.importers.bodies import Body, cell_type
 from tapestry.importers.stablehlo.bindings import MlirBlock, MlirOperation, MlirValue
-from tapestry.importers.stablehlo.bodies import Body, cell_type
 from tapestry.importers.stablehlo.program import Op, Program
 from tapestry.importers.stablehlo.scalars import scalar_body
 from tapestry.importers.stablehlo.values import Spec, Value

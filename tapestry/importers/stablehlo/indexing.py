@@ -21,12 +21,12 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, SSAValue
 
 from tapestry.dialects import loom
+from tapestry.importers.bodies import Body, cell_type
+from tapestry.importers.operations import map_operation
 from tapestry.importers.stablehlo.affine import affine_of
 from tapestry.importers.stablehlo.attributes import integers
 from tapestry.importers.stablehlo.bindings import stablehlo_dialect
-from tapestry.importers.stablehlo.bodies import Body, cell_type
 from tapestry.importers.stablehlo.movement import reshape, window
-from tapestry.importers.stablehlo.operations import map_operation
 from tapestry.importers.stablehlo.program import Op, Program, Translation
 from tapestry.importers.stablehlo.values import Affine, Spec, Value
 from tapestry.zspace import Projection

@@ -17,8 +17,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from tapestry.algebra.literals import number_attr
 from tapestry.dialects import loom
+from tapestry.importers.bodies import Body, cell_type
 from tapestry.importers.stablehlo.affine import affine_of
-from tapestry.importers.stablehlo.bodies import Body, cell_type
 from tapestry.importers.stablehlo.indexing import clamped, column, unit
 from tapestry.importers.stablehlo.program import Program
 from tapestry.importers.stablehlo.values import Value

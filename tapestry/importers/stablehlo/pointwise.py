@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import SSAValue
 
-from tapestry.importers.stablehlo.bodies import Body, cell_type
-from tapestry.importers.stablehlo.operations import map_operation
+from tapestry.importers.bodies import Body, cell_type
+from tapestry.importers.operations import map_operation
 from tapestry.importers.stablehlo.program import Program
 from tapestry.importers.stablehlo.values import Spec, Value
 from tapestry.zspace import Projection

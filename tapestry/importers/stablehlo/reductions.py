@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tapestry.importers.operations import maps
 from tapestry.importers.stablehlo.attributes import integers, word
 from tapestry.importers.stablehlo.bindings import MlirBlock, MlirValue
 from tapestry.importers.stablehlo.complexes import total
@@ -20,7 +21,6 @@ from tapestry.importers.stablehlo.folds import (
     single,
 )
 from tapestry.importers.stablehlo.movement import broadcast
-from tapestry.importers.stablehlo.operations import maps
 from tapestry.importers.stablehlo.program import Op, Program, Translation
 from tapestry.importers.stablehlo.values import Value
 from tapestry.zspace import AffineMap, Projection, Range

@@ -18,8 +18,8 @@ from xdsl.ir import Region, SSAValue
 from tapestry.algebra.dtypes import body_type
 from tapestry.dialects import loom
 from tapestry.frontend import run_pipeline
+from tapestry.importers.bodies import Body, cell_type
 from tapestry.importers.stablehlo.bindings import MlirBlock
-from tapestry.importers.stablehlo.bodies import Body, cell_type
 from tapestry.importers.stablehlo.program import Environment, Program
 from tapestry.importers.stablehlo.values import Spec, Value
 

@@ -16,12 +16,12 @@ from xdsl.ir import Attribute, Region
 
 from tapestry.algebra.literals import number_attr
 from tapestry.dialects import loom
+from tapestry.importers.bodies import Body, cell_type
+from tapestry.importers.operations import map_operation, maps
 from tapestry.importers.stablehlo.attributes import flag
 from tapestry.importers.stablehlo.bindings import stablehlo_dialect
-from tapestry.importers.stablehlo.bodies import Body, cell_type
 from tapestry.importers.stablehlo.folds import identity_of, single, takes_second
 from tapestry.importers.stablehlo.movement import reshape, write
-from tapestry.importers.stablehlo.operations import map_operation, maps
 from tapestry.importers.stablehlo.places import Places, Reads
 from tapestry.importers.stablehlo.program import Op, Program, Translation
 from tapestry.importers.stablehlo.scalars import scalar_body

@@ -13,10 +13,10 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from tapestry.dialects import loom
-from tapestry.importers.stablehlo.bodies import Body, cell_type
+from tapestry.importers.bodies import Body, cell_type
+from tapestry.importers.operations import map_operation
 from tapestry.importers.stablehlo.indexing import clamped, fixed
 from tapestry.importers.stablehlo.movement import write
-from tapestry.importers.stablehlo.operations import map_operation
 from tapestry.importers.stablehlo.program import Op, Program, Translation
 from tapestry.importers.stablehlo.values import Value
 from tapestry.zspace import Projection

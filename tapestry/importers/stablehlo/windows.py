@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tapestry.importers.operations import maps
 from tapestry.importers.stablehlo.attributes import integers, integers_or, word
 from tapestry.importers.stablehlo.folds import fold_by, is_identity, operations_of, read, single
 from tapestry.importers.stablehlo.movement import flip, pad, reshape, transpose, window
-from tapestry.importers.stablehlo.operations import maps
 from tapestry.importers.stablehlo.program import Op, Program, Translation
 from tapestry.importers.stablehlo.values import Spec, Value
 from tapestry.zspace import Projection, Range

@@ -20,9 +20,16 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.multiprocessing.reductions import StorageWeakRef
+from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tapestry.importers.building import ProgramBuilder
+from tapestry.importers.torch.complexes import (
+    complex_results,
+    is_about_complex,
+    joined,
+    parted,
+)
 from tapestry.importers.torch.dtypes import as_array, name_of
 from tapestry.importers.torch.effects import Effects, is_token
 from tapestry.importers.torch.errors import ImportingError, missing, place_of
@@ -128,10 +135,11 @@ class _Importer:
                 location=place_of(location),
             ) from None
         if weight is not None and weight.tensor is not None:
-            self.values[node] = self.build.constant(as_array(weight.tensor.cpu()), kind.dtype)
-            return False
-        self.values[node] = self.build.argument(name, kind.shape, kind.dtype, location)
-        return True
+            held = self.build.constant(as_array(weight.tensor.cpu()), kind.dtype)
+        else:
+            held = self.build.argument(name, kind.shape, kind.dtype, location)
+        self.values[node] = parted(self._context(location), held)
+        return weight is None or weight.tensor is None
 
     def _attribute(self, node: fx.Node) -> object:
         held: Any = self.graph
@@ -141,7 +149,13 @@ class _Importer:
             return held  # a graph, which an operator takes that is refused
         with unset_fake_temporarily():  # its cells are wanted, not its shape
             cells = as_array(held.cpu())
-        return self.build.constant(cells, name_of(held.dtype), location=location_of_node(node))
+        location = location_of_node(node)
+        made = self.build.constant(cells, name_of(held.dtype), location=location)
+        return parted(self._context(location), made)
+
+    def _context(self, location: LocationAttr) -> Context:
+        """What adds to the program without being an operator of the graph."""
+        return Context(self.build, "", (), location, self.seeds)
 
     def _function(self, node: fx.Node) -> object:
         """A function of Python's: what picks a result, and arithmetic on sizes."""
@@ -166,12 +180,7 @@ class _Importer:
         try:
             args, kwargs = self._arguments(node, overload)
             context = Context(self.build, name, self._kinds(held), location, self.seeds)
-            lower = find_lowering(name)
-            if lower is None:
-                raise Unsupported("it has no lowering")
-            none = without_cells(context)
-            lowered = none or lower(context, *_named(args), **_named(kwargs))
-            made = checked(context, lowered)
+            made = self._lowered(context, _named(args), _named(kwargs))
             use = Use(name, place_of(location))
         except (Unsupported, WeftError) as refusal:
             reason = refusal.message if isinstance(refusal, WeftError) else str(refusal)
@@ -179,7 +188,9 @@ class _Importer:
                 raise missing(context, reason) from None
             use = Use(name, place_of(location), reason)
             try:
-                made = add_external(context, overload, args, kwargs)
+                whole = joined(context, args), joined(context, kwargs)
+                made = add_external(context, overload, *whole)
+                made = tuple(parted(context, value) for value in made)
             except Unsupported as why:
                 raise missing(context, str(why)) from None
         except OpenSizeError as error:
@@ -190,12 +201,26 @@ class _Importer:
         record(use)
         return made[0] if isinstance(held, torch.Tensor) else made
 
+    def _lowered(
+        self, context: Context, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        """What an operator becomes; Unsupported, or a WeftError, where it cannot."""
+        none = without_cells(context)
+        if none:
+            return tuple(parted(context, value) for value in none)
+        lower = find_lowering(context.operator)
+        if is_about_complex(context, args, kwargs):
+            return complex_results(context, args, kwargs)
+        if lower is None:
+            raise Unsupported("it has no lowering")
+        return checked(context, lower(context, *args, **kwargs))
+
     def _outputs(self, outputs: Sequence[object]) -> tuple[tuple[Output, ...], list[SSAValue]]:
         found: list[Output] = []
         returned: list[SSAValue] = []
         shared = {_memory(given.meta.get("val")) for given in self.placeholders}
         for output in outputs:
-            value = self._plain(output)
+            value = joined(self._context(UNKNOWN_LOC), self._plain(output))
             if not self.alone and isinstance(output, fx.Node) and output in self.placeholders:
                 found.append(Given(self.placeholders.index(output)))
             elif not isinstance(value, SSAValue):
