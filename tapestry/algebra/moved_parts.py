@@ -45,11 +45,7 @@ def find_moved_parts(monoid: Monoid) -> MovedParts | None:
     end = monoid.merge.last_op
     assert end is not None
     first, second = monoid.merge.args[:count], monoid.merge.args[count:]
-    plain: dict[int, type[Operation]] = {}
-    for part, value in enumerate(end.operands):
-        owner = value.owner
-        if isinstance(owner, Operation) and tuple(owner.operands) == (first[part], second[part]):
-            plain[part] = type(owner)
+    plain = plain_parts(monoid)
     merged: dict[SSAValue, Hashable] = {end.operands[p]: ("merged", p) for p in plain}
     moved: dict[int, Block] = {}
     for part, value in enumerate(end.operands):
@@ -59,7 +55,7 @@ def find_moved_parts(monoid: Monoid) -> MovedParts | None:
             return None
         sides = zip(value.owner.operands, (first, second), strict=True)
         keys = [
-            _written(side, merged | {own: ("own", n) for n, own in enumerate(args)})
+            written(side, merged | {own: ("own", n) for n, own in enumerate(args)})
             for side, args in sides
         ]
         if keys[0] is None or keys[0] != keys[1]:
@@ -68,14 +64,27 @@ def find_moved_parts(monoid: Monoid) -> MovedParts | None:
     return MovedParts(plain, moved)
 
 
-def _written(value: SSAValue, known: Mapping[SSAValue, Hashable]) -> Hashable | None:
+def plain_parts(monoid: Monoid) -> dict[int, type[Operation]]:
+    """The parts that merge by themselves, each by one operation."""
+    count = len(monoid.state)
+    end = monoid.merge.last_op
+    assert end is not None
+    plain: dict[int, type[Operation]] = {}
+    for part, value in enumerate(end.operands):
+        owner, pair = value.owner, (monoid.merge.args[part], monoid.merge.args[count + part])
+        if isinstance(owner, Operation) and tuple(owner.operands) == pair:
+            plain[part] = type(owner)
+    return plain
+
+
+def written(value: SSAValue, known: Mapping[SSAValue, Hashable]) -> Hashable | None:
     """How a value is computed of known ones; None when it is computed of others."""
     if value in known:
         return known[value]
     owner = value.owner
     if not isinstance(owner, Operation):
         return None
-    operands = tuple(_written(operand, known) for operand in owner.operands)
+    operands = tuple(written(operand, known) for operand in owner.operands)
     if None in operands:
         return None
     return (owner.name, frozenset(owner.properties.items()), value.type, operands)

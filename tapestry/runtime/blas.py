@@ -33,7 +33,7 @@ class _Threads:
 
 
 @cache
-def _threads() -> _Threads | None:
+def thread_functions() -> _Threads | None:
     """The functions of the library that NumPy multiplies by; None where it has none of the kind."""
     try:
         own = import_module("numpy._core._multiarray_umath").__file__
@@ -56,7 +56,7 @@ _inside: list[int] = []
 @contextmanager
 def single_threaded() -> Generator[None]:
     """BLAS works on the thread that calls it, inside."""
-    found = _threads()
+    found = thread_functions()
     if found is None:
         yield
         return

@@ -78,12 +78,18 @@ class Cuts:
         budget = min(self.cache, total // (_PER_THREAD * self.threads))
         budget = max(budget, min(_LEAST, self.cache))
         found: dict[int, int] = {}
-        part, left = self.index, list(dims)
+        part, left, spent = self.index, list(dims), False
         while left and (have := self._bytes(part, dims)) > budget:
             dim = min(left, key=partial(self._order, part))
             left.remove(dim)
+            again = self._again(part, dim)
+            if again and spent:
+                break
+            spent = spent or again > 0
             extent = self.index.shape[dim]
-            step = max(least, 1, extent * budget // have, -(-extent // self._most(part, dim)))
+            step = max(
+                least, 1, extent * budget // have, -(-extent // self._most(part, dim, again))
+            )
             if step < extent:
                 found[dim] = _even(extent, step)
                 part = part.split(dim, found[dim])[0]
@@ -122,9 +128,8 @@ class Cuts:
         fixed = (a.bytes(part) for a in self.accesses if a.again and not a.moves(dim))
         return sum(size for size in fixed if size > self.cache)
 
-    def _most(self, part: Range, dim: int) -> int:
+    def _most(self, part: Range, dim: int, again: int) -> int:
         """Into how many parts to cut this one, for them to read at most twice as much."""
-        again = self._again(part, dim)
         if again == 0:
             return part.shape[dim]
         moving = sum(a.bytes(part) for a in self.accesses if a.again and a.moves(dim))

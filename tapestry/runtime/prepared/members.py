@@ -2,7 +2,7 @@
 
 A fold of a part is a matrix product where it is a contraction; reductions of NumPy's where parts of
 a state merge by one operation; those, and what is moved to their results and summed
-(`tapestry.algebra.moved_parts`); else halves merged with halves. Folded dimensions keep an extent
+(`tapestry.algebra.complements`); else halves merged with halves. Folded dimensions keep an extent
 of 1.
 """
 
@@ -18,10 +18,10 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
 
 from tapestry.algebra.bodies import Dims, dependences, moving_dims
+from tapestry.algebra.complements import find_merged_at_once
 from tapestry.algebra.contraction import Contraction, contraction_of, find_contractions
 from tapestry.algebra.dtypes import is_half, numpy_dtype
 from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
-from tapestry.algebra.moved_parts import find_moved_parts
 from tapestry.algebra.one_hot import find_scatter
 from tapestry.algebra.reductions import find_reduction
 from tapestry.algebra.scalars import widened
@@ -154,7 +154,7 @@ def _along(recorder: Recorder, scope: Scope, slot: int) -> int:
 
 def _moved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int]) -> Slots | None:
     """Parts reduced each by an operation, and others moved to those and added."""
-    found = find_moved_parts(monoid)
+    found = find_merged_at_once(monoid)
     if found is None:
         return None
     state = list(own)
@@ -198,6 +198,15 @@ def _reduced(
     return recorder.tape.call(reduced, (_along(recorder, scope, slot),), key)
 
 
+def is_reduction(op: loom.OperationOp) -> bool:
+    """Whether an operation folds its input as it is, by an operation that NumPy reduces by."""
+    monoid = accumulating_monoid_of(op)
+    if monoid is None or find_reduction(monoid.primitive, monoid.state[0]) is None:
+        return False
+    end = op.wrap_block.last_op
+    return end is op.wrap_block.first_op and monoid.state == op.state_types
+
+
 def values_between(op: loom.OperationOp) -> set[Dims]:
     """The dimensions of the arrays that are made on the way to a member's state."""
     monoid = accumulating_monoid_of(op)
@@ -207,7 +216,7 @@ def values_between(op: loom.OperationOp) -> set[Dims]:
         sides = {varies[side] for one in products for side in (one.left, one.right)}
         return {*sides, frozenset(op.kept_dims)}
     found = set(varies.values())
-    moved = None if monoid is None else find_moved_parts(monoid)
+    moved = None if monoid is None else find_merged_at_once(monoid)
     if moved is None:
         return found | {frozenset(range(op.index.rank))}
     for block in moved.moved.values():

@@ -26,7 +26,7 @@ from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cuts import Access, Cuts, cache_size
 from tapestry.runtime.prepared.folded_parts import folded_in_parts
-from tapestry.runtime.prepared.members import record_member, values_between
+from tapestry.runtime.prepared.members import is_reduction, record_member, values_between
 from tapestry.runtime.prepared.recording import Recorder, Slots
 from tapestry.runtime.prepared.tapes import Output, Tapes
 from tapestry.runtime.threads import share, thread_count
@@ -73,7 +73,10 @@ def in_parts(
         return None
     if threads is None:
         threads = thread_count() if whole >= _SHARED else 1
-    cuts = Cuts(op.index, accesses, threads, cache_size() if cache is None else cache)
+    if cache is None:
+        # What is read once, and reduced as it is, need not stay in cache.
+        cache = whole if isinstance(op, loom.OperationOp) and is_reduction(op) else cache_size()
+    cuts = Cuts(op.index, accesses, threads, cache)
     dims = _apart(op)
     product = isinstance(op, loom.OperationOp) and _is_product(op)
     if product and not products:

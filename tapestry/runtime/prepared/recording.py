@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
 
 from tapestry.algebra.bodies import moving_dims, needed_operations
@@ -134,6 +135,9 @@ class Recorder:
             said = frozenset(op.properties.items()), frozenset(op.attributes.items())
             kinds = tuple(operand.type for operand in op.operands)
             ins = [slots[operand] for operand in op.operands]
+            if isinstance(op, arith.MulfOp) and any(map(self._is_one, ins)):
+                slots[result] = ins[0] if self._is_one(ins[1]) else ins[1]
+                continue
             slots[result] = self.tape.call(function, ins, (op.name, *said, kinds, result.type))
         return [slots[value] for value in wanted]
 
@@ -156,6 +160,11 @@ class Recorder:
             return function(value if value.ndim == rank else value.reshape((1,) * rank))
 
         return self.tape.view(seen, of, key)
+
+    def _is_one(self, slot: int) -> bool:
+        """Whether a value is the number that changes nothing it is multiplied with."""
+        value = self.tape.constants.get(slot)
+        return value is not None and np.ndim(value) == 0 and bool(value == 1)
 
     def _outer(self, read: Read) -> int:
         """The slot of what is read of an operand."""
