@@ -7,10 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tapestry.diagnostics import TapestryError
 from tapestry.frontend import parse_text, run_pipeline
 from tapestry.importers.building import ProgramBuilder
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.operations import prepared_operation
 from tapestry.runtime.program import arguments
 from tests.end_to_end.programs import Program, programs
 
@@ -62,3 +64,54 @@ def test_large_states_are_merged_by_halves() -> None:
     call = PreparedProgram(module)
     for _ in range(2):
         np.testing.assert_allclose(call([x])[0], x.std(axis=0, ddof=1), rtol=1e-5)
+
+
+def test_layers_that_do_the_same_are_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared: list[object] = []
+
+    def prepare(op, *arguments):
+        prepared.append(op)
+        return prepared_operation(op, *arguments)
+
+    monkeypatch.setattr("tapestry.runtime.prepared.program.prepared_operation", prepare)
+    build = ProgramBuilder()
+    rng = np.random.default_rng(0)
+    weights = [rng.normal(size=(6, 6)).astype("f4") for _ in range(4)]
+    y = build.argument("x", (3, 6), "f32")
+    for number, weight in enumerate(weights):
+        factor = build.argument(f"w{number}", weight.shape, "f32")
+        (y,) = build.apply("relu", build.apply("matmul", y, factor)[0])
+    module = build.finish([y])
+    run_pipeline(module, "default")
+    want = x = rng.normal(size=(3, 6)).astype("f4")
+    call = PreparedProgram(module)
+    assert len(prepared) == 1
+    given = [weights[0], np.asfortranarray(weights[1]), weights[2][::-1], weights[3]]
+    for weight in given:
+        want = np.maximum(want @ weight, 0)
+    np.testing.assert_allclose(call([x, *given])[0], want, rtol=1e-5)
+
+
+def test_a_read_outside_says_where_it_is() -> None:
+    text = """
+    !i = !loom.tensor<[0] : [2], i64>
+    !x = !loom.tensor<[0] : [4], f32>
+    !y = !loom.tensor<[0] : [2], f32>
+    func.func @main(%x: !x, %i: !i, %j: !i) -> (!y, !y) {
+    """ + "".join(
+        f"""
+      %{name} = loom.operation @{name} over <[0] : [2]> [map]
+        ins(%{places} : (d0) -> (d0), %x : (d0) -> (0) :> [4]) outs((d0) -> (d0))
+        wrap (%at: i64, %cells: !loom.block<[4], f32>) {{
+          %v = loom.read %cells[%at] : f32
+          loom.yield %v : f32
+        }} : (!i, !x) -> !y"""
+        for name, places in (("a", "i"), ("b", "j"))
+    )
+    module = parse_text(f"{text}\n func.return %a, %b : !y, !y }}", "a.mlir")
+    call = PreparedProgram(module)
+    x, inside, outside = np.zeros(4, "f4"), np.array([0, 1]), np.array([0, 4])
+    with pytest.raises(TapestryError, match=r"a\.mlir:10:"):
+        call([x, outside, inside])
+    with pytest.raises(TapestryError, match=r"a\.mlir:16:"):
+        call([x, inside, outside])

@@ -13,7 +13,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tapestry.importers.torch.backend import backend as backend  # its module has this name too
+from tapestry.passes._collection import collection_paused
+
+with collection_paused():  # which would walk all objects of PyTorch's in between
+    from tapestry.importers.torch.backend import backend as backend  # its module's name too
 
 if TYPE_CHECKING:
     from tapestry.importers.torch.covering import coverage as coverage

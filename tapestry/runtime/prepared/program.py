@@ -22,6 +22,7 @@ from tapestry.runtime.constants import constant_cells
 from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.mapfold import Tensor
 from tapestry.runtime.numpy_executor import NumpyExecutor
+from tapestry.runtime.prepared.alike import Alike
 from tapestry.runtime.prepared.operations import Run, prepared_operation
 from tapestry.runtime.prepared.parts import InParts, in_parts
 from tapestry.runtime.prepared.products import Multiply
@@ -54,6 +55,7 @@ class PreparedProgram:
         self.left: list[Operation] = []
         self._multiply = multiply
         self._parts = parts or partial(in_parts, products=multiply is np.matmul)
+        self._known = Alike()
         self._executor = NumpyExecutor()
         self._slots: dict[SSAValue, int] = {}
         self._room: list[Array | None] = []
@@ -93,7 +95,7 @@ class PreparedProgram:
             case loom.ConstantOp():
                 self._slot(op.result, constant_cells(op))
                 return
-            case loom.FusedOp() if (run := self._parts(op)) is not None:
+            case loom.FusedOp() if (run := self._known.of(op, self._parts)) is not None:
                 pass
             case loom.FusedOp() if op.partition is None:
                 # Members whole, one after another, on the tensors of the group's own slots.
@@ -105,7 +107,7 @@ class PreparedProgram:
                     self._slots[result] = self._slots[inner]
                 return
             case loom.OperationOp():
-                run = self._parts(op) or prepared_operation(op, self._multiply)
+                run = self._known.of(op, self._function)
             case loom.ViewOp():
                 run = _view(op)
             case loom.ReshapeOp():
@@ -118,6 +120,10 @@ class PreparedProgram:
             self.left.append(op)
             run = self._left(op)
         self._steps.append(_Step(run, ins, tuple(map(self._slot, op.results))))
+
+    def _function(self, op: loom.OperationOp) -> Run | None:
+        """What an operation does, whole or in parts; None where it is left to the executor."""
+        return self._parts(op) or prepared_operation(op, self._multiply)
 
     def _left(self, op: Operation) -> Run:
         """An operation as the executor runs it."""
