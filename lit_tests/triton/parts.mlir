@@ -34,7 +34,7 @@ loom.monoid @scaled commutative zero [0xFF800000 : f32, 0.0 : f32]
 // CHECK-LABEL: def weigh_merge(
 // CHECK: m0 = tl.load(state0_ptr + d0)
 // CHECK: m1 = tl.load(state0_partial_ptr + d0)
-// CHECK: tl.store(state1_ptr_2 + offsets,
+// CHECK: tl.store(state1_ptr_2 + p,
 // CHECK-LABEL: def weigh_merge_2(
 // CHECK: m0 = tl.load(state0_ptr + p)
 // CHECK: m1 = tl.load(state0_partial_ptr + p)
@@ -42,7 +42,7 @@ loom.monoid @scaled commutative zero [0xFF800000 : f32, 0.0 : f32]
 
 // So is the output that leaves d out.
 // CHECK-LABEL: def weigh_finish(
-// CHECK: tl.store(out1_ptr + d0, state0, mask=d2 < 1)
+// CHECK: tl.store(out1_ptr + d0, state0, mask=p % 8 < 1)
 
 // CHECK-LABEL: def launch(
 // CHECK: weigh_merge[grid](

@@ -314,10 +314,8 @@ func.func @main(%a: !a, %b: !b) -> !t {
 // CHECK-NEXT: def copy(c_ptr, t_ptr, BLOCK_P: tl.constexpr):
 // CHECK-NEXT:     p = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
 // CHECK-NEXT:     p_mask = p < 2400
-// CHECK-NEXT:     d1 = p % 40
-// CHECK-NEXT:     d0 = p // 40
-// CHECK-NEXT:     c = tl.load(c_ptr + d0 + d1 * 60 + 4800, mask=p_mask, other=0.0)
-// CHECK-NEXT:     tl.store(t_ptr + d0 * 40 + d1, c, mask=p_mask)
+// CHECK-NEXT:     c = tl.load(c_ptr + p // 40 + p % 40 * 60 + 4800, mask=p_mask, other=0.0)
+// CHECK-NEXT:     tl.store(t_ptr + p, c, mask=p_mask)
 
 // CHECK: def launch(a, b, *, allocate=torch_allocate):
 // CHECK-NEXT:     """Run every kernel.

@@ -17,6 +17,7 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from tapestry.dialects import triton
+from tapestry.passes.triton.runs import runs
 from tapestry.passes.triton.spaces import Access, Dim, Space
 from tapestry.passes.triton.tiles import TileBuilder
 
@@ -65,6 +66,7 @@ class Positions:
         self._coordinates: dict[Dim, SSAValue] = {}
         self._masks: dict[str, SSAValue | None] = {}
         self._first: dict[str, SSAValue] = {}
+        self._at: dict[str, SSAValue] = {}
 
     def extent(self, dim: Dim) -> SSAValue:
         """How many points a dimension has."""
@@ -117,6 +119,7 @@ class Positions:
             position = lanes if first == tiles.position(0) else tiles.add(first, lanes)
             position.name_hint = axis.hint
         self._first[axis.name] = first
+        self._at[axis.name] = position
         self._masks[axis.name] = self._mask(axis, position)
         rest = position
         for number, dim in enumerate(reversed(axis.dims)):
@@ -268,8 +271,20 @@ class Positions:
         """The part of an offset that comes from one axis, None when there is none."""
         tiles = self.tiles
         total: SSAValue | None = None
-        for dim, coefficient in zip(self.space.dims, access.coefficients, strict=True):
-            if dim.axis == axis and coefficient:
-                term = tiles.times(self.coordinate(dim, frame), sign * coefficient)
-                total = term if total is None else tiles.add(total, term)
+        for run, coefficient in runs(self.space, access, axis):
+            at = self.coordinate(run[0], frame) if len(run) == 1 else self._joint(run, frame)
+            term = tiles.times(at, sign * coefficient)
+            total = term if total is None else tiles.add(total, term)
         return total
+
+    def _joint(self, run: Sequence[Dim], frame: Frame) -> SSAValue:
+        """The coordinates of neighbouring dimensions of an axis, as those of one dimension."""
+        tiles, axis = self.tiles, run[0].axis
+        dims = self.space.on(axis)
+        outer, inner = dims.index(run[0]), dims[dims.index(run[-1]) + 1 :]
+        at = self._at[axis]
+        if inner:
+            at = tiles.quotient(at, tiles.position(prod(dim.extent for dim in inner)))
+        if outer:
+            at = tiles.remainder(at, tiles.position(prod(dim.extent for dim in run)))
+        return tiles.expand(at, frame.index(axis), len(frame)) if axis in frame else at
