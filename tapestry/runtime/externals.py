@@ -122,3 +122,21 @@ def sort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
 def argsort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
     """The positions that sort the cells along the last axis."""
     return (_order(arrays, parameters).astype(np.int64),)
+
+
+def _sorted(tensors: Sequence[Any], parameters: Parameters) -> Any:
+    """PyTorch's stable sort along the last axis, which has NaN as the greatest number too."""
+    (cells,) = tensors
+    return cells.sort(dim=-1, stable=True, descending=parameters.get("descending", False))
+
+
+@register_external("sort", on="torch")
+def sort_tensor(tensors: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
+    """Cells sorted along the last axis."""
+    return (_sorted(tensors, parameters).values,)
+
+
+@register_external("argsort", on="torch")
+def argsort_tensor(tensors: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
+    """The positions that sort the cells along the last axis."""
+    return (_sorted(tensors, parameters).indices,)

@@ -8,7 +8,7 @@ import pytest
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import EXECUTORS, NoWatch, find_executor
-from tapestry.runtime.externals import register_external
+from tapestry.runtime.externals import find_external, register_external
 
 _PROGRAM = """
 !x = !loom.tensor<[3, 1] : [9, 8], f32>
@@ -107,3 +107,16 @@ def test_tensors_without_dimensions(on: str) -> None:
     verify_module(module)
     result = find_executor(on).run(module, {"x": np.float32([2])[0].reshape(())}, NoWatch())
     assert result.outputs[0] == 3
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("name", ["sort", "argsort"])
+def test_sorting_on_a_gpu_is_sorting_on_the_cpu(name, descending):
+    """Ties keep their order, and NaN is the greatest."""
+    torch = pytest.importorskip("torch")
+    cells = np.random.default_rng(0).integers(0, 5, (6, 40)).astype(np.float32)
+    cells[:, ::7] = np.nan
+    given = {"descending": descending}
+    (want,) = find_external(name, "numpy", None)([cells], given)
+    (got,) = find_external(name, "torch", None)([torch.from_numpy(cells)], given)
+    np.testing.assert_array_equal(got.numpy(), want)

@@ -23,7 +23,7 @@ from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.rungs import Rung, smallest
 from tapestry.passes.triton.schedule import Task, is_legal
 from tapestry.passes.triton.tasks import give, tasks
-from tapestry.runtime import compiled, ladder
+from tapestry.runtime import compiled, externals, ladder
 from tapestry.runtime.compiled import GpuError
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.prepared.kernels import PreparedKernels
@@ -230,7 +230,8 @@ def test_a_compiler_that_dies_is_an_answer(monkeypatch, tmp_path):
         run(program(), fallback=False)
 
 
-def test_what_has_no_implementation_on_the_gpu_runs_on_numpy(caplog):
+def test_what_has_no_implementation_on_the_gpu_runs_on_numpy(caplog, monkeypatch):
+    monkeypatch.delitem(externals._registered, ("sort", "torch"))
     gpu = Gpu()
     gpu.target = "torch"
     x = tapestry.input("x", (4, 8))
