@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -53,11 +53,28 @@ def lowered(
     Raises what `run_pipeline` raises: what is wrong is never kept.
     """
     passes = pass_specs(pipeline)
-    lowering = _find(module, passes) if _can_be_kept(passes, dump) else None
-    kept = None if lowering is None else lowering.read()
-    if kept is not None:
-        return kept
-    run_pipeline(module, pipeline, dump=dump, verify_each=verify_each)
+
+    def run(given: ModuleOp) -> None:
+        run_pipeline(given, pipeline, dump=dump, verify_each=verify_each)
+
+    if dump is not None or channel("passes").isEnabledFor(INFO):
+        run(module)  # somebody wants to see the passes
+        return module
+    return kept(module, passes, run)
+
+
+def kept(module: ModuleOp, passes: Sequence[ArgSpec], make: Callable[[ModuleOp], None]) -> ModuleOp:
+    """A verified module after passes, as `make` applies them to it; or what that made before.
+
+    The module that was given is not to be used afterwards.
+    """
+    known = TAPESTRY_UNIVERSE.all_passes
+    ours = bool(passes) and all(one.name in known for one in passes)
+    lowering = _find(module, passes) if ours else None
+    found = None if lowering is None else lowering.read()
+    if found is not None:
+        return found
+    make(module)
     if lowering is not None:
         lowering.write(module)
     return module
@@ -92,13 +109,6 @@ class Lowering:
             self.store.say(self.key, f"is not kept: {error}")
         else:
             self.store.write(self.key, data)
-
-
-def _can_be_kept(passes: Sequence[ArgSpec], dump: Steps | None) -> bool:
-    """Whether nobody wants to see the passes, and they are all Tapestry's."""
-    known = TAPESTRY_UNIVERSE.all_passes
-    seen = dump is not None or channel("passes").isEnabledFor(INFO)
-    return not seen and bool(passes) and all(one.name in known for one in passes)
 
 
 def _find(module: ModuleOp, passes: Sequence[ArgSpec]) -> Lowering | None:

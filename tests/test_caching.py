@@ -16,6 +16,9 @@ from tapestry import caching
 from tapestry.caching import digest_of, lowered
 from tapestry.frontend import run_pipeline
 from tapestry.logs import configure
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.runtime.executor import NoWatch
+from tapestry.runtime.triton_executor import TritonExecutor
 
 TEMPLATE = """
 shifted:
@@ -74,6 +77,24 @@ def test_a_hit_runs_as_a_miss(runs, on):
     first, again = (tapestry.compile(y, on=on)(given) for _ in range(2))
     assert len(runs) == 1
     np.testing.assert_array_equal(first, again)
+
+
+def test_kernels_are_lowered_once(runs, monkeypatch):
+    lowerings: list[object] = []
+    lower = LoomToTriton.lower
+
+    def follow(self, *arguments, **options):
+        lowerings.append(self)
+        return lower(self, *arguments, **options)
+
+    monkeypatch.setattr(LoomToTriton, "lower", follow)
+    module = lowered(tapestry.parse_module(TEXT, "a.mlir"), "default")
+    ones = np.ones((4, 6), np.float32)
+    for tile in (64, 64, 32):
+        result = TritonExecutor(tile=tile).run(module, {"x": ones, "y": ones}, NoWatch())
+        np.testing.assert_array_equal(result.outputs[0], ones + ones)
+    assert [one.tile for one in lowerings] == [64, 32]
+    assert runs == ["default"]
 
 
 def test_other_cells_are_another_program(runs, tmp_path):

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +27,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.caching import kept
 from tapestry.codegen.driver import Cuda
 from tapestry.codegen.host_printer import ENTRY
 from tapestry.codegen.launches import Calls, Follow
@@ -288,7 +289,11 @@ class TritonExecutor:
         constants = as_arguments(main_function(lowered))
         tile = self.tile or device.tile
         lowering = LoomToTriton(tile=tile, numerics=self.numerics, device=device.model)
-        lowering.lower(Context(), lowered, rungs=rungs)
+        if rungs:
+            lowering.lower(Context(), lowered, rungs=rungs)
+        else:
+            spec = lowering.spec(include_default=True)
+            lowered = kept(lowered, [spec], partial(lowering.lower, Context()))
         made = print_module(lowered)
         path = write_module(made.source)
         for kernel in made.kernels:
