@@ -69,11 +69,8 @@ class Cuts:
     threads: int
     cache: int
 
-    def steps(self, dims: Sequence[int], least: int = 1) -> dict[int, int]:
-        """Extents of a part along dimensions that may be cut; those that are left out are whole.
-
-        `least` is the shortest extent that is worth a part along the dimensions.
-        """
+    def steps(self, dims: Sequence[int]) -> dict[int, int]:
+        """Extents of a part along dimensions that may be cut; those that are left out are whole."""
         total = self._bytes(self.index, dims)
         budget = min(self.cache, total // (_PER_THREAD * self.threads))
         budget = max(budget, min(_LEAST, self.cache))
@@ -87,12 +84,13 @@ class Cuts:
                 break
             spent = spent or again > 0
             extent = self.index.shape[dim]
-            step = max(
-                least, 1, extent * budget // have, -(-extent // self._most(part, dim, again))
-            )
+            fitting = extent * budget // have
+            step = max(1, fitting, -(-extent // self._most(part, dim, again)))
             if step < extent:
                 found[dim] = _even(extent, step)
                 part = part.split(dim, found[dim])[0]
+            if step == fitting:
+                break  # other dimensions would make the runs of memory shorter
         return found
 
     def parts(self, steps: dict[int, int]) -> list[Range]:
