@@ -9,6 +9,7 @@ then those of the runs merge, in order, so that the result is the same at each c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.dialects import loom
@@ -16,6 +17,7 @@ from tapestry.dialects._loom_fused import member_writes
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cuts import Cuts
 from tapestry.runtime.prepared.halves import merge_of
+from tapestry.runtime.prepared.inside import Insides
 from tapestry.runtime.prepared.members import record_outputs, record_state
 from tapestry.runtime.prepared.recording import Recorder, Slots
 from tapestry.runtime.prepared.tapes import Output, Tapes
@@ -50,9 +52,12 @@ def folded_in_parts(
         extras = recorder.extras(scope)
         return None if extras is None else record_outputs(recorder, scope, state, extras)
 
-    tapes = Tapes.of(op.index, [part for run in runs for part in run], op.operands, record)
+    insides = Insides.of(op.index, [(op, place)], op.outs)
+    parts = [part for run in runs for part in run]
+    tapes = Tapes.of(op.index, parts, op.operands, record, insides.kind)
     flat = _flat(op, op.index)
-    ends = Tapes.of(flat, [_flat(op, run[0]) for run in runs], op.operands, record_end)
+    kept = [_flat(op, run[0]) for run in runs]
+    ends = Tapes.of(flat, kept, op.operands, record_end, attrgetter("shape"))
     if tapes is None or ends is None:
         return None
     outs = [Output.of(value, projection, flat) for value, projection in member_writes(op, place)]

@@ -9,8 +9,6 @@ of 1.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from operator import itemgetter
 
 import numpy as np
@@ -24,13 +22,11 @@ from tapestry.algebra.dtypes import is_half, numpy_dtype
 from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
 from tapestry.algebra.one_hot import find_scatter
 from tapestry.algebra.reductions import find_reduction
-from tapestry.algebra.scalars import widened
 from tapestry.dialects import loom
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.contracted import record_masked, record_product
 from tapestry.runtime.prepared.halves import merged_halves
-from tapestry.runtime.prepared.products import matrix_side
 from tapestry.runtime.prepared.recording import Recorder, Scope, Slots
-from tapestry.runtime.prepared.views import View
 from tapestry.zspace import AffineMap
 
 
@@ -47,7 +43,7 @@ def record_member(recorder: Recorder, member: loom.OperationOp, place: AffineMap
 def record_state(recorder: Recorder, scope: Scope, ins: Sequence[int]) -> Slots | None:
     """The slots of the folded state, in the types it accumulates in, or of what wrap yields."""
     op = scope.member
-    if op.partition is not None or op.scan_dim is not None or op.inside is not None:
+    if op.partition is not None or op.scan_dim is not None:
         return None
     monoid = accumulating_monoid_of(op)
     if monoid is None:
@@ -60,15 +56,14 @@ def record_state(recorder: Recorder, scope: Scope, ins: Sequence[int]) -> Slots 
         sides = recorder.body(op.wrap_block, ins, wanted, scope)
         if sides is None:
             return None
+        state: Slots = []
         pairs = zip(products, monoid.state, sides[::2], sides[1::2], strict=True)
-        return [
-            recorder.as_dtype(
-                _product(recorder, scope, one, left, right),
-                _wide(one.left),
-                numpy_dtype(kind),
-            )
-            for one, kind, left, right in pairs
-        ]
+        for one, kind, left, right in pairs:
+            made = record_product(recorder, scope, one, left, right)
+            if made is None:
+                return None
+            state.append(recorder.as_dtype(made, _wide(one.left), numpy_dtype(kind)))
+        return state
     end = _yielded(op.wrap_block)
     values = recorder.body(op.wrap_block, ins, end, scope)
     if values is None:
@@ -108,36 +103,6 @@ def _wide(value: SSAValue) -> np.dtype[np.generic]:
     return np.dtype(np.float32) if is_half(value.type) else numpy_dtype(value.type)
 
 
-def _product(
-    recorder: Recorder, scope: Scope, contraction: Contraction, left: int, right: int
-) -> int:
-    """The sum of products of two factors along the folded dimensions."""
-    roles = ("batch", "rows", "columns", "inner")
-    own = replace(contraction, **{r: scope.of_group(getattr(contraction, r)) for r in roles})
-    index, tape = scope.index, recorder.tape
-    sides: list[int] = []
-    for factor, rows, columns in ((left, own.rows, own.inner), (right, own.inner, own.columns)):
-        arrange = matrix_side(index, own.batch, rows, columns)
-        wide = recorder.view(lambda value: value, factor, "axes")
-        key = ("side", own.batch, rows, columns, index.shape)
-        sides.append(tape.call(partial(_arranged, arrange), (wide,), key))
-    made = tape.call(np.matmul, sides, "product")
-    order = [*own.batch, *own.rows, *own.columns]
-    missing = [dim for dim in range(index.rank) if dim not in order]
-    axes = [*order, *missing]
-    apart = tuple([index.shape[dim] for dim in order] + [1] * len(missing))
-    back = [axes.index(dim) for dim in range(index.rank)]
-
-    def turned(value: Array) -> Array:
-        return value.reshape(apart).transpose(back)
-
-    return tape.view(turned, made, (apart, tuple(back)))
-
-
-def _arranged(arrange: View, factor: Array) -> Array:
-    return arrange(widened(factor))
-
-
 def _along(recorder: Recorder, scope: Scope, slot: int) -> int:
     """A value all along the folded dimensions."""
     folded = scope.of_group(scope.member.fold_dims)
@@ -157,6 +122,10 @@ def _moved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int])
     found = find_merged_at_once(monoid)
     if found is None:
         return None
+    own = [
+        record_masked(recorder, scope, slot, monoid.zero[part]) if part in found.plain else slot
+        for part, slot in enumerate(own)
+    ]
     state = list(own)
     for part, primitive in found.plain.items():
         reduced = _reduced(recorder, scope, monoid, part, primitive, own[part])
@@ -170,7 +139,8 @@ def _moved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int])
             moved = recorder.body(block, [*own, *merged], _yielded(block), None)
             if moved is None:
                 return None
-            product = _reduced(recorder, scope, monoid, part, arith.AddfOp, moved[0])
+            counted = record_masked(recorder, scope, moved[0], monoid.zero[part])
+            product = _reduced(recorder, scope, monoid, part, arith.AddfOp, counted)
         if product is None:
             return None
         state[part] = product
@@ -246,13 +216,15 @@ def _moved_product(
     if found is None:
         return None
     factors = recorder.body(block, given, (found.left, found.right), None)
-    return None if factors is None else _product(recorder, scope, found, *factors)
+    return None if factors is None else record_product(recorder, scope, found, *factors)
 
 
 def _halved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int]) -> Slots:
     """Any state: halves merged with halves until there is one."""
     folded = scope.of_group(scope.member.fold_dims)
     merge = merged_halves(monoid, folded)
+    counted = zip(own, monoid.zero, strict=True)
+    own = [record_masked(recorder, scope, slot, zero) for slot, zero in counted]
     whole = [_along(recorder, scope, slot) for slot in own]
     made = recorder.tape.call(merge, whole, ("halves", monoid.merge, folded))
     call = recorder.tape.call

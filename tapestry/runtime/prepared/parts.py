@@ -26,6 +26,7 @@ from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cuts import Access, Cuts, cache_size
 from tapestry.runtime.prepared.folded_parts import folded_in_parts
+from tapestry.runtime.prepared.inside import Insides
 from tapestry.runtime.prepared.members import is_reduction, record_member, values_between
 from tapestry.runtime.prepared.recording import Recorder, Slots
 from tapestry.runtime.prepared.tapes import Output, Tapes
@@ -133,10 +134,11 @@ def _mapped(
     op: loom.FusedOp | loom.OperationOp, members: Members, cuts: Cuts, steps: dict[int, int]
 ) -> Run | None:
     """Parts that have nothing to do with each other."""
-    parts = cuts.parts(steps)
+    inputs, yielded = _ends(op)
+    insides = Insides.of(op.index, members, yielded)
+    parts = [insides.shrunk(part) for part in cuts.parts(steps)]
     if cuts.bytes(parts[0]) > max(_LARGEST, 4 * cuts.cache) and isinstance(op, loom.FusedOp):
         return None
-    inputs, yielded = _ends(op)
 
     def record(recorder: Recorder) -> Slots | None:
         slots: dict[SSAValue, int] = {}
@@ -147,7 +149,7 @@ def _mapped(
             slots |= zip(member.outs, made, strict=True)
         return [slots[value] for value in yielded]
 
-    tapes = Tapes.of(op.index, parts, inputs, record)
+    tapes = Tapes.of(op.index, parts, inputs, record, insides.kind)
     if tapes is None:
         return None
     written = dict(_written(members))

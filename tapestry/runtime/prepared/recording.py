@@ -26,10 +26,10 @@ from tapestry.dialects._loom_reads import Read
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import array_function
-from tapestry.runtime.prepared.sources import Source, cells_read, coordinate
+from tapestry.runtime.prepared.sources import Source, cells_read, coordinate, mask
 from tapestry.runtime.prepared.tape import Tape
 from tapestry.runtime.prepared.views import reader, writer
-from tapestry.zspace import AffineMap, Projection, Range
+from tapestry.zspace import AffineMap, Domain, Projection, Range
 
 Slots = list[int]
 
@@ -38,17 +38,25 @@ Slots = list[int]
 class Scope:
     """A member where it stands: `dims` has the group's dimension for each of its own.
 
-    `index` is the part of the group's index space, of extent 1 along dimensions it lacks.
+    `part` is of the group's index space, and `index` too, of extent 1 along dimensions it lacks.
     """
 
     member: loom.OperationOp
     place: AffineMap
     index: Range
+    part: Range
 
     @property
     def dims(self) -> tuple[int, ...]:
         """The group's dimension for each of the member's."""
         return tuple(terms.index(1) for terms in self.place.matrix)
+
+    @property
+    def inside(self) -> Domain | None:
+        """Which points of the part count; None when all do."""
+        own = self.member.inside
+        domain = None if own is None else own.compose(self.place)
+        return None if domain is None or domain.covers(self.part) else domain
 
     def of_group(self, dims: Sequence[int]) -> tuple[int, ...]:
         """The group's dimensions for some of the member's."""
@@ -89,7 +97,7 @@ class Recorder:
         has = {dim for terms in place.matrix for dim, factor in enumerate(terms) if factor}
         low, high = self._part.start, self._part.end
         ends = [e if d in has else s + 1 for d, (s, e) in enumerate(zip(low, high, strict=True))]
-        return Scope(member, place, Range(low, tuple(ends)))
+        return Scope(member, place, Range(low, tuple(ends)), self._part)
 
     def reads(self, scope: Scope) -> Slots | None:
         """The slots of what a member's bodies take: inputs, then extra ones."""
@@ -102,7 +110,8 @@ class Recorder:
     def _all(self, reads: Sequence[Read], scope: Scope) -> Slots | None:
         found: Slots = []
         for read in reads:
-            slot = self._outer(read) if read.value in self._operands else self._of(read, scope)
+            outer = read.value in self._operands
+            slot = self._outer(read, scope) if outer else self._of(read, scope)
             if slot is None:
                 return None
             found.append(slot)
@@ -166,12 +175,19 @@ class Recorder:
         value = self.tape.constants.get(slot)
         return value is not None and np.ndim(value) == 0 and bool(value == 1)
 
-    def _outer(self, read: Read) -> int:
+    def mask(self, inside: Domain) -> int:
+        """The slot of which points are inside."""
+        if inside not in self._read:
+            self._read[inside] = self._source(mask(inside))
+        return self._read[inside]
+
+    def _outer(self, read: Read, scope: Scope) -> int:
         """The slot of what is read of an operand."""
-        key = (read.value, read.projection, read.fill)
+        inside = None if read.projection.is_unit else scope.inside
+        key = (read.value, read.projection, read.fill, inside)
         if key not in self._read:
             operand, box = self._operands[read.value], tensor_type(read.value).box
-            source = cells_read(operand, read.projection, read.fill, box, self._index)
+            source = cells_read(operand, read.projection, read.fill, box, self._index, inside)
             self._read[key] = self._source(source)
         return self._read[key]
 

@@ -22,10 +22,11 @@ from tapestry.dialects.loom import Fill
 from tapestry.runtime.access import coordinates
 from tapestry.runtime.arithmetic import cell_constant
 from tapestry.runtime.blocks import BlockCells
+from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.prepared.views import reader
-from tapestry.zspace import Projection, Range
+from tapestry.zspace import Domain, Projection, Range
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,14 @@ def slicer(dims: frozenset[int], index: Range) -> Callable[[Array, Range], Array
 
 
 def cells_read(
-    operand: int, projection: Projection, fill: Fill | None, box: Range, index: Range
+    operand: int,
+    projection: Projection,
+    fill: Fill | None,
+    box: Range,
+    index: Range,
+    inside: Domain | None,
 ) -> Source:
-    """What a body takes of an operand, which stores `box`."""
+    """What a body takes of an operand, which stores `box`, at the points that are inside."""
     outside: Array | None = None
     if fill is not None:
         number = number_in(fill)
@@ -62,7 +68,9 @@ def cells_read(
     if not projection.is_unit:
         return Source(
             lambda operands: bits(operands[operand]),
-            lambda data, part: BlockCells(data, box, projection, part, outside),
+            lambda data, part: BlockCells(
+                data, box, projection, part, outside, inside_mask(inside, part)
+            ),
         )
     if outside is not None and not box.contains_range(projection.apply_range(index)):
         return Source(
@@ -79,6 +87,16 @@ def coordinate(dim: int, shift: int) -> Source:
 
     def at(_: None, part: Range) -> Array:
         return coordinates(part)(dim) + np.int64(shift)
+
+    return Source(lambda _: None, at)
+
+
+def mask(inside: Domain) -> Source:
+    """Which points are inside."""
+
+    def at(_: None, part: Range) -> Array:
+        found = inside_mask(inside, part)
+        return np.ones((1,) * part.rank, np.bool_) if found is None else found
 
     return Source(lambda _: None, at)
 

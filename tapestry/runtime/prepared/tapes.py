@@ -1,17 +1,17 @@
-"""A computation over an index space as tapes, one for each shape of its parts.
+"""A computation over an index space as tapes, one for each kind of its parts.
 
-    tapes = Tapes(index, parts, record)     # `record` writes the calls for a part, and says what
-    tapes.wholes([x, w])                    #  slots are written out
+    tapes = Tapes.of(index, parts, inputs, record, kind)
+    wholes = tapes.wholes([x, w])
     tapes.frame(part).play(tapes.given(wholes, part), outs)
 
-Where parts are does not matter to a tape, only how long they are; so there are few. Every thread
-has frames of its own.
+Where parts are does not matter to a tape, only how long they are, and whether all of their points
+count; so there are few. Every thread has frames of its own.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,20 +30,24 @@ from tapestry.zspace import Projection, Range
 
 
 class _Frames(threading.local):
-    """The frames of a thread, by the shape of the part."""
+    """The frames of a thread, by the kind of the part."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[int, ...], Frame] = {}
+        self.known: dict[Hashable, Frame] = {}
 
 
 class Tapes:
     """Tapes for some parts, none where they cannot be written."""
 
     def __init__(
-        self, recorders: dict[tuple[int, ...], Recorder], stores: dict[tuple[int, ...], Slots]
+        self,
+        recorders: dict[Hashable, Recorder],
+        stores: dict[Hashable, Slots],
+        kind: Callable[[Range], Hashable],
     ) -> None:
         self._recorders = recorders
         self._stores = stores
+        self._kind = kind
         self._sources = next(iter(recorders.values())).sources  # the same for every shape
         self._frames = _Frames()
 
@@ -53,20 +57,21 @@ class Tapes:
         parts: Sequence[Range],
         inputs: Sequence[SSAValue],
         record: Callable[[Recorder], Slots | None],
+        kind: Callable[[Range], Hashable],
     ) -> Tapes | None:
-        """Tapes for all parts of an index space; `record` writes one."""
-        recorders: dict[tuple[int, ...], Recorder] = {}
-        stores: dict[tuple[int, ...], Slots] = {}
-        cut = [dim for dim, extent in enumerate(parts[0].shape) if extent < index.shape[dim]]
+        """Tapes for all parts of an index space; `record` writes one for parts of a `kind`."""
+        recorders: dict[Hashable, Recorder] = {}
+        stores: dict[Hashable, Slots] = {}
+        cut = [d for d, low in enumerate(index.start) if any(p.start[d] != low for p in parts)]
         for part in parts:
-            if part.shape in recorders:
+            if kind(part) in recorders:
                 continue
-            recorder = recorders[part.shape] = Recorder(index, part, cut, inputs)
+            recorder = recorders[kind(part)] = Recorder(index, part, cut, inputs)
             slots = record(recorder)
             if slots is None:
                 return None
-            stores[part.shape] = slots
-        return Tapes(recorders, stores)
+            stores[kind(part)] = slots
+        return Tapes(recorders, stores, kind)
 
     def wholes(self, operands: Sequence[Array]) -> list[Any]:
         """What parts are taken of, once per call."""
@@ -78,10 +83,10 @@ class Tapes:
 
     def frame(self, part: Range) -> Frame:
         """This thread's frame for a part."""
-        known, shape = self._frames.known, part.shape
-        if shape not in known:
-            known[shape] = Frame(self._recorders[shape].tape, self._stores[shape])
-        return known[shape]
+        known, kind = self._frames.known, self._kind(part)
+        if kind not in known:
+            known[kind] = Frame(self._recorders[kind].tape, self._stores[kind])
+        return known[kind]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,120 @@
+"""Sums of products on a tape: matrix products.
+
+    slot = record_product(recorder, scope, contraction, left, right)
+
+Points outside the member's domain must add nothing. Where the domain mixes what is folded with
+dimensions of one factor, that factor is zero outside; as zero times infinity is NaN, the other one
+has to be finite, which is looked at when it is there: if it is not, each row takes the points that
+count out of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from tapestry.algebra.contraction import Contraction
+from tapestry.algebra.scalars import widened
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.products import matrix_side
+from tapestry.runtime.prepared.recording import Recorder, Scope
+from tapestry.runtime.prepared.views import View
+
+
+def record_product(
+    recorder: Recorder, scope: Scope, contraction: Contraction, left: int, right: int
+) -> int | None:
+    """The slot of the sum of products of two factors along the folded dimensions.
+
+    None where the domain mixes dimensions of both factors with what is folded.
+    """
+    roles = ("batch", "rows", "columns", "inner")
+    own = replace(contraction, **{r: scope.of_group(getattr(contraction, r)) for r in roles})
+    index, tape, inside = scope.index, recorder.tape, scope.inside
+    masked = frozenset[int]() if inside is None else frozenset[int]().union(*inside.moving())
+    dims = ({*own.batch, *own.rows, *own.inner}, {*own.batch, *own.inner, *own.columns})
+    within = not masked.isdisjoint(own.inner)
+    on = next((side for side in (0, 1) if masked <= dims[side]), None) if within else None
+    if within and on is None:
+        return None
+    sides: list[int] = []
+    arranged = ((own.rows, own.inner), (own.inner, own.columns))
+    for side, (factor, (rows, columns)) in enumerate(zip((left, right), arranged, strict=True)):
+        if side == on:
+            factor = record_masked(recorder, scope, factor, 0)
+        sides.append(_side(recorder, scope, factor, own.batch, rows, columns))
+    if on is None:
+        made = tape.call(np.matmul, sides, "product")
+    else:
+        assert inside is not None
+        which = _side(recorder, scope, recorder.mask(inside), own.batch, *arranged[on])
+        made = tape.call(_guarded(on), [*sides, which], ("guarded", on))
+    order = [*own.batch, *own.rows, *own.columns]
+    missing = [dim for dim in range(index.rank) if dim not in order]
+    axes = [*order, *missing]
+    apart = tuple([index.shape[dim] for dim in order] + [1] * len(missing))
+    back = [axes.index(dim) for dim in range(index.rank)]
+
+    def turned(value: Array) -> Array:
+        return value.reshape(apart).transpose(back)
+
+    result = tape.view(turned, made, (apart, tuple(back)))
+    return result if within else record_masked(recorder, scope, result, 0)
+
+
+def record_masked(recorder: Recorder, scope: Scope, slot: int, zero: complex) -> int:
+    """The slot of a value that is `zero` at points outside the member's domain."""
+    inside = scope.inside
+    if inside is None:
+        return slot
+
+    def masked(mask: Array, value: Array) -> Array:
+        value = np.asarray(value)
+        return np.where(mask, value, value.dtype.type(zero))
+
+    return recorder.tape.call(masked, (recorder.mask(inside), slot), ("masked", repr(zero)))
+
+
+def _side(
+    recorder: Recorder,
+    scope: Scope,
+    factor: int,
+    batch: tuple[int, ...],
+    rows: tuple[int, ...],
+    columns: tuple[int, ...],
+) -> int:
+    """A factor as a matrix, or a stack of them, in the dtype that it is multiplied in."""
+    arrange = matrix_side(scope.index, batch, rows, columns)
+    key = ("side", batch, rows, columns, scope.index.shape)
+    wide = recorder.view(np.asarray, factor, "axes")
+    return recorder.tape.call(partial(_arranged, arrange), (wide,), key)
+
+
+def _arranged(arrange: View, factor: Array) -> Array:
+    return arrange(widened(factor))
+
+
+def _guarded(on: int) -> Callable[[Array, Array, Array], Array]:
+    """The product of a factor that is zero where a mask is not, and another one."""
+
+    def multiply(a: Array, b: Array, mask: Array) -> Array:
+        other = (a, b)[1 - on]
+        if other.dtype.kind in "iub" or bool(np.isfinite(other).all()):
+            return np.matmul(a, b)
+        if on == 1:
+            return _by_rows(b.mT, a.mT, mask.mT).mT
+        return _by_rows(a, b, mask)
+
+    return multiply
+
+
+def _by_rows(a: Array, b: Array, mask: Array) -> Array:
+    """Each row of `a` times `b`, of the points that count for it."""
+    made = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
+    for row in np.ndindex(a.shape[:-1]):
+        counts = mask[row]
+        made[row] = a[row][counts] @ b[row[:-1]][counts]
+    return made
