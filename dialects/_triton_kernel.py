@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolNameConstraint
-from xdsl.ir import Block, Operation, Region
-from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, region_def, traits_def
+from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
@@ -20,14 +27,15 @@ class KernelOp(IRDLOperation):
     """A Triton function.
 
     `schedule` has the sizes its tiles are made of (axis M is compile-time argument BLOCK_M of the
-    printed function) and how it is compiled; `origins` says what it computes, for the comment above
-    it. The module's docstring of `triton.py` has an example.
+    printed function) and how it is compiled; `numerics` and `origins` say how it rounds and what it
+    computes, for the comment above it. The module's docstring of `triton.py` has an example.
     """
 
     name = "triton.kernel"
 
     sym_name = prop_def(SymbolNameConstraint())
     schedule = prop_def(ScheduleAttr)
+    numerics = opt_prop_def(StringAttr)
     origins = prop_def(ArrayAttr[StringAttr])
     body = region_def("single_block")
 
@@ -75,18 +83,20 @@ class KernelOp(IRDLOperation):
         arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
         parser.parse_keyword("schedule")
         schedule = ScheduleAttr.new(ScheduleAttr.parse_parameter(parser))
+        says = parser.parse_optional_keyword("numerics")
+        numerics = None if says is None else StringAttr(parser.parse_str_literal())
         origins = parser.parse_optional_comma_separated_list(
             parser.Delimiter.SQUARE, parser.parse_str_literal
         )
         region = parser.parse_region(arguments)
-        return cls.create(
-            properties={
-                "sym_name": name,
-                "schedule": schedule,
-                "origins": ArrayAttr([StringAttr(origin) for origin in origins or ()]),
-            },
-            regions=[region],
-        )
+        properties: dict[str, Attribute] = {
+            "sym_name": name,
+            "schedule": schedule,
+            "origins": ArrayAttr([StringAttr(origin) for origin in origins or ()]),
+        }
+        if numerics is not None:
+            properties["numerics"] = numerics
+        return cls.create(properties=properties, regions=[region])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -95,6 +105,9 @@ class KernelOp(IRDLOperation):
         printer.print_list(self.body.block.args, printer.print_block_argument)
         printer.print_string(") schedule ")
         self.schedule.print_parameter(printer)
+        if self.numerics is not None:
+            printer.print_string(" numerics ")
+            printer.print_string_literal(self.numerics.data)
         printer.print_string(" [")
         printer.print_list(self.origins, lambda o: printer.print_string_literal(o.data))
         printer.print_string("] ")

@@ -1,28 +1,35 @@
 // RUN: tapestry-opt %s -p default,loom-to-triton -t triton | filecheck %s
+// RUN: tapestry-opt %s -p 'default,loom-to-triton{numerics=strict}' -t triton | filecheck %s --check-prefix STRICT
 
 // Attention by its definition is one kernel: a program has some queries, walks the keys up to its
 // last query, and keeps a maximum, a sum and a mixture of values relative to that maximum.
 !x = !loom.tensor<[0, 0] : [256, 64], f16>
 !s = !loom.tensor<[0, 0] : [256, 256], f16>
+
+// Strict kernels round where the program does.
+// STRICT: #   numerics: strict: 
+// STRICT: x_3 * 0.125, float("-inf"))
+// STRICT: tl.exp(chosen - centre[:, None])
+// STRICT-NOT: exp2
+
 // CHECK-LABEL: def combine_max(a, b):
 // CHECK-LABEL: @triton.jit
 // CHECK:         x = tl.load(q_ptr + offsets{{.*}} + c[None, :])
 // CHECK:         for k_start in range(0, tl.minimum(256, m_start + BLOCK_M), BLOCK_K):
 // CHECK-NEXT:        k = k_start + k_lanes
 // CHECK-NEXT:        x_2 = tl.load(k_ptr + c[:, None] + k[None, :] * 64)
-// CHECK-NEXT:        x_3 = tl.dot(x, x_2, tl.full([BLOCK_M, BLOCK_K], 0.0, tl.float32))
-// CHECK-NEXT:        chosen = tl.where(m[:, None] - k[None, :] >= 0, x_3 * 0.125, float("-inf"))
+// CHECK-NEXT:        x_3 = tl.dot(x, x_2)
+// CHECK-NEXT:        chosen = tl.where(m[:, None] - k[None, :] >= 0, x_3, float("-inf"))
 // CHECK-NEXT:        o_weights_peak_block = tl.reduce(chosen, 1, combine_max)
 // CHECK:             centre = tl.where(o_weights_peak_2 == float("-inf"), 0.0, o_weights_peak_2)
 // CHECK-NEXT:        exp = tl.exp(o_weights_peak - centre)
-// CHECK-NEXT:        exp_2 = tl.exp(chosen - centre[:, None])
+// CHECK-NEXT:        exponent = tl.fma(chosen, 0.18033688, (centre * -1.442695)[:, None])
+// CHECK-NEXT:        exp_2 = tl.exp2(exponent)
 // CHECK-NEXT:        o_weights_total_block = tl.sum(exp_2, axis=1)
 // CHECK:             v = tl.load(v_ptr + k[:, None] * 64 + n[None, :])
 // CHECK-NEXT:        o_weights_peak = o_weights_peak_2
 // CHECK-NEXT:        o_weights_total = o_weights_total * exp + o_weights_total_block
-// CHECK:             tl.dot(
-// CHECK-NEXT:            exp_2.to(tl.float16),
-// CHECK-NEXT:            v,
+// CHECK:             tl.dot(exp_2.to(tl.float16), v,
 // CHECK:         tl.store(o_ptr +
 // CHECK-NOT:   @triton.jit
 // CHECK-LABEL: def launch(

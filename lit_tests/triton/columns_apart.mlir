@@ -13,8 +13,8 @@
 // CHECK: n = tl.arange(0, BLOCK_N)
 // CHECK: n1 = tl.arange(0, BLOCK_N1)
 // CHECK: a = tl.load(p_ptr
-// CHECK: s = tl.dot(a, b, tl.full([BLOCK_M, BLOCK_N], 0.0, tl.float32))
-// CHECK: s_2 = tl.dot(a, b_2, tl.full([BLOCK_M, BLOCK_N1], 0.0, tl.float32))
+// CHECK: s = tl.dot(a, b)
+// CHECK: s_2 = tl.dot(a, b_2)
 // CHECK: tl.store(dx_ptr + m[:, None] * 32 + n[None, :], s.to(tl.float16))
 // CHECK: tl.store(dy_ptr + m[:, None] * 16 + n1[None, :], s_2.to(tl.float16))
 // CHECK: BLOCK_N=32

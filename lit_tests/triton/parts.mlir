@@ -25,8 +25,7 @@ loom.monoid @scaled commutative zero [0xFF800000 : f32, 0.0 : f32]
 // The greatest score has no columns d, and neither has the tile that it is stored from.
 // CHECK-LABEL: def weigh(
 // CHECK: acc0 = tl.reduce(chosen, 1, combine_max)
-// CHECK: acc1 = tl.dot(
-// CHECK-NEXT: tl.exp(chosen - ref[:, None]),
+// CHECK: acc1 = tl.dot(tl.exp(chosen - ref[:, None]), y, input_precision="ieee")
 // CHECK: tl.store(out0_ptr + m, acc0, mask=m_mask)
 // CHECK: tl.store(out1_ptr + m[:, None] * 8 + n[None, :], acc1,
 

@@ -29,6 +29,8 @@ func.func @main(%x: !x, %w: !w, %b: !b) -> !y {
 }
 
 // CHECK: # linear_relu, {{.*}}print.mlir:{{[0-9]+}}
+// CHECK-NEXT: #   schedule: {{.*}}
+// CHECK-NEXT: #   numerics: mixed: {{.*}}
 // CHECK-NEXT: @triton.jit
 // CHECK-NEXT: def linear_relu(
 // CHECK-NEXT:     x_ptr,
@@ -123,6 +125,8 @@ func.func @main(%x: !x) -> !x {
 // CHECK-NEXT:     return tl.where((less == -1.0) | (u == float("inf")), less, near)
 
 // CHECK: # squash, {{.*}}print.mlir:{{[0-9]+}}
+// CHECK-NEXT: #   schedule: {{.*}}
+// CHECK-NEXT: #   numerics: mixed: {{.*}}
 // CHECK-NEXT: @triton.jit
 // CHECK-NEXT: def squash(x_ptr, y_ptr, BLOCK_P: tl.constexpr):
 // CHECK-NEXT:     p = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
@@ -163,6 +167,8 @@ func.func @main(%x: !x) -> !y {
 // CHECK-NEXT:     return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 // CHECK: # peak, {{.*}}print.mlir:{{[0-9]+}}
+// CHECK-NEXT: #   schedule: {{.*}}
+// CHECK-NEXT: #   numerics: mixed: {{.*}}
 // CHECK-NEXT: @triton.jit
 // CHECK-NEXT: def peak(x_ptr, state_ptr, d1_start, d1_end, BLOCK_P: tl.constexpr, BLOCK_K: tl.constexpr):
 // CHECK-NEXT:     p = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
@@ -181,6 +187,8 @@ func.func @main(%x: !x) -> !y {
 // CHECK-NEXT:     tl.store(state_ptr + p, value, mask=p_mask)
 
 // CHECK: # unwraps what peak folded
+// CHECK-NEXT: #   schedule: {{.*}}
+// CHECK-NEXT: #   numerics: mixed: {{.*}}
 // CHECK-NEXT: @triton.jit
 // CHECK-NEXT: def peak_finish(state_ptr, y_ptr, BLOCK_P: tl.constexpr):
 // CHECK-NEXT:     p = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
@@ -228,6 +236,8 @@ func.func @main(%x: !x, %z: !x) -> (!r, !y) {
 
 // CHECK: # sum, {{.*}}print.mlir:{{[0-9]+}}
 // CHECK-NEXT: # total, {{.*}}print.mlir:{{[0-9]+}}
+// CHECK-NEXT: #   schedule: {{.*}}
+// CHECK-NEXT: #   numerics: mixed: {{.*}}
 // CHECK-NEXT: @triton.jit
 // CHECK-NEXT: def sum(x_ptr, y_ptr, BLOCK_P: tl.constexpr, BLOCK_K: tl.constexpr):
 // CHECK-NEXT:     p = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
@@ -280,6 +290,8 @@ func.func @main(%a: !a, %b: !b) -> !t {
 }
 
 // CHECK: # product, {{.*}}print.mlir:{{[0-9]+}}
+// CHECK-NEXT: #   schedule: {{.*}}
+// CHECK-NEXT: #   numerics: mixed: {{.*}}
 // CHECK-NEXT: @triton.jit
 // CHECK-NEXT: def product(
 // CHECK-NEXT:     a_ptr,
@@ -305,11 +317,13 @@ func.func @main(%a: !a, %b: !b) -> !t {
 // CHECK-NEXT:     l = tl.load(a_ptr + offsets, mask=m_mask[:, None] & k_mask[None, :], other=0.0)
 // CHECK-NEXT:     offsets_2 = pid_b * 3000 + k[:, None] * 60 + n[None, :]
 // CHECK-NEXT:     r = tl.load(b_ptr + offsets_2, mask=k_mask[:, None] & n_mask[None, :], other=0.0)
-// CHECK-NEXT:     acc = tl.dot(l, r, tl.full([BLOCK_M, BLOCK_N], 0.0, tl.float32))
+// CHECK-NEXT:     acc = tl.dot(l, r)
 // CHECK-NEXT:     offsets_3 = pid_b * 2400 + m[:, None] * 60 + n[None, :]
 // CHECK-NEXT:     tl.store(c_ptr + offsets_3, acc, mask=m_mask[:, None] & n_mask[None, :])
 
 // CHECK: # copy, {{.*}}print.mlir:{{[0-9]+}}
+// CHECK-NEXT: #   schedule: {{.*}}
+// CHECK-NEXT: #   numerics: mixed: {{.*}}
 // CHECK-NEXT: @triton.jit
 // CHECK-NEXT: def copy(c_ptr, t_ptr, BLOCK_P: tl.constexpr):
 // CHECK-NEXT:     p = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)

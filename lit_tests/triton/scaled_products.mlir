@@ -5,7 +5,7 @@
 
 // CHECK:      x_ = tl.load(x_ptr
 // CHECK:      y_ = tl.load(y_ptr
-// CHECK-NEXT: acc_2 = tl.dot(x_, y_, tl.full([BLOCK_M, BLOCK_K], 0.0, tl.float32))
+// CHECK-NEXT: acc_2 = tl.dot(x_, y_)
 // CHECK-NEXT: acc_block = tl.sum(tl.exp(acc_2 * 0.25)
 
 // STRICT: product = x_.to(tl.float32) * 0.5 * 0.5

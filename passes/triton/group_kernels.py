@@ -28,6 +28,7 @@ from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.cascades import FoldWriter
 from tapestry.passes.triton.choosing import best
 from tapestry.passes.triton.descriptors import any_described
+from tapestry.passes.triton.exponentials import fold_scales
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError, group_of
 from tapestry.passes.triton.kernels import finish_kernel
@@ -40,6 +41,7 @@ from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.schedule import Task
 from tapestry.passes.triton.sharing import read_together
 from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
+from tapestry.passes.triton.spans import is_bounded
 from tapestry.passes.triton.steps import Options, longest
 from tapestry.passes.triton.tiling import MAX_RESIDENT, Tiling
 from tapestry.passes.triton.writer import Kernel, KernelWriter, space_of
@@ -187,7 +189,10 @@ class _GroupKernel:
             count = len(partial.tensors)
             self._merge(partial.member, ports[:count])
             ports = ports[count:]
-        return self.writer.finish(self.group.name, origins)
+        kernel = self.writer.finish(self.group.name, origins)
+        if self.members.options.numerics != "strict":
+            fold_scales(kernel.op)
+        return kernel
 
     def _walk(self, phase: int) -> None:
         """One walk along K: the folds of a phase, and the outputs that are made on the way."""
@@ -346,6 +351,7 @@ def _task(
         "group",
         lengths,
         grid=tuple(grid),
+        bounded=is_bounded(space),
         described=described,
         held=frozenset(axis for axis in lengths if f"BLOCK_{axis}" in resident),
         half=half,

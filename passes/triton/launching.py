@@ -191,6 +191,7 @@ class Launcher:
     ) -> triton.LaunchOp:
         """The launches of a kernel, one per shard."""
         kernel.op.location = location
+        kernel.op.properties["numerics"] = StringAttr(self.options.numerics)
         launch = triton.LaunchOp(
             self._insert(kernel.op),
             buffers,

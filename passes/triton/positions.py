@@ -10,7 +10,8 @@ Masks stay per axis, so that a load is masked by the axes it moves along and by 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
@@ -67,6 +68,8 @@ class Positions:
         self._masks: dict[str, SSAValue | None] = {}
         self._first: dict[str, SSAValue] = {}
         self._at: dict[str, SSAValue] = {}
+        self._full: str | None = None
+        self._held: Sequence[Access] = ()
 
     def extent(self, dim: Dim) -> SSAValue:
         """How many points a dimension has."""
@@ -133,11 +136,28 @@ class Positions:
             if not last:
                 rest = tiles.quotient(rest, self.extent(dim))
 
-    def _mask(self, axis: Axis, position: SSAValue) -> SSAValue | None:
-        if axis.block is None:
-            return None
+    @contextmanager
+    def full(self, axis: Axis, rows: Sequence[Access] | None) -> Generator[None]:
+        """While all blocks of an axis are full, and some rows hold in them (None: neither)."""
+        if rows is None:
+            yield
+            return
+        before = self._full, self._held
+        self._full, self._held = axis.name, rows
+        try:
+            yield
+        finally:
+            self._full, self._held = before
+
+    def is_masked(self, axis: Axis) -> bool:
+        """Whether some block of an axis is not full."""
         length = axis.length
-        if length is not None and length % self.tiles.blocks[axis.block] == 0 and length > 0:
+        if axis.block is None:
+            return False
+        return length is None or length % self.tiles.blocks[axis.block] != 0 or length == 0
+
+    def _mask(self, axis: Axis, position: SSAValue) -> SSAValue | None:
+        if axis.name == self._full or not self.is_masked(axis):
             return None
         mask = self.tiles.compare("<", position, self.span(axis)[1])
         mask.name_hint = f"{axis.hint}_mask"
@@ -256,7 +276,8 @@ class Positions:
         """Where the guards of several accesses hold, over a frame; None without any."""
         mask: SSAValue | None = None
         for row in rows:
-            mask = self.tiles.both(mask, self.inside(row, frame))
+            if row not in self._held:
+                mask = self.tiles.both(mask, self.inside(row, frame))
         return mask
 
     def _is_negative(self, access: Access, axis: str) -> bool:

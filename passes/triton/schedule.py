@@ -57,7 +57,7 @@ class Task:
     at all. `grid` are the axes that programs are spread over, and `held` those that one block has
     to hold. An `ordered` fold takes one point at a time; one `across` memory has points that lie
     side by side; rows are read in `walks` walks. `described` says that some tensor can be moved by
-    descriptors.
+    descriptors, `bounded` that a domain ends or starts walks along K.
     """
 
     name: str
@@ -71,6 +71,7 @@ class Task:
     across: bool = False
     walks: int = 1
     described: bool = False
+    bounded: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengths", MappingProxyType(dict(self.lengths)))
@@ -133,6 +134,10 @@ def check(task: Task, schedule: Schedule) -> None:
             f"@{task.name} has no blocks of rows and columns to swizzle: its programs are along "
             f"{', '.join(task.grid) or 'one axis'}"
         )
+    if schedule.segments > 1 and not _has_boundary(task, tile):
+        raise ScheduleError(
+            f"@{task.name} has no boundary along K: no loop, or all blocks are full and inside"
+        )
     if schedule.loads == "descriptor" and not task.described:
         raise ScheduleError(
             f"@{task.name} has no tensor that a descriptor describes: along two axes, one of them "
@@ -141,6 +146,12 @@ def check(task: Task, schedule: Schedule) -> None:
     for a, b in combinations(tile.values(), 2):
         if a * b > MAX_CELLS:
             raise ScheduleError(f"@{task.name} has a tile of {a} x {b} cells; Triton's have 2^20")
+
+
+def _has_boundary(task: Task, tile: Mapping[str, int]) -> bool:
+    """Whether a loop along K has blocks that are masked, and may have others."""
+    length, size = task.lengths.get("K", 1), tile.get("K", 1)
+    return length > size and (task.bounded or length % size != 0)
 
 
 def is_legal(task: Task, schedule: Schedule) -> bool:

@@ -20,7 +20,7 @@ from xdsl.ir import SSAValue
 
 from tapestry.dialects import triton
 from tapestry.passes.triton.positions import Axis, Positions
-from tapestry.passes.triton.spaces import Access, Dim
+from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Dim, Space
 from tapestry.passes.triton.tiles import TileBuilder
 
 Span = tuple[SSAValue, SSAValue]
@@ -55,6 +55,61 @@ def span_inside(
     return lowest, highest
 
 
+def is_bounded(space: Space) -> bool:
+    """Whether a row of the domain ends or starts walks along K."""
+    walked = space.on(FOLD_AXIS)
+    if len(walked) != 1:
+        return False
+    place = space.dims.index(walked[0])
+    forms = [guard.form for row in space.domain for guard in row.guards]
+    return any(abs(form.coefficients[place]) == 1 for form in forms)
+
+
+def segments(
+    positions: Positions, axes: Mapping[str, Axis], axis: Axis, span: Span, rows: Sequence[Access]
+) -> tuple[list[tuple[Span, bool]], list[Access]]:
+    """A span cut where blocks are full: (part, whether it is), and the rows that hold in that part.
+
+    In the full part, all points of a block are, and hold in each of those rows. In front of it is
+    what is on the boundary of a row that holds from somewhere on, after it what ends.
+    """
+    tiles, (start, end) = positions.tiles, span
+    if len(axis.dims) != 1 or axis.block is None:
+        return [(span, False)], []
+    walked = axis.dims[0]
+    first, last, held = start, positions.span(axis)[1], list[Access]()
+    for row in rows:
+        (form,) = (guard.form for guard in row.guards)
+        factor = form.coefficients[positions.space.dims.index(walked)]
+        if factor == -1:
+            bound = _bound(positions, axes, form, walked, sign=1, shift=1, greatest=False)
+            last = _chosen(tiles, arith.MinSIOp, min, last, bound)
+        elif factor == 1:
+            bound = _bound(positions, axes, form, walked, sign=-1, shift=0, greatest=False)
+            first = _chosen(tiles, arith.MaxSIOp, max, first, bound)
+        else:
+            continue
+        held.append(row)
+    size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+    parts: list[tuple[Span, bool]] = []
+    if first != start:
+        up = tiles.subtract(tiles.add(first, size), tiles.position(1))
+        first = tiles.add(start, _whole_blocks(tiles, up, start, size))
+        first = _chosen(tiles, arith.MinSIOp, min, first, end)
+        parts.append(((start, first), False))
+    full = _whole_blocks(tiles, last, first, size)
+    full = full if first == tiles.position(0) else tiles.add(first, full)
+    full = _chosen(tiles, arith.MaxSIOp, max, full, first)
+    full.name_hint = f"{axis.hint}_full"
+    return [*parts, ((first, full), True), ((full, end), False)], held
+
+
+def _whole_blocks(tiles: TileBuilder, to: SSAValue, start: SSAValue, size: SSAValue) -> SSAValue:
+    """The points of the whole blocks from a start to somewhere not in front of it."""
+    length = to if start == tiles.position(0) else tiles.subtract(to, start)
+    return tiles.times(tiles.quotient(length, size), size)
+
+
 def _chosen(
     tiles: TileBuilder,
     op: type[arith.MinSIOp | arith.MaxSIOp],
@@ -84,10 +139,11 @@ def _bound(
     *,
     sign: int,
     shift: int,
+    greatest: bool = True,
 ) -> SSAValue:
     """`sign` times the greatest that a form, without its walked term, is in this program; shifted.
 
-    Each term is greatest at one end of its dimension.
+    Each term is greatest at one end of its dimension, and least at the other one.
     """
     tiles = positions.tiles
     total: SSAValue | None = None
@@ -95,7 +151,7 @@ def _bound(
     for dim, coefficient in zip(positions.space.dims, form.coefficients, strict=True):
         if dim == walked or coefficient == 0:
             continue
-        at, beyond = positions.reach(dim, axes[dim.axis])[coefficient > 0]
+        at, beyond = positions.reach(dim, axes[dim.axis])[(coefficient > 0) == greatest]
         factor = sign * coefficient
         constant -= factor * beyond
         if total is not None and factor < 0:

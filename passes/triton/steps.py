@@ -50,6 +50,13 @@ class Options:
         """Whether a dot must give what the fold it stands for gives."""
         return self.precision == "ieee"
 
+    @property
+    def numerics(self) -> str:
+        """The name of the policy that it follows."""
+        if not self.is_strict:
+            return "fast"
+        return "mixed" if self.rounds else "strict"
+
     def see(self, task: Task) -> None:
         """Tell whoever chooses schedules of a task."""
         if self.seen is not None:

@@ -23,6 +23,7 @@ from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.ports import Port, write_read
 from tapestry.passes.triton.positions import Axis, Frame, Positions
 from tapestry.passes.triton.spaces import (
+    FOLD_AXIS,
     Access,
     Dim,
     Guard,
@@ -33,7 +34,7 @@ from tapestry.passes.triton.spaces import (
     make_space,
     needs_64_bits,
 )
-from tapestry.passes.triton.spans import span_inside
+from tapestry.passes.triton.spans import segments, span_inside
 from tapestry.passes.triton.tiles import TileBuilder, number, remove_unused
 
 
@@ -304,7 +305,28 @@ class KernelWriter:
         if not everywhere:
             rows = self.space.domain if within is None else within
             start, end = span_inside(self.positions, self.axes, axis, (start, end), rows)
+            if self.schedule.segments > 1 and axis.name == FOLD_AXIS:
+                return self._segments(axis, (start, end), rows, init(), step, hoist=hoist)
         return self._loop(axis, axis.block, (start, end), init(), step, hoist=hoist)
+
+    def _segments(
+        self,
+        axis: Axis,
+        span: tuple[SSAValue, SSAValue],
+        rows: Sequence[Access],
+        state: Sequence[SSAValue],
+        step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
+        *,
+        hoist: bool,
+    ) -> tuple[SSAValue, ...]:
+        """A walk whose full blocks are a loop of their own, without the masks that hold there."""
+        parts, held = segments(self.positions, self.axes, axis, span, rows)
+        if not held and not self.positions.is_masked(axis):
+            parts = [(span, False)]
+        for part, full in parts:
+            with self.positions.full(axis, held if full else None):
+                state = self._loop(axis, axis.block, part, state, step, hoist=hoist)
+        return tuple(state)
 
     def _loop(
         self,

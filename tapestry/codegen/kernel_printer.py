@@ -37,6 +37,7 @@ from tapestry.codegen.vocabulary import (
     CALLS,
     DEFAULT_NAMES,
     INDENT,
+    NUMERICS,
     SIGNS,
     UNSIGNED_CALLS,
     UNSIGNED_SIGNS,
@@ -51,6 +52,9 @@ from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
 from tapestry.locations import location_of
 
+_LONG_LABEL = 12
+"""Labels from this length on are left out of variables' names."""
+
 _LONGEST_INLINE = 40
 """Expressions longer than this get a variable."""
 
@@ -58,13 +62,19 @@ _LONGEST_INLINE = 40
 class BodyPrinter:
     """Prints the operations of a block as lines of Python.
 
-    `names` are taken, `combiners` names the functions that reductions combine with.
+    `names` are taken, `combiners` names the functions that reductions combine with. Variables that
+    start with the kernel's `label` are named by what follows, if that is long.
     """
 
     def __init__(
-        self, shared: Shared, names: set[str], combiners: Mapping[triton.CombineOp, str]
+        self,
+        shared: Shared,
+        names: set[str],
+        combiners: Mapping[triton.CombineOp, str],
+        label: str = "",
     ) -> None:
         self._shared = shared
+        self._label = label
         self._names = names
         self._combiners = combiners
         self._shown: dict[SSAValue, Shown] = {}
@@ -152,7 +162,14 @@ class BodyPrinter:
         self._shown[value] = Shown(name, ATOM, shown.shape)
 
     def _fresh(self, value: SSAValue, fallback: str) -> str:
-        return fresh(value.name_hint or fallback, self._names)
+        hint = value.name_hint or fallback
+        if len(self._label) < _LONG_LABEL:
+            pass
+        elif hint == self._label:
+            hint = "out"
+        elif hint.startswith(f"{self._label}_"):
+            hint = hint[len(self._label) + 1 :]
+        return fresh(hint, self._names)
 
     def _address(self, pointer: SSAValue, offsets: SSAValue) -> str:
         text = self.exact(offsets)
@@ -178,8 +195,12 @@ class BodyPrinter:
         index, *carried = op.body.block.args
         names: list[str] = []
         for argument, init, result in zip(carried, op.iter_args, op.res, strict=True):
-            name = self._fresh(argument, "carried")
-            self._line(f"{name} = {self.exact(init)}")
+            if isinstance(init.owner, scf.ForOp) and init.has_one_use():
+                # What a loop before this one carried is carried on.
+                name = self.text(init)
+            else:
+                name = self._fresh(argument, "carried")
+                self._line(f"{name} = {self.exact(init)}")
             shown = Shown(name, ATOM, shape_of(argument))
             self._shown[argument] = self._shown[result] = shown
             names.append(name)
@@ -307,7 +328,8 @@ class BodyPrinter:
                 # Factors of 16 bits have no other precision.
                 wide = element_of(op.a) == f32
                 precision = f', input_precision="{op.precision.data}"' if wide else ""
-                return Shown(f"tl.dot({a}, {b}, {acc}{precision})", ATOM, shape_of(op.result))
+                start = "" if _is_zero(op.acc) else f", {acc}"
+                return Shown(f"tl.dot({a}, {b}{start}{precision})", ATOM, shape_of(op.result))
             case _:
                 return self._constant_expression(op)
 
@@ -376,6 +398,12 @@ def _uses(value: SSAValue) -> Iterator[Operation]:
             yield use.operation
 
 
+def _is_zero(value: SSAValue) -> bool:
+    """Whether a value is a new tile of zeros."""
+    owner = value.owner
+    return isinstance(owner, triton.FullOp) and float(owner.value.value.data) == 0.0
+
+
 def _expanded(shown: Shown, axis: int) -> Shown:
     if not shown.shape:
         return shown
@@ -393,7 +421,7 @@ _CHEAP = (
 )
 """Written wherever they are used."""
 
-_STATEMENTS = (triton.DescribeOp, triton.LoadBlockOp)
+_STATEMENTS = (triton.DescribeOp, triton.LoadBlockOp, triton.DotOp)
 """Always a line of their own."""
 
 
@@ -412,12 +440,17 @@ def print_kernel(kernel: triton.KernelOp, name: str, shared: Shared) -> PrintedK
     reductions = [op for op in kernel.body.walk() if isinstance(op, triton.CombineOp)]
     # Combiners come first, so that no variable takes the name of one.
     combiners = {op: _combiner(op, shared) for op in reductions if ready_reduction(op) is None}
-    printer = BodyPrinter(shared, {*shared.names, *blocks}, combiners)
+    printer = BodyPrinter(shared, {*shared.names, *blocks}, combiners, name)
     arguments = [printer.argument(a, f"arg{n}") for n, a in enumerate(kernel.body.block.args)]
     parameters = [*arguments, *(f"{block}: tl.constexpr" for block in blocks)]
     printer.print_block(kernel.body.block)
     signature = wrapped(f"def {name}(", parameters, "):")
     comments = [comment(origin.data) for origin in kernel.origins]
+    comments.append(comment(f"  schedule: {kernel.schedule.data}"))
+    if kernel.numerics is not None:
+        comments.append(
+            comment(f"  numerics: {NUMERICS.get(kernel.numerics.data, kernel.numerics.data)}")
+        )
     lines = [*comments, "@triton.jit", *signature, *printer.lines]
     return PrintedKernel(name, tuple(arguments), "\n".join(lines) + "\n")
 

@@ -105,6 +105,13 @@ READY_REDUCTIONS: dict[tuple[type[Operation], Attribute], str] = {
 }
 """Reductions of Triton that mean exactly this; its float maxima would drop NaN."""
 
+NUMERICS = {
+    "strict": "strict: every operation rounds as in the program; sums of 16 bits in float32",
+    "mixed": "mixed: float32 as in the program; factors beside 16-bit ones may round to 16 bits",
+    "fast": "fast: float32 products in TF32; factors beside 16-bit ones may round to 16 bits",
+}
+"""What is said of a policy above a kernel."""
+
 DEFAULT_NAMES = {
     "triton.arange": "lanes",
     "triton.dot": "acc",
@@ -114,6 +121,8 @@ DEFAULT_NAMES = {
     "arith.mulf": "product",
     "arith.subf": "difference",
     "math.exp": "exp",
+    "math.exp2": "exp",
+    "math.fma": "exponent",
     "arith.addi": "offsets",
     "arith.muli": "offsets",
 }

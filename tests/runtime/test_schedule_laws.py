@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -67,8 +69,11 @@ def schedules(draw, task: Task):
         tile,
         swizzle=draw(st.integers(1, 3)) if task.swizzles else 1,
         programs=draw(st.sampled_from([0, 1, 3])),
+        segments=draw(st.sampled_from([1, 2])),
         loads=draw(st.sampled_from(["pointer", "descriptor"])) if task.described else "pointer",
     )
+    if not is_legal(task, schedule):
+        schedule = replace(schedule, segments=1)
     assert is_legal(task, schedule)
     return schedule
 
