@@ -78,7 +78,10 @@ def _zeros_ordered(function: np.ufunc, *, most: bool) -> Callable[..., Array]:
     def choose(a: Array, b: Array, out: Array | None = None) -> Array:
         if np.ndim(b) == 0 and (b != 0 or (most and not np.signbit(b))):
             # A zero is that of `a`, or with 0.0 beside it, which is the most, 0.0.
-            chosen = np.asarray(function(a, b, out=out))
+            if function is np.maximum and np.ndim(a) and a.dtype.kind == "f":
+                chosen = np.clip(a, b, np.inf, out=out)  # takes a third of the time
+            else:
+                chosen = np.asarray(function(a, b, out=out))
             return chosen if b != 0 else np.add(chosen, b, out=chosen)
         chosen = np.asarray(function(a, b))
         zero = chosen == 0
@@ -99,7 +102,16 @@ larger_number = _zeros_ordered(np.fmax, most=True)
 smaller_number = _zeros_ordered(np.fmin, most=False)
 
 
-_INTO = (larger, smaller, larger_number, smaller_number)
+def erf(x: Array, out: Array | None = None) -> Array:
+    """The error function; the result may be written into `out`, which may be the operand."""
+    if x.dtype == np.float32:
+        return error_function(x, out)
+    from scipy.special import erf as scipy_erf  # pyright: ignore[reportMissingTypeStubs]
+
+    return scipy_erf(x, out=out)
+
+
+_INTO = (larger, smaller, larger_number, smaller_number, erf)
 
 
 def takes_out(function: Callable[..., Any]) -> bool:
@@ -110,15 +122,6 @@ def takes_out(function: Callable[..., Any]) -> bool:
 def makes_new(function: Callable[..., Any]) -> bool:
     """Whether the result of a function of arrays is on memory of its own."""
     return takes_out(function) or function is select
-
-
-def erf(x: Array) -> Array:
-    """The error function."""
-    if x.dtype == np.float32:
-        return error_function(x)
-    from scipy.special import erf as scipy_erf  # pyright: ignore[reportMissingTypeStubs]
-
-    return scipy_erf(x)
 
 
 def round_half_away(x: Array) -> Array:

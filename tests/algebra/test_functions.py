@@ -51,6 +51,15 @@ def test_the_error_function_of_float32() -> None:
     np.testing.assert_array_equal(erf(-x), -got)
 
 
+def test_the_error_function_of_large_arrays_in_place() -> None:
+    x = np.linspace(-5, 5, 3 * (1 << 15) + 7).astype("f4")
+    want = np.concatenate([erf(part) for part in np.array_split(x, 9)])
+    for cells in (x.copy(), x[::-1].copy()[::-1], np.stack([x, x], axis=1)[:, 0]):
+        np.testing.assert_array_equal(erf(cells), want)
+        assert erf(cells, out=cells) is cells
+        np.testing.assert_array_equal(cells, want)
+
+
 def test_the_error_function_of_what_is_not_finite() -> None:
     with np.errstate(all="ignore"):
         got = erf(np.array([np.inf, -np.inf, np.nan, 1e30, 0.0, -0.0], "f4"))
