@@ -115,3 +115,23 @@ def test_a_read_outside_says_where_it_is() -> None:
         call([x, outside, inside])
     with pytest.raises(TapestryError, match=r"a\.mlir:16:"):
         call([x, inside, outside])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_sums_of_columns_are_products_with_ones(turned: bool, dtype: str) -> None:
+    multiplied: list[tuple[int, ...]] = []
+
+    def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        multiplied.append((*a.shape, *b.shape))
+        return np.matmul(a, b)
+
+    build = ProgramBuilder()
+    x = np.random.default_rng(0).integers(-9, 9, (1, 1300, 70)).astype(dtype)
+    name = {"f4": "f32", "f8": "f64", "i4": "i32"}[dtype]
+    given = build.argument("x", x.shape, name)
+    module = build.finish(build.apply("sum", given, parameters={"axis": 2 if turned else 1}))
+    run_pipeline(module, "default")
+    (got,) = PreparedProgram(module, multiply)([x])
+    np.testing.assert_array_equal(got.reshape(-1), x.sum(2 if turned else 1).reshape(-1))
+    assert multiplied == ([] if turned or dtype == "i4" else [(1, 1300, 1300, 70)])

@@ -22,6 +22,9 @@ from tapestry.runtime.prepared.memory import empty
 _SMALL = 1 << 18
 """Multiplications up to which OpenBLAS starts no threads."""
 
+_FEW = 9216
+"""The same, of a matrix and a vector."""
+
 _FLOATS = (np.dtype("f4"), np.dtype("f8"))
 
 _functions = cast("dict[str, Callable[..., Any]]", vars(torch))
@@ -31,7 +34,8 @@ _tensor, _mm, _bmm = (_functions[name] for name in ("from_numpy", "mm", "bmm"))
 def product(a: Array, b: Array) -> Array:
     """The matrix product, or one of each pair of two stacks of matrices."""
     shape = (*a.shape[:-1], b.shape[-1])
-    if a.size * shape[-1] <= _SMALL or not (_fits(a) and _fits(b)):
+    small = _FEW if min(a.shape[-2], shape[-1]) == 1 else _SMALL
+    if a.size * shape[-1] <= small or not (_fits(a) and _fits(b)):
         return np.matmul(a, b)
     made = empty(shape, a.dtype)
     # Autocasting leaves what writes to `out` alone.

@@ -30,7 +30,7 @@ from tapestry.runtime.arithmetic import cell_constant
 from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import Body, prepared_body
-from tapestry.runtime.prepared.products import Multiply, matrix_product
+from tapestry.runtime.prepared.products import Multiply, column_sums, matrix_product
 from tapestry.zspace import Range
 
 Combine: TypeAlias = Callable[[Sequence[Array]], list[Array]]
@@ -114,7 +114,11 @@ class Folding:
             result = list(own)
             merged = list(own)
             for part, reduction in plain.items():
-                result[part] = np.asarray(reduction.fold(self._along(own[part]), folded))
+                along = self._along(own[part])
+                summed = column_sums(reduction, along, folded, self.multiply)
+                result[part] = np.asarray(
+                    reduction.fold(along, folded) if summed is None else summed
+                )
                 merged[part] = result[part][kept]
             for part, move in moved.items():
                 result[part] = move([*own, *merged])

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from tapestry.algebra.bodies import moving_dims
 from tapestry.algebra.contraction import find_contractions
@@ -63,7 +63,8 @@ def in_parts(
     """What a group or an operation does, in parts; None where it is small, or of another form.
 
     `threads` are all there are, and `cache` the bytes that a part should fit, unless given. Without
-    `products`, what is one product of matrices is another library's to compute.
+    `products`, what is one product of matrices is another library's to compute, and what folds
+    cells as they are is not worth parts for one thread: sums are products, too.
     """
     if op.partition is not None or op.index.is_empty:
         return None
@@ -80,7 +81,7 @@ def in_parts(
     cuts = Cuts(op.index, accesses, threads, cache)
     dims = _apart(op)
     product = isinstance(op, loom.OperationOp) and _is_product(op)
-    if product and not products:
+    if not products and (product or (threads == 1 and _is_reduction(op))):
         return None
     if isinstance(op, loom.OperationOp) and op.fold_dims and not product:
         steps = cuts.steps([*dims, *op.fold_dims])
@@ -110,6 +111,14 @@ def _written(members: Members) -> list[tuple[SSAValue, Projection]]:
 
 def _is_product(op: loom.OperationOp) -> bool:
     return bool(find_contractions(op, accumulating_monoid_of(op)))
+
+
+def _is_reduction(op: loom.FusedOp | loom.OperationOp) -> bool:
+    """Whether an operation folds cells of a tensor as they are: nothing is in between."""
+    if not isinstance(op, loom.OperationOp) or not op.fold_dims:
+        return False
+    end = op.wrap_block.last_op
+    return end is not None and all(isinstance(v, BlockArgument) for v in end.operands)
 
 
 def _accesses(members: Members) -> list[Access]:
