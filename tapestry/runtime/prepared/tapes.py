@@ -11,7 +11,7 @@ count; so there are few. Every thread has frames of its own.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,12 +43,11 @@ class Tapes:
         self,
         recorders: dict[Hashable, Recorder],
         stores: dict[Hashable, Slots],
-        kind: Callable[[Range], Hashable],
+        kinds: dict[Range, Hashable],
     ) -> None:
         self._recorders = recorders
         self._stores = stores
-        self._kind = kind
-        self._sources = next(iter(recorders.values())).sources  # the same for every shape
+        self._kinds = kinds
         self._frames = _Frames()
 
     @staticmethod
@@ -63,27 +62,33 @@ class Tapes:
         recorders: dict[Hashable, Recorder] = {}
         stores: dict[Hashable, Slots] = {}
         cut = [d for d, low in enumerate(index.start) if any(p.start[d] != low for p in parts)]
-        for part in parts:
-            if kind(part) in recorders:
+        kinds = {part: kind(part) for part in parts}
+        for part, own in kinds.items():
+            if own in recorders:
                 continue
-            recorder = recorders[kind(part)] = Recorder(index, part, cut, inputs)
+            recorder = recorders[own] = Recorder(index, part, cut, inputs)
             slots = record(recorder)
             if slots is None:
                 return None
-            stores[kind(part)] = slots
-        return Tapes(recorders, stores, kind)
+            stores[own] = slots
+        return Tapes(recorders, stores, kinds)
 
-    def wholes(self, operands: Sequence[Array]) -> list[Any]:
-        """What parts are taken of, once per call."""
-        return [source.whole(operands) for source in self._sources]
+    def wholes(self, operands: Sequence[Array]) -> Mapping[Hashable, list[Any]]:
+        """What parts of each kind are taken of, once per call."""
+        return {
+            kind: [source.whole(operands) for source in recorder.sources]
+            for kind, recorder in self._recorders.items()
+        }
 
-    def given(self, wholes: Sequence[Any], part: Range) -> list[Any]:
+    def given(self, wholes: Mapping[Hashable, list[Any]], part: Range) -> list[Any]:
         """What a part reads."""
-        return [s.at(whole, part) for s, whole in zip(self._sources, wholes, strict=True)]
+        kind = self._kinds[part]
+        sources = zip(self._recorders[kind].sources, wholes[kind], strict=True)
+        return [source.at(whole, part) for source, whole in sources]
 
     def frame(self, part: Range) -> Frame:
         """This thread's frame for a part."""
-        known, kind = self._frames.known, self._kind(part)
+        known, kind = self._frames.known, self._kinds[part]
         if kind not in known:
             known[kind] = Frame(self._recorders[kind].tape, self._stores[kind])
         return known[kind]
