@@ -6,6 +6,7 @@ A lowered program is found by all that it is made by: the module with its names,
 the passes with their options and what is in the files that these name, and the sources of Tapestry
 and versions of what it stands on. What is kept is plain data (`tapestry.encoding`), none of it is
 executed. The cells of large constants are not in it: they come from the module that is lowered.
+What an importer makes of a program in another form is kept as well (`imported`).
 
 The passes run as ever where steps are to be shown (`--dump`, `TAPESTRY_LOGS=passes`), where a pass
 is not Tapestry's, and with `TAPESTRY_CACHE=0`.
@@ -15,11 +16,11 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from json import dumps
 from logging import INFO
@@ -80,9 +81,34 @@ def kept(module: ModuleOp, passes: Sequence[ArgSpec], make: Callable[[ModuleOp],
     return module
 
 
+def imported(source: bytes, name: str, by: str, make: Callable[[], ModuleOp]) -> ModuleOp:
+    """The module that `make` makes of a program in another form; or what it made before.
+
+    `name` is what messages call it, `by` the package whose version decides what is made. One with
+    large constants is not kept: they are nowhere else.
+    """
+    store = find_store(KIND)
+    try:
+        versions = {by: version(by)}
+    except PackageNotFoundError:
+        return make()
+    if store is None:
+        return make()
+    digest = sha256(source).hexdigest()
+    made_by = environment() | versions
+    key = key_of({"source": digest, "name": name, "environment": made_by})
+    store.say(key, f"is {digest[:12]} by {by}, sources {made_by['sources'][:12]}")
+    lowering = Lowering(store, key, {})
+    found = lowering.read()
+    if found is None:
+        found = make()
+        lowering.write(found)
+    return found
+
+
 @dataclass(frozen=True)
 class Lowering:
-    """An entry of the cache, there or not: what a program becomes by some passes."""
+    """An entry of the cache, there or not: what a program becomes."""
 
     store: Store
     key: str
@@ -137,11 +163,11 @@ def _find(module: ModuleOp, passes: Sequence[ArgSpec]) -> Lowering | None:
 
 
 @cache
-def environment() -> Mapping[str, str]:
+def environment() -> dict[str, str]:
     """What determines the work of passes beside the program: versions, and Tapestry's sources."""
     versions = {name: version(name) for name in ("numpy", "sympy", "xdsl")}
     root = Path(tapestry.__file__).parent
-    return {**versions, "python": platform.python_version(), "sources": digest_of(root)}
+    return versions | {"python": platform.python_version(), "sources": digest_of(root)}
 
 
 def digest_of(path: Path) -> str:

@@ -21,7 +21,6 @@ from pathlib import Path
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from tapestry.codegen.kernels import kernel_source
 from tapestry.diagnostics import UsageError
 from tapestry.files import whole_file
 from tapestry.runtime.executor import Array
@@ -78,6 +77,8 @@ class Dump:
         """Write what the passes lead to: the kernels, if any, and the script that runs again."""
         self._write("repro.py", _SCRIPT.format(on=on, pipeline=pipeline))
         if on == "triton":
+            from tapestry.codegen.kernels import kernel_source  # which most programs never need
+
             self._write("kernels.py", kernel_source(lowered))
 
     def inputs(self, arrays: Mapping[str, Array]) -> None:

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from logging import INFO
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
@@ -36,7 +35,6 @@ from tapestry.dialects import loom
 from tapestry.explaining_groups import FlatProgram
 from tapestry.halos import halos
 from tapestry.locations import location_of
-from tapestry.logs import channel
 from tapestry.movement import Edge, Splittable, edges, moved_bytes, read_bytes, splittables
 from tapestry.passes.loom.derivation.emission import REFUSED
 from tapestry.passes.loom.derivation.planning import Found, find_derivation
@@ -164,17 +162,6 @@ def _externals(module: ModuleOp) -> Iterator[str]:
     for name, uses in found.items():
         place = location_of(uses[0])
         yield f"external: {len(uses)} x {name}" + (f", first at {place}" if place else "")
-
-
-def log_plan(module: ModuleOp) -> None:
-    """Say each operation's shards, and what moves, on the channel `plan` of `tapestry.logs`."""
-    log = channel("plan")
-    if not log.isEnabledFor(INFO):
-        return
-    for op in splittables(module):
-        shards = 1 if op.partition is None else op.partition.count
-        moved = sum(map(moved_bytes, edges(op)))
-        log.info("%s over <%s>: %d shards, %d bytes move", op.subject, op.index, shards, moved)
 
 
 def _split(edge: Edge) -> str:

@@ -27,13 +27,12 @@ from xdsl.utils.exceptions import ParseError
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.caching import lowered
-from tapestry.codegen.kernels import kernel_source
 from tapestry.diagnostics import Location
 from tapestry.dialects.loom import TensorType
 from tapestry.dumping import Dump
-from tapestry.explaining import explain, log_plan
 from tapestry.frontend import ProgramSyntaxError, load_module
 from tapestry.importers.arrays import array_of, like_given
+from tapestry.movement_log import log_plan
 from tapestry.passes.loom.outline import inlined
 from tapestry.pipelines import pass_specs
 from tapestry.runtime.executor import Array, NoWatch, Result, Watch, find_executor
@@ -124,10 +123,14 @@ class Program:
 
     def explain(self) -> str:
         """Why the lowered program is in as many pieces as it is."""
+        from tapestry.explaining import explain  # which takes what most passes are made of
+
         return "\n".join(explain(self.lowered))
 
     def kernels(self) -> str:
         """The Triton kernels of the program, as a Python module."""
+        from tapestry.codegen.kernels import kernel_source  # which most programs never need
+
         return kernel_source(self.lowered)
 
     def sharded(self, **options: int | str | Sequence[int]) -> Program:

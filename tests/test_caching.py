@@ -150,6 +150,35 @@ def test_sources_are_told_apart(tmp_path):
     assert digest_of(tmp_path) in digests
 
 
+def test_stablehlo_is_imported_once(runs, tmp_path, monkeypatch):
+    pytest.importorskip("jaxlib")
+    from tapestry.importers.stablehlo import load, loading
+
+    text = """
+    func.func @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+      %0 = stablehlo.tanh %x : tensor<4x6xf32>
+      return %0 : tensor<4x6xf32>
+    }"""
+    imports: list[str] = []
+    import_text = loading.import_text
+
+    def follow(source, name):
+        imports.append(name)
+        return import_text(source, name)
+
+    monkeypatch.setattr(loading, "import_text", follow)
+    first, again = (load(text, "a.mlir") for _ in range(2))
+    assert str(first) == str(again)
+    assert str(load(text, "b.mlir")) == str(first)
+    assert imports == ["a.mlir", "b.mlir"]
+    assert len(_entries(tmp_path)) == 2
+    assert runs == []
+    for _ in range(2):
+        with pytest.raises(tapestry.TapestryError, match="a.mlir"):
+            load(text.replace("tanh", "tangent"), "a.mlir")
+    assert len(imports) == 4
+
+
 def test_damage_is_noticed(runs, tmp_path):
     first = _lowered()
     (entry,) = _entries(tmp_path)

@@ -13,9 +13,9 @@ from xdsl.utils.arg_spec import ArgSpec
 
 from tapestry.caching import lowered
 from tapestry.dumping import Dump
-from tapestry.explaining import log_plan
 from tapestry.files import check_writable
 from tapestry.frontend import load_module
+from tapestry.movement_log import log_plan
 from tapestry.pipelines import DEFAULT_PIPELINE, pass_specs
 from tapestry.runtime.executor import find_executor
 from tapestry.runtime.fitting import fit_inputs

@@ -285,6 +285,17 @@ class TritonExecutor:
 
         `rungs` is as in `LoomToTriton.lower`.
         """
+        lowered, constants = self.lowered(module, device, rungs)
+        made = print_module(lowered)
+        path = write_module(made.source)
+        for kernel in made.kernels:
+            channel("kernels").info("%s is in %s", kernel.name, path)
+        return PrintedProgram(lowered, path, made.kernels, constants)
+
+    def lowered(
+        self, module: ModuleOp, device: Device, rungs: Mapping[str, Rung] | None = None
+    ) -> tuple[ModuleOp, list[Array]]:
+        """@main lowered to Triton, and the constants that it takes after its arguments."""
         lowered = module.clone()
         constants = as_arguments(main_function(lowered))
         tile = self.tile or device.tile
@@ -294,11 +305,7 @@ class TritonExecutor:
         else:
             spec = lowering.spec(include_default=True)
             lowered = kept(lowered, [spec], partial(lowering.lower, Context()))
-        made = print_module(lowered)
-        path = write_module(made.source)
-        for kernel in made.kernels:
-            channel("kernels").info("%s is in %s", kernel.name, path)
-        return PrintedProgram(lowered, path, made.kernels, constants)
+        return lowered, constants
 
     def run(self, module: ModuleOp, inputs: Mapping[str, Array], watch: Watch) -> Result:
         """Run @main of a module in the loom dialect."""

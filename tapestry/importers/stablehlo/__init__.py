@@ -27,10 +27,21 @@ def load(source: str | bytes | Path, name: str | None = None) -> ModuleOp:
     a path. `name` stands for the file in messages. Raises StableHloError, which has the place, for
     what cannot be imported, and UsageError where jaxlib is not installed.
     """
-    from tapestry.importers.stablehlo.loading import import_text
-
     if isinstance(source, str) and source and "\n" not in source and "{" not in source:
         source = Path(source)
     if isinstance(source, Path):
-        return import_text(read_bytes(source), name or str(source))
-    return import_text(source, name or "<stablehlo>")
+        source, name = read_bytes(source), name or str(source)
+    return _import(source, name or "<stablehlo>")
+
+
+def _import(source: str | bytes, name: str) -> ModuleOp:
+    """The module of a program, which may have been imported before."""
+    from tapestry.caching import imported
+
+    def make() -> ModuleOp:
+        from tapestry.importers.stablehlo.loading import import_text
+
+        return import_text(source, name)
+
+    raw = source.encode() if isinstance(source, str) else source
+    return imported(raw, name, "jaxlib", make)
