@@ -25,7 +25,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
-from tapestry.codegen import driver, launches, loader
+from tapestry.codegen import driver, launches, loader, replay
 from tapestry.codegen.aot import CompiledKernel, compile_kernels
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
@@ -106,7 +106,7 @@ def compile_bundle(
     for kernel in compiled:
         scratch[kernel.name] = max(scratch[kernel.name], kernel.scratch)
     plan = plan_of(lowered, printed.kernels).placed(scratch)
-    _write(folder, "load.py", one_file([driver, launches, loader]).encode())
+    _write(folder, "load.py", one_file([driver, launches, replay, loader]).encode())
     kept = {_CONSTANTS: _digest((folder / _CONSTANTS).read_bytes())} if constants.used else {}
     manifest: dict[str, Any] = {
         "version": VERSION,

@@ -65,6 +65,10 @@ class Device(Protocol):
 
     def holds(self, tensor: Any) -> bool: ...
 
+    def capture(self, run: Callable[[], list[Any]]) -> tuple[Callable[[], object], list[Any]]: ...
+
+    def after(self, stream: int) -> None: ...
+
 
 class Cuda:
     """NVIDIA's driver, through ctypes, and PyTorch's memory and streams, on one device."""
@@ -173,6 +177,19 @@ class Cuda:
             return self.empty(shape, self.dtype(dtype))
         cells = self._torch.frombuffer(bytearray(data), dtype=self._torch.uint8)
         return cells.view(self.dtype(dtype)).reshape(shape).to(self._device)
+
+    def capture(self, run: Callable[[], list[Any]]) -> tuple[Callable[[], object], list[Any]]:
+        """What replays the work that `run` launches as a CUDA graph, and what `run` returned."""
+        torch = self._torch
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            made = run()
+        return graph.replay, made
+
+    def after(self, stream: int) -> None:
+        """Let the current stream wait for what another one has to do so far."""
+        other = self._torch.cuda.ExternalStream(stream, device=self._device)
+        self._torch.cuda.current_stream(self.index).wait_stream(other)
 
     def holds(self, tensor: Any) -> bool:
         """Whether a tensor is on the device."""

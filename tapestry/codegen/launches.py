@@ -105,6 +105,16 @@ class Launches:
             finally:
                 self._live = {}
 
+    @property
+    def calls(self) -> bool:
+        """Whether it calls functions that are no kernels."""
+        return any("call" in step for step in self._steps)
+
+    def input_of(self, result: int) -> int | None:
+        """Which input a result is, if it is one."""
+        buffer = self._returned[result][0]
+        return self._inputs.index(buffer) if buffer in self._inputs else None
+
     def _run(
         self, inputs: Sequence[Any], out: Sequence[Any] | None, follow: Follow | None
     ) -> list[Any]:

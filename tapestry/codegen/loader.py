@@ -23,6 +23,7 @@ from typing import Any
 
 from tapestry.codegen.driver import Cuda, Device, LoadError
 from tapestry.codegen.launches import Function, Launches
+from tapestry.codegen.replay import Replayed
 
 HERE = Path(__file__).parent
 FORM = 2
@@ -35,11 +36,14 @@ class Program:
     `memory` is the bytes that a call takes for temporaries.
     """
 
-    def __init__(self, manifest: Mapping[str, Any], launches: Launches) -> None:
+    def __init__(
+        self, manifest: Mapping[str, Any], launches: Launches, run: Launches | Replayed
+    ) -> None:
         self.inputs: list[dict[str, Any]] = manifest["inputs"]
         self.outputs: list[dict[str, Any]] = manifest["outputs"]
         self.memory: int = manifest["plan"]["arena"]
-        self._launches = launches
+        self._device = launches.device
+        self._run = run
         self._names = [one["name"] for one in self.inputs]
         dtype = launches.device.dtype
         self._kinds = [(dtype(one["dtype"]), tuple(one["shape"])) for one in self.inputs]
@@ -51,7 +55,7 @@ class Program:
         for place, (dtype, shape) in enumerate(self._kinds):
             tensor = tensors[place]
             fits = getattr(tensor, "dtype", None) == dtype and tuple(tensor.shape) == shape
-            if not fits or not self._launches.device.holds(tensor):
+            if not fits or not self._device.holds(tensor):
                 raise self._misfit(place, tensor)
             if not tensor.is_contiguous():
                 tensors[place] = tensor.contiguous()
@@ -59,7 +63,7 @@ class Program:
         wanted = [out] if single and out is not None else out
         if wanted is not None and len(wanted) != len(self.outputs):
             raise TypeError(f"out is {len(self.outputs)} tensors, one for each result")
-        results = self._launches(tensors, wanted)
+        results = self._run(tensors, wanted)
         return results[0] if single else tuple(results)
 
     def _ordered(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
@@ -88,8 +92,14 @@ class Program:
         return TypeError(f"the input {name} is on {tensor.device}, and the program on another")
 
 
-def load(folder: str | Path = HERE, device: Device | None = None) -> Program:
-    """The program of a folder; LoadError says what is damaged or missing."""
+def load(
+    folder: str | Path = HERE, device: Device | None = None, *, graphs: bool = False
+) -> Program:
+    """The program of a folder; LoadError says what is damaged or missing.
+
+    With `graphs` a program that is called again is replayed as a CUDA graph; where that is not
+    possible, stderr says so once.
+    """
     folder = Path(folder)
     manifest = _manifest(folder)
     device = Cuda() if device is None else device
@@ -106,9 +116,12 @@ def load(folder: str | Path = HERE, device: Device | None = None) -> Program:
     missing = {step["kernel"] for step in plan["steps"] if "kernel" in step} - set(functions)
     if missing:
         raise LoadError(f"{folder} has no kernel {min(missing)} for sm_{target}")
-    return Program(
-        manifest, Launches(plan, functions, device, _constants(folder, manifest, device))
-    )
+    launches = Launches(plan, functions, device, _constants(folder, manifest, device))
+    return Program(manifest, launches, Replayed(launches, _no_graph) if graphs else launches)
+
+
+def _no_graph(why: str) -> None:
+    sys.stderr.write(f"the program is not replayed as a CUDA graph: {why}\n")
 
 
 def _constants(folder: Path, manifest: Mapping[str, Any], device: Device) -> dict[int, Any]:

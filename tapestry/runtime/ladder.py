@@ -24,7 +24,8 @@ from xdsl.dialects.builtin import ModuleOp
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.codegen.aot import CompileError
 from tapestry.codegen.driver import DriverError, LoadError, MemoryShortError
-from tapestry.codegen.launches import Calls, Follow
+from tapestry.codegen.launches import Calls, Follow, Launches
+from tapestry.codegen.replay import Replayed
 from tapestry.diagnostics import InvalidProgramError, Location
 from tapestry.dialects import loom, triton
 from tapestry.locations import location_of
@@ -107,6 +108,8 @@ class Ladder:
             try:
                 with self._device.session():
                     run = self._device.prepared(self.program, self._calls)
+                    if self._executor.graphs and isinstance(run, Launches):
+                        run = Replayed(run, _no_graph)
                     cells = map(as_pairs, self.program.constants)
                     self._constants = [self._device.put(array) for array in cells]
             except (CompileError, GpuError) as error:
@@ -181,6 +184,14 @@ class Ladder:
         kinds = [numpy_dtype(kind.element_type) for kind in outputs(self._module)]
         pairs = zip(made, kinds, strict=True)
         return [device.put(as_pairs(array.astype(kind, copy=False))) for array, kind in pairs]
+
+
+def _no_graph(why: str) -> None:
+    _say(
+        f"the program is not replayed as a CUDA graph: {why}",
+        "its kernels are launched one by one",
+        "leave out `graphs`",
+    )
 
 
 def labels_of(program: PrintedProgram, kernel: str) -> list[str]:

@@ -265,13 +265,15 @@ class TritonExecutor:
 
     `device` says where; None is the GPU when there is one, else the CPU. `tile` is the most cells
     of a tile; None is what suits the device. `numerics` is that of `loom-to-triton`. `fallback`
-    allows the numpy executor for a program that the GPU does not run.
+    allows the numpy executor for a program that the GPU does not run; with `graphs`, a program that
+    is called again is replayed as a CUDA graph.
     """
 
     device: Device | None = None
     tile: int | None = None
     numerics: str = "mixed"
     fallback: bool = True
+    graphs: bool = False
 
     @property
     def name(self) -> str:

@@ -116,6 +116,11 @@ class Standing:
         self.launched: list[tuple[str, int, int]] = []
         self.filled: list[tuple[int, bytes, int]] = []
         self.poison = True
+        self.capturing: list[Callable[[], object]] | None = None
+        self.captures = 0
+        self._pool: list[np.ndarray] = []
+        self.uncapturable = False
+        self.waited: list[int] = []
 
     def capability(self) -> int:
         return self._capability
@@ -129,6 +134,9 @@ class Standing:
 
     def fill(self, address: int, cell: bytes, count: int, stream: int) -> int:
         assert stream == self.queue
+        if self.capturing is not None:
+            self.capturing.append(lambda: ctypes.memmove(address, cell * count, len(cell) * count))
+            return 0
         ctypes.memmove(address, cell * count, len(cell) * count)
         self.filled.append((address, cell, count))
         return 0
@@ -138,6 +146,21 @@ class Standing:
 
     def stream(self) -> int:
         return self.queue
+
+    def capture(self, run: Callable[[], list[Any]]) -> tuple[Callable[[], object], list[Any]]:
+        """Nothing runs while it is captured; what is replayed has the operands of that time."""
+        if self.uncapturable:
+            raise RuntimeError("operation not permitted when stream is capturing")
+        captured: list[Callable[[], object]] = []
+        self.capturing, self.captures = captured, self.captures + 1
+        try:
+            made = run()
+        finally:
+            self.capturing = None
+        return lambda: [one() for one in captured], made
+
+    def after(self, stream: int) -> None:
+        self.waited.append(stream)
 
     def is_current(self) -> bool:
         return True
@@ -156,6 +179,8 @@ class Standing:
         made = aligned(array)
         if self.poison and made.size:
             made.reshape(-1).view(np.uint8)[...] = 0xA5
+        if self.capturing is not None:
+            self._pool.append(made)  # which a graph keeps
         return Tensor(made)
 
     def upload(self, data: bytes, shape: Sequence[int], dtype: str) -> Tensor:
@@ -182,9 +207,16 @@ class Standing:
         kinds, options = self.signatures[function], self._options[function]
         assert threads == 32 * options["num_warps"]
         values = [_value(kind, address) for kind, address in zip(kinds, table, strict=False)]
-        with interpreted():
-            self._kernels[function][(x,)](*values, **options)
-        self.launched.append((function, x, shared))
+
+        def run() -> None:
+            with interpreted():
+                self._kernels[function][(x,)](*values, **options)
+            self.launched.append((function, x, shared))
+
+        if self.capturing is None:
+            run()
+        else:
+            self.capturing.append(run)
         return 0
 
 
