@@ -96,7 +96,14 @@ class Ready:
         if self._dump is not None:
             self._dump.finish(program.module, on=on, pipeline=pipeline)
         self.device, self.program = device, program
-        self._run = runner(program, device, on, options.numerics)
+        self._run = runner(
+            program,
+            device,
+            on,
+            options.numerics,
+            graphs=options.graphs,
+            fallback=options.fallback,
+        )
 
     def __call__(self, given: Sequence[Any]) -> tuple[object, ...]:
         if self._dump is not None:

@@ -6,6 +6,8 @@
 | `pipeline` | the passes, as `tapestry-opt -p` takes them | | `default` |
 | `numerics` | that of `loom-to-triton` | `strict`, `mixed`, `fast` | `mixed` |
 | `strict` | whether an operator that is not native is an error | `True`, `False` | `False` |
+| `graphs` | whether a GPU replays programs as CUDA graphs | `True`, `False` | `False` |
+| `fallback` | whether numpy runs what a GPU does not run | `True`, `False` | `True` |
 | `dump` | a folder for the programs, step by step (`tapestry.dumping`) | a path | none |
 
 On the CPU the default executor is `numpy`, on a GPU `triton`; `reference` runs operation by
@@ -31,6 +33,8 @@ class Options:
     pipeline: str | None = None
     numerics: str | None = None
     strict: bool = False
+    graphs: bool = False
+    fallback: bool = True
     dump: str | None = None
 
     def executor(self, device: str) -> str:
@@ -46,7 +50,7 @@ class Options:
                 near = difflib.get_close_matches(name, known, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
                 raise UsageError(f"the backend has no option {name!r}", hint=hint)
-            kind = bool if name == "strict" else str
+            kind = bool if isinstance(known[name].default, bool) else str
             if not isinstance(value, kind) and (value is not None or kind is bool):
                 raise UsageError(f"the option {name} is a {kind.__name__}, not {value!r}")
         options = Options(**given)  # pyright: ignore[reportArgumentType] (checked above)

@@ -54,8 +54,16 @@ def device_of(graph: fx.GraphModule) -> torch.device:
     return others[0] if others else torch.device("cpu")
 
 
-def runner(program: Program, device: torch.device, on: str, numerics: str | None) -> Runner:
-    """A lowered program on tensors of a device."""
+def runner(
+    program: Program,
+    device: torch.device,
+    on: str,
+    numerics: str | None,
+    *,
+    graphs: bool = False,
+    fallback: bool = True,
+) -> Runner:
+    """A lowered program on tensors of a device; `graphs` and `fallback` are the executor's."""
     if device.type != "cpu" and on != "triton":
         raise UsageError(
             f"the executor {on} runs on the CPU, and tensors are on {device}",
@@ -69,7 +77,12 @@ def runner(program: Program, device: torch.device, on: str, numerics: str | None
         from tapestry.runtime.triton_executor import Gpu, TritonExecutor
 
         where = None if device.type == "cpu" else Gpu(torch, device.index)
-        executor = TritonExecutor(where, numerics=numerics or TritonExecutor.numerics)
+        executor = TritonExecutor(
+            where,
+            numerics=numerics or TritonExecutor.numerics,
+            fallback=fallback,
+            graphs=graphs,
+        )
         kernels = PreparedKernels(program.module, executor)
         if device.type == "cpu":
             return on_arrays(program, kernels)

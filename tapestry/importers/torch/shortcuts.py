@@ -94,7 +94,15 @@ class Shortcut:
             self.store.write(self.key, entry)
 
     def _runner(self, device: torch.device, program: Program) -> Runner:
-        return runner(program, device, self.options.executor(device.type), self.options.numerics)
+        options = self.options
+        return runner(
+            program,
+            device,
+            options.executor(device.type),
+            options.numerics,
+            graphs=options.graphs,
+            fallback=options.fallback,
+        )
 
 
 class Follower:
