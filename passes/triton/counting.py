@@ -45,9 +45,11 @@ _FREE = (
     triton.BlockSizeOp,
     triton.BroadcastOp,
     triton.CoverOp,
+    triton.DescribeOp,
     triton.ExpandDimsOp,
     triton.FullOp,
     triton.ProgramIdOp,
+    triton.TransposeOp,
 )
 _SPECIALS = (
     arith.DivfOp,

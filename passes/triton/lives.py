@@ -27,8 +27,8 @@ from tapestry.dialects.triton import element_of, shape_of
 _REGISTER = 4
 """Bytes of a register, in which a cell of less lies alone or with one more."""
 
-_RESHAPED = (triton.BroadcastOp, triton.ExpandDimsOp)
-_WHOLE = (triton.DotOp, triton.CombineOp, triton.LoadOp, scf.ForOp)
+_RESHAPED = (triton.BroadcastOp, triton.ExpandDimsOp, triton.TransposeOp)
+_WHOLE = (triton.DotOp, triton.CombineOp, triton.LoadOp, triton.LoadBlockOp, scf.ForOp)
 _CHEAP = (*_RESHAPED, triton.ArangeOp, triton.FullOp, triton.BlockSizeOp, arith.ConstantOp)
 
 
