@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import tapestry as t
 from tapestry.importers.expressions.nodes import Expression
+
+WARPGROUP_ROWS = 64
 
 SMALL = 40
 """Sizes of a case that is run in the interpreter are at most about this."""
@@ -33,7 +34,8 @@ class Given:
 class Case:
     """A program as an expression of its inputs, and the same in PyTorch.
 
-    `multiplies` says that its time goes into products of matrices, which tensor cores are for.
+    `multiplies` says that its time goes into products of matrices of 64 rows or more, which
+    warpgroups are for.
     `sizes` are what the inputs are made of, so that smaller ones can be.
     """
 
@@ -59,10 +61,6 @@ class Case:
         tensors = [t.input(one.name, one.shape, one.dtype) for one in self.inputs]
         return self.program(*tensors)
 
-    @property
-    def cells(self) -> int:
-        return sum(prod(one.shape) for one in self.inputs)
-
 
 def _small(size: int) -> int:
     while size > SMALL:
@@ -82,7 +80,7 @@ def _matmul(dtype: str, *sizes: int, turned: bool = False, name: str = "") -> Ca
         given,
         (lambda a, b: a @ b.T) if turned else (lambda a, b: a @ b),
         (lambda _, a, b: a @ b.T) if turned else (lambda _, a, b: a @ b),
-        multiplies=True,
+        multiplies=min(sizes) >= WARPGROUP_ROWS,
     )
 
 
@@ -125,10 +123,20 @@ def _cross_entropy(rows: int, classes: int) -> Case:
 
 
 def _attention(
-    name: str, batch: int, heads: int, queries: int, keys: int, width: int, *, causal: bool, kv: int
+    name: str,
+    batch: int,
+    heads: int,
+    queries: int,
+    keys: int,
+    width: int,
+    *,
+    causal: bool,
+    kv: int,
+    dtype: str = "f16",
 ) -> Case:
     def given(b: int, h: int, m: int, n: int, d: int, g: int) -> list[Given]:
-        return [Given("q", (b, h, m, d)), Given("k", (b, g, n, d)), Given("v", (b, g, n, d))]
+        shapes = {"q": (b, h, m, d), "k": (b, g, n, d), "v": (b, g, n, d)}
+        return [Given(name, shape, dtype) for name, shape in shapes.items()]
 
     def peer(torch: Any, q: Any, k: Any, v: Any) -> Any:
         attend = torch.nn.functional.scaled_dot_product_attention
@@ -140,7 +148,8 @@ def _attention(
         return t.scaled_dot_product_attention(q, k, v, causal=causal)
 
     sizes = (batch, heads, queries, keys, width, kv)
-    return Case(f"attention {name}", "attention", sizes, given, program, peer, multiplies=True)
+    tall = queries >= WARPGROUP_ROWS
+    return Case(f"attention {name}", "attention", sizes, given, program, peer, multiplies=tall)
 
 
 def _reduce(axis: int, shape: tuple[int, int, int]) -> Case:
@@ -241,6 +250,9 @@ CASES: tuple[Case, ...] = (
     _attention("full d=128", 4, 16, 4096, 4096, 128, causal=False, kv=16),
     _attention("grouped d=128", 4, 32, 2048, 2048, 128, causal=True, kv=8),
     _attention("decode d=128", 16, 32, 1, 8192, 128, causal=False, kv=32),
+    _attention("float32 d=64", 2, 16, 2048, 2048, 64, causal=True, kv=16, dtype="f32"),
+    _attention("float32 d=128", 2, 16, 2048, 2048, 128, causal=True, kv=16, dtype="f32"),
+    _attention("bfloat16 d=128", 4, 16, 4096, 4096, 128, causal=True, kv=16, dtype="bf16"),
     *(_reduce(axis, (512, 1024, 256)) for axis in range(3)),
     Case(
         "transpose 8192x8192",

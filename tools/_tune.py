@@ -2,6 +2,7 @@
 
 $ tapestry tune model.mlir --predict --target h200
 $ tapestry tune model.mlir --budget 60          # on a GPU; results are kept and used from then on
+$ tapestry calibrate -o mine.yaml               # on a GPU: its own figures for the cost model
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from rich.table import Table
 
 from tapestry.devices import find_spec
 from tapestry.diagnostics import UsageError
+from tapestry.files import check_writable
 from tapestry.frontend import load_module, run_pipeline
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.predicting import Prediction
@@ -24,7 +26,9 @@ from tapestry.passes.triton.tiling import Tiling
 from tapestry.store import find_store
 from tapestry.tools._pipelines import with_metakernels
 from tapestry.tools._report import ProgressBar
-from tapestry.tuning import Job, Measurement, Tuned, Tuner, jobs_of, predicted
+from tapestry.tuning import Bench, Job, Measurement, Tuned, Tuner, jobs_of, predicted
+from tapestry.tuning.calibration import CudaStopwatch, calibrate, write_spec
+from tapestry.tuning.cuda import CudaBench
 from tapestry.tuning.programs import find_bench
 from tapestry.tuning.records import KIND
 
@@ -53,13 +57,8 @@ def tune_file(
 ) -> None:
     """Measure candidates on the GPU for some time, and print the best of each kernel."""
     lowering = LoomToTriton(numerics=numerics)
-    there = find_bench(lowering)
-    if there is None:
-        raise UsageError(
-            "there is no GPU to measure on",
-            hint="--predict ranks schedules by the cost model, without a GPU",
-        )
-    bench, like = there
+    hint = "--predict ranks schedules by the cost model, without a GPU"
+    bench, like = _bench(lowering, hint)
     spec = find_spec(target or like)
     module = load_module(file)
     run_pipeline(module, with_metakernels(pipeline, metakernels))
@@ -75,6 +74,26 @@ def tune_file(
         found = tuner.tune(module, seconds)
     console = Console()
     console.print(_results(found, bench.device))
+
+
+def calibrate_file(output: Path, base: str | None) -> None:
+    """Measure the GPU, and write a file that describes it."""
+    check_writable(output)
+    bench, like = _bench(LoomToTriton(), None)
+    assert isinstance(bench, CudaBench)
+    own = base or like
+    spec, measured = calibrate(find_spec(own), CudaStopwatch(bench.torch))
+    named = spec.model_copy(update={"name": output.stem, "title": bench.device})
+    write_spec(output, named, measured, own)
+    Console().print(f"{len(measured)} figures of {bench.device} are in {output}", highlight=False)
+
+
+def _bench(lowering: LoomToTriton, hint: str | None) -> tuple[Bench, str]:
+    """The GPU that is there and the device that it is like; UsageError where there is none."""
+    found = find_bench(lowering)
+    if found is None:
+        raise UsageError("there is no GPU to measure on", hint=hint)
+    return found
 
 
 def _predictions(job: Job, predictions: Sequence[Prediction], rows: int) -> Table:

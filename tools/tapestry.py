@@ -252,6 +252,23 @@ def tune(
         tune_file(file, pipeline, metakernels, target, numerics.value, budget)
 
 
+@app.command()
+@exits
+def calibrate(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The file to write, which --target takes.")
+    ],
+    base: Annotated[
+        str | None,
+        typer.Option(help="The device whose other figures to take; the one that is most like it."),
+    ] = None,
+) -> None:
+    """Measure what the cost model has to know of the GPU that is there."""
+    from tapestry.tools._tune import calibrate_file
+
+    calibrate_file(output, base)
+
+
 class Casts(StrEnum):
     """What a cast between floats means when programs are compared."""
 

@@ -124,7 +124,7 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
 def least_seconds(work: Work, spec: DeviceSpec) -> float:
     """What no schedule of the same work can be faster than: its buffers once, its products."""
     cells = sum(min(size, _asked(work, buffer)) for buffer, size in enumerate(work.buffers))
-    products = work.programs * sum(p.flops / _peak(p, spec) for p in work.products)
+    products = work.programs * sum(p.flops / peak(p, spec) for p in work.products)
     return spec.coefficients.launch + max(cells / spec.memory.bandwidth, products)
 
 
@@ -173,7 +173,7 @@ def _by_warpgroups(product: Product, work: Work, spec: DeviceSpec) -> bool:
     return spec.has_warpgroups and fits and product.kind in (*_TENSOR_KINDS, "tf32")
 
 
-def _peak(product: Product, spec: DeviceSpec) -> float:
+def peak(product: Product, spec: DeviceSpec) -> float:
     """Operations per second at which a device does a product at best."""
     rates = spec.rates
     match product.kind:
@@ -195,9 +195,9 @@ def _rate(product: Product, work: Work, spec: DeviceSpec) -> float:
     """Operations per second at which a device does a product of these tiles."""
     own = spec.coefficients
     if product.kind not in (*_TENSOR_KINDS, "tf32"):
-        return _peak(product, spec) * own.scalar_products
+        return peak(product, spec) * own.scalar_products
     share = 1.0 if _by_warpgroups(product, work, spec) else own.warp_products
-    return _peak(product, spec) * share
+    return peak(product, spec) * share
 
 
 def _ready(work: Work, together: int) -> float:

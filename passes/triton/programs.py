@@ -25,10 +25,10 @@ from tapestry.dialects import triton
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
-SIDE_BY_SIDE = 132 * 32
-"""How many programs are looked at in a row: as many as run at once on any device."""
+SIDE_BY_SIDE = 132 * 16
+"""How many programs are looked at in a row: about as many as run at once."""
 
-SPREAD = 256
+SPREAD = 128
 """How many programs are looked at all over the grid."""
 
 

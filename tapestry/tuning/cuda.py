@@ -1,7 +1,6 @@
 """A bench on a GPU, through PyTorch: kernels compiled by Triton, timed by events.
 
-A time is the median of many runs, whose inputs take turns so that they are not all in the L2, as
-long as they fit the memory that is free.
+A time is the median of many runs, whose inputs take turns so that they are not all in the L2.
 """
 
 from __future__ import annotations
@@ -35,6 +34,10 @@ LEAST: Final = 10
 ENOUGH: Final = 0.3
 """Seconds of timing after which no more runs than the least are timed."""
 
+TOGETHER: Final = 1e-3
+MOST_CALLS: Final = 64
+"""A graph of calls takes so many seconds, or has so many calls, about."""
+
 
 def median_seconds(
     torch: Any, calls: Sequence[Callable[[], object]], repeats: int = REPEATS
@@ -53,6 +56,27 @@ def median_seconds(
         end.record()
     torch.cuda.synchronize()
     return float(median(start.elapsed_time(end) for start, end in events)) / 1e3
+
+
+def sustained_seconds(
+    torch: Any, calls: Sequence[Callable[[], object]], repeats: int = REPEATS
+) -> float:
+    """The seconds of a call where many follow each other: a graph of calls, which take turns.
+
+    So what the host takes to launch does not count. What cannot be recorded is timed as it is.
+    """
+    once = median_seconds(torch, calls, LEAST)
+    count = len(calls) * max(1, -(-int(TOGETHER / max(once, 1e-9)) // len(calls)))
+    count = min(count, len(calls) * -(-MOST_CALLS // len(calls)))
+    try:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for number in range(count):
+                calls[number % len(calls)]()
+    except RuntimeError:
+        torch.cuda.synchronize()
+        return once
+    return median_seconds(torch, [graph.replay], repeats) / count
 
 
 def turns(size: int) -> int:
@@ -113,7 +137,7 @@ class _OnGpu:
         first = self._inputs(0)
         size = sum(one.numel() * one.element_size() for one in first)
         sets = [first, *(self._inputs(seed) for seed in range(1, turns(size)))]
-        return median_seconds(self.torch, [lambda one=one: self.launch(*one) for one in sets])
+        return sustained_seconds(self.torch, [lambda one=one: self.launch(*one) for one in sets])
 
     def _inputs(self, seed: int) -> list[Any]:
         generator = self.torch.Generator(device="cuda").manual_seed(seed)

@@ -1,0 +1,204 @@
+"""What each case of `kernels.py` takes when it is compiled, and what the cost model says of it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from _kernel_cases import Case
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from xdsl.context import Context
+
+import tapestry
+from tapestry.codegen.aot import MAX_SHARED_BYTES, CompiledKernel, CompileError, compile_kernels
+from tapestry.codegen.module_printer import PrintedModule, print_module
+from tapestry.devices import DeviceSpec, find_spec
+from tapestry.dialects import triton
+from tapestry.dialects.loom import tensor_type
+from tapestry.graph import flops, operations
+from tapestry.passes.triton.calls import calls_of
+from tapestry.passes.triton.cost import peak
+from tapestry.passes.triton.counting import work_of
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.predicting import predictions
+from tapestry.runtime.program import arguments, main_function
+from tapestry.store import find_store
+
+DEVICES = {90: "h200", 80: "a100"}
+"""The device that each target stands for."""
+
+
+@dataclass
+class Row:
+    """A case on a target: its kernels, what is predicted of them, and what is wrong with them."""
+
+    case: str
+    family: str
+    target: int
+    kernels: int = 0
+    schedules: list[str] = field(default_factory=list)
+    registers: int = 0
+    shared: int = 0
+    spills: int = 0
+    tensor_cores: str = ""
+    floor: float = 0.0
+    """Seconds; so is `predicted`, of all kernels."""
+    predicted: float = 0.0
+    bound: str = ""
+    predicted_registers: int = 0
+    predicted_shared: int = 0
+    seconds: float = 0.0
+    """What compiling took."""
+    problems: list[str] = field(default_factory=list)
+
+
+def loom_of(case: Case) -> Any:
+    """The program of a case in loom, after the default pipeline."""
+    return tapestry.compile(case.expression(), on="triton").lowered
+
+
+def lowered_for(module: Any, device: str) -> Any:
+    """The same in triton, with the schedules that are chosen for a device."""
+    lowered = module.clone()
+    LoomToTriton(device=device).apply(Context(), lowered)
+    return lowered
+
+
+def floor(module: Any, lowered: Any, spec: DeviceSpec) -> float:
+    """The least seconds on a device: each input read and each output written once, and products.
+
+    Products are those of tiles, or all operations of the program where tiles are padded.
+    """
+    tensors = [a.type for a in arguments(module)]
+    returned = main_function(module).body.block.last_op
+    assert returned is not None
+    tensors += [tensor_type(value) for value in returned.operands]
+    moving = sum(kind.byte_size for kind in tensors) / spec.memory.bandwidth
+    kernels = {op.sym_name.data: op for op in lowered.walk() if isinstance(op, triton.KernelOp)}
+    works = [
+        (work_of(kernels[launch.kernel_name], call), count)
+        for launch in lowered.walk()
+        if isinstance(launch, triton.LaunchOp)
+        for call, count in calls_of(launch)
+    ]
+    done = [
+        (product.flops * work.programs * count, peak(product, spec))
+        for work, count in works
+        for product in work.products
+    ]
+    padded = sum(number for number, _ in done)
+    needed = min(1.0, sum(map(flops, operations(module))) / padded) if padded else 0.0
+    return max(moving, needed * sum(number / rate for number, rate in done))
+
+
+def predicted_row(case: Case, module: Any, target: int) -> tuple[Row, PrintedModule]:
+    """What is predicted of a case on a target, and its kernels as they are to be compiled."""
+    row = Row(case.name, case.family, target)
+    spec = find_spec(DEVICES[target])
+    lowered = lowered_for(module, spec.name)
+    predicted = predictions(lowered, spec)
+    row.floor = floor(module, lowered, spec)
+    row.predicted = sum(one.estimate.seconds for one in predicted)
+    longest = max(predicted, key=lambda one: one.estimate.seconds)
+    row.bound = longest.estimate.bound
+    row.predicted_registers = max(one.estimate.registers for one in predicted)
+    row.predicted_shared = max(one.estimate.shared for one in predicted)
+    row.schedules = list(dict.fromkeys(str(one.schedule) for one in predicted))
+    return row, print_module(lowered)
+
+
+def compile_row(case: Case, row: Row, printed: PrintedModule) -> Row:
+    """Compile the kernels of a case in a process, and say what they take."""
+    started = perf_counter()
+    kept = find_store("aot")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "kernels.py")
+        path.write_text(printed.source)
+        try:
+            kernels = compile_kernels(
+                path,
+                printed.kernels,
+                targets=[row.target],
+                cache=None if kept is None else kept.folder,
+            )
+        except CompileError as error:
+            row.problems.append(str(error.message))
+            return row
+    _count(row, case, kernels)
+    row.seconds = perf_counter() - started
+    return row
+
+
+def _count(row: Row, case: Case, kernels: Sequence[CompiledKernel]) -> None:
+    """Fill in what kernels take, and say what is wrong with them."""
+    cores = {_cores(kernel) for kernel in kernels} - {""}
+    row.kernels = len(kernels)
+    row.registers = max(kernel.registers for kernel in kernels)
+    row.shared = max(kernel.shared for kernel in kernels)
+    row.spills = sum(kernel.spills for kernel in kernels)
+    row.tensor_cores = "+".join(sorted(cores))
+    if row.spills:
+        row.problems.append(f"spills {row.spills} bytes")
+    if row.shared > MAX_SHARED_BYTES[row.target]:
+        row.problems.append("too much shared memory")
+    half = case.inputs[0].dtype in ("f16", "bf16")
+    if case.multiplies and half and row.target == 90 and "wgmma" not in cores:
+        row.problems.append("no wgmma")
+    row.problems += [warning for kernel in kernels for warning in kernel.warnings]
+
+
+def _cores(kernel: CompiledKernel) -> str:
+    if kernel.uses_wgmma:
+        return "wgmma"
+    return "mma" if "mma.sync" in kernel.ptx else ""
+
+
+def compiled(cases: Sequence[Case], targets: Sequence[int], workers: int | None) -> list[Row]:
+    """What all cases take, compiled in as many processes at once as there are cores."""
+    console = Console(stderr=True)
+    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+        waiting: list[Future[Row]] = []
+        for case in cases:
+            module = loom_of(case)
+            for target in targets:
+                row, printed = predicted_row(case, module, target)
+                waiting.append(pool.submit(compile_row, case, row, printed))
+        shown = track(waiting, "compiling", console=console, transient=True)
+        return [one.result() for one in shown]
+
+
+def show_compiled(rows: Sequence[Row], console: Console) -> None:
+    """Print a table."""
+    table = Table(title="kernels, compiled ahead of time", title_justify="left")
+    table.add_column("case")
+    numbers = ("sm", "kernels", "registers", "shared KiB", "floor us", "predicted us", "of floor")
+    for column in numbers:
+        table.add_column(column, justify="right")
+    for column in ("bound by", "cores", "schedule", "problems"):
+        table.add_column(column)
+    for row in rows:
+        table.add_row(
+            row.case,
+            str(row.target),
+            str(row.kernels),
+            str(row.registers),
+            f"{row.shared / 1024:.0f}",
+            f"{row.floor * 1e6:.1f}",
+            f"{row.predicted * 1e6:.1f}",
+            f"{row.predicted / row.floor:.2f}" if row.floor else "",
+            row.bound,
+            row.tensor_cores,
+            row.schedules[0] if row.schedules else "",
+            "; ".join(row.problems),
+        )
+    console.print(table)
+    bad = sum(bool(row.problems) for row in rows)
+    console.print(f"{len(rows)} rows, {bad} with problems")

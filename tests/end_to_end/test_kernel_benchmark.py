@@ -1,0 +1,243 @@
+"""The kernel benchmark on a CPU that stands in for a GPU, with times that are made up."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from tapestry.devices import find_spec
+from tapestry.runtime.executor import NoWatch
+from tapestry.runtime.program import arguments
+from tapestry.runtime.triton_executor import Cpu, TritonExecutor
+
+real = pytest.importorskip("torch")
+
+_FOLDER = str(Path(__file__).parents[2] / "benchmarks")
+sys.path.insert(0, _FOLDER)
+KERNELS: Any = importlib.import_module("kernels")
+CASES: Any = importlib.import_module("_kernel_cases")
+MEASURING: Any = importlib.import_module("_kernel_measuring")
+COMPILING: Any = importlib.import_module("_kernel_compiling")
+sys.path.remove(_FOLDER)
+
+
+class Event:
+    """An event that is recorded 10 us after the one before it."""
+
+    now = 0.0
+
+    def __init__(self, *, enable_timing: bool) -> None:
+        assert enable_timing
+
+    def record(self) -> None:
+        Event.now += 1e-2
+        self.at = Event.now
+
+    def elapsed_time(self, end: Event) -> float:
+        return end.at - self.at
+
+
+class Graph:
+    """A graph records nothing: calls have already happened."""
+
+    def replay(self) -> None:
+        return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+
+class Torch:
+    """PyTorch whose "cuda" is the CPU."""
+
+    def __init__(self, *, graphs: bool = True) -> None:
+        def graph(_: Graph) -> Graph:
+            if not graphs:
+                raise RuntimeError("operation not permitted when stream is capturing")
+            return Graph()
+
+        self.cuda = SimpleNamespace(
+            Event=Event,
+            CUDAGraph=Graph,
+            graph=graph,
+            synchronize=lambda: None,
+            is_available=lambda: True,
+            get_device_name=lambda: "NVIDIA H200",
+            get_device_capability=lambda: (9, 0),
+        )
+        self.compiler = SimpleNamespace(reset=lambda: None)
+        self.compiled: list[dict[str, Any]] = []
+
+    def compile(self, function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+        self.compiled.append(options)
+        if options.get("mode") == "refused":
+            raise RuntimeError
+        return function
+
+    def Generator(self, device: str) -> Any:  # noqa: N802 - PyTorch's name
+        assert device == "cuda"
+        return real.Generator()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(real, name)
+        if name not in ("empty", "randn", "randint"):
+            return found
+
+        def on_cpu(*sizes: Any, device: str, **options: Any) -> Any:
+            assert device == "cuda"
+            # The ceilings are of large tensors, which nothing looks at.
+            small = [min(size, 64) if isinstance(size, int) else size for size in sizes]
+            return found(*(sizes if name == "randint" else small), **options)
+
+        return on_cpu
+
+
+class Gpu(MEASURING.Gpu):
+    """Measures in Triton's interpreter."""
+
+    modules: list[Any]
+
+    def scheduled(self, case: Any, seconds: float) -> Any:
+        self.modules = [COMPILING.loom_of(case)]
+        self.tuned = seconds
+        return self.modules[0]
+
+    def launch(self, lowered: Any) -> Callable[..., Any]:
+        del lowered
+        (module,) = self.modules
+
+        def run(*given: Any) -> Any:
+            names = [argument.name for argument in arguments(module)]
+            arrays = [one.numpy() for one in given]
+            executor = TritonExecutor(Cpu())
+            (made,) = executor.run(module, dict(zip(names, arrays, strict=True)), NoWatch()).outputs
+            return real.from_numpy(np.ascontiguousarray(made))
+
+        return run
+
+
+@pytest.fixture
+def cases() -> list[Any]:
+    names = ("matmul f16 512", "embedding", "sum along axis 1")
+    return [one.small for one in CASES.CASES if any(one.name.startswith(n) for n in names)]
+
+
+def _gpu(torch: Torch, seconds: float = 1000) -> Gpu:
+    return Gpu(torch, find_spec("h200"), seconds, 0.0)
+
+
+def _console() -> Any:
+    return SimpleNamespace(print=lambda *_: None)
+
+
+def test_cases_are_checked_and_timed_beside_their_peers(cases: Any) -> None:
+    torch = Torch()
+    found = MEASURING.measured(cases, _gpu(torch), _console())
+    assert set(found["ceilings"]) == {"copy bytes/s", "bf16 flop/s"}
+    assert len(found["timings"]) == len(cases) == 3
+    for row in found["timings"]:
+        assert row["problems"] == []
+        assert row["error"] < 1e-2
+        assert 0 < row["ours"] <= 1e-5
+        assert set(row["peers"]) == {"eager", "compile", "max-autotune"}
+        assert row["predicted"] > row["floor"] > 0
+        assert row["schedules"]
+    assert torch.compiled == [{}, {"mode": "max-autotune-no-cudagraphs"}] * 3
+    json.dumps(found)
+
+
+def test_what_cannot_be_recorded_is_timed_as_it_is(cases: Any) -> None:
+    found = MEASURING.measured(cases[:1], _gpu(Torch(graphs=False)), _console())
+    (row,) = found["timings"]
+    assert row["ours"] == pytest.approx(1e-5)
+
+
+def test_a_case_that_fails_is_a_row(cases: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = _gpu(Torch())
+    launch = gpu.launch
+
+    def failing(lowered: Any) -> Callable[..., Any]:
+        if "embedding" in str(lowered):
+            raise RuntimeError("out of resource: shared memory\nand more")
+        return launch(lowered)
+
+    monkeypatch.setattr(gpu, "launch", failing)
+    found = MEASURING.measured(cases, gpu, _console())
+    problems = [row["problems"] for row in found["timings"]]
+    assert problems.count(["RuntimeError: out of resource: shared memory"]) == 1
+    assert problems.count([]) == 2
+
+
+def test_wrong_numbers_are_a_problem(cases: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = _gpu(Torch())
+    launch = gpu.launch
+    monkeypatch.setattr(gpu, "launch", lambda lowered: lambda *x: launch(lowered)(*x) * 1.5)
+    (row,) = MEASURING.measured(cases[:1], gpu, _console())["timings"]
+    assert row["problems"] == ["error 5.0e-01"]
+
+
+def test_the_time_is_bounded(cases: Any) -> None:
+    said: list[str] = []
+    console = SimpleNamespace(print=lambda text: said.append(str(text)))
+    found = MEASURING.measured(cases, _gpu(Torch(), seconds=0.0), console)
+    assert found["timings"] == []
+    assert f"no time was left for {cases[0].name} and the 2 after it" in said
+
+
+def test_the_command_writes_what_it_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = Torch()
+    monkeypatch.setattr(KERNELS, "import_module", lambda _: torch)
+    monkeypatch.setattr(KERNELS, "Gpu", Gpu)
+    small = [one.small for one in CASES.CASES if one.family == "reduction"][:1]
+    monkeypatch.setattr(KERNELS, "CASES", small)
+    output = tmp_path / "kernels.json"
+    assert KERNELS.main(["--measure", "--output", str(output)]) == 0
+    written = json.loads(output.read_text())
+    assert written["gpu"] == "NVIDIA H200"
+    assert len(written["timings"]) == 1
+
+
+def test_the_command_compiles_without_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = [one.small for one in CASES.CASES if one.name == "matmul f16 512"]
+    monkeypatch.setattr(KERNELS, "CASES", small)
+    output = tmp_path / "kernels.json"
+    assert KERNELS.main(["--target", "90", "--output", str(output)]) in (0, 1)
+    (row,) = json.loads(output.read_text())["rows"]
+    assert row["registers"] > 0
+    assert row["spills"] == 0
+    assert row["predicted"] > row["floor"]
+
+
+def test_there_are_cases_of_every_family() -> None:
+    families = {case.family for case in CASES.CASES}
+    assert len(CASES.CASES) >= 50
+    assert families >= {
+        "matmul",
+        "linear",
+        "softmax",
+        "layer norm",
+        "rms norm",
+        "cross entropy",
+        "attention",
+        "reduction",
+        "views",
+        "elementwise",
+        "convolution",
+        "indexing",
+    }
+    assert len({case.name for case in CASES.CASES}) == len(CASES.CASES)
