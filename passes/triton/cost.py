@@ -75,14 +75,41 @@ def shared_bytes(work: Work, spec: DeviceSpec) -> int:
     return max(work.staged * stages + work.held, work.exchanged)
 
 
+def registers_of(work: Work, spec: DeviceSpec) -> int:
+    """Registers that a thread is likely to need.
+
+    Warps multiply tiles from their registers, warpgroups from shared memory. What a thread holds of
+    a step's tiles at once is about half of it.
+    """
+    fragments = 0
+    for product in work.products:
+        if product.kind in _TENSOR_KINDS and not _by_warpgroups(product, work, spec):
+            across = _warps_across(work)
+            cells = product.m * across + product.n * (work.warps // across)
+            size = cells * product.k * _cell_bytes(product) // (2 * 4 * work.threads)
+            fragments = max(fragments, size)
+    return work.registers + fragments
+
+
+def _warps_across(work: Work) -> int:
+    """How many warps lie side by side on the tile of a product: as squarely as they can."""
+    return 1 << ((work.warps.bit_length() - 1) // 2)
+
+
+def _cell_bytes(product: Product) -> int:
+    """Bytes of a cell of a product's factors."""
+    return 1 if product.kind.startswith("f8") else 2 if product.kind in _TENSOR_KINDS else 4
+
+
 def problems_of(work: Work, spec: DeviceSpec) -> tuple[str, ...]:
     """Why a kernel does not fit a device, or spills there."""
     found: list[str] = []
     shared, most = shared_bytes(work, spec), spec.limits.shared_per_program
     if shared > most:
         found.append(f"{shared} bytes of shared memory, of {most}")
-    if work.registers > spec.limits.registers_per_thread:
-        found.append(f"{work.registers} registers, of {spec.limits.registers_per_thread}")
+    registers = registers_of(work, spec)
+    if registers > spec.limits.registers_per_thread:
+        found.append(f"{registers} registers, of {spec.limits.registers_per_thread}")
     if work.warps > spec.limits.warps:
         found.append(f"{work.warps} warps, of {spec.limits.warps}")
     return tuple(found)
@@ -113,7 +140,7 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
         parts={name: seconds for name, seconds in parts.items() if seconds},
         occupancy=occupancy,
         waves=work.programs / at_once,
-        registers=work.registers,
+        registers=registers_of(work, spec),
         shared=shared,
         bytes=moved,
         flops=work.flops,
@@ -154,7 +181,7 @@ def _overlapped(seconds: Sequence[float], hidden: float) -> float:
 def _occupancy(work: Work, shared: int, spec: DeviceSpec) -> int:
     """Programs that run on a multiprocessor at once; 1 at least."""
     limits = spec.limits
-    registers = min(work.registers, limits.registers_per_thread)
+    registers = min(registers_of(work, spec), limits.registers_per_thread)
     given = ceil(registers / _GRANULE) * _GRANULE * work.threads
     return max(
         1,
@@ -228,14 +255,12 @@ def _exchanged(work: Work, spec: DeviceSpec) -> float:
     """Bytes that a program writes to shared memory, and that its products read there."""
     found = work.staged * work.steps + work.held
     for product in work.products:
-        size = 1 if product.kind.startswith("f8") else 2 if product.kind in _TENSOR_KINDS else 4
         rows, columns = _WARPGROUP_ROWS, product.n
         if not _by_warpgroups(product, work, spec):
-            # Warps lie on the tile as squarely as they can.
-            across = 1 << ((work.warps.bit_length() - 1) // 2)
+            across = _warps_across(work)
             rows, columns = product.m * across // work.warps or 1, product.n // across or 1
         reads = product.m / rows * product.n / columns * (rows + columns)
-        found += reads * product.k * size * product.count
+        found += reads * product.k * _cell_bytes(product) * product.count
     return found
 
 
