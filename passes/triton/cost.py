@@ -27,19 +27,24 @@ from dataclasses import dataclass
 from math import ceil
 
 from tapestry.devices import DeviceSpec
+from tapestry.passes.triton.fitting import (
+    TENSOR_KINDS,
+    WARPGROUP_ROWS,
+    by_warpgroups,
+    cell_bytes,
+    occupancy_of,
+    problems_of,
+    registers_of,
+    shared_bytes,
+    warps_across,
+)
 from tapestry.passes.triton.work import Product, Stream, Work
 
 _WARPS_TO_FILL = 8
 """How many warps a multiprocessor needs to do arithmetic at its full rate."""
 
-_GRANULE = 8
-"""Registers are given to threads by so many."""
-
 _KEPT_SHARE = 4
 """A buffer of a quarter of the L2 stays there while others pass."""
-
-_WARPGROUP_ROWS = 64
-_TENSOR_KINDS = ("f8E4M3FN", "f8E5M2", "f16", "bf16")
 
 
 @dataclass(frozen=True)
@@ -65,60 +70,10 @@ class Estimate:
         return max(self.parts, key=self.parts.__getitem__)
 
 
-def shared_bytes(work: Work, spec: DeviceSpec) -> int:
-    """Bytes of shared memory that a program takes.
-
-    Tiles that warps multiply leave shared memory before the next ones come: one stage less.
-    """
-    by_warpgroups = any(_by_warpgroups(product, work, spec) for product in work.products)
-    stages = work.stages if by_warpgroups else max(1, work.stages - 1)
-    return max(work.staged * stages + work.held, work.exchanged)
-
-
-def registers_of(work: Work, spec: DeviceSpec) -> int:
-    """Registers that a thread is likely to need.
-
-    Warps multiply tiles from their registers, warpgroups from shared memory. What a thread holds of
-    a step's tiles at once is about half of it.
-    """
-    fragments = 0
-    for product in work.products:
-        if product.kind in _TENSOR_KINDS and not _by_warpgroups(product, work, spec):
-            across = _warps_across(work)
-            cells = product.m * across + product.n * (work.warps // across)
-            size = cells * product.k * _cell_bytes(product) // (2 * 4 * work.threads)
-            fragments = max(fragments, size)
-    return work.registers + fragments
-
-
-def _warps_across(work: Work) -> int:
-    """How many warps lie side by side on the tile of a product: as squarely as they can."""
-    return 1 << ((work.warps.bit_length() - 1) // 2)
-
-
-def _cell_bytes(product: Product) -> int:
-    """Bytes of a cell of a product's factors."""
-    return 1 if product.kind.startswith("f8") else 2 if product.kind in _TENSOR_KINDS else 4
-
-
-def problems_of(work: Work, spec: DeviceSpec) -> tuple[str, ...]:
-    """Why a kernel does not fit a device, or spills there."""
-    found: list[str] = []
-    shared, most = shared_bytes(work, spec), spec.limits.shared_per_program
-    if shared > most:
-        found.append(f"{shared} bytes of shared memory, of {most}")
-    registers = registers_of(work, spec)
-    if registers > spec.limits.registers_per_thread:
-        found.append(f"{registers} registers, of {spec.limits.registers_per_thread}")
-    if work.warps > spec.limits.warps:
-        found.append(f"{work.warps} warps, of {spec.limits.warps}")
-    return tuple(found)
-
-
 def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
     """What a launch takes on a device."""
     shared = shared_bytes(work, spec)
-    occupancy = _occupancy(work, shared, spec)
+    occupancy = occupancy_of(work, shared, spec)
     at_once = occupancy * spec.multiprocessors
     waves, rounds = ceil(work.programs / at_once), ceil(work.programs / spec.multiprocessors)
     together = min(occupancy, rounds)
@@ -178,28 +133,6 @@ def _overlapped(seconds: Sequence[float], hidden: float) -> float:
     return max(seconds) + (sum(seconds) - max(seconds)) * (1 - hidden)
 
 
-def _occupancy(work: Work, shared: int, spec: DeviceSpec) -> int:
-    """Programs that run on a multiprocessor at once; 1 at least."""
-    limits = spec.limits
-    registers = min(registers_of(work, spec), limits.registers_per_thread)
-    given = ceil(registers / _GRANULE) * _GRANULE * work.threads
-    return max(
-        1,
-        min(
-            limits.programs,
-            limits.warps // work.warps,
-            limits.registers // given,
-            limits.shared // (shared + limits.shared_reserved),
-        ),
-    )
-
-
-def _by_warpgroups(product: Product, work: Work, spec: DeviceSpec) -> bool:
-    """Whether warpgroups multiply, which take rows by 64."""
-    fits = product.m >= _WARPGROUP_ROWS and work.warps >= 4
-    return spec.has_warpgroups and fits and product.kind in (*_TENSOR_KINDS, "tf32")
-
-
 def peak(product: Product, spec: DeviceSpec) -> float:
     """Operations per second at which a device does a product at best."""
     rates = spec.rates
@@ -221,9 +154,9 @@ def peak(product: Product, spec: DeviceSpec) -> float:
 def _rate(product: Product, work: Work, spec: DeviceSpec) -> float:
     """Operations per second at which a device does a product of these tiles."""
     own = spec.coefficients
-    if product.kind not in (*_TENSOR_KINDS, "tf32"):
+    if product.kind not in (*TENSOR_KINDS, "tf32"):
         return peak(product, spec) * own.scalar_products
-    share = 1.0 if _by_warpgroups(product, work, spec) else own.warp_products
+    share = 1.0 if by_warpgroups(product, work, spec) else own.warp_products
     return peak(product, spec) * share
 
 
@@ -241,7 +174,7 @@ def _works(work: Work, together: int, spec: DeviceSpec) -> dict[str, float]:
     """Seconds that each unit of a multiprocessor is busy for one program."""
     count = spec.multiprocessors
     products = sum(p.flops * count / _rate(p, work, spec) for p in work.products)
-    matrices = all(p.kind in (*_TENSOR_KINDS, "tf32") for p in work.products)
+    matrices = all(p.kind in (*TENSOR_KINDS, "tf32") for p in work.products)
     arithmetic = work.lanes / _lane_rate(work, together, spec)
     return {
         "tensor cores": products if matrices else 0.0,
@@ -255,12 +188,12 @@ def _exchanged(work: Work, spec: DeviceSpec) -> float:
     """Bytes that a program writes to shared memory, and that its products read there."""
     found = work.staged * work.steps + work.held
     for product in work.products:
-        rows, columns = _WARPGROUP_ROWS, product.n
-        if not _by_warpgroups(product, work, spec):
-            across = _warps_across(work)
+        rows, columns = WARPGROUP_ROWS, product.n
+        if not by_warpgroups(product, work, spec):
+            across = warps_across(work)
             rows, columns = product.m * across // work.warps or 1, product.n // across or 1
         reads = product.m / rows * product.n / columns * (rows + columns)
-        found += reads * product.k * _cell_bytes(product) * product.count
+        found += reads * product.k * cell_bytes(product) * product.count
     return found
 
 
