@@ -14,8 +14,8 @@ An operation alone is a group of one member (`alone`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from xdsl.ir import Block, BlockArgument, SSAValue
@@ -23,6 +23,7 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 from tapestry.algebra.bodies import Dims, moving_dims
 from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule
+from tapestry.passes.triton.in_place import standing
 from tapestry.passes.triton.mapfold import MapFold, Tensor, given_schedule, map_fold_of
 from tapestry.passes.triton.spaces import cut_dimensions
 from tapestry.zspace import AffineMap, Domain, Partition, Projection, Range
@@ -89,6 +90,10 @@ class Group:
     outs: tuple[Inner, ...]
     schedule: Schedule | None = None
     """The schedule that is given for its kernel."""
+    places: Mapping[int, tuple[Range, AffineMap]] = field(
+        default_factory=dict[int, tuple[Range, AffineMap]]
+    )
+    """For outputs that are parts of larger tensors, by number, these and where in them."""
 
     @cached_property
     def shards(self) -> tuple[Range, ...]:
@@ -111,7 +116,8 @@ class Group:
         """An output of a member, from the group's points."""
         member = self.members[inner.member]
         tensor = member.fold.outs[inner.out]
-        return replace(tensor, projection=member.written(inner.out), repeated=())
+        tensor = replace(tensor, projection=member.written(inner.out), repeated=())
+        return standing(tensor, self.places.get(self.outs.index(inner)))
 
     def readers(self, member: int) -> list[Member]:
         """The members that read what one of them writes."""

@@ -25,7 +25,7 @@ not, its members become kernels of their own, and a comment says why.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -63,6 +63,7 @@ from tapestry.passes.triton.choosing import Chooser
 from tapestry.passes.triton.given import give_schedules, illegal_schedules, refuse_schedule
 from tapestry.passes.triton.group_kernels import lower_group
 from tapestry.passes.triton.groups import NotOneKernelError, group_of
+from tapestry.passes.triton.in_place import AssembleUnreshaped, InPlace, places_of, standing
 from tapestry.passes.triton.indices import replace_indices
 from tapestry.passes.triton.kernels import Options
 from tapestry.passes.triton.launching import Launcher, origin
@@ -132,15 +133,19 @@ class LowerOperation(RewritePattern):
     """An operation is a launch of its kernel per shard."""
 
     launcher: Launcher
+    in_place: InPlace
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         operands = [as_buffer(rewriter, value) for value in op.operands]
-        made = allocate(rewriter, op.results)
+        fold, places = map_fold_of(op), places_of(op.results)
+        outs = [standing(tensor, places.get(out)) for out, tensor in enumerate(fold.outs)]
+        fold = replace(fold, outs=tuple(outs))
+        made = self.in_place.outs(rewriter, op)
         split = len(op.ins)
         with illegal_schedules(op):
             launched = self.launcher.launch(
-                map_fold_of(op), op.location, operands[:split], operands[split:], made, _notes(op)
+                fold, op.location, operands[:split], operands[split:], made, _notes(op)
             )
         rewriter.insert(launched)
         replace_by(rewriter, op, made)
@@ -160,11 +165,12 @@ class LowerGroup(RewritePattern):
     """
 
     launcher: Launcher
+    in_place: InPlace
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.FusedOp, rewriter: PatternRewriter) -> None:
         try:
-            group = group_of(op)
+            group = replace(group_of(op), places=places_of(op.results))
             with illegal_schedules(op):
                 lowered = lower_group(
                     group,
@@ -180,7 +186,7 @@ class LowerGroup(RewritePattern):
             Ungroup().match_and_rewrite(op, rewriter)
             return
         operands = [as_buffer(rewriter, value) for value in op.ins]
-        made = allocate(rewriter, op.results)
+        made = self.in_place.outs(rewriter, op)
         rewriter.insert(self.launcher.launch_group(group, lowered, op.location, operands, made))
         replace_by(rewriter, op, made)
 
@@ -340,20 +346,23 @@ class LoomToTriton(ModulePass):
             chooser=None if self.device == NO_DEVICE else Chooser(find_spec(self.device), tiling),
             rungs=rungs or {},
         )
-        launcher = Launcher(options, op)
+        launcher, in_place = Launcher(options, op), InPlace()
+        PatternRewriteWalker(AssembleUnreshaped()).rewrite_module(op)
         # First, because members that are taken out of a group are operations like any other.
-        PatternRewriteWalker(LowerGroup(launcher), apply_recursively=False).rewrite_module(op)
+        PatternRewriteWalker(
+            LowerGroup(launcher, in_place), apply_recursively=False
+        ).rewrite_module(op)
         patterns: list[RewritePattern] = [
             LowerFunction(),
             LowerReturn(),
-            LowerOperation(launcher),
+            LowerOperation(launcher, in_place),
             LowerApplication(launcher),
             LowerMerge(launcher),
             LowerConstant(),
             LowerExternal(),
             LowerReshape(),
             LowerView(launcher),
-            LowerAssemble(launcher),
+            LowerAssemble(launcher, in_place),
         ]
         applier = GreedyRewritePatternApplier(patterns, dce_enabled=False)
         PatternRewriteWalker(applier, apply_recursively=False).rewrite_module(op)

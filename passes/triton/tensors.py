@@ -19,8 +19,9 @@ from xdsl.pattern_rewriter import (
 
 from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import loom, triton
-from tapestry.dialects.loom import TensorType, tensor_type
+from tapestry.dialects.loom import tensor_type
 from tapestry.passes.triton.buffers import allocate, as_buffer, buffer_of, replace_by
+from tapestry.passes.triton.in_place import InPlace
 from tapestry.passes.triton.launching import Launcher
 from tapestry.passes.triton.mapfold import (
     Tensor,
@@ -110,25 +111,31 @@ class LowerView(RewritePattern):
         kind = tensor_type(op.result)
         whole = _tensor(op.result, Projection.identity(kind.box.rank))
         made = _copied(
-            self.launcher, rewriter, op, [(_tensor(op.source, op.projection.data), kind, whole)]
+            self.launcher,
+            rewriter,
+            op,
+            [(op.source, kind.box, _tensor(op.source, op.projection.data), whole)],
         )
         replace_by(rewriter, op, [made])
 
 
 @dataclass(frozen=True)
 class LowerAssemble(RewritePattern):
-    """An assembly is a copy of each of its parts."""
+    """An assembly is a copy of each of its parts that was not written in its place."""
 
     launcher: Launcher
+    in_place: InPlace
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.AssembleOp, rewriter: PatternRewriter) -> None:
-        parts: list[tuple[Tensor, TensorType, Tensor]] = []
+        parts: list[tuple[SSAValue, Range, Tensor, Tensor]] = []
         for part, placement in zip(op.parts, op.placed, strict=True):
-            source = _tensor(part, Projection.identity(placement.inputs))
-            target = _tensor(op.result, Projection.cells(placement))
-            parts.append((source, tensor_type(part), target))
-        replace_by(rewriter, op, [_copied(self.launcher, rewriter, op, parts)])
+            if not self.in_place.holds(op, part):
+                source = _tensor(part, Projection.identity(placement.inputs))
+                target = _tensor(op.result, Projection.cells(placement))
+                parts.append((part, tensor_type(part).box, source, target))
+        joint = self.in_place.buffers.get(op)
+        replace_by(rewriter, op, [_copied(self.launcher, rewriter, op, parts, joint)])
 
 
 def _tensor(value: SSAValue, projection: Projection) -> Tensor:
@@ -140,12 +147,13 @@ def _copied(
     launcher: Launcher,
     rewriter: PatternRewriter,
     op: Operation,
-    parts: Sequence[tuple[Tensor, TensorType, Tensor]],
+    parts: Sequence[tuple[SSAValue, Range, Tensor, Tensor]],
+    out: SSAValue | None = None,
 ) -> SSAValue:
-    """A new buffer for the result of `op`, with every part copied over its range."""
-    (out,) = allocate(rewriter, op.results)
-    for value, (source, over, target) in zip(op.operands, parts, strict=True):
-        copy = copy_of("copy", over.box, source, target)
+    """A buffer for the result of `op`, new unless it is given, with every part copied there."""
+    out = allocate(rewriter, op.results)[0] if out is None else out
+    for value, over, source, target in parts:
+        copy = copy_of("copy", over, source, target)
         buffer = as_buffer(rewriter, value)
         rewriter.insert(launcher.launch(copy, op.location, [buffer], [], [out]))
     return out
