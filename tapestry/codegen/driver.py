@@ -80,12 +80,14 @@ class Cuda:
             raise LoadError("PyTorch is not installed, and memory on the GPU is its") from None
         if not torch.cuda.is_available():
             raise LoadError("PyTorch sees no GPU; run the program on a machine that has one")
-        self.index: int = torch.cuda.current_device() if index is None else index
         self._torch = torch
-        self._device = torch.device("cuda", self.index)
-        with torch.cuda.device(self.index):
-            torch.cuda.current_stream()
-            torch.empty(1, device=self._device)  # makes the device's context the current one
+        try:
+            self.index: int = torch.cuda.current_device() if index is None else index
+            self._device = torch.device("cuda", self.index)
+            with torch.cuda.device(self.index):
+                torch.empty(1, device=self._device)  # makes the device's context the current one
+        except RuntimeError as error:
+            raise LoadError(f"the GPU cannot be used: {str(error).splitlines()[0]}") from None
         try:
             self._driver = ctypes.CDLL("libcuda.so.1")
         except OSError as error:

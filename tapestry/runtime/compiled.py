@@ -11,15 +11,17 @@ nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tapestry.codegen.aot import CompiledKernel, compile_kernels
-from tapestry.codegen.driver import Device, LoadError
+from tapestry.codegen.driver import Device, LoadError, MemoryShortError
 from tapestry.codegen.launches import Calls, Function, Launches
 from tapestry.codegen.plans import Plan
 from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import TapestryError
+from tapestry.runtime.archives import first_line
 from tapestry.runtime.triton_module import cache_directory
 
 OLDEST = 80
@@ -41,6 +43,24 @@ class GpuError(TapestryError):
     ) -> None:
         super().__init__(message, hint=hint)
         self.kernels = tuple(kernels)
+
+
+@contextmanager
+def gpu_errors() -> Generator[None]:
+    """PyTorch's errors of a GPU as ours: memory that is short, and a GPU that failed before.
+
+    A failed assertion of a kernel's stays as it is: `block_errors` knows more of it.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        said = first_line(error)
+        if type(error).__name__ == "OutOfMemoryError":
+            raise MemoryShortError(said) from error
+        if "CUDA error" not in said or "device-side assert" in said:
+            raise
+        hint = "the GPU's state is lost with most such errors: start the process again"
+        raise GpuError(f"the GPU failed: {said}", hint=hint) from error
 
 
 def compiled_launches(

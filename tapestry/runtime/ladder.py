@@ -14,7 +14,7 @@ after which a GPU is of no use, is an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,7 +33,7 @@ from tapestry.logs import channel
 from tapestry.passes.triton.loom_to_triton import NO_DEVICE
 from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.schedule import SCHEDULE
-from tapestry.runtime.compiled import GpuError
+from tapestry.runtime.compiled import GpuError, gpu_errors
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.externals import (
     Implementation,
@@ -43,6 +43,7 @@ from tapestry.runtime.externals import (
 )
 from tapestry.runtime.program import arguments, main_function, outputs
 from tapestry.runtime.triton_arrays import as_pairs, from_pairs
+from tapestry.runtime.triton_assertions import block_errors
 
 if TYPE_CHECKING:
     from tapestry.runtime.triton_executor import Device, PrintedProgram, TritonExecutor
@@ -101,12 +102,27 @@ class Ladder:
                     if self._run is run:  # else another thread has prepared it again
                         self._refused(error)
 
+    def on_arrays(
+        self, inputs: Sequence[Array], following: Callable[[PrintedProgram], Follow] | None = None
+    ) -> list[Array]:
+        """The results as arrays, from an array per argument."""
+        device = self._device
+        kinds = [numpy_dtype(kind.element_type) for kind in outputs(self._module)]
+        try:
+            with device.session(), block_errors(), gpu_errors():
+                made = self([device.put(as_pairs(array)) for array in inputs], following)
+                pairs = zip(made, kinds, strict=True)
+                return [from_pairs(device.get(result), kind) for result, kind in pairs]
+        except MemoryShortError as error:
+            self._say_numpy("the program", str(error), "free memory, or split it (loom-shard)")
+            return self._arrays(inputs)
+
     def _prepare(self) -> None:
         """Make the program ready, on the rungs that it needs."""
         while True:
             self.program = self._executor.printed(self._module, self._device, self._rungs)
             try:
-                with self._device.session():
+                with self._device.session(), gpu_errors():
                     run = self._device.prepared(self.program, self._calls)
                     if self._executor.graphs and isinstance(run, Launches):
                         run = Replayed(run, _no_graph)
@@ -117,7 +133,7 @@ class Ladder:
                     self._give_up(error)
                     return
             except LoadError as error:
-                self._give_up(GpuError(str(error)))
+                self._give_up(GpuError(str(error), hint="free memory, or use another GPU"))
                 return
             else:
                 self._run = run
@@ -175,15 +191,15 @@ class Ladder:
     def _on_numpy(self, tensors: Sequence[Any]) -> list[Any]:
         """The results by the numpy executor, taken from the device and brought to it."""
         device = self._device
-        taken = arguments(self._module)
-        given: Mapping[str, Array] = {
-            one.name: from_pairs(device.get(tensor), numpy_dtype(one.type.element_type))
-            for one, tensor in zip(taken, tensors, strict=True)
-        }
-        made = find_executor("numpy").run(self._module, given, NoWatch()).outputs
-        kinds = [numpy_dtype(kind.element_type) for kind in outputs(self._module)]
-        pairs = zip(made, kinds, strict=True)
-        return [device.put(as_pairs(array.astype(kind, copy=False))) for array, kind in pairs]
+        kinds = [numpy_dtype(one.type.element_type) for one in arguments(self._module)]
+        pairs = zip(tensors, kinds, strict=True)
+        given = [from_pairs(device.get(tensor), kind) for tensor, kind in pairs]
+        return [device.put(as_pairs(array)) for array in self._arrays(given)]
+
+    def _arrays(self, given: Sequence[Array]) -> list[Array]:
+        """The results by the numpy executor."""
+        named = dict(zip([one.name for one in arguments(self._module)], given, strict=True))
+        return list(find_executor("numpy").run(self._module, named, NoWatch()).outputs)
 
 
 def _no_graph(why: str) -> None:

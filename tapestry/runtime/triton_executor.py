@@ -349,14 +349,8 @@ class TritonExecutor:
             return followed[-1]
 
         run = Ladder(module, self, device)
-        given = [device.put(as_pairs(inputs[one.name])) for one in arguments(module)]
-        with block_errors():
-            made = run(given, following)
-        arrays = tuple(
-            from_pairs(device.get(result), numpy_dtype(kind.element_type))
-            for result, kind in zip(made, outputs(module), strict=True)
-        )
-        return Result(arrays, followed[-1].records() if followed else ())
+        arrays = run.on_arrays([inputs[one.name] for one in arguments(module)], following)
+        return Result(tuple(arrays), followed[-1].records() if followed else ())
 
 
 class _Following:

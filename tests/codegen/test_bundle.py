@@ -112,6 +112,17 @@ def test_the_loader_needs_nothing_of_tapestry_or_triton(bundle: Bundle) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=bundle.folder, check=True, env={})
 
 
+def test_the_loader_says_what_is_missing_without_a_traceback(bundle: Bundle) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    command = [sys.executable, "load.py"]
+    done = subprocess.run(command, cwd=bundle.folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: PyTorch sees no GPU")
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -190,6 +190,33 @@ def test_memory_that_is_short_leaves_the_program_to_numpy(caplog):
         run(program(), short, fallback=False)
 
 
+def test_inputs_that_do_not_fit_leave_the_program_to_numpy(caplog, monkeypatch):
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    gpu = Gpu()
+    run = PreparedKernels(program(), TritonExecutor(device=gpu))
+
+    def put(_: np.ndarray) -> None:
+        raise OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB.\nMore of it.")
+
+    monkeypatch.setattr(gpu, "put", put)
+    np.testing.assert_allclose(run([X, W])[0], WANT, rtol=1e-4, atol=1e-5)
+    assert "Tried to allocate 9 GiB; it runs on numpy" in caplog.records[0].getMessage()
+
+
+def test_a_gpu_that_failed_before_is_an_error(monkeypatch):
+    gpu = Gpu()
+    run = PreparedKernels(program(), TritonExecutor(device=gpu))
+
+    def get(_: object) -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered\nCompile with")
+
+    monkeypatch.setattr(gpu, "get", get)
+    with pytest.raises(GpuError, match="the GPU failed: CUDA error: an illegal memory access"):
+        run([X, W])
+
+
 def test_an_old_gpu_leaves_the_program_to_numpy(caplog):
     def old(device: Standing) -> None:
         device.capability = lambda: 70  # type: ignore[method-assign]
