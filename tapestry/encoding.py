@@ -12,12 +12,14 @@ The cells of large constants stay outside: the data has their digests, `cells` h
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
     ArrayAttr,
     BytesAttr,
     CallSiteLoc,
@@ -113,8 +115,21 @@ def encode_exactly(module: ModuleOp, cells: Cells, ctx: Context) -> Encoded:
     return data
 
 
+def text_without_names(op: Operation) -> str:
+    """What an operation is, equal for those that differ in names of values and places alone.
+
+    EncodingError as of `encode`, also where it reads a value from outside.
+    """
+    encoder = _Encoder(bare=True)
+    row = encoder.operation(op)
+    return json.dumps([list(encoder.names), encoder.rows, row])
+
+
 class _Encoder:
-    def __init__(self) -> None:
+    """Makes the rows; where it is `bare`, without names of values and without places."""
+
+    def __init__(self, *, bare: bool = False) -> None:
+        self._bare = bare
         self.names: dict[str, int] = {}
         self.rows: list[list[Any]] = []
         self.cells: dict[str, DataAttr] = {}
@@ -137,7 +152,7 @@ class _Encoder:
             [self.attribute(kind) for kind in op.result_types],
             self._mapping(op.properties),
             self._mapping(op.attributes),
-            self.attribute(op.location),
+            self._place(op.location),
             regions,
             [self._value(result) for result in op.results],
         )
@@ -147,14 +162,17 @@ class _Encoder:
 
     def _block(self, block: Block) -> _Block:
         kinds = [self.attribute(argument.type) for argument in block.args]
-        places = [self.attribute(argument.location) for argument in block.args]
+        places = [self._place(argument.location) for argument in block.args]
         hints = [self._value(argument) for argument in block.args]
         return kinds, places, hints, [self.operation(op) for op in block.ops]
 
     def _value(self, value: SSAValue) -> str | None:
         """Number a value; its name."""
         self._values[value] = len(self._values)
-        return value.name_hint
+        return None if self._bare else value.name_hint
+
+    def _place(self, location: LocationAttr) -> int:
+        return self.attribute(UNKNOWN_LOC if self._bare else location)
 
     def _mapping(self, named: Mapping[str, Attribute]) -> list[int]:
         flat: list[int] = []

@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import ParseError
 
 import tapestry
 from tapestry.diagnostics import TapestryError
-from tapestry.encoding import EncodingError, decode, encode
+from tapestry.encoding import EncodingError, decode, encode, text_without_names
 from tapestry.frontend import make_context, parse_text, verify_module
 from tapestry.locations import location_of
 
@@ -76,6 +76,25 @@ def test_large_constants_stay_outside():
     assert [one.data for one in kept.values()] == [cells.tobytes()]
     with pytest.raises(EncodingError, match="not given"):
         decode(data, {}, make_context())
+
+
+def test_names_and_places_can_be_left_out():
+    text = """
+    func.func @f(%x: f32, %y: f32) -> f32 {
+      %zero = arith.constant 0.0 : f32
+      %s = arith.addf %x, %zero : f32
+      func.return %s : f32
+    }"""
+    renamed = "\n" + text.replace("%x", "%given").replace("%s", "%result")
+    first, second, third = (
+        text_without_names(parse_text(one))
+        for one in (text, renamed, text.replace("addf %x", "addf %y"))
+    )
+    assert first == second != third
+    (constant, add, _) = parse_text(text).body.block.first_op.body.block.ops
+    assert text_without_names(constant)
+    with pytest.raises(EncodingError, match="before it is defined"):
+        text_without_names(add)
 
 
 def test_branches_have_no_data():

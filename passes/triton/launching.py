@@ -17,6 +17,7 @@ from tapestry.algebra.monoids import Monoid
 from tapestry.algebra.parts import Axes
 from tapestry.dialects import triton
 from tapestry.dialects.loom import selected
+from tapestry.encoding import text_without_names
 from tapestry.locations import fuse_locations, source_locations
 from tapestry.passes.triton.folding import Folding
 from tapestry.passes.triton.folds import FoldState
@@ -207,7 +208,10 @@ class Launcher:
 
     def _insert(self, kernel: triton.KernelOp) -> str:
         """The name of a kernel in the module that does what `kernel` does, put there if needed."""
-        key = _without_names(kernel)
+        name, origins = kernel.sym_name, kernel.origins
+        kernel.properties |= {"sym_name": StringAttr("kernel"), "origins": ArrayAttr([])}
+        key = text_without_names(kernel)
+        kernel.properties |= {"sym_name": name, "origins": origins}
         known = self._kernels.get(key)
         if known is not None:
             merged = dict.fromkeys((*known.origins, *kernel.origins))
@@ -270,16 +274,6 @@ def _new_states(
         state.location = location
         states.append(state)
     return states
-
-
-def _without_names(kernel: triton.KernelOp) -> str:
-    """The text of a kernel apart from what it and its values are called."""
-    bare = kernel.clone()
-    bare.properties |= {"sym_name": StringAttr("kernel"), "origins": ArrayAttr([])}
-    for op in bare.walk():
-        for value in (*op.results, *(a for region in op.regions for a in region.block.args)):
-            value.name_hint = None
-    return str(bare)
 
 
 def _moved(tensors: Iterable[Tensor], boxes: Sequence[Range]) -> int:
