@@ -49,7 +49,7 @@ class FoldWriter:
         """The axes that a part of the state is a tile over."""
         roles = self.members.roles
         found = roles.frame(self.fold.varying[part])
-        return found or roles.frame(frozenset(), "M")
+        return found if found or not roles.has_rows else roles.frame(frozenset(), "M")
 
     def zero(self) -> State:
         """The state of an empty fold."""

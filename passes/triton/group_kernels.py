@@ -158,7 +158,11 @@ class _GroupKernel:
                 raise NotOneKernelError(
                     f"@{made.fold.name} is written along a dimension that is folded inside a tile"
                 )
-        space = space_of(outline, roles.axes, ("M", *inner, FOLD_AXIS))
+        programs = any(
+            roles.axes[d] == "B" for d in group.has_extent(frozenset(range(len(roles.axes))))
+        )
+        rows = ("M",) if roles.has_rows or not programs else ()
+        space = space_of(outline, roles.axes, (*rows, *inner, FOLD_AXIS))
         axes = {
             name: Axis(name, space.on(name), None if name in roles.scalar else f"BLOCK_{name}")
             for name in ("B", *roles.order)

@@ -69,6 +69,9 @@ class Roles:
     phases: tuple[int, ...]
     points: frozenset[str] = frozenset()
     """Axes that are walked point by point: tiles do not have them."""
+    has_rows: bool = True
+    """Whether tiles have rows; else a program has one, and what varies along that alone is a
+    number."""
 
     @property
     def scalar(self) -> frozenset[str]:
@@ -133,9 +136,24 @@ def assign(group: Group) -> Roles:
         for dim in fold.folded:
             axes[dim] = axis
     _place_products(folds, axes)
-    unplaced = _BATCH if any(fold.products for fold in folds.values()) else _ROWS
+    multiplied = any(fold.products for fold in folds.values())
+    own = frozenset[int]() if multiplied else _own_columns(folds, last)
+    for dim in own:
+        axes[dim] = _COLUMNS
+    unplaced = _BATCH if multiplied or own else _ROWS
     done = _columns_apart(group, tuple(axis or unplaced for axis in axes))
-    return _with_points(Roles(group, done, folds, _phases(group, folds, last)))
+    phases = _phases(group, folds, last)
+    return _with_points(Roles(group, done, folds, phases, has_rows=not own))
+
+
+def _own_columns(folds: Mapping[int, Fold], last: Dims) -> Dims:
+    """The dimensions along which only some of the parts vary that are folded along K.
+
+    Were they rows, as the others', what the other parts fold would be folded again for each.
+    """
+    parts = [dims for fold in folds.values() if fold.folded == last for dims in fold.varying]
+    common = frozenset[int].intersection(*parts)
+    return frozenset[int]().union(*parts) - common
 
 
 def _with_points(roles: Roles) -> Roles:

@@ -223,9 +223,14 @@ def _groups(task: Task, first: Schedule) -> Iterator[Schedule]:
 def _rows(task: Task, first: Schedule) -> Iterator[Schedule]:
     rows = "M" if "M" in task.lengths else "P"
     depth = "K" if "K" in task.lengths else "N"
-    if depth not in task.lengths or rows not in task.lengths:
+    if depth not in task.lengths:
         return
     whole = power_of_two(task.lengths[depth])
+    if rows not in task.lengths:
+        # A program is at one row; tiles are of the others.
+        for k, warps in product((whole, 16, 32, 64, 128, 256), (4, 8)):
+            yield replace(first, tile=_clipped(task, {**first.tile, depth: k}), warps=warps)
+        return
     for k, m, warps in product((whole, 1024, 2048, 4096, 8192), (1, 2, 4, 16, 64), (4, 8, 16)):
         if 512 <= m * k <= 32768:
             tile = _clipped(task, {**first.tile, rows: m, depth: k})
@@ -244,7 +249,9 @@ def _fits(task: Task, schedule: Schedule) -> bool:
     """Whether tiles fit registers and shared memory."""
     tile, threads = schedule.tile, 32 * schedule.warps
     if not task.multiplied:
-        return prod(tile.values()) <= threads * REGISTERS // 2
+        # A tile has two axes at most.
+        largest = sorted(tile.values())[-2:]
+        return prod(largest) <= threads * REGISTERS // 2
     size = 2 if task.half else 4
     if task.kind == "contraction":
         shared = size * schedule.stages * tile["K"] * (tile["M"] + tile["N"])

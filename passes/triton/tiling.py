@@ -36,6 +36,9 @@ CELLS_PER_WARP = 512
 SIDE_BY_SIDE = 64
 """How many neighbouring cells a program reads at least, where it folds across memory."""
 
+BESIDE = 4
+"""How many times the cells of a tile those of K and another axis may be."""
+
 MAX_CELLS = 1 << 20
 """The most cells that Triton allows in a tile."""
 
@@ -121,13 +124,17 @@ class Tiling:
         if not dots:
             # Where K is walked point by point, columns are the other side of a tile.
             depth = lengths.get("K", min(lengths.get("N", 1), MAX_RESIDENT))
-            found = self.rows(lengths["M"], depth, walks=walks, across=across)
+            found = self.rows(lengths.get("M", 1), depth, walks=walks, across=across)
             held = {
                 axis: min(power_of_two(length), MAX_RESIDENT)
                 for axis, length in lengths.items()
                 if axis not in ("M", "K")
             }
             tile = {axis: n for axis, n in found.tile.items() if axis in lengths}
+            if held and "K" in tile:
+                # Tiles are of blocks of K and of one of the others.
+                most = max(MIN_DOT, self.cells * BESIDE // max(held.values()))
+                tile["K"] = min(tile["K"], most)
             return replace(found, tile=tile | held)
         limits = {"M": 128, "K": 64} if half else {"M": 64, "K": 32}
         deep = [axis for axis, n in lengths.items() if axis.startswith("C") and n > MAX_RESIDENT]

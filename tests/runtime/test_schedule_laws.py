@@ -49,6 +49,10 @@ PROGRAMS = {
     "columns": (lambda x: x.sum(axis=0), lambda a, b, _: {"x": (a, b)}),
     "layer norm": (layer_norm, lambda a, b, _: {"x": (a, b), "w": (b,), "b": (b,)}),
     "attention": (attention, lambda a, *_: dict.fromkeys("qkv", (2, a + 1, 16))),
+    "decoding": (
+        t.scaled_dot_product_attention,
+        lambda a, b, _: {"q": (2, 1, 8), "k": (2, a, 8), "v": (2, a, b)},
+    ),
     "pointwise": (lambda x: t.tanh(x) * 2, lambda a, b, _: {"x": (a, b)}),
 }
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+import tapestry
 from tapestry.codegen.module_printer import print_module
 from tapestry.frontend import parse_module, run_pipeline
 from tapestry.runtime.executor import Array, NoWatch, find_executor
@@ -102,3 +103,15 @@ def test_short_rows_share_a_program_and_columns_lie_side_by_side():
     columns = _source("columns", 4096, 4096, "f16")
     assert "BLOCK_M=64," in columns
     assert "BLOCK_K=32," in columns
+
+
+def test_what_only_some_parts_vary_along_are_columns():
+    """Scores of a query are folded once, not again for each column of the values."""
+    q, k, v = (
+        tapestry.input(n, (2, m, 64), "float16") for n, m in (("q", 1), ("k", 512), ("v", 512))
+    )
+    attended = tapestry.scaled_dot_product_attention(q, k, v)
+    source = tapestry.compile(attended, on="triton").kernels()
+    assert source.count("@triton.jit") == 2
+    assert "BLOCK_N" in source
+    assert "weights_peak = tl.full([], " in source
