@@ -39,6 +39,7 @@ __all__ = [
     "smaller",
     "smaller_number",
     "takes_out",
+    "writing_out",
 ]
 
 Array = NDArray[Any]
@@ -111,7 +112,13 @@ def erf(x: Array, out: Array | None = None) -> Array:
     return scipy_erf(x, out=out)
 
 
-_INTO = (larger, smaller, larger_number, smaller_number, erf)
+_INTO: set[Callable[..., Any]] = {larger, smaller, larger_number, smaller_number, erf}
+
+
+def writing_out(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A function that can write its result into `out`, which may be an operand."""
+    _INTO.add(function)
+    return function
 
 
 def takes_out(function: Callable[..., Any]) -> bool:

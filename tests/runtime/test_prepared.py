@@ -12,6 +12,7 @@ from tapestry.frontend import parse_text, run_pipeline
 from tapestry.importers.building import ProgramBuilder
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.operations import prepared_operation
 from tapestry.runtime.program import arguments
 from tests.end_to_end.programs import Program, programs
@@ -132,6 +133,6 @@ def test_sums_of_columns_are_products_with_ones(turned: bool, dtype: str) -> Non
     given = build.argument("x", x.shape, name)
     module = build.finish(build.apply("sum", given, parameters={"axis": 2 if turned else 1}))
     run_pipeline(module, "default")
-    (got,) = PreparedProgram(module, multiply)([x])
+    (got,) = PreparedProgram(module, Library(multiply))([x])
     np.testing.assert_array_equal(got.reshape(-1), x.sum(2 if turned else 1).reshape(-1))
     assert multiplied == ([] if turned or dtype == "i4" else [(1, 1300, 1300, 70)])

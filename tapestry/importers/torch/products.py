@@ -1,4 +1,4 @@
-"""Products of NumPy's matrices by PyTorch, on the memory they have.
+"""Products of NumPy's matrices, and functions of many cells, by PyTorch, on the memory they have.
 
     product(np.ones((2, 3), "f4"), np.ones((3, 4), "f4"))       # of shape (2, 4)
 
@@ -16,7 +16,9 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from tapestry.algebra import functions
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.memory import empty
 
 _SMALL = 1 << 18
@@ -25,10 +27,13 @@ _SMALL = 1 << 18
 _FEW = 9216
 """The same, of a matrix and a vector."""
 
+_MANY = 1 << 14
+"""Cells from which a function is worth PyTorch's call."""
+
 _FLOATS = (np.dtype("f4"), np.dtype("f8"))
 
 _functions = cast("dict[str, Callable[..., Any]]", vars(torch))
-_tensor, _mm, _bmm = (_functions[name] for name in ("from_numpy", "mm", "bmm"))
+_tensor, _mm, _bmm, _erf = (_functions[name] for name in ("from_numpy", "mm", "bmm", "erf"))
 
 
 def product(a: Array, b: Array) -> Array:
@@ -41,6 +46,20 @@ def product(a: Array, b: Array) -> Array:
     # Autocasting leaves what writes to `out` alone.
     (_mm if a.ndim == 2 else _bmm)(_tensor(a), _tensor(b), out=_tensor(made))
     return made
+
+
+@functions.writing_out
+def error_function(x: Array, out: Array | None = None) -> Array:
+    """The error function, by all threads where there are many cells."""
+    if x.size < _MANY or not _fits(x):
+        return functions.erf(x, out)
+    made = empty(x.shape, x.dtype) if out is None else out
+    _erf(_tensor(x), out=_tensor(made))
+    return made
+
+
+LIBRARY = Library(product, {functions.erf: error_function})
+"""What programs compute by in a process that runs PyTorch."""
 
 
 def _fits(factor: Array) -> bool:

@@ -18,7 +18,7 @@ from tapestry.importers.torch.dtypes import as_array
 from tapestry.importers.torch.errors import ImportingError, place_of
 from tapestry.importers.torch.locations import location_of_node
 from tapestry.importers.torch.memory import Arrays, Tensors, returned
-from tapestry.importers.torch.products import product
+from tapestry.importers.torch.products import LIBRARY
 from tapestry.importers.torch.program import Program
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
@@ -70,7 +70,7 @@ def runner(
             hint="leave out `on`, or move model and inputs with .cpu()",
         )
     if on == "numpy":
-        return on_arrays(program, PreparedProgram(program.module, product))
+        return on_arrays(program, PreparedProgram(program.module, LIBRARY))
     if on == "triton":
         # What lowers to Triton takes a while to import.
         from tapestry.runtime.prepared.kernels import PreparedKernels

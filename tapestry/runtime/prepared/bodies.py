@@ -22,10 +22,9 @@ from tapestry.dialects import loom
 from tapestry.runtime.access import coordinates
 from tapestry.runtime.blocks import BlockCells
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.library import Function
 from tapestry.runtime.prepared.memory import empty, is_large
 from tapestry.zspace import Range
-
-Function = Callable[..., Array]
 
 Body = Callable[[Sequence[Any]], list[Array]]
 """From arrays of cells, and blocks, to what a body yields of them."""
@@ -39,12 +38,13 @@ def prepared_body(
     *,
     spare: int = 0,
     places: Mapping[int, SSAValue] | None = None,
+    functions: Mapping[Function, Function] | None = None,
 ) -> Body | None:
     """A body over an index range; None where one of its operations has no meaning on arrays.
 
     `dims` are what the range's dimensions are called in the body; `wanted` as of `evaluate`. The
     first `spare` arguments are needed by nothing else, and may be written to. `places` has the
-    arguments that are the coordinates along some dimensions.
+    arguments that are the coordinates along some dimensions; `functions` are as of a `Library`.
     """
     at = places or {}
     if wanted is None:
@@ -63,6 +63,8 @@ def prepared_body(
         function = array_function(op, index, dims)
         if function is None:
             return None
+        if functions:
+            function = functions.get(function, function)
         operands = tuple(op.operands)
         if all(operand in known for operand in operands):
             known[op.results[0]] = function(*(known[operand] for operand in operands))

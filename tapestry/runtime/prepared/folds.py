@@ -30,7 +30,8 @@ from tapestry.runtime.arithmetic import cell_constant
 from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import Body, prepared_body
-from tapestry.runtime.prepared.products import Multiply, column_sums, matrix_product
+from tapestry.runtime.prepared.library import Multiply
+from tapestry.runtime.prepared.products import column_sums, matrix_product
 from tapestry.zspace import Range
 
 Combine: TypeAlias = Callable[[Sequence[Array]], list[Array]]

@@ -30,7 +30,8 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.prepared.bodies import prepared_body
 from tapestry.runtime.prepared.folds import Folding
-from tapestry.runtime.prepared.products import Multiply, largest_factor, matrix_product
+from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.products import largest_factor, matrix_product
 from tapestry.runtime.prepared.scatters import Scatter
 from tapestry.runtime.prepared.views import reader, writer
 from tapestry.zspace import Projection, Range
@@ -49,7 +50,7 @@ _BLOCK = 1 << 16
 """Cells of a map that are computed at once, so that what is in between stays in cache."""
 
 
-def prepared_operation(op: loom.OperationOp, multiply: Multiply) -> Run | None:
+def prepared_operation(op: loom.OperationOp, library: Library) -> Run | None:
     """What an operation does, whole; None where it is the executor's to run."""
     if op.partition is not None or op.scan_dim is not None or op.index.is_empty:
         return None
@@ -60,8 +61,8 @@ def prepared_operation(op: loom.OperationOp, multiply: Multiply) -> Run | None:
     ]
     monoid = accumulating_monoid_of(op)
     products = () if op.inside is not None else find_contractions(op, monoid) or ()
-    state = _state(op, monoid, products, multiply)
-    unwrap = _unwrap(op, kept, spare=len(products) > 0)
+    state = _state(op, monoid, products, library)
+    unwrap = _unwrap(op, kept, library, spare=len(products) > 0)
     if state is None or (op.unwrap_block is not None and unwrap is None):
         return None
     split = len(op.ins)
@@ -81,7 +82,7 @@ def _state(
     op: loom.OperationOp,
     monoid: Monoid | None,
     products: Sequence[Contraction],
-    multiply: Multiply,
+    library: Library,
 ) -> _State | None:
     """The state over all kept dimensions, in parts along the first of them if it is large."""
     placed = _scattered(op, monoid)
@@ -91,7 +92,7 @@ def _state(
     limit = _BLOCK if monoid is None else CELLS
     dim = next((d for d in op.kept_dims if op.index.shape[d] > 1), None)
     if held <= (2 * limit if monoid is None else limit) or (dim is None and monoid is None):
-        return _state_over(op, monoid, products, multiply, op.index)
+        return _state_over(op, monoid, products, library, op.index)
     if dim is None:
         return None
     step = limit * op.index.shape[dim] // held
@@ -101,7 +102,7 @@ def _state(
     before = (slice(None),) * axis
     states: list[tuple[tuple[slice, ...], _State]] = []
     for part in op.index.split(dim, max(step, 1)):
-        state = _state_over(op, monoid, products, multiply, part)
+        state = _state_over(op, monoid, products, library, part)
         if state is None:
             return None
         low = op.index.start[dim]
@@ -124,17 +125,19 @@ def _state_over(
     op: loom.OperationOp,
     monoid: Monoid | None,
     products: Sequence[Contraction],
-    multiply: Multiply,
+    library: Library,
     index: Range,
 ) -> _State | None:
     """The state over a range of the index space; `products` are its parts where it is those."""
     wanted = [side for one in products for side in (one.left, one.right)] or None
-    body = prepared_body(op.wrap_block, index, range(index.rank), wanted)
+    body = prepared_body(
+        op.wrap_block, index, range(index.rank), wanted, functions=library.functions
+    )
     if body is None:
         return None
     reads = _reads(op, index)
     if products:
-        makers = [matrix_product(one, index, op.kept_dims, multiply) for one in products]
+        makers = [matrix_product(one, index, op.kept_dims, library.multiply) for one in products]
 
         def multiplied(ins: Sequence[Array]) -> list[Array]:
             sides = body([read(array) for read, array in zip(reads, ins, strict=True)])
@@ -146,7 +149,7 @@ def _state_over(
         return lambda ins: body([read(array) for read, array in zip(reads, ins, strict=True)])
     if op.inside is not None and op.inside.bounds(index) is None:
         return None
-    combine = Folding(op, monoid, index, multiply).combine()
+    combine = Folding(op, monoid, index, library.multiply).combine()
     return lambda ins: combine(body([read(array) for read, array in zip(reads, ins, strict=True)]))
 
 
@@ -189,12 +192,16 @@ def _held(op: loom.OperationOp, products: Sequence[Contraction]) -> int:
     return max([*cells, kept])
 
 
-def _unwrap(op: loom.OperationOp, kept: Range, *, spare: bool) -> Callable[..., list[Array]] | None:
+def _unwrap(
+    op: loom.OperationOp, kept: Range, library: Library, *, spare: bool
+) -> Callable[..., list[Array]] | None:
     """What unwrap makes of a state, which it may write to if it is `spare`."""
     if op.unwrap_block is None:
         return None
     count = len(op.state_types) if spare else 0
-    body = prepared_body(op.unwrap_block, kept, op.kept_dims, spare=count)
+    body = prepared_body(
+        op.unwrap_block, kept, op.kept_dims, spare=count, functions=library.functions
+    )
     if body is None:
         return None
     triples = zip(op.extras, op.extra_maps, op.extra_fills, strict=True)

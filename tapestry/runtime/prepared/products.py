@@ -2,9 +2,6 @@
 
 product = matrix_product(contraction, index, kept_dims, np.matmul)
 product(left, right)          # an axis per kept dimension
-
-What multiplies matrices is the host's to say: a process that has threads of its own for it, as one
-that runs PyTorch, should not have those of another library beside them.
 """
 
 from __future__ import annotations
@@ -21,6 +18,7 @@ from tapestry.algebra.reductions import Reduction
 from tapestry.algebra.scalars import widened
 from tapestry.runtime.contracting import merged_sides
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.library import Multiply
 from tapestry.runtime.prepared.views import View
 from tapestry.zspace import Range
 
@@ -30,9 +28,6 @@ _MANY = 1 << 12
 _FLOATS = (np.dtype("f4"), np.dtype("f8"))
 
 Product: TypeAlias = Callable[[Array, Array], Array]
-
-Multiply: TypeAlias = Callable[[Array, Array], Array]
-"""A matrix product, or one of each pair of two stacks of matrices."""
 
 
 def matrix_product(

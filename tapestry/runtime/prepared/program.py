@@ -23,9 +23,9 @@ from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.mapfold import Tensor
 from tapestry.runtime.numpy_executor import NumpyExecutor
 from tapestry.runtime.prepared.alike import Alike
+from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.operations import Run, prepared_operation
 from tapestry.runtime.prepared.parts import InParts, in_parts
-from tapestry.runtime.prepared.products import Multiply
 from tapestry.runtime.prepared.views import reader
 from tapestry.runtime.program import main_function
 
@@ -44,17 +44,17 @@ class PreparedProgram:
 
     Called with an array per argument, it returns one per result; they may share memory with the
     arguments and with each other, and may not be writable. `left` are the operations that the
-    executor runs as it always does. `multiply` makes products of matrices,
-    `parts` what is large: parts of it, in cache, on all threads.
+    executor runs as it always does. `library` is what
+    it computes by, `parts` what is large: parts of it, in cache, on all threads.
     """
 
     def __init__(
-        self, module: ModuleOp, multiply: Multiply = np.matmul, parts: InParts | None = None
+        self, module: ModuleOp, library: Library | None = None, parts: InParts | None = None
     ) -> None:
         """`module` must not change afterwards. InvalidProgramError for what cannot be run."""
         self.left: list[Operation] = []
-        self._multiply = multiply
-        self._parts = parts or partial(in_parts, products=multiply is np.matmul)
+        self._library = library or Library()
+        self._parts = parts or partial(in_parts, products=self._library.is_numpy)
         self._known = Alike()
         self._executor = NumpyExecutor()
         self._slots: dict[SSAValue, int] = {}
@@ -123,7 +123,7 @@ class PreparedProgram:
 
     def _function(self, op: loom.OperationOp) -> Run | None:
         """What an operation does, whole or in parts; None where it is left to the executor."""
-        return self._parts(op) or prepared_operation(op, self._multiply)
+        return self._parts(op) or prepared_operation(op, self._library)
 
     def _left(self, op: Operation) -> Run:
         """An operation as the executor runs it."""
