@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import SSAValue
 
 from tapestry.algebra.bodies import moving_dims
 from tapestry.algebra.contraction import find_contractions
@@ -45,6 +45,9 @@ SMALL = 1 << 17
 _SHARED = 1 << 21
 """Bytes from which it is worth waking threads."""
 
+_SHARED_BESIDE = 1 << 25
+"""The same where another library's threads wait for work by spinning."""
+
 _BETWEEN = 4
 """Bytes of a value in between."""
 
@@ -63,8 +66,8 @@ def in_parts(
     """What a group or an operation does, in parts; None where it is small, or of another form.
 
     `threads` are all there are, and `cache` the bytes that a part should fit, unless given. Without
-    `products`, what is one product of matrices is another library's to compute, and what folds
-    cells as they are is not worth parts for one thread: sums are products, too.
+    `products`, what is one product of matrices is another library's to compute, which has threads
+    of its own; what folds cells as they are is not worth parts for one thread: sums are products.
     """
     if op.partition is not None or op.index.is_empty:
         return None
@@ -74,14 +77,15 @@ def in_parts(
     if whole < small:
         return None
     if threads is None:
-        threads = thread_count() if whole >= _SHARED else 1
+        threads = thread_count() if whole >= (_SHARED if products else _SHARED_BESIDE) else 1
+    reduces = isinstance(op, loom.OperationOp) and is_reduction(op)
     if cache is None:
         # What is read once, and reduced as it is, need not stay in cache.
-        cache = whole if isinstance(op, loom.OperationOp) and is_reduction(op) else cache_size()
+        cache = whole if reduces else cache_size()
     cuts = Cuts(op.index, accesses, threads, cache)
     dims = _apart(op)
     product = isinstance(op, loom.OperationOp) and _is_product(op)
-    if not products and (product or (threads == 1 and _is_reduction(op))):
+    if not products and (product or (threads == 1 and reduces)):
         return None
     if isinstance(op, loom.OperationOp) and op.fold_dims and not product:
         steps = cuts.steps([*dims, *op.fold_dims])
@@ -111,14 +115,6 @@ def _written(members: Members) -> list[tuple[SSAValue, Projection]]:
 
 def _is_product(op: loom.OperationOp) -> bool:
     return bool(find_contractions(op, accumulating_monoid_of(op)))
-
-
-def _is_reduction(op: loom.FusedOp | loom.OperationOp) -> bool:
-    """Whether an operation folds cells of a tensor as they are: nothing is in between."""
-    if not isinstance(op, loom.OperationOp) or not op.fold_dims:
-        return False
-    end = op.wrap_block.last_op
-    return end is not None and all(isinstance(v, BlockArgument) for v in end.operands)
 
 
 def _accesses(members: Members) -> list[Access]:
