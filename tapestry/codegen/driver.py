@@ -11,9 +11,10 @@ it is part of what `tapestry compile` writes.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
+from threading import local
 from typing import Any, Protocol
 
 
@@ -93,6 +94,7 @@ class Cuda:
         except OSError as error:
             raise LoadError(f"NVIDIA's driver cannot be loaded: {error}") from None
         self.launch = self._driver.cuLaunchKernel
+        self._thread = local()
         own: Any = import_module("torch._C")
         self._raw_stream = getattr(own, "_cuda_getCurrentRawStream", None)
         limit = ctypes.c_int()
@@ -113,7 +115,7 @@ class Cuda:
                 f"{self._shared}"
             )
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        with self._torch.cuda.device(self.index):
+        with self.current():
             self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(cubin))
             self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
             if shared > 48 * 1024:
@@ -158,12 +160,27 @@ class Cuda:
         return self._torch.cuda.current_stream(self.index).cuda_stream
 
     def is_current(self) -> bool:
-        """Whether the device is PyTorch's current one, and so its context the driver's."""
-        return self._torch.cuda.current_device() == self.index
+        """Whether the device is PyTorch's current one, and its context this thread's."""
+        return (
+            getattr(self._thread, "bound", False)
+            and self._torch.cuda.current_device() == self.index
+        )
 
-    def current(self) -> AbstractContextManager[Any]:
-        """While it lasts, the device is PyTorch's current one."""
-        return self._torch.cuda.device(self.index)
+    @contextmanager
+    def current(self) -> Generator[None]:
+        """While it lasts, the device is PyTorch's current one, and its context this thread's.
+
+        PyTorch makes a thread's context with the first call that needs one, which memory that is
+        handed out again does not.
+        """
+        with self._torch.cuda.device(self.index):
+            context = ctypes.c_void_p()
+            self._call("cuCtxGetCurrent", ctypes.byref(context))
+            if not context.value:
+                self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self.index)
+                self._call("cuCtxSetCurrent", context)
+            self._thread.bound = True
+            yield
 
     def dtype(self, name: str) -> Any:
         """PyTorch's dtype of this name."""
