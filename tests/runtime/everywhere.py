@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
+from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.frontend import parse_text, run_pipeline, verify_module
+from tapestry.passes.loom.outline import inlined
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.parts import in_parts
+from tapestry.runtime.program import arguments
 from tapestry.runtime.running import run
 
 
@@ -38,7 +44,18 @@ def agree(
                 outputs = run(rewritten, inputs, on=executor).outputs
                 for got, known in zip(outputs, reference, strict=True):
                     _close(got, known, tolerance, f"{executor} after {pipeline} {spelled}")
+            for got, known in zip(in_parts_of(rewritten, inputs), reference, strict=True):
+                _close(got, known, tolerance, f"parts after {pipeline} {spelled}")
     return reference
+
+
+def in_parts_of(module: ModuleOp, inputs: Mapping[str, Array], cache: int = 256) -> list[Array]:
+    """The outputs of a prepared program, the second time, whose parts are small and on threads."""
+    parts = partial(in_parts, small=0, threads=2, cache=cache)
+    prepared = PreparedProgram(inlined(module), parts=parts)
+    given = [inputs[argument.name] for argument in arguments(module)]
+    prepared(given)
+    return prepared(given)
 
 
 def _close(got: Array, want: Array, tolerance: float, what: str) -> None:

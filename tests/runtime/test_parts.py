@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import tapestry
@@ -15,12 +15,14 @@ from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.parts import in_parts
 from tapestry.runtime.program import arguments
+from tests.end_to_end.operations import random_program
 from tests.end_to_end.programs import Program, programs
+from tests.runtime.everywhere import in_parts_of
 
 _PIPELINES = ["weft-apply", "weft-apply,loom-simplify,loom-fuse", "default"]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     program=programs(),
     pipeline=st.sampled_from(_PIPELINES),
@@ -44,6 +46,20 @@ def test_any_program(program: Program, pipeline: str, cache: int, threads: int) 
             else:
                 near = (1e-5 if value.dtype == "f32" else 1e-12) * max(value.bound, 1.0)
                 np.testing.assert_allclose(have, expected, rtol=0, atol=near)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@example(147, 1)  # a fold whose maximum varies along its domain, of which no point counts
+@given(st.integers(0, 10**6), st.integers(1, 2000))
+def test_any_program_of_raw_operations(seed: int, cache: int) -> None:
+    program = random_program(seed)
+    inputs, module = program.inputs(), parse_text(program.text)
+    want = find_executor("reference").run(module, inputs, NoWatch()).outputs
+    for passes in ("", "loom-simplify,loom-fuse,loom-group"):
+        run_pipeline(module, passes)
+        for have, expected in zip(in_parts_of(module, inputs, cache), want, strict=True):
+            assert have.dtype == expected.dtype
+            np.testing.assert_array_equal(have, expected)
 
 
 _TRIANGLE = """

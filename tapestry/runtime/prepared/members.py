@@ -20,6 +20,7 @@ from tapestry.algebra.complements import find_merged_at_once
 from tapestry.algebra.contraction import Contraction, contraction_of, find_contractions
 from tapestry.algebra.dtypes import is_half, numpy_dtype
 from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
+from tapestry.algebra.moved_parts import MovedParts
 from tapestry.algebra.one_hot import find_scatter
 from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
@@ -134,7 +135,7 @@ def _moved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int])
         state[part] = reduced
     merged = list(state)
     for part, block in found.moved.items():
-        product = _moved_product(recorder, scope, block, [*own, *merged])
+        product = _moved_product(recorder, scope, block, [*own, *merged], found)
         if product is None:
             moved = recorder.body(block, [*own, *merged], _yielded(block), None)
             if moved is None:
@@ -189,19 +190,24 @@ def values_between(op: loom.OperationOp) -> set[Dims]:
     moved = None if monoid is None else find_merged_at_once(monoid)
     if moved is None:
         return found | {frozenset(range(op.index.rank))}
+    masked = frozenset[int]() if op.inside is None else frozenset[int]().union(*op.inside.moving())
     for block in moved.moved.values():
-        product, inner = _contraction(op, block)
+        product, inner = _contraction(op, block, moved, masked)
         wanted = _yielded(block) if product is None else (product.left, product.right)
         found |= {inner[value] for value in wanted}
     return found | {frozenset(op.kept_dims)}
 
 
 def _contraction(
-    op: loom.OperationOp, block: Block
+    op: loom.OperationOp, block: Block, moved: MovedParts, masked: Dims
 ) -> tuple[Contraction | None, Mapping[SSAValue, Dims]]:
-    """The contraction that the sum of a moved part is, and what values of its block vary along."""
+    """The contraction that the sum of a moved part is, and what values of its block vary along.
+
+    Along the dimensions `masked` it varies which points count: plain parts are masked.
+    """
     varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
     own = [varies[value] for value in _yielded(op.wrap_block)]
+    own = [dims | masked if part in moved.plain else dims for part, dims in enumerate(own)]
     merged = [dims - frozenset(op.fold_dims) for dims in own]
     varies = dependences(block, [*own, *merged])
     (value,) = _yielded(block)
@@ -209,10 +215,12 @@ def _contraction(
 
 
 def _moved_product(
-    recorder: Recorder, scope: Scope, block: Block, given: Sequence[int]
+    recorder: Recorder, scope: Scope, block: Block, given: Sequence[int], moved: MovedParts
 ) -> int | None:
     """A moved part whose sum is a contraction, of factors that vary apart."""
-    found, _ = _contraction(scope.member, block)
+    own = scope.member.inside if scope.inside is not None else None
+    masked = frozenset[int]() if own is None else frozenset[int]().union(*own.moving())
+    found, _ = _contraction(scope.member, block, moved, masked)
     if found is None:
         return None
     factors = recorder.body(block, given, (found.left, found.right), None)
