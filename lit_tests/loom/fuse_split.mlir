@@ -51,3 +51,25 @@ func.func @scan(%t: !t) -> !s {
          wrap (%x: f32) { loom.yield %x : f32 } : (!s) -> !s
   func.return %s : !s
 }
+
+// -----
+
+// A fold writes rows by digits: what reads them is split alike, so that both can be one group.
+!x = !loom.tensor<[0, 0] : [6, 5], f32>
+!y = !loom.tensor<[0] : [6], f32>
+!z = !loom.tensor<[] : [], f32>
+// CHECK-LABEL: @fold_by_digits
+func.func @fold_by_digits(%x: !x) -> (!z, !z) {
+  // CHECK-NEXT: loom.operation @s over <[0, 0, 0] : [3, 2, 5]> [map, map, fold] by @add
+  // CHECK:      loom.operation @m over <[0, 0] : [3, 2]> [fold, fold] by @max
+  // CHECK-NEXT: ins(%s : (d0, d1) -> (2 * d0 + d1))
+  // CHECK:      loom.operation @n over <[0, 0] : [3, 2]> [fold, fold] by @min
+  %s = loom.operation @s over <[0, 0, 0] : [3, 2, 5]> [map, map, fold] by @add
+         ins(%x : (d0, d1, d2) -> (2 * d0 + d1, d2)) outs((d0, d1) -> (2 * d0 + d1))
+         wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
+  %m = loom.operation @m over <[0] : [6]> [fold] by @max ins(%s : (d0) -> (d0)) outs(() -> ())
+         wrap (%c: f32) { loom.yield %c : f32 } : (!y) -> !z
+  %n = loom.operation @n over <[0] : [6]> [fold] by @min ins(%s : (d0) -> (d0)) outs(() -> ())
+         wrap (%c: f32) { loom.yield %c : f32 } : (!y) -> !z
+  func.return %m, %n : !z, !z
+}

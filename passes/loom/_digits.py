@@ -8,7 +8,8 @@ becomes
     %y = loom.operation @f over <[0, 0] : [2, 3]> [map, map] ins(%k : (d0, d1) -> (3 * d0 + d1)) ...
 
 so that `@scale` can be computed where it is read: heads of keys that serve several heads of queries
-each are written so, once they are scaled.
+each are written so, once they are scaled. So are scores of pixels, by row and column: maxima and
+sums that are taken by the same digits are a group with them.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from tapestry.zspace import Range
 
 
 class SplitLikeProducer(RewritePattern):
-    """A reader's dimensions are split into the digits by which a map writes what it reads.
+    """A reader's dimensions are split into the digits by which what it reads is written.
 
-    Legal when each row that the map writes by is the position among its digits, whose cells a
+    Legal when each row that is written by is the position among its digits, whose cells a
     reshape could as well have brought into a row: then it splits as reading that reshape would
-    (`FoldReshapeIntoReader`). Done for a map that only operations read: it then fuses, or all of
-    them have its digits, so that they can be derived as one fold, or be a group.
+    (`FoldReshapeIntoReader`). Done for what only operations read: a map then fuses, or all of them
+    have its digits, so that they can be derived as one fold, or be a group.
     """
 
     @op_type_rewrite_pattern
@@ -42,7 +43,7 @@ class SplitLikeProducer(RewritePattern):
         ins, extras = reads_of(op)
         for place, read in enumerate([*ins, *extras]):
             producer = read.value.owner
-            if not isinstance(producer, loom.OperationOp) or producer.monoid_name is not None:
+            if not isinstance(producer, loom.OperationOp):
                 continue
             if producer.parent is not op.parent or in_group(producer) or not read.is_plain:
                 continue

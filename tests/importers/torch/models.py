@@ -235,6 +235,20 @@ class T5Block(nn.Module):
         return x + self.down(functional.relu(self.up(self.norm2(x))))
 
 
+class PixelAttention(nn.Module):
+    """Attention among the pixels of an image, as diffusion models have it."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.norm, self.qkv = nn.GroupNorm(2, width), nn.Conv2d(width, 3 * width, 1)
+        self.out = nn.Conv2d(width, width, 1)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm(x)).flatten(2).chunk(3, 1)
+        weights = torch.softmax(q.transpose(1, 2) @ k * q.shape[1] ** -0.5, 2)
+        return x + self.out((v @ weights.transpose(1, 2)).unflatten(2, x.shape[2:]))
+
+
 class Lstm(nn.Module):
     """A recurrence, unrolled."""
 

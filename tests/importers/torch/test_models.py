@@ -105,6 +105,13 @@ def test_attention_stores_no_scores(name: str, tmp_path: Path) -> None:
     assert [op for op in groups for member in op.members if _scores(member.outs)]
 
 
+def test_attention_of_pixels_stores_no_scores(tmp_path: Path) -> None:
+    check_forward(models.PixelAttention().eval(), torch.randn(2, 8, 4, 5), dump=str(tmp_path))
+    (last,) = (max(folder.glob("*.mlir")) for folder in tmp_path.iterdir())
+    steps = main_function(tapestry.load_module(str(last))).body.block.ops
+    assert all(tensor_type(v).box.shape != (2, 20, 20) for op in steps for v in op.results)
+
+
 def _scores(values: Sequence[SSAValue]) -> list[SSAValue]:
     """Tensors of a cell per two words."""
     return [v for v in values if tensor_type(v).box.shape.count(LENGTH) > 1]
