@@ -41,6 +41,7 @@ from tapestry.passes.loom.derivation.planning import Found, find_derivation
 from tapestry.passes.loom.fuse import Bounds, epilogue, prologue
 from tapestry.passes.loom.mask_to_domain import ASSUMES
 from tapestry.passes.triton.group_kernels import why_several_kernels
+from tapestry.temporaries import temporaries
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,10 @@ def _why_several_kernels(op: Splittable) -> str | None:
 
 
 def explain(module: ModuleOp) -> Iterator[str]:
-    """The same as lines of text: what is external, then each operation, and what it reads."""
+    """The same as lines of text: what is external, then each operation, and what it reads.
+
+    Last, what the tensors in between take.
+    """
     yield from _externals(module)
     flat = FlatProgram.of(module)
     for op in splittables(module):
@@ -151,6 +155,12 @@ def explain(module: ModuleOp) -> Iterator[str]:
                     yield f"  no group with {producer.subject}: {reason}"
             if moved:
                 yield f"  moves {moved:,} of the {read:,} bytes that it reads of it: {_split(edge)}"
+    held = temporaries(module)
+    if held.count:
+        yield (
+            f"tensors in between: {held.count} of {held.bytes:,} bytes, which take {held.arena:,} "
+            "where they share memory"
+        )
 
 
 def _externals(module: ModuleOp) -> Iterator[str]:
