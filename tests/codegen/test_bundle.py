@@ -22,6 +22,8 @@ import pytest
 import tapestry
 from tapestry.codegen.bundle import Bundle, compile_bundle
 from tapestry.codegen.loader import digest_of
+from tapestry.dialects.triton import Schedule
+from tapestry.passes.triton.tasks import give
 from tests.codegen.standing import Standing, Tensor, aligned, standing
 
 RNG = np.random.default_rng(5)
@@ -88,6 +90,25 @@ def test_temporaries_share_one_arena(bundle: Bundle) -> None:
     assert program.memory == bundle.plan.arena
     assert sorted(device.empties) == sorted([bundle.plan.arena, X.nbytes])
     assert 0 < bundle.plan.arena < bundle.plan.temporaries + 256 * len(bundle.plan.buffers)
+
+
+def test_memory_that_a_kernel_asks_for_is_in_the_arena(tmp_path: Path) -> None:
+    """Tensor descriptors are made in it."""
+    x, w = tapestry.input("x", (64, 64), "float16"), tapestry.input("w", (64, 64), "float16")
+    module = tapestry.compile(x @ w).lowered
+    (op,) = [op for op in module.walk() if op.name == "loom.operation"]
+    give(op, Schedule.parse("M = 32, N = 32, K = 32, loads = descriptor"))
+    bundle = compile_bundle(module, tmp_path)
+    (launch,) = bundle.plan.launches
+    assert launch.scratch is not None
+    assert bundle.plan.buffers[launch.scratch].bytes == 4 * bundle.kernels[0].scratch > 0
+    array = RNG.normal(size=(64, 64)).astype(np.float16)
+    device = _device(bundle)
+    (scratch,) = [one.bytes for one in bundle.plan.buffers if one.kind == "temporary"]
+    got = _loader(tmp_path).load(tmp_path, device=device)(_given(array), _given(array))
+    np.testing.assert_allclose(got.array, array @ array, rtol=1e-2, atol=5e-2)
+    assert bundle.plan.arena in device.empties
+    assert bundle.plan.arena >= scratch
 
 
 def test_equal_kernels_of_shards_and_layers_are_one(bundle: Bundle) -> None:
