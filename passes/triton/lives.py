@@ -28,7 +28,8 @@ _REGISTER = 4
 """Bytes of a register, in which a cell of less lies alone or with one more."""
 
 _RESHAPED = (triton.BroadcastOp, triton.ExpandDimsOp, triton.TransposeOp)
-_WHOLE = (triton.DotOp, triton.CombineOp, triton.LoadOp, triton.LoadBlockOp, scf.ForOp)
+_LOADS = (triton.LoadOp, triton.LoadBlockOp)
+_WHOLE = (*_LOADS, triton.DotOp, triton.CombineOp, scf.ForOp)
 _CHEAP = (*_RESHAPED, triton.ArangeOp, triton.FullOp, triton.BlockSizeOp, arith.ConstantOp)
 
 
@@ -66,6 +67,7 @@ class _Lives:
         self._depth: dict[SSAValue, int] = {}
         self._loops: list[list[SSAValue]] = []
         self._at = 0
+        self._walked = False
         self._block(kernel.body.block)
 
     def _block(self, block: Block) -> None:
@@ -77,8 +79,11 @@ class _Lives:
                 self._loop(op)
             for result in op.results:
                 self._make(result)
-            if isinstance(op, _WHOLE):
+            # After the loops, cells are loaded one by one, as they are needed.
+            late = self._walked and not self._loops and isinstance(op, _LOADS)
+            if isinstance(op, _WHOLE) and not late:
                 self.whole.append(self._at)
+            self._walked |= isinstance(op, scf.ForOp)
 
     def _loop(self, op: scf.ForOp) -> None:
         self._loops.append([])
