@@ -251,6 +251,7 @@ CASES: tuple[Case, ...] = (
     _attention("grouped d=128", 4, 32, 2048, 2048, 128, causal=True, kv=8),
     _attention("decode d=128", 16, 32, 1, 8192, 128, causal=False, kv=32),
     _attention("float32 d=64", 2, 16, 2048, 2048, 64, causal=True, kv=16, dtype="f32"),
+    _attention("float32 full d=128", 2, 16, 2048, 2048, 128, causal=False, kv=16, dtype="f32"),
     _attention("float32 d=128", 2, 16, 2048, 2048, 128, causal=True, kv=16, dtype="f32"),
     _attention("bfloat16 d=128", 4, 16, 4096, 4096, 128, causal=True, kv=16, dtype="bf16"),
     *(_reduce(axis, (512, 1024, 256)) for axis in range(3)),

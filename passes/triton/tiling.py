@@ -21,6 +21,9 @@ from tapestry.dialects.triton import Schedule
 MIN_DOT = 16
 """The least side of a tile that `tl.dot` takes; smaller matrices are padded by masks."""
 
+MAX_THREADED = 64
+"""The longest block of an inner fold of float32: threads hold what they multiply of it."""
+
 MAX_RESIDENT = 256
 """The longest block of an axis that a program of a group holds whole."""
 
@@ -118,8 +121,8 @@ class Tiling:
 
         Without dots it is a fold's: as much of K as fits, and see `rows`. With dots, sides are what
         matrix units take, and resident axes (columns N, inner folds C) are held whole up to
-        `MAX_RESIDENT`. A longer inner fold is walked for every block of K, as the depth of a matrix
-        product is.
+        `MAX_RESIDENT`, of float32 up to `MAX_THREADED`. A longer inner fold is walked for every
+        block of K, as the depth of a matrix product is.
         """
         if not dots:
             # Where K is walked point by point, columns are the other side of a tile.
@@ -137,7 +140,10 @@ class Tiling:
                 tile["K"] = min(tile["K"], most)
             return replace(found, tile=tile | held)
         limits = {"M": 128, "K": 64} if half else {"M": 64, "K": 32}
-        deep = [axis for axis, n in lengths.items() if axis.startswith("C") and n > MAX_RESIDENT]
+        inner = [axis for axis in lengths if axis.startswith("C")]
+        if not half:
+            limits |= dict.fromkeys(inner, MAX_THREADED)
+        deep = [axis for axis in inner if lengths[axis] > MAX_RESIDENT]
         if deep:
             limits |= dict.fromkeys(deep, limits["K"]) | {"K": 2 * limits["K"]}
         tile = {
@@ -147,6 +153,7 @@ class Tiling:
         # Float32 is multiplied by threads, which hold what they multiply.
         warps = 8 if tile["M"] >= 128 or not half else 4
         stages = 3 if half else 2
+        deep = [axis for axis in inner if tile[axis] < lengths[axis]]
         while stages > 1 and group_bytes(tile, deep, stages, half=half) > MAX_SHARED_BYTES:
             stages -= 1
         return Schedule(tile, warps=warps, stages=stages)
