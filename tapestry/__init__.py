@@ -23,6 +23,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tapestry import started as started  # before any other module of it
+
 if TYPE_CHECKING:
     from tapestry.diagnostics import InvalidProgramError as InvalidProgramError
     from tapestry.diagnostics import Location as Location

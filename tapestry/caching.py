@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.arg_spec import ArgSpec
 
 import tapestry
+from tapestry import started
 from tapestry.encoding import Cells, EncodingError, decode, encode, encode_exactly
 from tapestry.frontend import Steps, make_context, run_pipeline
 from tapestry.logs import channel
@@ -41,6 +42,8 @@ from tapestry.universe import TAPESTRY_UNIVERSE
 
 KIND: Final = "lowered"
 """The folder of lowered programs."""
+
+_ROOT: Final = Path(tapestry.__file__).parent
 
 _SOURCES: Final = (".py", ".yaml", ".yml")
 """What the files end with that programs are made by."""
@@ -87,7 +90,7 @@ def imported(source: bytes, name: str, by: str, make: Callable[[], ModuleOp]) ->
     `name` is what messages call it, `by` the package whose version decides what is made. One with
     large constants is not kept: they are nowhere else.
     """
-    store = find_store(KIND)
+    store = find_current(KIND)
     try:
         versions = {by: version(by)}
     except PackageNotFoundError:
@@ -134,12 +137,13 @@ class Lowering:
         except EncodingError as error:
             self.store.say(self.key, f"is not kept: {error}")
         else:
-            self.store.write(self.key, data)
+            if find_current(KIND) is not None:
+                self.store.write(self.key, data)
 
 
 def _find(module: ModuleOp, passes: Sequence[ArgSpec]) -> Lowering | None:
     """The entry of a module and passes; None where nothing is kept."""
-    store = find_store(KIND)
+    store = find_current(KIND)
     if store is None:
         return None
     try:
@@ -166,8 +170,31 @@ def _find(module: ModuleOp, passes: Sequence[ArgSpec]) -> Lowering | None:
 def environment() -> dict[str, str]:
     """What determines the work of passes beside the program: versions, and Tapestry's sources."""
     versions = {name: version(name) for name in ("numpy", "sympy", "xdsl")}
-    root = Path(tapestry.__file__).parent
-    return versions | {"python": platform.python_version(), "sources": digest_of(root)}
+    return versions | {"python": platform.python_version(), "sources": digest_of(_ROOT)}
+
+
+def find_current(kind: str) -> Store | None:
+    """The store of a kind, for what the sources make as they are now.
+
+    None where they have changed since this process began: it may run what they were before.
+    """
+    store = find_store(kind)
+    if store is None or max(_times(_ROOT)) <= started.STARTED:
+        return store
+    channel("cache").info("%s: nothing is kept: the sources changed since this process began", kind)
+    return None
+
+
+def _times(folder: Path) -> Iterator[float]:
+    """When each source was last changed."""
+    return (os.stat(path).st_mtime for path in _sources(folder))
+
+
+def _sources(folder: Path) -> Iterator[str]:
+    """The sources and templates below a folder, in order."""
+    for path, folders, files in os.walk(folder, followlinks=True):
+        folders.sort()
+        yield from (os.path.join(path, name) for name in sorted(files) if name.endswith(_SOURCES))
 
 
 def digest_of(path: Path) -> str:
@@ -175,13 +202,10 @@ def digest_of(path: Path) -> str:
     if path.is_file():
         return sha256(path.read_bytes()).hexdigest()
     digest = sha256()
-    for folder, folders, files in os.walk(path, followlinks=True):
-        folders.sort()
-        for name in sorted(files):
-            if name.endswith(_SOURCES):
-                content = Path(folder, name).read_bytes()
-                digest.update(f"{folder[len(str(path)) :]}/{name} {len(content)}\n".encode())
-                digest.update(content)
+    for source in _sources(path):
+        content = Path(source).read_bytes()
+        digest.update(f"{source[len(str(path)) :]} {len(content)}\n".encode())
+        digest.update(content)
     return digest.hexdigest()
 
 

@@ -7,8 +7,9 @@
 
 Each kind of answer has a folder in `$TAPESTRY_CACHE_DIR`, or `~/.cache/tapestry`. An entry is a
 file of plain JSON named by its key, behind a digest of the key and of what it holds: one that is
-damaged, cut short or under another's name is no entry. It is written in one step, so processes can
-share a folder. A folder holds `LIMIT` bytes; beyond that, what was not used for longest goes.
+damaged, cut short, under another's name or of another user is no entry. It is written in one step,
+so processes can share a folder. A folder holds `LIMIT` bytes; beyond that, what was not used for
+longest goes.
 
 The channel `cache` of `TAPESTRY_LOGS` says what was found, what was not, and why.
 """
@@ -67,7 +68,7 @@ def cache_directory(kind: str) -> Path:
         try:
             if candidate is shared:
                 candidate.mkdir(mode=0o700, exist_ok=True)
-                if not _is_own(candidate):
+                if not _is_own(candidate.lstat()):
                     continue
             directory.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -77,9 +78,8 @@ def cache_directory(kind: str) -> Path:
     raise OSError(f"none of {', '.join(map(str, candidates))} can be written to")
 
 
-def _is_own(folder: Path) -> bool:
-    """Whether nobody else can write to a folder."""
-    status = folder.lstat()
+def _is_own(status: os.stat_result) -> bool:
+    """Whether nobody else can write to a file or a folder."""
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
@@ -106,7 +106,11 @@ class Store:
         """The entry, or None where there is none that is whole."""
         path = self._path(key)
         try:
-            raw = path.read_bytes()
+            with path.open("rb") as file:
+                if not _is_own(os.fstat(file.fileno())):
+                    self.say(key, "another user's, or others can write to it")
+                    return None
+                raw = file.read()
         except FileNotFoundError:
             self.say(key, "not there")
             return None

@@ -179,6 +179,15 @@ def test_stablehlo_is_imported_once(runs, tmp_path, monkeypatch):
     assert len(imports) == 4
 
 
+def test_sources_that_changed_meanwhile_keep_nothing(runs, tmp_path, monkeypatch):
+    _lowered()
+    monkeypatch.setattr("tapestry.started.STARTED", 0.0)
+    for text in (TEXT, TEXT.replace("@add", "@mul")):
+        _lowered(text)
+    assert len(runs) == 3
+    assert len(_entries(tmp_path)) == 1
+
+
 def test_damage_is_noticed(runs, tmp_path):
     first = _lowered()
     (entry,) = _entries(tmp_path)

@@ -60,6 +60,14 @@ def test_an_entry_under_another_name_is_none(store):
     assert store.read(other) is None
 
 
+def test_what_others_can_write_to_is_none(store):
+    path = _entry(store)
+    path.chmod(0o666)
+    assert store.read(KEY) is None
+    path.chmod(0o600)
+    assert store.read(KEY) == ANSWER
+
+
 def test_a_folder_in_the_place_of_an_entry_is_none(store):
     path = _entry(store)
     path.unlink()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch import fx
 
-from tapestry.caching import environment
+from tapestry.caching import environment, find_current
 from tapestry.dialects import loom
 from tapestry.encoding import EncodingError, decode, encode_exactly
 from tapestry.frontend import make_context
@@ -34,7 +34,7 @@ from tapestry.importers.torch.running import Runner, runner
 from tapestry.importers.torch.uses import Coverage, is_recording
 from tapestry.logs import channel
 from tapestry.passes._collection import collection_paused
-from tapestry.store import Store, find_store, key_of
+from tapestry.store import Store, key_of
 
 if TYPE_CHECKING:
     from tapestry.importers.torch.compiling import CompiledGraph
@@ -52,7 +52,7 @@ def find_shortcut(
     seen = [channel(name).isEnabledFor(INFO) for name in ("passes", "coverage")]
     if options.dump is not None or any(seen) or is_recording():
         return None
-    store = find_store(KIND)
+    store = find_current(KIND)
     description = None if store is None else described(graph, inputs)
     if store is None or description is None:
         return None
@@ -91,7 +91,8 @@ class Shortcut:
         except EncodingError as error:
             self.store.say(self.key, f"is not kept: {error}")
         else:
-            self.store.write(self.key, entry)
+            if find_current(KIND) is not None:
+                self.store.write(self.key, entry)
 
     def _runner(self, device: torch.device, program: Program) -> Runner:
         options = self.options
