@@ -1,6 +1,7 @@
 """The numpy executor: shard by shard, contractions through BLAS, memory bounded.
 
-Each shard of an operation's partition is computed for itself; shards of a fold merge their states
+What is large and not split runs in parts on all threads (`tapestry.runtime.prepared.parts`). Else
+each shard of an operation's partition is computed for itself; shards of a fold merge their states
 through the monoid, in the order of the partition; shards of a scan carry theirs on. Work inside a
 shard goes in blocks whose wrapped values stay in cache, whatever the sizes of the tensors.
 """
@@ -19,7 +20,7 @@ from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_part
 from tapestry.dialects.loom import tensor_type
 from tapestry.graph import Work, shard_count
-from tapestry.runtime.arithmetic import cell_dtype
+from tapestry.runtime.arithmetic import cell_dtype, current_arithmetic
 from tapestry.runtime.contracting import contract
 from tapestry.runtime.executor import Array, NoWatch, Watch
 from tapestry.runtime.groups import parts_within, run_part
@@ -57,6 +58,19 @@ class NumpyExecutor(ArrayExecutor):
         if isinstance(op, loom.FusedOp):
             return 1 if op.partition is None else op.partition.count
         return shard_count(op) if isinstance(op, Work) else 0
+
+    def dispatch(self, op: Operation, operands: list[Tensor], watch: Watch) -> list[Tensor]:
+        """Run one operation; what is large and has no shards runs in parts of its own."""
+        if isinstance(op, loom.FusedOp | loom.OperationOp) and current_arithmetic() is None:
+            from tapestry.runtime.prepared.parts import in_parts  # which needs this module
+
+            run = in_parts(op)
+            if run is not None:
+                made = run([operand.data for operand in operands])
+                watch.step(op.label.data)
+                kinds = map(tensor_type, op.outs)
+                return [Tensor(kind.box, data) for kind, data in zip(kinds, made, strict=True)]
+        return super().dispatch(op, operands, watch)
 
     def operation(
         self, op: loom.OperationOp, ins: Sequence[Tensor], extras: Sequence[Tensor], watch: Watch

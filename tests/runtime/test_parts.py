@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import tapestry
+from tapestry.dialects import loom
 from tapestry.frontend import parse_text, run_pipeline
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
@@ -147,3 +149,35 @@ def test_causal_attention_computes_the_keys_that_rows_see(cache: int) -> None:
     want = weights / weights.sum(-1, keepdims=True) @ v
     for _ in range(2):
         np.testing.assert_allclose(prepared(arrays)[0], want, rtol=1e-4, atol=1e-5)
+
+
+def test_the_executor_computes_what_is_large_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = parse_text(_WINDOW)
+    inputs = {"x": np.random.default_rng(0).standard_normal(64).astype("f4")}
+    want = find_executor("numpy").run(module, inputs, NoWatch())
+    taken: list[str] = []
+
+    def always(op: loom.OperationOp) -> object:
+        taken.append(op.label.data)
+        return in_parts(op, small=0, threads=2, cache=64)
+
+    monkeypatch.setattr("tapestry.runtime.prepared.parts.in_parts", always)
+    got = find_executor("numpy").run(module, inputs, NoWatch())
+    assert taken == ["place"]
+    np.testing.assert_array_equal(got.outputs[0], want.outputs[0])
+    assert [record.name for record in got.records] == [record.name for record in want.records]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_inputs_are_not_copied_however_they_lie(order: str) -> None:
+    x = tapestry.input("x", (2048, 1024), "float32")
+    program = tapestry.compile(tapestry.exp(x * 2) + x)
+    array = np.asarray(np.random.default_rng(0).random((2048, 1024), np.float32), order=order)
+    for _ in range(2):
+        got = program(array)
+    tracemalloc.start()
+    program(array)
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(got, np.exp(array * 2) + array, rtol=1e-6)
+    assert held < 1.1 * got.nbytes

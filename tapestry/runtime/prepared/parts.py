@@ -39,14 +39,11 @@ InParts: TypeAlias = Callable[[loom.FusedOp | loom.OperationOp], Run | None]
 
 Members: TypeAlias = Sequence[tuple[loom.OperationOp, AffineMap]]
 
-SMALL = 1 << 17
+SMALL = 1 << 23
 """Bytes that a computation touches up to which parts are not worth it."""
 
-_SHARED = 1 << 21
-"""Bytes from which it is worth waking threads."""
-
 _SHARED_BESIDE = 1 << 25
-"""The same where another library's threads wait for work by spinning."""
+"""Bytes from which to wake threads where another library's wait for work by spinning."""
 
 _BETWEEN = 4
 """Bytes of a value in between."""
@@ -72,12 +69,14 @@ def in_parts(
     if op.partition is not None or op.index.is_empty:
         return None
     members = _members(op)
+    if 8 * op.index.size * sum(len(member.operands) + 4 for member, _ in members) < small:
+        return None  # whatever is touched: the index space is small
     accesses = _accesses(members)
     whole = sum(access.bytes(op.index) for access in accesses)
     if whole < small:
         return None
     if threads is None:
-        threads = thread_count() if whole >= (_SHARED if products else _SHARED_BESIDE) else 1
+        threads = thread_count() if products or whole >= _SHARED_BESIDE else 1
     reduces = isinstance(op, loom.OperationOp) and is_reduction(op)
     if cache is None:
         # What is read once, and reduced as it is, need not stay in cache.
