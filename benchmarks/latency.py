@@ -71,7 +71,8 @@ def child() -> None:
     import tapestry
     from tapestry.caching import lowered
     from tapestry.codegen.module_printer import print_module
-    from tapestry.runtime.triton_executor import GPU_TILE, Cpu, TritonExecutor
+    from tapestry.runtime.triton_devices import GPU_TILE, Cpu
+    from tapestry.runtime.triton_executor import TritonExecutor
     from tapestry.runtime.triton_module import load_kernels, write_module
 
     executor = TritonExecutor(tile=GPU_TILE)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -44,21 +44,16 @@ from tapestry.runtime.externals import (
 from tapestry.runtime.program import arguments, main_function, outputs
 from tapestry.runtime.triton_arrays import as_pairs, from_pairs
 from tapestry.runtime.triton_assertions import block_errors
+from tapestry.runtime.triton_devices import Device, PrintedProgram, Ready
 
 if TYPE_CHECKING:
-    from tapestry.runtime.triton_executor import Device, PrintedProgram, TritonExecutor
+    from tapestry.runtime.triton_executor import TritonExecutor
 
 REFUSED = {1, 200, 209, 218, 222, 701}
 """CUDA's codes of launches that did not begin: a value or a cubin that does not fit, resources."""
 
 _log = channel("fallbacks")
 _said: set[str] = set()
-
-
-class Ready(Protocol):
-    """A program made ready on a device: from tensors, constants included, to results."""
-
-    def __call__(self, inputs: Sequence[Any], *, follow: Follow | None = None) -> list[Any]: ...
 
 
 class Ladder:

@@ -19,7 +19,8 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects.loom import TensorType
 from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.program import arguments
-from tapestry.runtime.triton_executor import Cpu, TritonExecutor
+from tapestry.runtime.triton_devices import Cpu
+from tapestry.runtime.triton_executor import TritonExecutor
 
 
 class Candidate(Protocol):

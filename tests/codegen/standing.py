@@ -21,7 +21,7 @@ from tapestry.codegen.driver import LoadError
 from tapestry.codegen.launches import Launches
 from tapestry.codegen.specs import KernelSpec
 from tapestry.runtime.compiled import compiled_launches
-from tapestry.runtime.triton_executor import PrintedProgram
+from tapestry.runtime.triton_devices import PrintedProgram
 from tapestry.runtime.triton_interpreter import interpreted
 from tapestry.runtime.triton_module import load_kernels
 

@@ -16,7 +16,8 @@ import pytest
 from tapestry.devices import find_spec
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.program import arguments
-from tapestry.runtime.triton_executor import Cpu, TritonExecutor
+from tapestry.runtime.triton_devices import Cpu
+from tapestry.runtime.triton_executor import TritonExecutor
 
 real = pytest.importorskip("torch")
 

@@ -27,7 +27,8 @@ from tapestry.runtime import compiled, externals, ladder
 from tapestry.runtime.compiled import GpuError
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.prepared.kernels import PreparedKernels
-from tapestry.runtime.triton_executor import Cpu, TritonExecutor
+from tapestry.runtime.triton_devices import Cpu
+from tapestry.runtime.triton_executor import TritonExecutor
 from tests.codegen.standing import Gpu, Standing, compiled_at_once
 
 RNG = np.random.default_rng(1)

@@ -232,7 +232,8 @@ import sys
 import numpy as np
 from tapestry.frontend import parse_text
 from tapestry.runtime.executor import NoWatch
-from tapestry.runtime.triton_executor import Cpu, TritonExecutor
+from tapestry.runtime.triton_devices import Cpu
+from tapestry.runtime.triton_executor import TritonExecutor
 
 x = "!loom.tensor<[0] : [4], f32>"
 module = parse_text(f"""

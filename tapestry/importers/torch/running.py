@@ -74,7 +74,8 @@ def runner(
     if on == "triton":
         # What lowers to Triton takes a while to import.
         from tapestry.runtime.prepared.kernels import PreparedKernels
-        from tapestry.runtime.triton_executor import Gpu, TritonExecutor
+        from tapestry.runtime.triton_devices import Gpu
+        from tapestry.runtime.triton_executor import TritonExecutor
 
         where = None if device.type == "cpu" else Gpu(torch, device.index)
         executor = TritonExecutor(

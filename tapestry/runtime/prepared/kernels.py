@@ -16,7 +16,8 @@ from tapestry.runtime.compiled import gpu_errors
 from tapestry.runtime.executor import Array
 from tapestry.runtime.ladder import Ladder
 from tapestry.runtime.triton_assertions import block_errors
-from tapestry.runtime.triton_executor import Device, TritonExecutor, find_device
+from tapestry.runtime.triton_devices import Device, find_device
+from tapestry.runtime.triton_executor import TritonExecutor
 
 
 class PreparedKernels:

@@ -154,7 +154,7 @@ def test_a_program_is_on_the_device_of_its_tensors(monkeypatch: pytest.MonkeyPat
             super().__init__()
             asked.append(index)
 
-    monkeypatch.setattr("tapestry.runtime.triton_executor.Gpu", Asked)
+    monkeypatch.setattr("tapestry.runtime.triton_devices.Gpu", Asked)
     program = exported_program(Pair(), (torch.randn(2, 3), torch.randn(2, 3)))
     run_pipeline(program.module, "default")
     running.runner(program, torch.device("cuda:1"), "triton", None)
