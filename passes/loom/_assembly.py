@@ -242,7 +242,8 @@ class ViewOfAssemblyIsAssembly(RewritePattern):
 
     Legal when every row of the view moves with one dimension at most and the parts stand where they
     are: then what is viewed of each part is a box. Not done for operations that read the view: they
-    read the assembly, or its parts, themselves.
+    read the assembly, or its parts, themselves. Nor where the view repeats cells, which would be
+    stored as often.
     """
 
     @op_type_rewrite_pattern
@@ -254,6 +255,9 @@ class ViewOfAssemblyIsAssembly(RewritePattern):
         separate = all(len(terms) <= 1 for terms in mapping.terms)
         read = any(isinstance(use.operation, loom.OperationOp) for use in op.result.uses)
         if read or not separate or not op.projection.data.is_unit or result.box.is_empty:
+            return
+        moving = {dim for terms in mapping.terms for _, dim in terms}
+        if any(n > 1 and dim not in moving for dim, n in enumerate(result.box.shape)):
             return
         views: list[loom.ViewOp] = []
         for part in assembly.parts:

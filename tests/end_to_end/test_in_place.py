@@ -54,3 +54,18 @@ def test_parts_are_copied_only_where_shards_cut_them(pipeline: str, copies: int)
         find_executor(on).run(module, given, NoWatch()).outputs[0] for on in ("triton", "reference")
     )
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_rotated_heads_are_neither_copied_nor_repeated() -> None:
+    """LLaMA's rotations are halves side by side, and its keys serve groups of queries."""
+    pytest.importorskip("torch")
+    from tapestry.importers.torch.graphs import program_of
+    from tests.end_to_end.attention_models import attention, graph_of
+
+    module, inputs = attention("llama", 8)
+    lowered = program_of(graph_of(module, inputs)).module
+    run_pipeline(lowered, "default,loom-to-triton")
+    source = print_module(lowered).source
+    launches = re.findall(r"(\w+)\[grid\]", source)
+    assert len(launches) == 7
+    assert not [name for name in launches if name.startswith("copy")]
