@@ -46,6 +46,7 @@ from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import in_group
 from tapestry.passes.loom._digits import SplitLikeProducer
 from tapestry.passes.loom._tidying import ShareScalars
+from tapestry.passes.loom.fusion.assembling import ComputeAssembly
 from tapestry.passes.loom.fusion.beside import JoinBeside
 from tapestry.passes.loom.fusion.conditions import (
     Following,
@@ -236,7 +237,7 @@ class LoomFuse(ModulePass):
         if after:
             yield [*after, *tidy]
         if "prologue" in self.kinds:
-            after = [FusePrologue(bounds), *after]
+            after = [ComputeAssembly(self.limit), FusePrologue(bounds), *after]
         if after:
             yield [*after, SplitLikeProducer(), *tidy]
         if "keep" in self.kinds:
