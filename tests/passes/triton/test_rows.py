@@ -112,6 +112,5 @@ def test_what_only_some_parts_vary_along_are_columns():
     )
     attended = tapestry.scaled_dot_product_attention(q, k, v)
     source = tapestry.compile(attended, on="triton").kernels()
-    assert source.count("@triton.jit") == 2
     assert "BLOCK_N" in source
     assert "weights_peak = tl.full([], " in source
