@@ -24,11 +24,15 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import needed_operations
+from tapestry.algebra.centred import centred
 from tapestry.algebra.monoids import BUILTIN_MONOIDS, Monoid, accumulating, builtin_monoid
 from tapestry.algebra.moved_parts import find_moved_parts
 from tapestry.dialects import loom
 from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.folds import FoldState
+
+_EQUAL = 1
+"""The number of `oeq` among the predicates of `arith.cmpf`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +80,7 @@ class Folding:
     def of(monoid: Monoid, wrap: Block) -> Folding:
         """How states of a monoid fold whose points are wrapped by `wrap`."""
         monoid = accumulating(monoid)
-        found = find_moved_parts(monoid)
+        found = find_moved_parts(monoid) or find_moved_parts(centred(monoid))
         if found is None or len(monoid.state) == 1:
             every = tuple(range(len(monoid.state)))
             return Folding(monoid, (Cluster(every, FoldState(monoid, monoid.state)),), ())
@@ -134,7 +138,11 @@ def _addend(
     _copy(wrap, [wrapped[p] for p in range(len(wrapped)) if p not in plain], values, block)
     state: dict[SSAValue, SSAValue] = dict(zip(move.args[: len(wrapped)], own, strict=False))
     for p, argument in enumerate(move.args[: len(wrapped)]):
-        state[argument] = own[plain.index(p)] if p in plain else values[wrapped[p]]
+        if p in plain and known_number(wrapped[p]) is None:
+            state[argument] = own[plain.index(p)]
+            continue
+        _copy(wrap, [wrapped[p]], values, block)
+        state[argument] = values[wrapped[p]]
     for p, argument in zip(plain, merged, strict=True):
         state[move.args[len(wrapped) + p]] = argument
     (value,) = yielded(move)
@@ -149,10 +157,10 @@ def _addend(
 def _copy(
     body: Block, wanted: Sequence[SSAValue], values: dict[SSAValue, SSAValue], into: Block
 ) -> None:
-    """Copy what some values of a body need, without factors of one and terms of zero."""
+    """Copy what some values of a body need, without what changes nothing."""
     needed = needed_operations([value for value in wanted if value not in values])
     for op in body.ops:
-        if op not in needed:
+        if op not in needed or any(result in values for result in op.results):
             continue
         same = _neutral(op, values)
         if same is not None:
@@ -164,7 +172,12 @@ def _copy(
 
 
 def _neutral(op: Operation, values: Mapping[SSAValue, SSAValue]) -> SSAValue | None:
-    """The operand that an operation gives back because the other one changes nothing."""
+    """The operand that an operation gives back because the others change nothing."""
+    if isinstance(op, arith.DivfOp) and known_number(values[op.rhs]) == 1.0:
+        return values[op.lhs]
+    if isinstance(op, arith.SelectOp):
+        holds = _known_comparison(values[op.cond])
+        return None if holds is None else values[op.lhs if holds else op.rhs]
     if not isinstance(op, arith.MulfOp | arith.AddfOp):
         return None
     unit = 1.0 if isinstance(op, arith.MulfOp) else 0.0
@@ -173,6 +186,15 @@ def _neutral(op: Operation, values: Mapping[SSAValue, SSAValue]) -> SSAValue | N
         if known_number(side) == unit:
             return other
     return None
+
+
+def _known_comparison(value: SSAValue) -> bool | None:
+    """Whether two known floats are equal, where that is what a value says."""
+    owner = value.owner
+    if not isinstance(owner, arith.CmpfOp) or owner.predicate.value.data != _EQUAL:
+        return None
+    sides = [known_number(side) for side in owner.operands]
+    return None if None in sides else sides[0] == sides[1]
 
 
 def known_number(value: SSAValue) -> float | None:

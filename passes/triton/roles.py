@@ -52,6 +52,8 @@ class Fold:
     folding: Folding
     varying: tuple[Dims, ...]
     products: Mapping[int, Product]
+    counts: frozenset[int] = frozenset()
+    """The parts to which all points add the same."""
 
     @property
     def folded(self) -> Dims:
@@ -151,9 +153,15 @@ def _own_columns(folds: Mapping[int, Fold], last: Dims) -> Dims:
 
     Were they rows, as the others', what the other parts fold would be folded again for each.
     """
-    parts = [dims for fold in folds.values() if fold.folded == last for dims in fold.varying]
-    common = frozenset[int].intersection(*parts)
-    return frozenset[int]().union(*parts) - common
+    parts = [
+        dims
+        for fold in folds.values()
+        if fold.folded == last
+        for part, dims in enumerate(fold.varying)
+        if part not in fold.counts
+    ]
+    every = frozenset[int]().union(*parts)
+    return frozenset(dim for dim in every if any(dim not in dims for dims in parts))
 
 
 def _with_points(roles: Roles) -> Roles:
@@ -208,7 +216,8 @@ def _fold(group: Group, member: Member) -> Fold:
         if product is not None:
             products[part] = product
     kept = tuple(dims - folded for dims in whole)
-    return Fold(member, folding, kept, products)
+    counts = frozenset(part for part, dims in enumerate(whole) if not dims)
+    return Fold(member, folding, kept, products, counts)
 
 
 def _summed(folding: Folding, wrap: Block) -> Iterator[tuple[int, Block, SSAValue]]:

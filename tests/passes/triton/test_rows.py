@@ -114,3 +114,14 @@ def test_what_only_some_parts_vary_along_are_columns():
     source = tapestry.compile(attended, on="triton").kernels()
     assert "BLOCK_N" in source
     assert "weights_peak = tl.full([], " in source
+
+
+def test_a_row_that_is_held_is_centred_before_it_is_squared():
+    """No combiner of means and squares: a sum, and a sum of what is left of the mean."""
+    x, w, b = (
+        tapestry.input(n, s, "float16") for n, s in (("x", (64, 512)), ("w", (512,)), ("b", (512,)))
+    )
+    source = tapestry.compile(tapestry.layer_norm(x, w, b), on="triton").kernels()
+    assert "tl.reduce(" not in source
+    assert source.count("tl.sum(") == 3
+    assert source.count("@triton.jit") == 1
