@@ -23,8 +23,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.diagnostics import UsageError
 from tapestry.files import whole_file
+from tapestry.printing import text_of
 from tapestry.runtime.executor import Array
-from tapestry.saving import ConstantFile, text_of
+from tapestry.saving import ConstantFile
 
 _SCRIPT = '''\
 """Runs the program of this folder as it was run, and compares with the reference executor."""

@@ -19,6 +19,7 @@ from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.files import whole_file
 from tapestry.frontend import verify_module
+from tapestry.printing import text_of
 from tapestry.runtime.constants import constant_cells
 from tapestry.runtime.executor import Array
 
@@ -79,11 +80,6 @@ class ConstantFile:
             ):
                 np.lib.format.write_array(file, cells, allow_pickle=False)
         return entry
-
-
-def text_of(module: ModuleOp) -> str:
-    """What a file that holds the module says."""
-    return f"{module!s}\n"
 
 
 def _moved(module: ModuleOp, side: str, keep: Callable[[Array], str]) -> ModuleOp:

@@ -34,6 +34,7 @@ from tapestry.frontend import (
     located_errors,
     parse_text,
 )
+from tapestry.printing import NamedMLIR
 from tapestry.tools._pipelines import with_metakernels
 from tapestry.universe import TAPESTRY_UNIVERSE
 
@@ -57,6 +58,7 @@ class TapestryOpt(xDSLOptMain):
         super().register_all_targets()
         for name, factory in TAPESTRY_UNIVERSE.all_targets.items():
             self.available_targets.setdefault(name, factory)
+        self.available_targets["mlir"] = lambda: NamedMLIR
 
     def register_all_arguments(self, arg_parser: ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)

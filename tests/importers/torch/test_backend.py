@@ -1,6 +1,8 @@
 """`torch.compile(model, backend="tapestry")` gives what PyTorch gives."""
 
 import logging
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,14 @@ def test_programs_are_dumped(tmp_path: Path) -> None:
     assert "weft.apply @addmm" in first.read_text()
     tapestry.load_module(str(last))
     assert {"repro.py", "inputs.npz"} <= {path.name for path in folder.iterdir()}
+
+
+def test_what_is_dumped_runs_again(tmp_path: Path) -> None:
+    model, x = perceptron(), torch.randn(5, 8)
+    compiled(model, dump=str(tmp_path))(x).sum().backward()
+    for script in tmp_path.glob("*/repro.py"):
+        done = subprocess.run([sys.executable, str(script)], check=True, capture_output=True)
+        assert b"output 0: float32" in done.stdout
 
 
 class Sorted(nn.Module):
