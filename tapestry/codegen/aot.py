@@ -19,11 +19,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import TapestryError
+from tapestry.store import Store, key_of
 
 MAX_SHARED_BYTES = {80: 166912, 90: 232448}
 """Shared memory that one block may use, by compute capability."""
@@ -97,11 +100,23 @@ def compile_kernels(
     They come in the order of `kernels`, each for all targets. What is in the folder `cache` is not
     compiled again. Raises CompileError, naming the kernel, when Triton refuses one.
     """
-    used = max(1, min(workers, len(kernels)))
-    with ThreadPoolExecutor(used) as pool:
-        parts = [list(kernels)[first::used] for first in range(used)]
-        found = list(pool.map(partial(_compile_part, path, targets, cache), parts))
-    answers = [answer for part in found for answer in part]
+    index = None if cache is None else _Index(cache, sha256(path.read_bytes()).hexdigest())
+    answers: list[Mapping[str, Any]] = []
+    left: list[KernelSpec] = []
+    for kernel in kernels:
+        known = [None if index is None else index.read(kernel, target) for target in targets]
+        if None in known:
+            left.append(kernel)
+        answers += [] if None in known else [answer for answer in known if answer is not None]
+    if left:
+        used = max(1, min(workers, len(left)))
+        with ThreadPoolExecutor(used) as pool:
+            parts = [left[first::used] for first in range(used)]
+            found = list(pool.map(partial(_compile_part, path, targets, cache), parts))
+        made = [answer for part in found for answer in part]
+        answers += made
+        if index is not None:
+            index.write(left, made)
     refused = [answer for answer in answers if "error" in answer]
     if refused:
         first = refused[0]
@@ -111,6 +126,43 @@ def compile_kernels(
         )
     at = {(one.name, one.target): one for one in map(_compiled, answers)}
     return tuple(at[kernel.name, target] for kernel in kernels for target in targets)
+
+
+@dataclass(frozen=True)
+class _Index:
+    """Where a module's kernels are in the cache: their keys there are Triton's to say.
+
+    So a program that was compiled before needs no process that imports Triton.
+    """
+
+    cache: Path
+    module: str
+
+    def read(self, kernel: KernelSpec, target: int) -> Mapping[str, Any] | None:
+        """The answer about a kernel, if it is kept."""
+        entry = Store(self.cache / "index").read(self._key(kernel, target))
+        known = None if entry is None else Store(self.cache).read(str(entry.get("key")))
+        return None if known is None else {**known, "name": kernel.name, "cached": True}
+
+    def write(self, kernels: Sequence[KernelSpec], answers: Sequence[Mapping[str, Any]]) -> None:
+        """Keep where answers are."""
+        named = {kernel.name: kernel for kernel in kernels}
+        for answer in answers:
+            if "key" in answer and "error" not in answer:
+                key = self._key(named[str(answer["name"])], int(answer["target"]))
+                Store(self.cache / "index").write(key, {"key": answer["key"]})
+
+    def _key(self, kernel: KernelSpec, target: int) -> str:
+        what = {"module": self.module, "kernel": asdict(kernel), "target": target}
+        return key_of({**what, "triton": _installed()})
+
+
+def _installed() -> str:
+    """The version of Triton that is installed."""
+    try:
+        return version("triton")
+    except PackageNotFoundError:
+        return "none"
 
 
 def _compile_part(
@@ -139,9 +191,11 @@ def _compile_part(
     )
     if done.returncode == 0:
         return json.loads(done.stdout)
+    if done.returncode > 0:  # no kernel's fault: Triton is not there, or the module is not right
+        raise CompileError(f"compiling {path.name} failed: {_last_line(done.stderr)}")
     if len(kernels) > 1:  # to find out which one it was
         return [answer for one in kernels for answer in _compile_part(path, targets, cache, [one])]
-    died = f"the compiler died (exit code {done.returncode}): {_last_line(done.stderr)}"
+    died = f"the compiler died of signal {-done.returncode}"
     return [{"name": kernels[0].name, "target": targets[0], "error": died}]
 
 

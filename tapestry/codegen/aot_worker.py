@@ -59,11 +59,11 @@ def _kept(
     store = Store(folder)
     known = store.read(key)
     if known is not None:
-        return {**known, "name": kernel["name"], "cached": True}
+        return {**known, "name": kernel["name"], "cached": True, "key": key}
     answer = _answer(function, kernel, target)
     if "error" not in answer:
         store.write(key, answer)
-    return {**answer, "cached": False}
+    return {**answer, "cached": False, "key": key}
 
 
 def _answer(function: Any, kernel: Mapping[str, Any], target: int) -> dict[str, Any]:

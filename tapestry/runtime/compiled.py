@@ -22,7 +22,7 @@ from tapestry.codegen.plans import Plan
 from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import TapestryError
 from tapestry.runtime.archives import first_line
-from tapestry.runtime.triton_module import cache_directory
+from tapestry.store import find_store
 
 OLDEST = 80
 """The least compute capability that Triton compiles for."""
@@ -77,12 +77,13 @@ def compiled_launches(
             f"this GPU is sm_{capability}, and kernels run on sm_{OLDEST} or newer",
             hint="run on numpy",
         )
+    store = find_store("aot")
     compiled = compile_kernels(
         path,
         specs,
         targets=(capability,),
         workers=min(os.cpu_count() or 1, _WORKERS),
-        cache=cache_directory("aot"),
+        cache=None if store is None else store.folder,
     )
     warps = {spec.name: spec.num_warps for spec in specs}
     functions = {one.name: _function(device, one, warps[one.name]) for one in compiled}

@@ -263,6 +263,17 @@ def _contents(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in kept}
 
 
+def test_what_is_kept_needs_no_process(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def started(*_: Any, **__: Any) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(subprocess, "run", started)
+    again = _compiled(tmp_path)
+    assert [one.cubin for one in again.kernels] == [one.cubin for one in bundle.kernels]
+
+
 def test_a_damaged_cache_is_not_trusted(bundle: Bundle, tmp_path: Path) -> None:
     cache = Path(os.environ["TAPESTRY_CACHE_DIR"], "aot")
     entries = sorted(cache.glob("*.json"))

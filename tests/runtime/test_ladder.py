@@ -254,8 +254,21 @@ def test_a_compiler_that_dies_is_an_answer(monkeypatch, tmp_path):
     dying.write_text("#!/bin/sh\nkill -SEGV $$\n")
     dying.chmod(dying.stat().st_mode | stat.S_IEXEC)
     monkeypatch.setattr(aot.sys, "executable", str(dying))
-    with pytest.raises(aot.CompileError, match="the compiler died"):
+    with pytest.raises(aot.CompileError, match="the compiler died of signal 11"):
         run(program(), fallback=False)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_compiler_that_is_not_there_is_said_once(monkeypatch, tmp_path, caplog):
+    """It is no kernel's fault, so no kernel is made again."""
+    missing = tmp_path / "python"
+    missing.write_text("#!/bin/sh\necho ModuleNotFoundError: no module triton >&2\nexit 1\n")
+    missing.chmod(missing.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setattr(aot.sys, "executable", str(missing))
+    made, _, _ = run(program())
+    np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
+    (record,) = caplog.records
+    assert "no module triton; it runs on numpy" in record.getMessage()
 
 
 def test_what_has_no_implementation_on_the_gpu_runs_on_numpy(caplog, monkeypatch):
