@@ -66,15 +66,21 @@ def test_a_compiled_model_multiplies_by_pytorch(calls: list[object]) -> None:
     assert {(100, 96), (100, 64), (96, 64)} <= set(calls)
 
 
-@pytest.mark.parametrize("count", [10, 1 << 14])
-def test_the_error_function(count: int) -> None:
-    x = np.linspace(-5, 5, 2 * count, dtype="f4")
-    want = torch.erf(torch.from_numpy(x)).numpy()
-    for cells in (x.copy(), x.copy()[::-1], _readonly(x.copy())):
-        turned = want[::-1] if cells[0] > 0 else want
-        np.testing.assert_allclose(products.error_function(cells), turned, rtol=1e-6)
-    assert products.error_function(x, x) is x
-    np.testing.assert_allclose(x, want, rtol=1e-6)
+@pytest.mark.parametrize("function", list(products.LIBRARY.functions))
+@pytest.mark.parametrize("rows", [3, 1 << 10])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_functions(function, rows: int, dtype: str) -> None:
+    by = products.LIBRARY.functions[function]
+    x = np.linspace(-5, 5, rows * 40, dtype=dtype).reshape(rows, 40)
+    count = getattr(function, "nin", 1)
+    for other in (x[::-1].copy(), x[:, :1].copy(), x[1], np.asarray(3, dtype), _readonly(x * 2)):
+        given = [x.copy(), other][:count]
+        want = function(*given)
+        np.testing.assert_array_equal(by(*given), want)
+        for out in (np.empty_like(want), given[0], np.empty_like(want.T).T):
+            assert by(*given, out=out) is out
+            np.testing.assert_allclose(out, want, rtol=1e-6)
+            given[0] = x.copy()
 
 
 def test_autocasting_does_not_reach_into_a_program() -> None:
