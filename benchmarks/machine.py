@@ -1,4 +1,9 @@
-"""The machine and the versions that a measurement belongs to, for `results/*.json`."""
+"""The machine and the versions that a measurement belongs to, for `results/*.json`.
+
+`load` is how many processes wanted a core, on average over the last minute, when it was taken down:
+where that is more than there are cores, seconds of wall-clock say little, and those of processors
+are longer than they would be.
+"""
 
 import os
 import platform
@@ -19,6 +24,7 @@ def machine() -> dict[str, object]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "processor": names[0] if names else platform.processor(),
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
         "system": platform.platform(),
         "python": platform.python_version(),
         "versions": {name: version(name) for name in ("tapestry", "xdsl", "numpy")},
