@@ -30,40 +30,52 @@ _REGISTER = 4
 _RESHAPED = (triton.BroadcastOp, triton.ExpandDimsOp, triton.TransposeOp)
 _LOADS = (triton.LoadOp, triton.LoadBlockOp)
 _WHOLE = (*_LOADS, triton.DotOp, triton.CombineOp, scf.ForOp)
-_CHEAP = (*_RESHAPED, triton.ArangeOp, triton.FullOp, triton.BlockSizeOp, arith.ConstantOp)
+_POSITIONS = (arith.AddiOp, arith.SubiOp, arith.MuliOp, triton.CompareOp)
+_MADE = (triton.ArangeOp, triton.FullOp, triton.BlockSizeOp, arith.ConstantOp)
+_CHEAP = (*_MADE, *_POSITIONS, *_RESHAPED)
 
 
 def live_bytes(kernel: triton.KernelOp, elsewhere: Collection[SSAValue]) -> int:
     """The most bytes that are alive at once, but for values that are held `elsewhere`."""
     lives = _Lives(kernel)
-    held = [
-        (first, lives.last.get(value, first), _bytes(value, 32 * kernel.warps))
-        for value, first in lives.first.items()
-        if value not in elsewhere and not isinstance(value.owner, _CHEAP)
+    values = [
+        value
+        for value in lives.first
+        if shape_of(value) and value not in elsewhere and not isinstance(value.owner, _CHEAP)
     ]
-    held = [one for one in held if one[2]]
-    return max(
-        (sum(size for first, last, size in held if first <= at < last) for at in lives.whole),
-        default=0,
-    )
+    sizes = {value: _bytes(value, 32 * kernel.warps) for value in values}
+
+    def alive(at: int) -> list[SSAValue]:
+        return [v for v in values if lives.first[v] <= at < lives.last.get(v, lives.first[v])]
+
+    found = [sum(sizes[value] for value in alive(at)) for at in lives.whole]
+    for at in lives.late:
+        # What is computed on the way is one tile after another.
+        there = alive(at)
+        kept = [value for value in there if isinstance(value.owner, (*_LOADS, scf.ForOp))]
+        passing = [sizes[value] for value in there if value not in kept]
+        found.append(sum(sizes[value] for value in kept) + max(passing, default=0))
+    return max(found, default=0)
 
 
 def _bytes(value: SSAValue, threads: int) -> int:
     """The registers' bytes of a tile: each thread holds a cell of it at least."""
     shape = shape_of(value)
-    if not shape:
-        return 0
     wide = max(byte_size(element_of(value)), 2)
     return max(prod(shape) * wide, threads * _REGISTER)
 
 
 class _Lives:
-    """Where each value of a kernel is made, and where it is last used, in the order of the text."""
+    """Where each value of a kernel is made, and where it is last used, in the order of the text.
+
+    `whole` are the places where whole tiles have to be there, `late` loads that come after loops.
+    """
 
     def __init__(self, kernel: triton.KernelOp) -> None:
         self.first: dict[SSAValue, int] = {}
         self.last: dict[SSAValue, int] = {}
         self.whole: list[int] = []
+        self.late: list[int] = []
         self._depth: dict[SSAValue, int] = {}
         self._loops: list[list[SSAValue]] = []
         self._at = 0
@@ -79,9 +91,9 @@ class _Lives:
                 self._loop(op)
             for result in op.results:
                 self._make(result)
-            # After the loops, cells are loaded one by one, as they are needed.
-            late = self._walked and not self._loops and isinstance(op, _LOADS)
-            if isinstance(op, _WHOLE) and not late:
+            if self._walked and not self._loops and isinstance(op, _LOADS):
+                self.late.append(self._at)
+            elif isinstance(op, _WHOLE):
                 self.whole.append(self._at)
             self._walked |= isinstance(op, scf.ForOp)
 

@@ -27,6 +27,8 @@ _BASE_REGISTERS = 24
 """What a thread that multiplies matrices needs besides tiles."""
 
 _LEAST_REGISTERS = 32
+_OWN_REGISTERS = 16
+"""What any thread has, and what it needs besides tiles."""
 
 _FACTOR_REGISTERS = 32
 """What a thread holds of the factors that it multiplies itself."""
@@ -126,7 +128,7 @@ class Work:
         """Registers that a thread is likely to need."""
         tiles = -(-self.live // (4 * self.threads))
         if not self.products:
-            return max(_LEAST_REGISTERS, tiles)
+            return max(_LEAST_REGISTERS, _OWN_REGISTERS + tiles)
         factors = any(product.kind == "lanes" for product in self.products)
         return _BASE_REGISTERS + tiles + self.addresses + factors * _FACTOR_REGISTERS
 
