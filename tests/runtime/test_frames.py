@@ -80,3 +80,17 @@ def test_a_state_is_an_array_of_its_own() -> None:
     frame = Frame(tape, [tape.call(np.negative, (x,))])
     first, second = (frame.state([np.full((3, 3), n)])[0] for n in (1.0, 2.0))
     assert (first[0, 0], second[0, 0]) == (-1, -2)
+
+
+def test_what_is_seen_in_another_shape_is_written_over_too() -> None:
+    tape = Tape()
+    x = tape.source()
+    product = tape.call(np.matmul, (x, x))
+    apart = tape.view(lambda value: value.reshape(4, 1, 4), product)
+    made = tape.call(np.exp, (tape.call(np.negative, (apart,)),))
+    frame = Frame(tape, [made])
+    for scale in (1.0, 2.0):
+        x, out = scale * np.ones((4, 4)), np.empty((1, 4, 1, 4))[0]
+        frame.play([x], [out])
+        np.testing.assert_allclose(out[:, 0], np.exp(-(x @ x)))
+    assert frame._values[product].ctypes.data == frame._values[3].ctypes.data

@@ -11,34 +11,14 @@ frames of a thread use the same scratch memory, as only one plays at a time.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from tapestry.runtime.arena import ALIGNMENT, Life, place
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.tape import Call, Tape
-
-
-class _Scratch(threading.local):
-    """Memory of a thread, as large as any frame needs."""
-
-    def __init__(self) -> None:
-        self.block = np.empty(0, np.uint8)
-
-    def of(self, size: int) -> Array:
-        """At least so many bytes; frames that had less keep what they had."""
-        if self.block.size < size:
-            made = np.empty(max(size, 2 * self.block.size) + ALIGNMENT, np.uint8)
-            self.block = made[-made.ctypes.data % ALIGNMENT :]
-        return self.block
-
-
-_scratch = _Scratch()
+from tapestry.runtime.prepared.places import Plan, Seen, planned
+from tapestry.runtime.prepared.tape import Tape
 
 
 class Frame:
@@ -51,21 +31,60 @@ class Frame:
         self._values: list[Any] = [None] * tape.size
         for slot, constant in tape.constants.items():
             self._values[slot] = constant
-        self._plan: _Plan | None = None
+        self._plan: Plan | None = None
 
     def play(self, sources: Sequence[Any], outs: Sequence[Array]) -> None:
         """Compute from the values of the sources into the outputs."""
         values = self._values
         for slot, value in zip(self._tape.sources, sources, strict=True):
             values[slot] = value
-        plan = self._plan
-        if plan is None:
-            for call in self._tape.calls:
-                values[call.out] = call.function(*(values[slot] for slot in call.ins))
+        if self._plan is None:
+            seen = self._shapes()
             for slot, out in zip(self._stores, outs, strict=True):
                 store(values[slot], out)
-            self._settle(outs)
-            return
+            self._plan = planned(self._tape, self._stores, seen, values, outs)
+        else:
+            self._play(self._plan, outs)
+            for number in self._plan.copied:
+                store(values[self._stores[number]], outs[number])
+        for slot in self._plan.dropped:
+            values[slot] = None
+
+    def state(self, sources: Sequence[Any]) -> list[Array]:
+        """What the stores are for a part, as arrays of their own."""
+        values = self._values
+        for slot, value in zip(self._tape.sources, sources, strict=True):
+            values[slot] = value
+        if self._plan is None:
+            seen = self._shapes()
+            made = [np.array(values[slot]) for slot in self._stores]
+            self._plan = planned(self._tape, self._stores, seen, values, ())
+        else:
+            self._play(self._plan, ())
+            made = [np.array(values[slot]) for slot in self._stores]
+        for slot in self._plan.dropped:
+            values[slot] = None
+        return made
+
+    def _shapes(self) -> dict[int, Seen]:
+        """What calls make, which are made for the first time; only what is stored is kept."""
+        values, calls, seen = self._values, self._tape.calls, dict[int, Seen]()
+        last = {slot: n for n, call in enumerate(calls) for slot in (*call.ins, call.out)}
+        for n, call in enumerate(calls):
+            made = values[call.out] = call.function(*(values[slot] for slot in call.ins))
+            if not isinstance(made, list):
+                seen[call.out] = Seen.of(np.asarray(made))
+            for slot in {*call.ins, call.out}:
+                if (
+                    last[slot] == n
+                    and slot not in self._stores
+                    and slot not in self._tape.constants
+                ):
+                    values[slot] = None
+        return seen
+
+    def _play(self, plan: Plan, outs: Sequence[Array]) -> None:
+        values = self._values
         for slot, number in plan.direct.items():
             values[slot] = outs[number]
         for call, into in plan.steps:
@@ -77,30 +96,6 @@ class Frame:
             made = call.function(*given, out=out)
             if made is not out:
                 out[...] = made
-        for number in plan.copied:
-            store(values[self._stores[number]], outs[number])
-        for slot in plan.dropped:
-            values[slot] = None
-
-    def state(self, sources: Sequence[Any]) -> list[Array]:
-        """What the stores are for a part, as arrays of their own."""
-        values = self._values
-        if self._plan is not None:
-            self.play(sources, ())
-            return [np.array(values[slot]) for slot in self._stores]
-        for slot, value in zip(self._tape.sources, sources, strict=True):
-            values[slot] = value
-        for call in self._tape.calls:
-            values[call.out] = call.function(*(values[slot] for slot in call.ins))
-        made = [np.array(values[slot]) for slot in self._stores]
-        self._settle(())
-        return made
-
-    def _settle(self, outs: Sequence[Array]) -> None:
-        """Shapes are known: find places, and let go of everything else."""
-        self._plan = _planned(self._tape, self._stores, self._values, outs)
-        for slot in self._plan.dropped:
-            self._values[slot] = None
 
 
 def store(value: Array, out: Array) -> None:
@@ -116,118 +111,3 @@ def store(value: Array, out: Array) -> None:
             )
         ]
     out[...] = value
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """How a tape is played once shapes are known.
-
-    `steps` are the calls that are made, with whether the result's slot holds what it is written
-    into; `direct` the slots that are an output's memory; `copied` the other outputs; `dropped` what
-    is let go of at the end.
-    """
-
-    steps: list[tuple[Call, bool]]
-    direct: dict[int, int]
-    copied: list[int]
-    dropped: list[int]
-
-
-def _planned(tape: Tape, stores: Sequence[int], values: list[Any], outs: Sequence[Array]) -> _Plan:
-    """The plan, and in `values` the places of what is written into scratch memory."""
-    calls, end = tape.calls, len(tape.calls)
-    written = [call.out for call in calls if call.kind == "into"]
-    shapes = {slot: (np.shape(values[slot]), values[slot].dtype) for slot in written}
-    roots = _roots(tape)
-    last = {root: n for n, c in enumerate(calls) for slot in c.ins for root in roots[slot]}
-    last |= {root: end for slot in stores for root in roots[slot]}
-    direct: dict[int, int] = {}
-    for number, (slot, out) in enumerate(zip(stores, outs, strict=False)):
-        own = roots[slot] == {slot} and stores.count(slot) == 1
-        if own and shapes[slot] == (out.shape, out.dtype):
-            direct[slot] = number
-    places: dict[int, int] = {}  # the slot whose memory a result is written to
-    lives: dict[int, Life] = {}
-    over: dict[int, int] = {}  # the operand that a result is written over
-    for n, call in enumerate(calls):
-        if call.kind != "into" or call.out in direct or not shapes[call.out][0]:
-            continue
-        spare = _spare(call, n, roots, last, places, shapes) if call.in_place else None
-        if spare is None:
-            places[call.out] = call.out
-            lives[call.out] = Life(n, last.get(call.out, n))
-        else:
-            (root,) = roots[spare]
-            places[call.out] = places[root]
-            over[call.out] = spare
-            first = lives[places[root]].first
-            lives[places[root]] = Life(first, last.get(call.out, n))
-    _allocate(calls, shapes, values, lives, over, places)
-    fixed = {*tape.constants, *places}
-    steps: list[tuple[Call, bool]] = []
-    for call in calls:
-        if call.out in places or call.out in direct:
-            steps.append((call, True))
-        elif call.kind == "view" and call.ins[0] in fixed:
-            values[call.out] = call.function(values[call.ins[0]])
-            fixed.add(call.out)
-        else:
-            steps.append((call, False))
-    copied = [n for n in range(len(outs)) if n not in direct.values()]
-    dropped = [slot for slot in range(tape.size) if slot not in fixed]
-    kept = () if outs else stores  # `state` reads them afterwards
-    return _Plan(steps, direct, copied, [slot for slot in dropped if slot not in kept])
-
-
-def _roots(tape: Tape) -> list[set[int]]:
-    """Per slot, the calls' results on whose memory its value may be."""
-    roots: list[set[int]] = [set() for _ in range(tape.size)]
-    for call in tape.calls:
-        if call.kind == "into":
-            roots[call.out] = {call.out}
-        else:  # what is not said to be new may be a view of what it takes
-            roots[call.out] = set().union(*(roots[slot] for slot in call.ins))
-    return roots
-
-
-def _spare(
-    call: Call,
-    n: int,
-    roots: Sequence[set[int]],
-    last: dict[int, int],
-    places: dict[int, int],
-    shapes: dict[int, tuple[tuple[int, ...], np.dtype[Any]]],
-) -> int | None:
-    """An operand all of whose memory is like the result, and that nothing needs after the call."""
-    for slot in call.ins:
-        if len(roots[slot]) != 1:
-            continue
-        (root,) = roots[slot]
-        if root not in places or last.get(root) != n:
-            continue
-        alike = shapes.get(slot) == shapes[call.out] and slot == root
-        if alike:
-            return slot
-    return None
-
-
-def _allocate(
-    calls: Sequence[Call],
-    shapes: dict[int, tuple[tuple[int, ...], np.dtype[Any]]],
-    values: list[Any],
-    lives: dict[int, Life],
-    over: dict[int, int],
-    places: dict[int, int],
-) -> None:
-    """Put arrays in the thread's scratch memory into the slots that have places there."""
-    sizes = {slot: prod(shapes[slot][0]) * shapes[slot][1].itemsize for slot in lives}
-    arena = place(sizes, lives)
-    block = _scratch.of(arena.size)
-    for call in calls:
-        if call.out in over:
-            values[call.out] = values[over[call.out]]
-        elif call.out in places:
-            shape, dtype = shapes[call.out]
-            first = arena.offsets[call.out]
-            part = block[first : first + sizes[call.out]]
-            values[call.out] = part.view(dtype).reshape(shape)

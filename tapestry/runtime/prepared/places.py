@@ -1,0 +1,175 @@
+"""Where the results of a tape's calls are written, once their shapes are known.
+
+    plan = planned(tape, stores, seen, values, outs)
+
+A result goes into an output's own memory; over an operand that nothing needs after the call, cell
+by cell; or into a place in the thread's scratch memory, which is that of others whose lives it does
+not meet. All frames of a thread use the same scratch memory, as only one plays at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tapestry.runtime.arena import ALIGNMENT, Life, place
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.tape import Call, Tape
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a call made: an array of a shape, each of whose cells is memory of its own or not."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    apart: bool
+
+    @staticmethod
+    def of(array: Array) -> Seen:
+        """An array as it is."""
+        strides = zip(array.shape, array.strides, strict=True)
+        return Seen(array.shape, array.dtype, all(stride or n == 1 for n, stride in strides))
+
+    @property
+    def bytes(self) -> int:
+        return prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a tape is played once shapes are known.
+
+    `steps` are the calls that are made, with whether the result's slot holds what it is written
+    into; `direct` the slots that are an output's memory; `copied` the other outputs; `dropped` what
+    is let go of at the end.
+    """
+
+    steps: list[tuple[Call, bool]]
+    direct: dict[int, int]
+    copied: list[int]
+    dropped: list[int]
+
+
+def planned(
+    tape: Tape,
+    stores: Sequence[int],
+    seen: Mapping[int, Seen],
+    values: list[Any],
+    outs: Sequence[Array],
+) -> Plan:
+    """The plan, and in `values` the memory of what is written into scratch."""
+    roots = _roots(tape)
+    direct: dict[int, int] = {}
+    for number, (slot, out) in enumerate(zip(stores, outs, strict=False)):
+        own = roots[slot] == {slot} and stores.count(slot) == 1
+        if own and (seen[slot].shape, seen[slot].dtype) == (out.shape, out.dtype):
+            direct[slot] = number
+    found = _places(tape, stores, seen, roots, direct)
+    sizes = {slot: seen[slot].bytes for slot in found.lives}
+    arena = place(sizes, found.lives)
+    block = _scratch.of(arena.size)
+    fixed = set(tape.constants)
+    steps: list[tuple[Call, bool]] = []
+    for call in tape.calls:
+        if call.out in found.over:
+            values[call.out] = values[found.over[call.out]]
+        elif call.out in found.lives:
+            first, kind = arena.offsets[call.out], seen[call.out]
+            part = block[first : first + sizes[call.out]]
+            values[call.out] = part.view(kind.dtype).reshape(kind.shape)
+        elif call.kind == "view" and call.ins[0] in fixed:
+            values[call.out] = call.function(values[call.ins[0]])
+            fixed.add(call.out)
+            continue
+        else:
+            steps.append((call, call.out in direct))
+            continue
+        fixed.add(call.out)
+        steps.append((call, True))
+    copied = [number for number in range(len(outs)) if number not in direct.values()]
+    return Plan(steps, direct, copied, [slot for slot in range(tape.size) if slot not in fixed])
+
+
+@dataclass(frozen=True)
+class _Places:
+    """How long results need the place that they have; the operands that others are written over."""
+
+    lives: dict[int, Life]
+    over: dict[int, int]
+
+
+def _places(
+    tape: Tape,
+    stores: Sequence[int],
+    seen: Mapping[int, Seen],
+    roots: Sequence[set[int]],
+    direct: Mapping[int, int],
+) -> _Places:
+    calls = tape.calls
+    last = {root: n for n, c in enumerate(calls) for slot in c.ins for root in roots[slot]}
+    last |= {root: len(calls) for slot in stores for root in roots[slot]}
+    lives: dict[int, Life] = {}
+    over: dict[int, int] = {}
+    owner: dict[int, int] = {}  # of each result and its views, the one whose place it is in
+
+    def spare(call: Call, n: int) -> int | None:
+        """An operand that is all of a place like the result, and that nothing needs any more."""
+        for slot in call.ins:
+            if slot not in owner or not seen[slot].apart:
+                continue
+            (root,) = roots[slot]
+            kind = seen[slot]
+            alike = (kind.shape, kind.dtype) == (seen[call.out].shape, seen[call.out].dtype)
+            if alike and last[root] == n and kind.bytes == seen[root].bytes:
+                return slot
+        return None
+
+    for n, call in enumerate(calls):
+        if call.kind == "view" and call.ins[0] in owner:
+            owner[call.out] = owner[call.ins[0]]
+        if call.kind != "into" or call.out in direct or not seen[call.out].shape:
+            continue
+        slot = spare(call, n) if call.in_place else None
+        until = last.get(call.out, n)
+        if slot is None:
+            owner[call.out] = call.out
+            lives[call.out] = Life(n, until)
+        else:
+            own = owner[call.out] = owner[slot]
+            over[call.out] = slot
+            lives[own] = Life(lives[own].first, until)
+    return _Places(lives, over)
+
+
+def _roots(tape: Tape) -> list[set[int]]:
+    """Per slot, the calls' results on whose memory its value may be."""
+    roots: list[set[int]] = [set() for _ in range(tape.size)]
+    for call in tape.calls:
+        if call.kind == "into":
+            roots[call.out] = {call.out}
+        else:  # what is not said to be new may be a view of what it takes
+            roots[call.out] = set[int]().union(*(roots[slot] for slot in call.ins))
+    return roots
+
+
+class _Scratch(threading.local):
+    """Memory of a thread, as large as any frame needs."""
+
+    def __init__(self) -> None:
+        self.block = np.empty(0, np.uint8)
+
+    def of(self, size: int) -> Array:
+        """At least so many bytes; frames that had less keep what they had."""
+        if self.block.size < size:
+            made = np.empty(max(size, 2 * self.block.size) + ALIGNMENT, np.uint8)
+            self.block = made[-made.ctypes.data % ALIGNMENT :]
+        return self.block
+
+
+_scratch = _Scratch()
