@@ -1,24 +1,25 @@
-"""What a training step of the digits takes, compiled on the numpy executor and in eager mode.
+"""What a call of a compiled PyTorch model takes on the CPU, beside eager mode and Inductor.
 
-    python benchmarks/torch_step.py                    # about a minute
-    python benchmarks/torch_step.py --steps 50
+    python benchmarks/torch_step.py                    # about two minutes
+    python benchmarks/torch_step.py --only digits --steps 500
 
-A step is the forward pass, the cross entropy, the gradients and plain SGD, of a 64-h-10 perceptron
-on all 1,347 images or on a batch. Steps of both take turns, on one thread; a figure is the tenth
-percentile of processor time, which other work on the machine disturbs least. `kernels` is the part
-of a compiled step that its operations take; the rest is PyTorch's (guards, autograd, the optimizer)
-and what hands tensors over.
+Training steps are the forward pass, the cross entropy, the gradients and plain SGD of a 64-128-10
+perceptron on the digits: on all 1,347 images, on 64 and on one, where a call costs more than what
+it computes. The blocks of GPT-2 and of a ResNet are called without gradients. The backends take
+turns in one process, with the threads that PyTorch has by itself; a figure is the median of
+wall-clock time. `program` is the part of Tapestry's calls that its operations take; the rest is
+PyTorch's (guards, autograd, the optimizer) and what hands tensors over.
 """
 
-import os
-
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+from __future__ import annotations
 
 import argparse
+import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from time import process_time
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,75 +34,140 @@ from tapestry.runtime.prepared import PreparedProgram
 HERE = Path(__file__).parent
 DIGITS = HERE.parent / "examples" / "digits" / "digits.npz"
 RESULTS = HERE / "results" / "torch_step.json"
-SIZES = ((1347, 64), (1347, 256), (256, 128), (64, 128))
+BACKENDS = ("eager", "tapestry", "inductor")
+
+Step = Callable[[], torch.Tensor]
 
 
-def step_of(hidden: int, x: torch.Tensor, y: torch.Tensor, *, compiled: bool) -> Callable[[], None]:
-    """A function that trains a model of its own by one step."""
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(64, hidden), nn.ReLU(), nn.Linear(hidden, 10))
-    optimizer = torch.optim.SGD(model.parameters(), 0.05)
-
-    def loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return functional.cross_entropy(model(x), y)
-
-    run = torch.compile(loss, backend="tapestry", dynamic=False) if compiled else loss
-
-    def step() -> None:
-        optimizer.zero_grad()
-        run(x, y).backward()
-        optimizer.step()
-
-    return step
+def compiled(function: Any, backend: str) -> Any:
+    """A function or model by a backend."""
+    return function if backend == "eager" else torch.compile(function, backend=backend)
 
 
-def measure(steps: int, batch: int, hidden: int) -> dict[str, float]:
-    """Microseconds of a step of each kind."""
-    with np.load(DIGITS) as digits:
-        kept = ~digits["held_out"]
-        x = torch.from_numpy(digits["images"][kept][:batch]).float() / 16
-        y = torch.from_numpy(digits["labels"][kept][:batch]).long()
+def digits(batch: int, activation: type[nn.Module] = nn.GELU) -> Callable[[str], Step]:
+    """A training step on so many images."""
+    with np.load(DIGITS) as data:
+        kept = ~data["held_out"]
+        x = torch.from_numpy(data["images"][kept][:batch]).float() / 16
+        y = torch.from_numpy(data["labels"][kept][:batch]).long()
+
+    def make(backend: str) -> Step:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(64, 128), activation(), nn.Linear(128, 10))
+        run, optimizer = compiled(model, backend), torch.optim.SGD(model.parameters(), 0.05)
+
+        def step() -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(run(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        return step
+
+    return make
+
+
+class Residual(nn.Module):
+    """A block of a ResNet."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first, self.second = (
+            nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2)
+        )
+        self.norms = nn.ModuleList(nn.BatchNorm2d(channels) for _ in range(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        inner = torch.relu(self.norms[0](self.first(x)))
+        return torch.relu(x + self.norms[1](self.second(inner)))
+
+
+def forward(make_model: Callable[[], nn.Module], *shape: int) -> Callable[[str], Step]:
+    """A call of a model that is not trained."""
+
+    def make(backend: str) -> Step:
+        torch.manual_seed(0)
+        model, x = make_model().eval(), torch.randn(*shape)
+        run = compiled(model, backend)
+
+        def step() -> torch.Tensor:
+            with torch.no_grad():
+                return run(x)
+
+        return step
+
+    return make
+
+
+def gpt2_block() -> nn.Module:
+    """A block of GPT-2, as `import.py` has it."""
+    return importlib.import_module("import").gpt2(1, words=16).blocks[0]
+
+
+CASES: dict[str, Callable[[str], Step]] = {
+    "digits, all images": digits(1347),
+    "digits, all images, ReLU": digits(1347, nn.ReLU),
+    "digits, 64 images": digits(64),
+    "digits, 1 image": digits(1),
+    "GPT-2 block, 64 tokens": forward(gpt2_block, 1, 64, 768),
+    "ResNet block, 4 x 64 x 28 x 28": forward(lambda: Residual(64), 4, 64, 28, 28),
+}
+
+
+def measure(make: Callable[[str], Step], steps: int) -> dict[str, float]:
+    """Microseconds of a step by each backend, and of Tapestry's programs in it."""
     torch.compiler.reset()
     run_program, inside = PreparedProgram.__call__, [0.0]
 
     def timed(program: PreparedProgram, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        began = process_time()
+        began = perf_counter()
         made = run_program(program, inputs)
-        inside[0] += process_time() - began
+        inside[0] += perf_counter() - began
         return made
 
+    taking = {backend: make(backend) for backend in BACKENDS}
+    for _ in range(5):  # the first ones compile
+        made = {backend: step() for backend, step in taking.items()}
+        for backend in BACKENDS[1:]:
+            torch.testing.assert_close(made[backend], made["eager"], rtol=1e-3, atol=1e-3)
+    took: dict[str, list[float]] = {name: [] for name in (*BACKENDS, "program")}
     PreparedProgram.__call__ = timed
-    kinds = {"eager": False, "compiled": True}
-    taking = {name: step_of(hidden, x, y, compiled=kind) for name, kind in kinds.items()}
-    took: dict[str, list[float]] = {"eager": [], "compiled": [], "kernels": []}
-    for number in range(steps + 10):
-        for name, step in taking.items():
-            inside[0] = 0.0
-            began = process_time()
-            step()
-            if number >= 10:  # the first ones compile
-                took[name].append(process_time() - began)
-        if number >= 10:
-            took["kernels"].append(inside[0])
-    PreparedProgram.__call__ = run_program
-    return {name: 1e6 * float(np.percentile(times, 10)) for name, times in took.items()}
+    try:
+        for _ in range(steps):
+            for backend, step in taking.items():
+                inside[0] = 0.0
+                began = perf_counter()
+                step()
+                took[backend].append(perf_counter() - began)
+                if backend == "tapestry":
+                    took["program"].append(inside[0])
+    finally:
+        PreparedProgram.__call__ = run_program
+    return {name: 1e6 * float(np.median(times)) for name, times in took.items()}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Time training steps of the digits.")
-    parser.add_argument("--steps", type=int, default=400)
+    parser = argparse.ArgumentParser(description="Time calls of compiled PyTorch models.")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--only", default="", help="cases whose names have this in them")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="the JSON file to write")
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    table = Table("images", "hidden", "eager", "compiled", "of it kernels", "ratio")
-    rows: list[dict[str, float]] = []
-    for batch, hidden in SIZES:
-        found = measure(options.steps, batch, hidden)
-        ratio = found["compiled"] / found["eager"]
-        cells = [f"{found[name]:.0f} us" for name in ("eager", "compiled", "kernels")]
-        table.add_row(str(batch), str(hidden), *cells, f"{ratio:.2f}")
-        rows.append({"images": batch, "hidden": hidden, **found, "ratio": ratio})
-    Console().print(table)
-    RESULTS.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=2) + "\n")
+    chosen = {name: make for name, make in CASES.items() if options.only in name}
+    if not chosen:
+        parser.error(f"no case has {options.only!r} in its name; there are {', '.join(CASES)}")
+    table = Table("a call", *BACKENDS, "of it program", "tapestry / eager", "inductor / eager")
+    rows: list[dict[str, Any]] = []
+    for name, make in chosen.items():
+        found = measure(make, options.steps)
+        ratios = [found[backend] / found["eager"] for backend in BACKENDS[1:]]
+        cells = [f"{found[part]:.0f} us" for part in (*BACKENDS, "program")]
+        table.add_row(name, *cells, *(f"{ratio:.2f}" for ratio in ratios))
+        rows.append({"case": name, **found, "ratio": ratios[0], "inductor_ratio": ratios[1]})
+    Console(width=120).print(table)
+    if len(chosen) == len(CASES):
+        result = {"machine": machine(), "threads": torch.get_num_threads(), "rows": rows}
+        options.output.write_text(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":
