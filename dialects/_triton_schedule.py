@@ -24,6 +24,11 @@ from xdsl.printer import Printer
 LOADS = ("pointer", "descriptor")
 """How cells are loaded: by a pointer each, or by tensor descriptors where these can."""
 
+ORDERS = ("ascending", "descending")
+"""In which order programs take blocks of rows."""
+
+_WORDS = {"loads": LOADS, "order": ORDERS}
+
 FLATTEN = "flatten"
 """The attribute of a loop that is to be one with the loop inside of it."""
 
@@ -45,6 +50,8 @@ class Schedule:
     their columns together, so that both sides of a product are read from the L2. With `programs`,
     so many programs share all blocks (a *persistent* grid); 0 is a program for each.
 
+    Where walks are longer for later rows, these are best taken first: `order` is `descending`.
+
     With 2 `segments`, a loop along a domain walks blocks that are fully inside first, without
     masks, and then those on its boundary.
     """
@@ -56,6 +63,7 @@ class Schedule:
     programs: int = 0
     loads: str = "pointer"
     segments: int = 1
+    order: str = "ascending"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tile", MappingProxyType(dict(self.tile)))
@@ -69,8 +77,9 @@ class Schedule:
                 raise ScheduleError(f"{name} = {getattr(self, name)} is less than {least}")
         if self.segments not in (1, 2):
             raise ScheduleError(f"segments = {self.segments} is not 1 or 2")
-        if self.loads not in LOADS:
-            raise ScheduleError(f"loads = {self.loads} is not one of {', '.join(LOADS)}")
+        for name, words in _WORDS.items():
+            if getattr(self, name) not in words:
+                raise ScheduleError(f"{name} = {getattr(self, name)} is not {' or '.join(words)}")
 
     def __hash__(self) -> int:
         return hash(str(self))
@@ -91,10 +100,10 @@ class Schedule:
         """The schedule with some parameters; names in capitals are tile axes."""
         tile: dict[str, int] = {}
         numbers: dict[str, int] = {}
-        loads = "pointer"
+        words: dict[str, str] = {}
         for name, value in values.items():
-            if name == "loads":
-                loads = str(value)
+            if name in _WORDS:
+                words[name] = str(value)
             elif not isinstance(value, int):
                 raise ScheduleError(f"{name} = {value} is not a number")
             elif name in _NUMBERS:
@@ -104,9 +113,10 @@ class Schedule:
             else:
                 raise ScheduleError(
                     f"{name} is no parameter of a schedule: tile axes (in capitals), "
-                    + ", ".join((*_NUMBERS, "loads"))
+                    + ", ".join((*_NUMBERS, *_WORDS))
                 )
-        return Schedule(tile, loads=loads, **numbers)
+        loads, order = (words.get(name, known[0]) for name, known in _WORDS.items())
+        return Schedule(tile, loads=loads, order=order, **numbers)
 
     @staticmethod
     def parse(text: str) -> Schedule:

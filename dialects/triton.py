@@ -51,7 +51,14 @@ from tapestry.dialects._triton_host import (
     LaunchOp,
 )
 from tapestry.dialects._triton_kernel import KernelOp
-from tapestry.dialects._triton_schedule import FLATTEN, LOADS, Schedule, ScheduleAttr, ScheduleError
+from tapestry.dialects._triton_schedule import (
+    FLATTEN,
+    LOADS,
+    ORDERS,
+    Schedule,
+    ScheduleAttr,
+    ScheduleError,
+)
 from tapestry.dialects._triton_shapes import (
     ArangeOp,
     BlockSizeOp,
@@ -87,6 +94,7 @@ __all__ = [
     "ALIGNMENT",
     "FLATTEN",
     "LOADS",
+    "ORDERS",
     "AliasOp",
     "AllocateOp",
     "ArangeOp",

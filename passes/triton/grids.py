@@ -23,6 +23,9 @@ from tapestry.dialects.triton import FLATTEN, Schedule
 from tapestry.passes.triton.positions import Axis, Positions
 from tapestry.passes.triton.tiles import TileBuilder
 
+ROWS = "M"
+"""The tile axis of rows."""
+
 
 class Persistent:
     """The loop of a program over the blocks that it takes, from its own number on in steps."""
@@ -70,6 +73,10 @@ def place_programs(
             taken[axis], rest = tiles.remainder(rest, count), tiles.quotient(rest, count)
             taken[axis].name_hint = f"pid_{axis.hint}"
             rest.name_hint = f"pid_{''.join(outer.hint for outer in grid[:place])}"
+    if schedule.order == "descending":
+        rows = next(axis for axis in grid if axis.name == ROWS)
+        last = tiles.subtract(_blocks_along(tiles, positions, rows), tiles.position(1))
+        taken[rows] = tiles.subtract(last, taken[rows])
     if schedule.swizzle > 1:
         # Blocks of rows and of columns are the last axes.
         rows, columns = grid[-2:]

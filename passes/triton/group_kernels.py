@@ -41,7 +41,7 @@ from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.schedule import Task
 from tapestry.passes.triton.sharing import read_together
 from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
-from tapestry.passes.triton.spans import is_bounded
+from tapestry.passes.triton.spans import grows, is_bounded
 from tapestry.passes.triton.steps import Options, longest
 from tapestry.passes.triton.tiling import MAX_RESIDENT, Tiling
 from tapestry.passes.triton.writer import Kernel, KernelWriter, space_of
@@ -356,6 +356,7 @@ def _task(
         lengths,
         grid=tuple(grid),
         bounded=is_bounded(space),
+        grows=grows(space),
         described=described,
         held=frozenset(axis for axis in lengths if f"BLOCK_{axis}" in resident),
         half=half,

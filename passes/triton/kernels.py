@@ -37,7 +37,7 @@ from tapestry.passes.triton.scalars import is_half
 from tapestry.passes.triton.scans import carry_tensors, scan_kernel
 from tapestry.passes.triton.schedule import Task
 from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
-from tapestry.passes.triton.spans import is_bounded
+from tapestry.passes.triton.spans import grows, is_bounded
 from tapestry.passes.triton.steps import Options, longest, part_names, unwrap, wrapped_block
 from tapestry.passes.triton.tiles import number
 from tapestry.passes.triton.writer import Kernel, KernelWriter, Port, space_of
@@ -221,6 +221,7 @@ def _contraction_kernel(
         half=is_half(a.type),
         grid=spread,
         bounded=is_bounded(space),
+        grows=grows(space),
         described=any_described(fold, space, [batch, *axes]),
     )
     schedule = options.schedule(task, fold.schedule)

@@ -41,6 +41,9 @@ Kind = Literal["map", "fold", "scan", "contraction", "group"]
 SCHEDULE = "schedule"
 """The attribute of an operation that says its schedule."""
 
+GROUP = 8
+"""How many blocks of rows take their columns together, where there are more."""
+
 PROCESSORS = 132
 """The multiprocessors of a Hopper GPU: as many persistent programs run at once."""
 
@@ -57,7 +60,8 @@ class Task:
     at all. `grid` are the axes that programs are spread over, and `held` those that one block has
     to hold. An `ordered` fold takes one point at a time; one `across` memory has points that lie
     side by side; rows are read in `walks` walks. `described` says that some tensor can be moved by
-    descriptors, `bounded` that a domain ends or starts walks along K.
+    descriptors, `bounded` that a domain ends or starts walks along K, `grows` that they are longer
+    for later rows.
     """
 
     name: str
@@ -72,6 +76,7 @@ class Task:
     walks: int = 1
     described: bool = False
     bounded: bool = False
+    grows: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengths", MappingProxyType(dict(self.lengths)))
@@ -91,7 +96,21 @@ class Task:
 
 
 def default(task: Task, tiling: Tiling) -> Schedule:
-    """The schedule of a kernel for which none is given."""
+    """The schedule of a kernel for which none is given.
+
+    Sides of products that are many blocks are swizzled, rows with longer walks come first.
+    """
+    schedule = _tiles(task, tiling)
+    if task.swizzles and task.multiplied:
+        rows, columns = (-(-task.lengths[a] // schedule.tile[a]) for a in task.grid[-2:])
+        schedule = replace(schedule, swizzle=GROUP if rows > GROUP and columns > 1 else 1)
+    if task.grows and "M" in task.grid and "M" in task.lengths:
+        schedule = replace(schedule, order="descending")
+    return schedule
+
+
+def _tiles(task: Task, tiling: Tiling) -> Schedule:
+    """The tiles of a kernel, with warps and stages."""
     n = task.lengths
     match task.kind:
         case "map":
@@ -134,6 +153,8 @@ def check(task: Task, schedule: Schedule) -> None:
             f"@{task.name} has no blocks of rows and columns to swizzle: its programs are along "
             f"{', '.join(task.grid) or 'one axis'}"
         )
+    if schedule.order == "descending" and not ("M" in task.grid and "M" in task.lengths):
+        raise ScheduleError(f"@{task.name} has no blocks of rows whose order could be descending")
     if schedule.segments > 1 and not _has_boundary(task, tile):
         raise ScheduleError(
             f"@{task.name} has no boundary along K: no loop, or all blocks are full and inside"
@@ -217,7 +238,10 @@ def _shared_out(task: Task, schedule: Schedule) -> Iterator[Schedule]:
 def _groups(task: Task, first: Schedule) -> Iterator[Schedule]:
     for m, k, warps, stages in product((128, 64), (64, 128, 32), (8, 4), (3, 2, 4)):
         tile = _clipped(task, {**first.tile, "M": m, "K": k}, least=MIN_DOT)
-        yield replace(first, tile=tile, warps=warps, stages=stages)
+        schedule = replace(first, tile=tile, warps=warps, stages=stages)
+        for loads, segments in product(LOADS, (1, 2)):
+            if task.described or loads == LOADS[0]:
+                yield replace(schedule, loads=loads, segments=segments)
 
 
 def _rows(task: Task, first: Schedule) -> Iterator[Schedule]:

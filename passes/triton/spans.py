@@ -65,6 +65,17 @@ def is_bounded(space: Space) -> bool:
     return any(abs(form.coefficients[place]) == 1 for form in forms)
 
 
+def grows(space: Space) -> bool:
+    """Whether walks along K end later for later rows, by some row of the domain."""
+    walked = space.on(FOLD_AXIS)
+    if len(walked) != 1:
+        return False
+    place = space.dims.index(walked[0])
+    later = [n for n, dim in enumerate(space.dims) if dim.axis == "M"]
+    forms = [guard.form.coefficients for row in space.domain for guard in row.guards]
+    return any(form[place] == -1 and any(form[n] > 0 for n in later) for form in forms)
+
+
 def segments(
     positions: Positions, axes: Mapping[str, Axis], axis: Axis, span: Span, rows: Sequence[Access]
 ) -> tuple[list[tuple[Span, bool]], list[Access]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tapestry as t
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import loom
-from tapestry.dialects.triton import Schedule
+from tapestry.dialects.triton import ORDERS, Schedule
 from tapestry.frontend import run_pipeline
 from tapestry.passes.triton.schedule import Task, is_legal
 from tapestry.passes.triton.tasks import give, tasks
@@ -69,10 +69,12 @@ def schedules(draw, task: Task):
         tile[axis] = draw(powers.filter(lambda n, least=least: n >= least))
     if task.ordered:
         tile["K"] = 1
+    has_rows = "M" in task.grid and "M" in task.lengths
     schedule = Schedule(
         tile,
         swizzle=draw(st.integers(1, 3)) if task.swizzles else 1,
         programs=draw(st.sampled_from([0, 1, 3])),
+        order=draw(st.sampled_from(ORDERS if has_rows else ORDERS[:1])),
         segments=draw(st.sampled_from([1, 2])),
         loads=draw(st.sampled_from(["pointer", "descriptor"])) if task.described else "pointer",
     )

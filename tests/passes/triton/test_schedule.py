@@ -25,6 +25,7 @@ schedules = st.builds(
     programs=st.integers(0, 264),
     loads=st.sampled_from(["pointer", "descriptor"]),
     segments=st.integers(1, 2),
+    order=st.sampled_from(["ascending", "descending"]),
 )
 
 
@@ -65,7 +66,7 @@ def test_so_is_the_attribute(schedule):
         ("warps = 3", "warps = 3 is not one of"),
         ("stages = 0", "stages = 0 is less than 1"),
         ("segments = 3", "segments = 3 is not 1 or 2"),
-        ("loads = some", "loads = some is not one of pointer, descriptor"),
+        ("loads = some", "loads = some is not pointer or descriptor"),
         ("speed = 2", "speed is no parameter of a schedule"),
         ("M = big", "M = big is not a number"),
     ],
