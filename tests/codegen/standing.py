@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
@@ -35,7 +35,12 @@ def named(dtype: str) -> np.dtype[Any]:
 
 
 class Tensor:
-    """What launches ask of a tensor of PyTorch, on an array."""
+    """What launches ask of a tensor of PyTorch, on an array.
+
+    While a device captures, copies are captured too.
+    """
+
+    capturing: ClassVar[list[Callable[[], object]] | None] = None
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -65,7 +70,10 @@ class Tensor:
         return Tensor(aligned(self.array))
 
     def clone(self) -> Tensor:
-        return Tensor(aligned(self.array))
+        made = Tensor(aligned(self.array))
+        if Tensor.capturing is not None:
+            Tensor.capturing.append(lambda: made.copy_(self))
+        return made
 
     def copy_(self, other: Tensor) -> None:
         self.array[...] = other.array
@@ -153,10 +161,11 @@ class Standing:
             raise RuntimeError("operation not permitted when stream is capturing")
         captured: list[Callable[[], object]] = []
         self.capturing, self.captures = captured, self.captures + 1
+        Tensor.capturing = captured
         try:
             made = run()
         finally:
-            self.capturing = None
+            self.capturing = Tensor.capturing = None
         return lambda: [one() for one in captured], made
 
     def after(self, stream: int) -> None:
