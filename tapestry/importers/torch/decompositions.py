@@ -2,7 +2,7 @@
 
 The table of core ATen, with some changes: some operators stay whole because they have lowerings
 that say more than their parts (a lookup's gradient is one fold), some that core ATen leaves whole
-have decompositions of PyTorch's own, and fast paths of attention are undone.
+have decompositions of PyTorch's own or in `apart`, and fast paths of attention are undone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import _decomp
 
+from tapestry.importers.torch.apart import APART
 from tapestry.importers.torch.fast_paths import FAST_PATHS
 
 _pytorch: Any = _decomp  # whose types are not complete
@@ -38,6 +39,9 @@ def decompositions() -> Table:
     table: Table = {**_pytorch.core_aten_decompositions(), **apart}
     for name, function in FAST_PATHS.items():
         table[getattr(aten, name).default] = function
+    for name, function in APART.items():
+        packet, overload = name.split(".")
+        table[getattr(getattr(aten, packet), overload)] = function
     for name in _WHOLE:
         packet = getattr(aten, name)
         for overload in packet.overloads():

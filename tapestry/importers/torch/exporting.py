@@ -18,12 +18,12 @@ from typing import Any, Literal
 
 import torch
 from torch import nn
-from torch._decomp import core_aten_decompositions
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.diagnostics import UsageError
+from tapestry.importers.torch.decompositions import decompositions
 from tapestry.importers.torch.graphs import Weight, program_of
 from tapestry.importers.torch.program import Program
 
@@ -67,7 +67,7 @@ def exported_program(
                 f"PyTorch cannot export the model: {type(error).__name__}: {first}",
                 hint="torch.export takes no branches that depend on data",
             ) from error
-        lowered: Any = made.run_decompositions(core_aten_decompositions())
+        lowered: Any = made.run_decompositions(dict(decompositions()))
     tensors: dict[str, torch.Tensor] = {**lowered.state_dict, **lowered.constants}
     known: dict[str, Weight] = {}
     for spec in lowered.graph_signature.input_specs:

@@ -180,7 +180,9 @@ class _Importer:
         try:
             args, kwargs = self._arguments(node, overload)
             context = Context(self.build, name, self._kinds(held), location, self.seeds)
-            made = self._lowered(context, _named(args), _named(kwargs))
+            made = self._computed(context, overload, node) or self._lowered(
+                context, _named(args), _named(kwargs)
+            )
             use = Use(name, place_of(location))
         except (Unsupported, WeftError) as refusal:
             reason = refusal.message if isinstance(refusal, WeftError) else str(refusal)
@@ -200,6 +202,18 @@ class _Importer:
         self.coverage.uses.append(use)
         record(use)
         return made[0] if isinstance(held, torch.Tensor) else made
+
+    def _computed(
+        self, context: Context, overload: Overload, node: fx.Node
+    ) -> tuple[SSAValue, ...] | None:
+        """Constants in the place of an operator without a lowering that takes no tensors."""
+        own = find_lowering(context.operator) is None and not overload.random
+        if not own or node.all_input_nodes or len(context.results) != 1:
+            return None
+        with unset_fake_temporarily():
+            made = cast("torch.Tensor", overload.call(*node.args, **node.kwargs))
+            cells = as_array(made.cpu())
+        return (context.constant(cells, context.result.dtype),)
 
     def _lowered(
         self, context: Context, args: Sequence[Any], kwargs: Mapping[str, Any]

@@ -42,6 +42,8 @@ class Coverage:
         return 1 - len(self.external) / len(self.uses) if self.uses else 1.0
 
     def __str__(self) -> str:
+        if not self.uses:
+            return "no operators were imported: PyTorch has traced none"
         native = len(self.uses) - len(self.external)
         share = f"{100 * self.native_share:.1f} %"
         lines = [f"{native} of {len(self.uses)} applications of operators are native ({share})"]

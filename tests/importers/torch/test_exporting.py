@@ -57,6 +57,20 @@ def test_keywords_and_structures() -> None:
     np.testing.assert_allclose(got, (x + y * scale).numpy(), rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "model", [nn.GRU(4, 5), nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)]
+)
+def test_layers_are_taken_apart(model: nn.Module) -> None:
+    x = torch.randn(3, 2, 4)
+    program = exported_program(model.eval(), (x,))
+    assert program.coverage.native_share == 1
+    tapestry.run_pipeline(program.module, "default")
+    name = tapestry.arguments(program.module)[0].name
+    made = tapestry.run(program.module, {name: x.numpy()}).outputs[0]
+    want = torch.utils._pytree.tree_leaves(model(x))[0]
+    np.testing.assert_allclose(made, want.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
 def test_inputs_that_are_returned_are_results() -> None:
     class Model(nn.Module):
         def forward(self, x, y):

@@ -41,10 +41,20 @@ def embedding_backward(
     scale_grad_by_freq: bool = False,
 ) -> SSAValue:
     if scale_grad_by_freq:
-        raise Unsupported("gradients scaled by how often a row is looked up")
+        gradient = _by_frequency(ctx, gradient, ids, num_weights)
     return ctx.apply(
         "embedding_dense_backward", gradient, ids, rows=num_weights, padding=padding_idx
     )
+
+
+def _by_frequency(ctx: Context, gradient: SSAValue, ids: SSAValue, rows: int) -> SSAValue:
+    """Gradients divided by how often their row is looked up."""
+    flat = shaped(ctx, ids, [prod(ctx.shape(ids))])
+    none = ctx.constant(0, ctx.dtype(gradient), [rows])
+    ones = ctx.constant(1, ctx.dtype(gradient), ctx.shape(flat))
+    counts = ctx.apply("index_add", none, flat, ones, axis=0)
+    each = ctx.apply("take", counts, ids, axis=0)
+    return ctx.apply("div", gradient, shaped(ctx, each, [*ctx.shape(ids), 1]))
 
 
 @lowering("aten.index_select.default")
