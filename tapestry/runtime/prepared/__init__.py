@@ -5,9 +5,9 @@
 
 The numpy executor finds out at each call how operations read and write, because it also runs parts
 of them. Here an operation becomes a few NumPy calls on whole tensors: views that are slices and
-transpositions, a body as a list of functions, one matrix product. What has another form, or is
-large enough to be worth cutting, is left to the executor. `PreparedKernels` (in `kernels`) is the
-same for Triton.
+transpositions, a body as a list of functions, one matrix product. What is large is a tape of such
+calls, played for each part that fits the cache, on all threads (`parts`). What has another form is
+left to the executor. `PreparedKernels` (in `kernels`) is the same for Triton.
 """
 
 from tapestry.runtime.prepared.program import PreparedProgram

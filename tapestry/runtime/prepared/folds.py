@@ -29,7 +29,8 @@ from tapestry.dialects import loom
 from tapestry.runtime.arithmetic import cell_constant
 from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.bodies import Body, prepared_body
+from tapestry.runtime.prepared.bodies import prepared_body
+from tapestry.runtime.prepared.halves import merged_halves
 from tapestry.runtime.prepared.library import Multiply
 from tapestry.runtime.prepared.products import column_sums, matrix_product
 from tapestry.zspace import Range
@@ -184,41 +185,12 @@ class Folding:
         varies = dependences(block, [moving_dims(p) for p in self.op.in_maps])
         return [varies[value] for value in end.operands]
 
-    def _merge(self) -> Body:
-        merge = prepared_body(self.monoid.merge, _NOWHERE, ())
-        assert merge is not None
-        return merge
-
     def _by_halves(self) -> Combine:
         """States merged with their neighbours until there is one."""
-        merges: dict[int, Body] = {}  # a prepared body is for arrays of one shape
-        folded, kept = self.op.fold_dims, self.op.kept_dims
-        first = (*folded, *kept)
+        merge, folded = merged_halves(self.monoid, self.op.fold_dims), self.op.fold_dims
 
         def fold(values: Sequence[Array]) -> list[Array]:
-            state: list[Array] = []
-            for part, value in enumerate(values):
-                turned = self._along(self._counted(value, part)).transpose(first)
-                state.append(turned.reshape(-1, *turned.shape[len(folded) :]))
-            while state[0].shape[0] > 1:
-                pairs = state[0].shape[0] // 2
-                if pairs not in merges:
-                    merges[pairs] = self._merge()
-                odd = [value[2 * pairs :] for value in state]
-                left = [value[: 2 * pairs : 2] for value in state]
-                right = [value[1 : 2 * pairs : 2] for value in state]
-                both = merges[pairs]([*left, *right])
-                state = both if not len(odd[0]) else _joined(both, odd)
-            return [value[0] for value in state]
+            whole = [self._along(self._counted(value, part)) for part, value in enumerate(values)]
+            return [part.squeeze(folded) for part in merge(*whole)]
 
         return fold
-
-
-def _joined(first: Sequence[Array], second: Sequence[Array]) -> list[Array]:
-    """Arrays one after another; what one of them is broadcast along, the other may not be."""
-    found: list[Array] = []
-    for one, other in zip(first, second, strict=True):
-        shape = np.broadcast_shapes(one.shape[1:], other.shape[1:])
-        whole = [np.broadcast_to(part, (len(part), *shape)) for part in (one, other)]
-        found.append(np.concatenate(whole))
-    return found

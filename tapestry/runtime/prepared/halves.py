@@ -13,7 +13,7 @@ import numpy as np
 
 from tapestry.algebra.monoids import Monoid
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.bodies import prepared_body
+from tapestry.runtime.prepared.bodies import Body, prepared_body
 from tapestry.zspace import Range
 
 _NOWHERE = Range((), ())
@@ -23,8 +23,17 @@ Merge = Callable[[Sequence[Array]], list[Array]]
 
 def merge_of(monoid: Monoid) -> Merge:
     """The merge of two states, the parts of the one and then those of the other."""
-    merge = prepared_body(monoid.merge, _NOWHERE, ())
-    assert merge is not None
+    # A prepared body is for arrays of the shapes that it is first called with.
+    bodies: dict[tuple[tuple[int, ...], ...], Body] = {}
+
+    def merge(states: Sequence[Array]) -> list[Array]:
+        shapes = tuple(part.shape for part in states)
+        if shapes not in bodies:
+            body = prepared_body(monoid.merge, _NOWHERE, ())
+            assert body is not None
+            bodies[shapes] = body
+        return bodies[shapes](states)
+
     return merge
 
 
@@ -33,8 +42,7 @@ def merged_halves(monoid: Monoid, axes: Sequence[int]) -> Callable[..., list[Arr
 
     Along those axes all parts have the same extents. The order of what is merged is kept.
     """
-    # A prepared body is for arrays of the shapes that it is first called with.
-    merges: dict[tuple[tuple[int, ...], ...], Merge] = {}
+    merge = merge_of(monoid)
 
     def fold(*parts: Array) -> list[Array]:
         rank = parts[0].ndim
@@ -42,8 +50,6 @@ def merged_halves(monoid: Monoid, axes: Sequence[int]) -> Callable[..., list[Arr
         state = [_lined(part, axes, kept) for part in parts]
         while len(state[0]) > 1:
             pairs = len(state[0]) // 2
-            shapes = tuple(part.shape for part in state)
-            merge = merges.get(shapes) or merges.setdefault(shapes, merge_of(monoid))
             odd = [value[2 * pairs :] for value in state]
             left = [value[: 2 * pairs : 2] for value in state]
             right = [value[1 : 2 * pairs : 2] for value in state]

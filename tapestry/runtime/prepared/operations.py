@@ -33,6 +33,7 @@ from tapestry.runtime.prepared.folds import Folding
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.products import largest_factor, matrix_product
 from tapestry.runtime.prepared.scatters import Scatter
+from tapestry.runtime.prepared.sources import bits
 from tapestry.runtime.prepared.views import reader, writer
 from tapestry.zspace import Projection, Range
 
@@ -232,19 +233,14 @@ def _read(
     if fill is not None:
         number = number_in(fill)
         assert number is not None
-        outside = _bits(cell_constant(number, fill.type))
+        outside = bits(cell_constant(number, fill.type))
     if not projection.is_unit:
         boxes = BlockCells(np.empty(0), box, projection, index, outside, needed)
-        return lambda array: boxes.of(_bits(array))
+        return lambda array: boxes.of(bits(array))
     if outside is None or box.contains_range(projection.apply_range(index)):
         view = reader(projection, box, index)
-        return lambda array: view(_bits(array))
-    return lambda array: clipped_cells(_bits(array), box, projection, index, outside)
-
-
-def _bits(cells: Array) -> Array:
-    """Cells as bodies hold them: the bits of unsigned ones."""
-    return cells.view(f"i{cells.itemsize}") if cells.dtype.kind == "u" else cells
+        return lambda array: view(bits(array))
+    return lambda array: clipped_cells(bits(array), box, projection, index, outside)
 
 
 def _of_dtypes(values: Sequence[Array], dtypes: Sequence[np.dtype[Any]]) -> list[Array]:
