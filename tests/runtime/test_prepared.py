@@ -136,3 +136,45 @@ def test_sums_of_columns_are_products_with_ones(turned: bool, dtype: str) -> Non
     (got,) = PreparedProgram(module, Library(multiply))([x])
     np.testing.assert_array_equal(got.reshape(-1), x.sum(2 if turned else 1).reshape(-1))
     assert multiplied == ([] if turned or dtype == "i4" else [(1, 1300, 1300, 70)])
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+def test_a_product_of_which_a_triangle_counts(heads: int) -> None:
+    """Scores under a causal mask: a product, zero where nothing counts, then unwrap."""
+    module = parse_text(f"""
+    func.func @main(%q: !loom.tensor<[0, 0, 0] : [{heads}, 8, 5], f32>,
+                    %k: !loom.tensor<[0, 0, 0] : [{heads}, 9, 5], f32>)
+        -> !loom.tensor<[0, 0, 0] : [{heads}, 8, 9], f32> {{
+      %s = loom.operation @scores over <[0, 0, 0, 0] : [{heads}, 8, 9, 5]>
+          [map, map, map, fold] by @add
+          ins(%q : (d0, d1, d2, d3) -> (d0, d1, d3), %k : (d0, d1, d2, d3) -> (d0, d2, d3))
+          outs((d0, d1, d2) -> (d0, d1, d2))
+          domain(d1 - d2 >= 0)
+          wrap (%a: f32, %b: f32) {{
+            %p = arith.mulf %a, %b : f32
+            loom.yield %p : f32
+          }}
+          unwrap (%v: f32) {{
+            %one = arith.constant 1.0 : f32
+            %r = arith.addf %v, %one : f32
+            loom.yield %r : f32
+          }}
+          : (!loom.tensor<[0, 0, 0] : [{heads}, 8, 5], f32>,
+             !loom.tensor<[0, 0, 0] : [{heads}, 9, 5], f32>)
+            -> !loom.tensor<[0, 0, 0] : [{heads}, 8, 9], f32>
+      func.return %s : !loom.tensor<[0, 0, 0] : [{heads}, 8, 9], f32>
+    }}
+    """)
+    source = np.random.default_rng(0)
+    q, k = (source.integers(-5, 6, (heads, n, 5)).astype("f4") for n in (8, 9))
+    k[:, 8] = np.nan  # counts nowhere
+    shapes: list[tuple[int, ...]] = []
+
+    def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        shapes.append(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]))
+        return np.matmul(a, b)
+
+    (got,) = PreparedProgram(module, Library(multiply))([q, k])
+    want = np.where(np.tri(8, 9, dtype=bool), np.matmul(q, k.transpose(0, 2, 1)), 0) + 1
+    np.testing.assert_array_equal(got, want)
+    assert len(shapes) == 1

@@ -61,7 +61,7 @@ def prepared_operation(op: loom.OperationOp, library: Library) -> Run | None:
         for projection, out in zip(op.out_maps, op.outs, strict=True)
     ]
     monoid = accumulating_monoid_of(op)
-    products = () if op.inside is not None else find_contractions(op, monoid) or ()
+    products = (find_contractions(op, monoid) or ()) if _masks_results(op) else ()
     state = _state(op, monoid, products, library)
     unwrap = _unwrap(op, kept, library, spare=len(products) > 0)
     if state is None or (op.unwrap_block is not None and unwrap is None):
@@ -140,10 +140,14 @@ def _state_over(
     if products:
         makers = [matrix_product(one, index, op.kept_dims, library.multiply) for one in products]
 
+        mask = inside_mask(op.inside, index)
+        outside = None if mask is None else ~mask.squeeze(op.fold_dims)
+
         def multiplied(ins: Sequence[Array]) -> list[Array]:
             sides = body([read(array) for read, array in zip(reads, ins, strict=True)])
             pairs = zip(makers, sides[::2], sides[1::2], strict=True)
-            return [by(left, right) for by, left, right in pairs]
+            made = [by(left, right) for by, left, right in pairs]
+            return made if outside is None else [_zero(one, outside) for one in made]
 
         return multiplied
     if monoid is None:
@@ -152,6 +156,21 @@ def _state_over(
         return None
     combine = Folding(op, monoid, index, library.multiply).combine()
     return lambda ins: combine(body([read(array) for read, array in zip(reads, ins, strict=True)]))
+
+
+def _masks_results(op: loom.OperationOp) -> bool:
+    """Whether points count for all that is folded, or for none of it."""
+    rest = None if op.inside is None else op.inside.within(op.index)
+    return rest is None or all(dims.isdisjoint(op.fold_dims) for dims in rest.moving())
+
+
+def _zero(state: Array, outside: Array) -> Array:
+    """A state of new memory, zero where points do not count."""
+    shape = np.broadcast_shapes(state.shape, outside.shape)
+    if state.shape != shape:
+        state = np.broadcast_to(state, shape).copy()
+    np.copyto(state, 0, where=outside)
+    return state
 
 
 def _scattered(op: loom.OperationOp, monoid: Monoid | None) -> _State | None:
