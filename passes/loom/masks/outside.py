@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import inf
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat
 
 from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.dialects import loom
@@ -36,13 +37,14 @@ class Expressions:
         self._named: dict[tuple[loom.OperationOp, int, AffineMap], str] = {}
         self._of_leaves: dict[Term, Specials] = {}
         self.states: set[Term] = set()
+        self.inputs: list[Term] = []
         # One for all that is looked through, so that what it has come through is counted.
         self._inline = Inliner(self.terms, self._result)
 
     def wrapped(self) -> list[Term]:
         """What wrap yields at a point."""
-        ins = [self._inline(read) for read in self.op.in_reads]
-        return self.terms.body(self.op.wrap_block, ins)
+        self.inputs = [self._inline(read) for read in self.op.in_reads]
+        return self.terms.body(self.op.wrap_block, self.inputs)
 
     def folding(self, facts: Sequence[Fact], lowest: float = -inf) -> Folding:
         """Simplifies expressions where some facts hold."""
@@ -149,7 +151,17 @@ def masked(op: loom.OperationOp, lowest: float = -inf) -> Iterator[Masked]:
             found.add(inside)
             finite = (f"finite({_said(leaf)})" for leaf in folding.finite - expressions.states)
             divisors = (f"nonzero({_said(leaf)})" for leaf in folding.nonzero)
-            yield Masked(inside, frozenset((*finite, *divisors)))
+            cells = _finite_inputs(expressions, folding)
+            yield Masked(inside, frozenset((*finite, *divisors, *cells)))
+
+
+def _finite_inputs(expressions: Expressions, folding: Folding) -> Iterator[str]:
+    """Says of what an operation reads that it is finite, where all that it is made of is."""
+    for read, term in zip(expressions.op.in_reads, expressions.inputs, strict=True):
+        leaves = {one for one in term.below() if one.op is None and isinstance(one.kind, AnyFloat)}
+        known = leaves and leaves <= folding.finite and not expressions.nature(folding(term))
+        if known and read.value.name_hint is not None:
+            yield f"finite({read.value.name_hint})"
 
 
 def _candidates(expressions: Expressions, wrapped: Sequence[Term]) -> Iterator[Row]:
