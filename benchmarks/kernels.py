@@ -27,6 +27,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name = "kernels_compiled.json"
     output: Path = options.output or RESULTS / name
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps({"machine": machine(), **result}, indent=2) + "\n")
+    written = {"machine": machine(), "triton": version("triton"), **result}
+    output.write_text(json.dumps(written, indent=2) + "\n")
     return int(any(row["problems"] for row in rows))
 
 

@@ -20,7 +20,7 @@ from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.calls import calls_before
 from tapestry.passes.triton.cost import Estimate, estimate_of, least_seconds
 from tapestry.passes.triton.counting import work_of
-from tapestry.passes.triton.predicting import Build, Calls, ranked
+from tapestry.passes.triton.predicting import Build, Calls, Prediction, by_worth, ranked
 from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.schedule import Task, candidates
 from tapestry.passes.triton.steps import Options
@@ -33,6 +33,9 @@ Built = TypeVar("Built")
 
 _GAIN = 1.1
 """How many times as fast as the default a schedule has to be predicted to be."""
+
+_MANY = 64
+"""How many candidates are looked at one by one."""
 
 _CAREFUL = 0.8
 """The share of a thread's registers that a choice may be predicted to need."""
@@ -93,14 +96,38 @@ class Chooser:
         fits = all(self._is_safe(estimate_of(work, self.spec)) for work, _ in works)
         if fits and now <= _GAIN * least:
             return None
-        for one in ranked(candidates(task, self.tiling), build, self.spec):
+        for one in self._ranked(task, build):
             if self._is_safe(one.estimate):
                 faster = one.estimate.seconds * _GAIN <= now
                 chosen = faster or not fits
                 return one.schedule if chosen and one.schedule != default.schedule.data else None
         return None
 
+    def _ranked(self, task: Task, build: Build) -> list[Prediction]:
+        """The candidates of a task; of many, some first, then what is near the best of these."""
+        every = list(candidates(task, self.tiling))
+        if len(every) <= _MANY:
+            return ranked(every, build, self.spec)
+        first, depth = every[0], list(task.lengths)[-1]
+        some = [one for one in every if one.tile[depth] == first.tile[depth]]
+        some = [one for one in some if _walk(one) == _walk(first)]
+        found = ranked(some, build, self.spec)
+        best = next((one.schedule for one in found if self._is_safe(one.estimate)), first)
+        near = [one for one in every if one not in some and _distance(one, best) == 1]
+        return by_worth([*found, *ranked(near, build, self.spec)])
+
     def _is_safe(self, estimate: Estimate) -> bool:
         """Whether a kernel surely fits the device."""
         most = _CAREFUL * self.spec.limits.registers_per_thread
         return not estimate.problems and estimate.registers <= most
+
+
+def _walk(schedule: Schedule) -> Hashable:
+    """What a schedule says besides tile, warps and stages."""
+    return replace(schedule, tile={}, warps=1, stages=1)
+
+
+def _distance(one: Schedule, other: Schedule) -> int:
+    """In how many tile axes two schedules differ, and in how they are walked; warps are free."""
+    axes = sum(one.tile[axis] != size for axis, size in other.tile.items())
+    return axes + (_walk(one) != _walk(other))

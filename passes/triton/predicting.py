@@ -96,5 +96,9 @@ def ranked(schedules: Iterable[Schedule], build: Build, spec: DeviceSpec) -> lis
         own = [(replace(work, stages=schedule.stages), n) for work, n in works[staged]]
         estimate = summed([(estimate_of(work, spec), count) for work, count in own])
         found.append(Prediction(kernel.sym_name.data, schedule, estimate))
-    found.sort(key=lambda one: (bool(one.estimate.problems), one.estimate.seconds))
-    return found
+    return by_worth(found)
+
+
+def by_worth(predictions: Iterable[Prediction]) -> list[Prediction]:
+    """Predictions in order: what fits first, faster ones first."""
+    return sorted(predictions, key=lambda one: (bool(one.estimate.problems), one.estimate.seconds))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
@@ -14,6 +15,7 @@ from tapestry.dialects import triton
 from tapestry.dialects.triton import Schedule
 from tapestry.frontend import run_pipeline
 from tapestry.importers.expressions.nodes import Expression
+from tapestry.passes.triton.choosing import Chooser
 from tapestry.passes.triton.predicting import Prediction, predictions
 
 H200 = find_spec("h200")
@@ -115,16 +117,14 @@ def test_a_schedule_that_is_given_stays() -> None:
 
 
 def test_equal_kernels_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tapestry.passes.triton import choosing
-
     counts: list[int] = []
-    ranked = choosing.ranked
+    chosen_before = Chooser._chosen
 
-    def counted(*arguments: object) -> list[Prediction]:
+    def counted(*arguments: Any) -> Schedule | None:
         counts.append(1)
-        return ranked(*arguments)  # type: ignore[arg-type]
+        return chosen_before(*arguments)
 
-    monkeypatch.setattr(choosing, "ranked", counted)
+    monkeypatch.setattr(Chooser, "_chosen", counted)
     x = t.input("x", (1024, 1024), "f16")
     for name in "abc":
         x = x @ t.input(name, (1024, 1024), "f16")
