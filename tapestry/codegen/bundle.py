@@ -87,8 +87,9 @@ def compile_bundle(
         raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from None
     constants = ConstantFile(folder / _CONSTANTS)
     lowered = constants.moved(module)
-    # One set of kernels serves all targets; the first is the one that they are made for.
-    device = f"sm_{targets[0]}" if targets[0] in TYPICAL else NO_DEVICE
+    # One set of kernels serves all targets: it has to fit the smallest.
+    known = [target for target in targets if target in TYPICAL]
+    device = f"sm_{min(known)}" if known else NO_DEVICE
     LoomToTriton(numerics=numerics, device=device).apply(Context(), lowered)
     printed = print_module(lowered)
     _write(folder, "kernels.py", printed.source.encode())

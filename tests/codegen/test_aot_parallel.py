@@ -88,3 +88,22 @@ def test_layers_and_shards_are_compiled_once() -> None:
     launches = [op for op in module.walk() if op.name == "triton.launch"]
     assert len(launches) == 8
     assert len(kernels) == 2
+
+
+def test_bundles_for_several_targets_are_made_for_the_smallest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tapestry.codegen import bundle
+
+    made: list[str] = []
+    lowering = bundle.LoomToTriton
+
+    def noted(**options: Any) -> Any:
+        made.append(options["device"])
+        return lowering(**options)
+
+    monkeypatch.setattr(bundle, "LoomToTriton", noted)
+    module = t.compile(t.input("x", (64,), "f32") * 2, on="triton").lowered
+    bundle.compile_bundle(module, tmp_path / "both", targets=(90, 80))
+    bundle.compile_bundle(module, tmp_path / "one", targets=(90,))
+    assert made == ["sm_80", "sm_90"]

@@ -146,3 +146,11 @@ def test_kernels_of_shards_are_chosen_for_shards() -> None:
     assert len(launch.rows) == 4
     (one,) = predictions(module, H200)
     assert one.estimate.problems == ()
+
+
+def test_kernels_for_several_targets_fit_the_smallest() -> None:
+    small = find_spec("a100")
+    (one,) = predictions(lowered(product(4096, 4096, 4096), "sm_80"), small)
+    assert one.estimate.shared <= small.limits.shared_per_program
+    (other,) = predictions(lowered(product(4096, 4096, 4096), "sm_90"), H200)
+    assert other.estimate.shared > small.limits.shared_per_program
