@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -274,15 +273,16 @@ def test_what_is_kept_needs_no_process(
     assert [one.cubin for one in again.kernels] == [one.cubin for one in bundle.kernels]
 
 
-def test_a_damaged_cache_is_not_trusted(bundle: Bundle, tmp_path: Path) -> None:
-    cache = Path(os.environ["TAPESTRY_CACHE_DIR"], "aot")
-    entries = sorted(cache.glob("*.json"))
+def test_a_damaged_cache_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path / "cache"))
+    bundle = _compiled(tmp_path / "before")
+    entries = sorted((tmp_path / "cache" / "aot").glob("*.json"))
     assert len(entries) == len(bundle.kernels)
     first, second, *_ = entries
     first.write_bytes(first.read_bytes()[:-100])
     digest, held = second.read_text().split("\n")
     second.write_text(f"{digest}\n{json.dumps({**json.loads(held), 'registers': 3})}")
-    again = _compiled(tmp_path)
+    again = _compiled(tmp_path / "after")
     assert sum(not kernel.cached for kernel in again.kernels) == 2
     assert [kernel.registers for kernel in again.kernels] == [k.registers for k in bundle.kernels]
 
