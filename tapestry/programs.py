@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -40,6 +40,9 @@ from tapestry.runtime.fitting import fit_inputs
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.program import InputError, arguments, outputs
 from tapestry.saving import save_module
+
+if TYPE_CHECKING:
+    from tapestry.runtime.prepared.kernels import PreparedKernels
 
 PLAIN = "weft-apply"
 """The pipeline of the reference executor: nothing but what it needs."""
@@ -102,9 +105,12 @@ class Program:
         return find_executor(self.on).run(self.lowered, fitted, watch or NoWatch())
 
     def result(self, inputs: Mapping[str, object]) -> Result:
-        """Outputs as those of `run`, without records: on NumPy, of a program prepared once."""
-        if self.on != "numpy" or self.dump is not None:
+        """Outputs as those of `run`, without records, of a program that is prepared once."""
+        if self.on not in ("numpy", "triton") or self.dump is not None:
             return self.run(inputs)
+        if self.on == "triton":
+            fitted = fit_inputs(self.module, self._arrays(inputs))
+            return Result(tuple(self._kernels([fitted[name] for name in self._kinds])), ())
         fitted = fit_inputs(self.module, self._arrays(inputs), contiguous=False)
         made = self._prepared([fitted[name] for name in self._kinds])
         return Result(tuple(np.require(one, requirements=["C", "W"]) for one in made), ())
@@ -112,6 +118,12 @@ class Program:
     @cached_property
     def _prepared(self) -> PreparedProgram:
         return PreparedProgram(inlined(self.lowered))
+
+    @cached_property
+    def _kernels(self) -> PreparedKernels:
+        from tapestry.runtime.prepared.kernels import PreparedKernels  # which takes a while
+
+        return PreparedKernels(self.lowered)
 
     def _arrays(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         return {name: self._converted(name, value) for name, value in inputs.items()}
@@ -137,7 +149,7 @@ class Program:
         """The same program with its operations split, as `loom-shard` takes its options."""
         values: dict[str, ParameterListType] = {n: _option(one) for n, one in options.items()}
         split = copy(self)
-        for made in ("lowered", "_prepared"):
+        for made in ("lowered", "_prepared", "_kernels"):
             split.__dict__.pop(made, None)
         split.pipeline = f"{self.pipeline},{ArgSpec('loom-shard', values)}"
         return split

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tapestry
+from tapestry.runtime.triton_executor import TritonExecutor
 
 W = np.random.default_rng(0).normal(size=(64, 32)).astype(np.float32)
 X = np.random.default_rng(1).normal(size=(3, 64)).astype(np.float32)
@@ -103,3 +104,23 @@ def test_programs_that_are_none_are_refused(saved: Path) -> None:
             tapestry.load(saved)(X)
     with pytest.raises(tapestry.TapestryError, match="cannot read"):
         tapestry.load(saved.with_name("gone.mlir"))
+
+
+def test_kernels_are_lowered_once_for_many_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    lowered: list[object] = []
+    printed = TritonExecutor.printed
+
+    def counted(*given: object) -> object:
+        lowered.append(given)
+        return printed(*given)
+
+    monkeypatch.setattr(TritonExecutor, "printed", counted)
+    x = tapestry.input("x", (3, 4))
+    program = tapestry.compile(x.sum(axis=1) * 2, on="triton")
+    for _ in range(3):
+        given = np.random.default_rng().normal(size=(3, 4)).astype(np.float32)
+        np.testing.assert_allclose(program(given), given.sum(axis=1) * 2, rtol=1e-5)
+    assert len(lowered) == 1
+    split = program.sharded(shards=2)
+    np.testing.assert_allclose(split(given), given.sum(axis=1) * 2, rtol=1e-5)
+    assert len(lowered) == 2
