@@ -20,6 +20,7 @@ else may change.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -131,8 +132,12 @@ def __getattr__(name: str) -> Any:
         from tapestry.importers.expressions.functions import function
         from tapestry.metakernels import load_library
 
-        if name in load_library().names:
+        names = load_library().names
+        if name in names:
             return function(name)
+        near = get_close_matches(name, [*_HOMES, *names], n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise AttributeError(f"module 'tapestry' has no attribute {name!r}{hint}")
     raise AttributeError(f"module 'tapestry' has no attribute {name!r}")
 
 

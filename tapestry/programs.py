@@ -179,7 +179,10 @@ class Program:
 
     def _converted(self, name: str, value: object) -> Array:
         """Numbers of Python have no dtype of their own: they take the input's."""
-        array, dtype = array_of(value), self._kinds.get(name)
+        try:
+            array, dtype = array_of(value), self._kinds.get(name)
+        except ValueError as error:
+            raise InputError(f"the input {name}: {error}") from None
         if dtype is not None and isinstance(value, bool | int | float):
             return array.astype(dtype)
         return array

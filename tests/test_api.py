@@ -67,3 +67,14 @@ def test_importing_is_light() -> None:
     code = f"import sys, tapestry; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_mistyped_metakernel_names_the_nearest() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'softmaxx'; did you mean softmax"):
+        tapestry.softmaxx  # noqa: B018 (to look it up is the test)
+
+
+def test_what_is_no_array_is_refused_by_name() -> None:
+    x = tapestry.input("x", (3,))
+    with pytest.raises(tapestry.TapestryError, match="the input x: str is no array of numbers"):
+        tapestry.run(x + 1, x="abc")

@@ -9,6 +9,7 @@ import pytest
 
 from tapestry.frontend import parse_module
 from tapestry.runtime.executor import NoWatch, find_executor
+from tapestry.runtime.prepared import PreparedProgram
 
 _FOLD = """
 func.func @main(%x: !loom.tensor<[0, 0] : [2, 4], f32>) -> !loom.tensor<[0] : [2], f32> {
@@ -41,3 +42,24 @@ def test_no_warnings(executor: str, text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         find_executor(executor).run(parse_module(text), {"x": x}, NoWatch())
+
+
+_PLACES = """
+func.func @main() -> !loom.tensor<[0] : [2], f32> {
+  %y = loom.operation @logarithms over <[0] : [2]> [map] ins() outs((d0) -> (d0))
+         wrap () {
+           %i = loom.index 0 : i64
+           %f = arith.sitofp %i : i64 to f32
+           %r = math.log %f : f32
+           loom.yield %r : f32
+         } : () -> !loom.tensor<[0] : [2], f32>
+  func.return %y : !loom.tensor<[0] : [2], f32>
+}
+"""
+
+
+def test_what_is_computed_beforehand_warns_of_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (made,) = PreparedProgram(parse_module(_PLACES))([])
+    assert made.tolist() == [-np.inf, 0]

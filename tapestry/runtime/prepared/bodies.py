@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import needed_operations
@@ -67,7 +68,8 @@ def prepared_body(
             function = functions.get(function, function)
         operands = tuple(op.operands)
         if all(operand in known for operand in operands):
-            known[op.results[0]] = function(*(known[operand] for operand in operands))
+            with np.errstate(all="ignore"):  # what IEEE 754 defines is no news
+                known[op.results[0]] = function(*(known[operand] for operand in operands))
         else:
             late.append((op, function))
     count = len(block.args)
