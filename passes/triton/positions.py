@@ -21,6 +21,7 @@ from tapestry.dialects import triton
 from tapestry.passes.triton.runs import runs
 from tapestry.passes.triton.spaces import Access, Dim, Space
 from tapestry.passes.triton.tiles import TileBuilder
+from tapestry.zspace import Range
 
 Frame = tuple[str, ...]
 """The axes of a tile, by dimension."""
@@ -60,10 +61,13 @@ class Positions:
     `place` sets where an axis is; coordinates, offsets and masks of the axis follow.
     """
 
-    def __init__(self, tiles: TileBuilder, space: Space, bounds: Bounds) -> None:
+    def __init__(
+        self, tiles: TileBuilder, space: Space, bounds: Bounds, shards: Sequence[Range] = ()
+    ) -> None:
         self.tiles = tiles
         self.space = space
         self._bounds = bounds
+        self._shards = shards
         self._coordinates: dict[Dim, SSAValue] = {}
         self._masks: dict[str, SSAValue | None] = {}
         self._first: dict[str, SSAValue] = {}
@@ -150,11 +154,14 @@ class Positions:
             self._full, self._held = before
 
     def is_masked(self, axis: Axis) -> bool:
-        """Whether some block of an axis is not full."""
-        length = axis.length
+        """Whether some block of an axis is not full, in some launch."""
         if axis.block is None:
             return False
-        return length is None or length % self.tiles.blocks[axis.block] != 0 or length == 0
+        lengths: Sequence[int] = () if axis.length is None else (axis.length,)
+        if len(axis.dims) == 1 and axis.dims[0].cut:
+            lengths = [end - start for start, end in map(axis.dims[0].bounds, self._shards)]
+        size = self.tiles.blocks[axis.block]
+        return not lengths or any(length % size != 0 or length == 0 for length in lengths)
 
     def _mask(self, axis: Axis, position: SSAValue) -> SSAValue | None:
         if axis.name == self._full or not self.is_masked(axis):

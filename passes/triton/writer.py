@@ -149,7 +149,7 @@ class KernelWriter:
             for dim in space.cut_dims
         }
         self.tiles = TileBuilder(self._body, schedule.blocks, index)
-        self.positions = Positions(self.tiles, space, bounds)
+        self.positions = Positions(self.tiles, space, bounds, fold.shards)
         self._descriptors: Descriptors | None = None
         if schedule.loads == "descriptor":
             self._descriptors = Descriptors(self.tiles, self.positions, space, self.axes)
