@@ -27,13 +27,13 @@ triton.kernel @halves(%x_ptr: !triton.ptr<f32>, %y_ptr: !triton.ptr<f16>, %d0_st
   %end = triton.broadcast %d0_end : i32 -> tensor<16x32xi32>
   // CHECK-NEXT: %inside = triton.compare "<" %pb, %end : tensor<16x32xi32>, tensor<16x32xi32> -> tensor<16x32xi1>
   %inside = triton.compare "<" %pb, %end : tensor<16x32xi32>, tensor<16x32xi32> -> tensor<16x32xi1>
-  // CHECK-NEXT: %x = triton.load %x_ptr[%pb] mask %inside other 0.000000e+00 : f32 : !triton.ptr<f32>, tensor<16x32xi32>, tensor<16x32xi1> -> tensor<16x32xf32>
+  // CHECK-NEXT: %x{{[_0-9]*}} = triton.load %x_ptr[%pb] mask %inside other 0.000000e+00 : f32 : !triton.ptr<f32>, tensor<16x32xi32>, tensor<16x32xi1> -> tensor<16x32xf32>
   %x = triton.load %x_ptr[%pb] mask %inside other 0.0 : f32 : !triton.ptr<f32>, tensor<16x32xi32>, tensor<16x32xi1> -> tensor<16x32xf32>
   // CHECK-NEXT: %w = triton.load %x_ptr[%pb] : !triton.ptr<f32>, tensor<16x32xi32> -> tensor<16x32xf32>
   %w = triton.load %x_ptr[%pb] : !triton.ptr<f32>, tensor<16x32xi32> -> tensor<16x32xf32>
   // CHECK-NEXT: %z = triton.full 0.000000e+00 : f32 over ["BLOCK_P", "BLOCK_K"] : tensor<16x32xf32>
   %z = triton.full 0.0 : f32 over ["BLOCK_P", "BLOCK_K"] : tensor<16x32xf32>
-  // CHECK-NEXT: %v = triton.where %inside, %x, %z : tensor<16x32xi1>, tensor<16x32xf32>, tensor<16x32xf32> -> tensor<16x32xf32>
+  // CHECK-NEXT: %v = triton.where %inside, %x{{[_0-9]*}}, %z : tensor<16x32xi1>, tensor<16x32xf32>, tensor<16x32xf32> -> tensor<16x32xf32>
   %v = triton.where %inside, %x, %z : tensor<16x32xi1>, tensor<16x32xf32>, tensor<16x32xf32> -> tensor<16x32xf32>
   // CHECK-NEXT: %t = triton.transpose %v : tensor<16x32xf32> -> tensor<32x16xf32>
   %t = triton.transpose %v : tensor<16x32xf32> -> tensor<32x16xf32>

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+import tapestry
+from tapestry.codegen.aot import compile_kernels
 from tapestry.codegen.module_printer import print_module
 from tapestry.frontend import run_pipeline
 from tests.codegen.test_aot import check_fits, compiled, matmul
@@ -47,3 +49,26 @@ def test_a_schedule_is_read_in_the_source():
     assert source.count("tl.make_tensor_descriptor(") == 3
     # Descriptors are made once, not for each block.
     assert source.rindex("tl.make_tensor_descriptor(") < source.index("for block in")
+
+
+def test_offsets_have_64_bits_where_a_tensor_is_too_large_for_32(tmp_path):
+    """Cells of a tensor of 2^32 are found, and small tensors are not slowed down by that."""
+    large, small = (
+        aot_pointwise((1 << 16, columns), tmp_path / str(columns)) for columns in (1 << 16, 1 << 10)
+    )
+    assert "tl.int64" in large[0]
+    assert "tl.int64" not in small[0]
+    assert large[1].spills == small[1].spills == 0
+
+
+def aot_pointwise(shape, folder):
+    folder.mkdir()
+    module = tapestry.compile(
+        tapestry.relu(tapestry.input("x", shape, "bfloat16").T), on="triton"
+    ).lowered
+    run_pipeline(module, "loom-to-triton")
+    printed = print_module(module)
+    path = folder / "kernels.py"
+    path.write_text(printed.source)
+    (kernel,) = compile_kernels(path, printed.kernels, targets=(90,))
+    return printed.source, kernel
