@@ -44,7 +44,12 @@ def product(a: Array, b: Array) -> Array:
         return np.matmul(a, b)
     made = empty(shape, a.dtype)
     # Autocasting leaves what writes to `out` alone.
-    (_mm if a.ndim == 2 else _bmm)(_tensor(a), _tensor(b), out=_tensor(made))
+    if a.ndim == 2:
+        _mm(_tensor(a), _tensor(b), out=_tensor(made))
+    elif len(a) == len(b) == 1:
+        _mm(_tensor(a[0]), _tensor(b[0]), out=_tensor(made[0]))
+    else:
+        _bmm(_tensor(a), _tensor(b), out=_tensor(made))
     return made
 
 

@@ -43,6 +43,7 @@ def _readonly(array: np.ndarray) -> np.ndarray:
         (_cells(70, 80).T, _cells(90, 70).T, True),
         (_cells(160, 140)[::2, ::2], _cells(70, 90), True),
         (_cells(3, 80, 70), _cells(3, 90, 70).transpose(0, 2, 1), True),
+        (_cells(1, 80, 70), _cells(1, 90, 70).transpose(0, 2, 1), True),
         (_cells(8, 7), _cells(7, 9), False),
         (_cells(0, 7), _cells(7, 90), False),
         (_cells(80, 70)[::-1], _cells(70, 90), False),
