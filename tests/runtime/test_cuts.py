@@ -58,3 +58,5 @@ def test_the_weights_of_a_layer_are_not_read_for_each_few_rows() -> None:
     parts = Cuts(index, [x, w, y], 2, 1 << 20).parts(steps)
     assert sum(a.bytes(part) for a in (x, w, y) for part in parts) <= 2 * read
     assert len(parts) >= 4
+    large = Cuts(index, [x, w, y], 2, 1 << 20, each=2, any_size=True)
+    assert large.steps((0, 1)) == {1: 1024}

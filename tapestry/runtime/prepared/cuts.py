@@ -23,9 +23,6 @@ from tapestry.zspace import Projection, Range
 _LEAST = 1 << 16
 """Bytes below which a part is more overhead than work."""
 
-_PER_THREAD = 4
-"""Parts for each thread, if they are not too small: what is left is shared at the end."""
-
 
 @dataclass(frozen=True)
 class Access:
@@ -62,17 +59,24 @@ class Access:
 
 @dataclass(frozen=True)
 class Cuts:
-    """An index space, what its points touch, and how many threads there are for it."""
+    """An index space, what its points touch, and how many threads there are for it.
+
+    There are `each` parts for each thread, or more: who is done early takes what is left. A part
+    fits the cache unless it is `any_size`.
+    """
 
     index: Range
     accesses: Sequence[Access]
     threads: int
     cache: int
+    each: int = 4
+    any_size: bool = False
 
     def steps(self, dims: Sequence[int]) -> dict[int, int]:
         """Extents of a part along dimensions that may be cut; those that are left out are whole."""
         total = self._bytes(self.index, dims)
-        budget = min(self.cache, total // (_PER_THREAD * self.threads))
+        budget = total // (self.each * self.threads)
+        budget = budget if self.any_size else min(self.cache, budget)
         budget = max(budget, min(_LEAST, self.cache))
         found: dict[int, int] = {}
         part, left, spent = self.index, list(dims), False

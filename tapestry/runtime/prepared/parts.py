@@ -45,6 +45,9 @@ SMALL = 1 << 23
 _SHARED_BESIDE = 1 << 25
 """Bytes from which to wake threads where another library's wait for work by spinning."""
 
+_LONG = 512
+"""Terms of a sum of products from which what is done with a sum afterwards costs little."""
+
 _BETWEEN = 4
 """Bytes of a value in between."""
 
@@ -78,12 +81,14 @@ def in_parts(
     if threads is None:
         threads = thread_count() if products or whole >= _SHARED_BESIDE else 1
     reduces = isinstance(op, loom.OperationOp) and is_reduction(op)
-    if cache is None:
-        # What is read once, and reduced as it is, need not stay in cache.
-        cache = whole if reduces else cache_size()
-    cuts = Cuts(op.index, accesses, threads, cache)
-    dims = _apart(op)
     product = isinstance(op, loom.OperationOp) and _is_product(op)
+    long = isinstance(op, loom.OperationOp) and product and _terms(op) >= _LONG
+    # What is read once, and reduced as it is, need not stay in cache; BLAS has blocks of its own,
+    # and packs what parts of a product have in common again for each.
+    any_size = cache is None and (reduces or long)
+    cache = cache_size() if cache is None else cache
+    cuts = Cuts(op.index, accesses, threads, cache, each=2 if long else 4, any_size=any_size)
+    dims = _apart(op)
     if not products and (product or (threads == 1 and reduces)):
         return None
     if isinstance(op, loom.OperationOp) and op.fold_dims and not product:
@@ -110,6 +115,11 @@ def _apart(op: loom.FusedOp | loom.OperationOp) -> list[int]:
 
 def _written(members: Members) -> list[tuple[SSAValue, Projection]]:
     return [pair for member, place in members for pair in member_writes(member, place)]
+
+
+def _terms(op: loom.OperationOp) -> int:
+    """How many points each sum of a fold has."""
+    return op.fold_range(op.index).size
 
 
 def _is_product(op: loom.OperationOp) -> bool:
