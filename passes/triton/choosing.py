@@ -96,17 +96,17 @@ class Chooser:
         fits = all(self._is_safe(estimate_of(work, self.spec)) for work, _ in works)
         if fits and now <= _GAIN * least:
             return None
-        for one in self._ranked(task, build):
+        for one in self._ranked(task, build, everything=not fits):
             if self._is_safe(one.estimate):
                 faster = one.estimate.seconds * _GAIN <= now
                 chosen = faster or not fits
                 return one.schedule if chosen and one.schedule != default.schedule.data else None
         return None
 
-    def _ranked(self, task: Task, build: Build) -> list[Prediction]:
+    def _ranked(self, task: Task, build: Build, *, everything: bool) -> list[Prediction]:
         """The candidates of a task; of many, some first, then what is near the best of these."""
         every = list(candidates(task, self.tiling))
-        if len(every) <= _MANY:
+        if everything or len(every) <= _MANY:
             return ranked(every, build, self.spec)
         first, depth = every[0], list(task.lengths)[-1]
         some = [one for one in every if one.tile[depth] == first.tile[depth]]
