@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-triton: Any = pytest.importorskip("triton")
+from tapestry.runtime.triton_interpreter import interpreted
 
-WHY = f"in Triton {triton.__version__}, and Tapestry relies on it (codegen/aot_worker.py)"
+if find_spec("triton") is None:
+    pytest.skip("Triton is not installed", allow_module_level=True)
+
+WHY = f"in Triton {version('triton')}, and Tapestry relies on it (codegen/aot_worker.py)"
+
+
+@pytest.fixture(autouse=True)
+def _interpreted() -> Iterator[None]:
+    """Other tests interpret kernels, which Triton decides once, when it is imported."""
+    with interpreted():
+        yield
 
 
 def _parameters(name: str) -> list[str]:
