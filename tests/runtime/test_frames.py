@@ -41,12 +41,25 @@ def test_results_are_written_over_what_nothing_needs() -> None:
     for _ in range(5):
         y = tape.call(np.negative, (y,))
     frame = Frame(tape, [y])
+    for _ in range(2):
+        (state,) = frame.state([np.ones((100, 100))])
+        np.testing.assert_array_equal(state, -1)
+        held = [value for value in frame._values if isinstance(value, np.ndarray)]
+        assert len({value.ctypes.data for value in held}) == 1  # five results in one place
+
+
+def test_an_output_is_computed_in_its_own_memory() -> None:
+    tape = Tape()
+    x = tape.source()
+    y = x
+    for _ in range(5):
+        y = tape.call(np.negative, (y,))
+    frame = Frame(tape, [y])
     x, out = np.ones((100, 100)), np.empty((100, 100))
-    frame.play([x], [out])
-    held = [value for value in frame._values if isinstance(value, np.ndarray)]
-    assert len({value.ctypes.data for value in held}) == 1  # four results in one place
-    frame.play([x], [out])
-    np.testing.assert_array_equal(out, -1)
+    for _ in range(2):
+        frame.play([x], [out])
+        np.testing.assert_array_equal(out, -1)
+        assert not any(isinstance(value, np.ndarray) for value in frame._values)
 
 
 def test_what_is_still_read_is_not_written_over() -> None:
@@ -90,7 +103,37 @@ def test_what_is_seen_in_another_shape_is_written_over_too() -> None:
     made = tape.call(np.exp, (tape.call(np.negative, (apart,)),))
     frame = Frame(tape, [made])
     for scale in (1.0, 2.0):
-        x, out = scale * np.ones((4, 4)), np.empty((1, 4, 1, 4))[0]
-        frame.play([x], [out])
+        x = scale * np.ones((4, 4))
+        (out,) = frame.state([x])
         np.testing.assert_allclose(out[:, 0], np.exp(-(x @ x)))
     assert frame._values[product].ctypes.data == frame._values[3].ctypes.data
+
+
+def test_an_output_is_computed_in_its_own_memory_from_the_product_on() -> None:
+    tape = Tape()
+    x, w, b = (tape.source() for _ in range(3))
+    product = tape.call(np.matmul, (x, w))
+    apart = tape.view(lambda value: value.reshape(8, 6, 1), product)
+    made = tape.call(np.exp, (tape.call(np.add, (apart, b)),))
+    frame = Frame(tape, [made])
+    random = np.random.default_rng(0)
+    whole = np.zeros((8, 12, 1))
+    for first in (0, 6, 0):
+        x, w, b = random.random((8, 5)), random.random((5, 6)), random.random((1, 6, 1))
+        out = whole[:, first : first + 6]
+        frame.play([x, w, b], [out])
+        np.testing.assert_allclose(out, np.exp((x @ w)[..., None] + b))
+    assert frame._plan is not None
+    assert frame._plan.direct.keys() >= {product, made}
+
+
+def test_a_product_that_lies_another_way_is_not_computed_there() -> None:
+    tape = Tape()
+    x, w = tape.source(), tape.source()
+    turned = tape.view(lambda value: value.T, tape.call(np.matmul, (x, w)))
+    made = tape.call(np.exp, (turned,))
+    frame = Frame(tape, [made])
+    for scale in (1.0, 2.0):
+        x, w, out = scale * np.arange(9.0).reshape(3, 3), np.eye(3), np.empty((3, 3))
+        frame.play([x, w], [out])
+        np.testing.assert_allclose(out, np.exp(x @ w).T)

@@ -85,8 +85,8 @@ class Frame:
 
     def _play(self, plan: Plan, outs: Sequence[Array]) -> None:
         values = self._values
-        for slot, number in plan.direct.items():
-            values[slot] = outs[number]
+        for slot, place in plan.direct.items():
+            values[slot] = place.of(outs)
         for call, into in plan.steps:
             given = [values[slot] for slot in call.ins]
             if not into:

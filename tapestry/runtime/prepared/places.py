@@ -24,17 +24,26 @@ from tapestry.runtime.prepared.tape import Call, Tape
 
 @dataclass(frozen=True)
 class Seen:
-    """What a call made: an array of a shape, each of whose cells is memory of its own or not."""
+    """What a call made: how an array lies in memory."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    apart: bool
+    strides: tuple[int, ...]
 
     @staticmethod
     def of(array: Array) -> Seen:
         """An array as it is."""
-        strides = zip(array.shape, array.strides, strict=True)
-        return Seen(array.shape, array.dtype, all(stride or n == 1 for n, stride in strides))
+        return Seen(array.shape, array.dtype, array.strides)
+
+    @property
+    def long(self) -> list[tuple[int, int]]:
+        """Extents and strides of the axes that have more than one cell."""
+        return [(n, s) for n, s in zip(self.shape, self.strides, strict=True) if n != 1]
+
+    @property
+    def apart(self) -> bool:
+        """Whether cells are memory of their own, as far as strides say."""
+        return all(stride for _, stride in self.long)
 
     @property
     def bytes(self) -> int:
@@ -42,16 +51,31 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class Direct:
+    """A result in the memory of an output, perhaps without some of its axes of extent 1."""
+
+    number: int
+    shape: tuple[int, ...]
+
+    def of(self, outs: Sequence[Array]) -> Array:
+        """The array, of those of the outputs."""
+        out = outs[self.number]
+        if out.shape == self.shape:
+            return out
+        return out.squeeze()[tuple(None if n == 1 else slice(None) for n in self.shape)]
+
+
+@dataclass(frozen=True)
 class Plan:
     """How a tape is played once shapes are known.
 
     `steps` are the calls that are made, with whether the result's slot holds what it is written
-    into; `direct` the slots that are an output's memory; `copied` the other outputs; `dropped` what
-    is let go of at the end.
+    into; `direct` the slots that are an output's memory, and their shapes; `copied` the other
+    outputs; `dropped` what is let go of at the end.
     """
 
     steps: list[tuple[Call, bool]]
-    direct: dict[int, int]
+    direct: dict[int, Direct]
     copied: list[int]
     dropped: list[int]
 
@@ -65,11 +89,11 @@ def planned(
 ) -> Plan:
     """The plan, and in `values` the memory of what is written into scratch."""
     roots = _roots(tape)
-    direct: dict[int, int] = {}
+    direct: dict[int, Direct] = {}
     for number, (slot, out) in enumerate(zip(stores, outs, strict=False)):
         own = roots[slot] == {slot} and stores.count(slot) == 1
         if own and (seen[slot].shape, seen[slot].dtype) == (out.shape, out.dtype):
-            direct[slot] = number
+            direct[slot] = Direct(number, out.shape)
     found = _places(tape, stores, seen, roots, direct)
     sizes = {slot: seen[slot].bytes for slot in found.lives}
     arena = place(sizes, found.lives)
@@ -92,7 +116,8 @@ def planned(
             continue
         fixed.add(call.out)
         steps.append((call, True))
-    copied = [number for number in range(len(outs)) if number not in direct.values()]
+    written = {one.number for one in direct.values()}
+    copied = [number for number in range(len(outs)) if number not in written]
     return Plan(steps, direct, copied, [slot for slot in range(tape.size) if slot not in fixed])
 
 
@@ -109,8 +134,12 @@ def _places(
     stores: Sequence[int],
     seen: Mapping[int, Seen],
     roots: Sequence[set[int]],
-    direct: Mapping[int, int],
+    direct: dict[int, Direct],
 ) -> _Places:
+    """The places of results, but for those in `direct`, to which some are added.
+
+    What an output is computed over, step by step, may be in the output's memory from the start.
+    """
     calls = tape.calls
     last = {root: n for n, c in enumerate(calls) for slot in c.ins for root in roots[slot]}
     last |= {root: len(calls) for slot in stores for root in roots[slot]}
@@ -130,12 +159,29 @@ def _places(
                 return slot
         return None
 
+    def move(own: int, slot: int, to: Direct) -> None:
+        """What is in the place of `own` goes where an output is, if it lies like it."""
+        inside = [one for one in (own, *over) if owner[one] == own]
+        if seen[own].long != seen[slot].long or not {seen[one].shape for one in inside} <= {
+            seen[own].shape,
+            to.shape,
+        }:
+            return
+        del lives[own]
+        for one in inside:
+            over.pop(one, None)
+            direct[one] = Direct(to.number, seen[one].shape)
+
     for n, call in enumerate(calls):
         if call.kind == "view" and call.ins[0] in owner:
             owner[call.out] = owner[call.ins[0]]
-        if call.kind != "into" or call.out in direct or not seen[call.out].shape:
+        if call.kind != "into" or not seen[call.out].shape:
             continue
         slot = spare(call, n) if call.in_place else None
+        if call.out in direct:
+            if slot is not None:
+                move(owner[slot], slot, direct[call.out])
+            continue
         until = last.get(call.out, n)
         if slot is None:
             owner[call.out] = call.out
