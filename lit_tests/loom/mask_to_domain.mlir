@@ -247,10 +247,10 @@ func.func @where_read(%x: !x) -> (!x, !y, !y, !y) {
 // CHECK: domain(d0 - d1 >= 0)
 // CHECK: @total over
 // CHECK: domain(d0 - d1 >= 0)
-// CHECK: {assumes = ["finite(max)"]}
+// CHECK: {assumes = ["finite(m)", "finite(max)"]}
 // CHECK: @mean over
 // CHECK: domain(d0 - d1 >= 0)
-// CHECK: {assumes = ["finite(max)", "finite(total)", "finite(x)", "nonzero(total)"]}
+// CHECK: {assumes = ["finite(l)", "finite(m)", "finite(max)", "finite(total)", "finite(x)", "nonzero(total)"]}
 !x = !loom.tensor<[0, 0] : [6, 8], f32>
 !y = !loom.tensor<[0] : [6], f32>
 func.func @all_see(%x: !x) -> !y {
