@@ -169,6 +169,56 @@ CHAINS = {
         ),
         rows(),
     ),
+    "conv3d_norm_min_clamp": lambda: (
+        Chain(
+            nn.Sequential(nn.Conv3d(2, 4, 3), nn.GroupNorm(2, 4)),
+            lambda y: torch.clamp(torch.min(y, torch.tensor(0.5)), -1, 1),
+        ),
+        image(2, 2, 4, 5, 4),
+    ),
+    "conv3d_transpose_swish_norm_hardswish": lambda: (
+        Chain(
+            nn.Sequential(nn.ConvTranspose3d(2, 4, 3, 2, 1), nn.SiLU(), nn.GroupNorm(2, 4)),
+            F.hardswish,
+        ),
+        image(1, 2, 3, 4, 3),
+    ),
+    "conv3d_transpose_logsumexp_clamp": lambda: (
+        Chain(
+            nn.ConvTranspose3d(2, 4, 3, 2, 1),
+            lambda y, b: torch.clamp(
+                (z := torch.logsumexp(y, 1, True)) * torch.sigmoid(z + 3) / 6 - b, -1, 1
+            ),
+            (1, 1, 1, 1),
+        ),
+        image(1, 2, 3, 4, 3),
+    ),
+    "conv3d_transpose_clamp_softmax": lambda: (
+        Chain(
+            nn.ConvTranspose3d(2, 4, 3, 2, 1, 1),
+            lambda y, s: torch.softmax(y.clamp(0, 1).flatten(2), 2).view_as(y) * s,
+            (1, 4, 1, 1, 1),
+        ),
+        image(1, 2, 2, 3, 2),
+    ),
+    "conv3d_softmax_pool_twice": lambda: (
+        Chain(
+            nn.Conv3d(2, 3, 3),
+            lambda y: F.max_pool3d(F.max_pool3d(torch.softmax(y, 1), 2), 2),
+        ),
+        image(1, 2, 6, 7, 6),
+    ),
+    "linear_pool_sum_scale": lambda: (
+        Chain(nn.Linear(6, 8), lambda y: F.max_pool1d(y[:, None], 2)[:, 0].sum(1) * 0.5),
+        rows(),
+    ),
+    "linear_norm_leaky_twice": lambda: (
+        Chain(
+            nn.Sequential(nn.Linear(6, 8), nn.GroupNorm(2, 8)),
+            lambda y: (z := F.leaky_relu(y, 0.01)) + z,
+        ),
+        rows(),
+    ),
     "attention_block": lambda: (
         nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True),
         torch.randn(2, 5, 8),
