@@ -180,10 +180,22 @@ def test_moves_along_one_axis(rows: str, cells: int) -> None:
         )
     body = moved + f" %y = weft.apply @add(%x, %m) : ({whole}, {whole}) -> {whole}"
     program = main({"x": whole}, body, y=whole)
-    reduced = reduce_both(
-        program, program, "weft-apply,loom-simplify,loom-fuse,loom-shard{shards=2}"
-    )
+    pipeline = "weft-apply,loom-simplify,loom-fuse{kinds=epilogue},loom-shard{shards=2}"
+    reduced = reduce_both(program, program, pipeline)
     assert shape_of(reduced)[0] < 32
+
+
+def test_a_place_in_a_body_keeps_its_size() -> None:
+    """Parts of an assembly that a body chooses among, by where its point is."""
+    half, whole, upper = tensor(32), tensor(64), "!loom.tensor<[32] : [64], f64>"
+    body = (
+        f"%lo = loom.view %x : (d0) -> (d0 + 32) : {whole} -> {half} "
+        f"%hi = loom.view %x : (d0) -> (d0 - 32) : {whole} -> {upper} "
+        f"%m = loom.assemble %lo, %hi : {half}, {upper} -> {whole} "
+        f"%y = weft.apply @add(%x, %m) : ({whole}, {whole}) -> {whole}"
+    )
+    program = main({"x": whole}, body, y=whole)
+    assert shape_of(reduce_both(program, program, "weft-apply,loom-simplify,loom-fuse")) == (64,)
 
 
 def _mean(cells: int, text: str) -> str:
