@@ -39,13 +39,13 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import InsertPoint
 
-from tapestry.diagnostics import InvalidProgramError, UsageError
+from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.locations import location_of
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import in_group
 from tapestry.passes.loom._clusters import find_clusters
 from tapestry.passes.loom._group_plan import Plan, make_group, plan_group
+from tapestry.passes.loom._labels import operation_named
 from tapestry.passes.loom._one_kernel import Limits, read_alike, why_not_one_kernel
 from tapestry.passes.loom._recomputing import RecomputeForReaders
 
@@ -132,13 +132,13 @@ class LoomGroup(ModulePass):
 
     def _named(self, module: ModuleOp, labels: Sequence[str]) -> Sequence[loom.OperationOp]:
         """The named operations, in program order; IllegalGroupError if they are no group."""
-        found = {_find(module, label) for label in labels}
+        found = {operation_named(module, label, self.name) for label in labels}
         members = [op for op in module.walk() if isinstance(op, loom.OperationOp) and op in found]
         plan = plan_group(members)
         if isinstance(plan, str):
             raise IllegalGroupError(
                 f"{', '.join(f'@{name}' for name in labels)} cannot be a group: {plan}",
-                location=location_of(_find(module, labels[-1])),
+                location=location_of(operation_named(module, labels[-1], self.name)),
             )
         return members
 
@@ -169,17 +169,3 @@ def plan_kernel(members: Sequence[loom.OperationOp], limits: Limits) -> Plan | s
             return plan
         reason = reason or why
     return reason or ""
-
-
-def _find(module: ModuleOp, label: str) -> loom.OperationOp:
-    """The operation of that label, which must be one."""
-    found = [
-        op
-        for op in module.walk()
-        if isinstance(op, loom.OperationOp) and op.label.data == label and not in_group(op)
-    ]
-    if len(found) != 1:
-        raise UsageError(
-            f"loom-group: there are {len(found)} operations @{label} outside of groups, not one"
-        )
-    return found[0]

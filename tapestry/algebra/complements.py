@@ -24,9 +24,14 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.dtypes import is_float, numpy_dtype
 from tapestry.algebra.monoids import Monoid
-from tapestry.algebra.moved_parts import MovedParts, find_moved_parts, plain_parts, written
+from tapestry.algebra.moved_parts import (
+    MovedParts,
+    find_moved_parts,
+    plain_parts,
+    written,
+    yielding,
+)
 from tapestry.algebra.scalars import Array, compute, has_meaning
-from tapestry.dialects import loom
 
 _STATES, _SAMPLES = 5, 16
 
@@ -77,20 +82,7 @@ def _block(
         others = arith.SubfOp(merged[part], own[part])
         block.add_op(others)
         values[monoid.merge.args[count + part]] = others.result
-
-    def copied(wanted: SSAValue) -> SSAValue:
-        if wanted not in values:
-            owner = wanted.owner
-            assert isinstance(owner, Operation)
-            for operand in owner.operands:
-                copied(operand)
-            copy = owner.clone(values)
-            block.add_op(copy)
-            values[wanted] = copy.results[0]
-        return values[wanted]
-
-    block.add_op(loom.YieldOp(copied(value)))
-    return block
+    return yielding(block, value, values)
 
 
 def _is_right(monoid: Monoid, found: MovedParts) -> bool:

@@ -98,6 +98,11 @@ def _block(monoid: Monoid, value: SSAValue, plain: Mapping[SSAValue, int]) -> Bl
         zip(monoid.merge.args[:count], block.args, strict=False)
     )
     values |= {merged: block.args[count + part] for merged, part in plain.items()}
+    return yielding(block, value, values)
+
+
+def yielding(block: Block, value: SSAValue, values: dict[SSAValue, SSAValue]) -> Block:
+    """The block, at whose end `value` is computed again, of what stands for others in `values`."""
 
     def copied(wanted: SSAValue) -> SSAValue:
         if wanted not in values:

@@ -15,7 +15,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom
 from tapestry.locations import location_of
-from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom._labels import operation_named
 from tapestry.passes.loom.fusion.beside import join_beside, why_not_beside
 from tapestry.passes.loom.fusion.conditions import Following, computed_at, following
 from tapestry.passes.loom.fusion.joining import compute_in, follow, joined_label
@@ -92,7 +92,7 @@ def named_pair(module: ModuleOp, labels: tuple[str, ...], limit: int) -> JoinNam
     if len(set(labels)) != 2 or len(labels) != 2:
         raise UsageError(f"loom-fuse: ops names two operations, not {', '.join(labels)}")
     order = Order(module)
-    one, other = (_find(module, label) for label in labels)
+    one, other = (operation_named(module, label, "loom-fuse") for label in labels)
     first = order.first(one, other)
     second = other if first is one else one
     how = way(first, second, order, limit)
@@ -102,16 +102,3 @@ def named_pair(module: ModuleOp, labels: tuple[str, ...], limit: int) -> JoinNam
             location=location_of(second),
         )
     return JoinNamed(first, second, order, limit)
-
-
-def _find(module: ModuleOp, label: str) -> loom.OperationOp:
-    found = [
-        op
-        for op in module.walk()
-        if isinstance(op, loom.OperationOp) and op.label.data == label and not in_group(op)
-    ]
-    if len(found) != 1:
-        raise UsageError(
-            f"loom-fuse: there are {len(found)} operations @{label} outside of groups, not one"
-        )
-    return found[0]

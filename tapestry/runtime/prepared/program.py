@@ -18,6 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
+from tapestry.runtime.arena import dropped_after
 from tapestry.runtime.constants import constant_cells
 from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.mapfold import Tensor
@@ -68,7 +69,7 @@ class PreparedProgram:
         last = block.last_op
         assert isinstance(last, func.ReturnOp)
         self._returned = [self._slots[value] for value in last.operands]
-        self._free = _last_uses(self._steps, self._returned)
+        self._free = dropped_after([(one.ins, one.outs) for one in self._steps], self._returned)
         self._room = self._room[len(block.args) :]
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
@@ -144,14 +145,3 @@ def _view(op: loom.ViewOp) -> Run:
     box = tensor_type(op.result).box
     read = reader(op.projection.data, tensor_type(op.operands[0]).box, box)
     return _single(lambda array: np.broadcast_to(read(array), box.shape))
-
-
-def _last_uses(steps: Sequence[_Step], returned: Sequence[int]) -> list[tuple[int, ...]]:
-    """Per step, the slots that nothing needs after it."""
-    needed = set(returned)
-    free: list[tuple[int, ...]] = []
-    for step in reversed(steps):
-        unused = {*step.ins, *step.outs} - needed
-        free.append(tuple(sorted(unused)))
-        needed |= unused
-    return free[::-1]
