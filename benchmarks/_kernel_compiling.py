@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -18,8 +18,9 @@ from rich.table import Table
 from xdsl.context import Context
 
 import tapestry
-from tapestry.codegen.aot import MAX_SHARED_BYTES, CompiledKernel, CompileError, compile_kernels
-from tapestry.codegen.module_printer import PrintedModule, print_module
+from tapestry.codegen.aot import CompiledKernel, CompileError, compile_kernels
+from tapestry.codegen.module_printer import print_module
+from tapestry.codegen.refusals import Refusals, find_refusals
 from tapestry.devices import DeviceSpec, find_spec
 from tapestry.dialects import triton
 from tapestry.dialects.loom import tensor_type
@@ -65,10 +66,11 @@ def loom_of(case: Case) -> Any:
     return tapestry.compile(case.expression(), on="triton").lowered
 
 
-def lowered_for(module: Any, device: str) -> Any:
+def lowered_for(module: Any, device: str, refusals: Refusals | None = None) -> Any:
     """The same in triton, with the schedules that are chosen for a device."""
     lowered = module.clone()
-    LoomToTriton(device=device).apply(Context(), lowered)
+    refused = refusals or find_refusals(device)
+    LoomToTriton(device=device).lower(Context(), lowered, refused=refused)
     return lowered
 
 
@@ -99,11 +101,40 @@ def floor(module: Any, lowered: Any, spec: DeviceSpec) -> float:
     return max(moving, needed * sum(number / rate for number, rate in done))
 
 
-def predicted_row(case: Case, module: Any, target: int) -> tuple[Row, PrintedModule]:
-    """What is predicted of a case on a target, and its kernels as they are to be compiled."""
+def compiled_row(case: Case, module: Any, target: int) -> Row:
+    """What is predicted of a case on a target, and what compiling it in a process says."""
+    started = perf_counter()
+    kept = find_store("aot")
+    refusals = find_refusals(DEVICES[target])
+    while True:
+        lowered = lowered_for(module, DEVICES[target], refusals)
+        printed = print_module(lowered)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "kernels.py")
+            path.write_text(printed.source)
+            try:
+                kernels = compile_kernels(
+                    path,
+                    printed.kernels,
+                    targets=[target],
+                    cache=None if kept is None else kept.folder,
+                )
+            except CompileError as error:
+                row = predicted_row(case, module, lowered, target)
+                row.problems.append(str(error.message))
+                return row
+        if not refusals.learn(lowered, kernels):
+            break
+    row = predicted_row(case, module, lowered, target)
+    _count(row, case, kernels)
+    row.seconds = perf_counter() - started
+    return row
+
+
+def predicted_row(case: Case, module: Any, lowered: Any, target: int) -> Row:
+    """What is predicted of a case on a target."""
     row = Row(case.name, case.family, target)
     spec = find_spec(DEVICES[target])
-    lowered = lowered_for(module, spec.name)
     predicted = predictions(lowered, spec)
     row.floor = floor(module, lowered, spec)
     row.predicted = sum(one.estimate.seconds for one in predicted)
@@ -112,28 +143,6 @@ def predicted_row(case: Case, module: Any, target: int) -> tuple[Row, PrintedMod
     row.predicted_registers = max(one.estimate.registers for one in predicted)
     row.predicted_shared = max(one.estimate.shared for one in predicted)
     row.schedules = list(dict.fromkeys(str(one.schedule) for one in predicted))
-    return row, print_module(lowered)
-
-
-def compile_row(case: Case, row: Row, printed: PrintedModule) -> Row:
-    """Compile the kernels of a case in a process, and say what they take."""
-    started = perf_counter()
-    kept = find_store("aot")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "kernels.py")
-        path.write_text(printed.source)
-        try:
-            kernels = compile_kernels(
-                path,
-                printed.kernels,
-                targets=[row.target],
-                cache=None if kept is None else kept.folder,
-            )
-        except CompileError as error:
-            row.problems.append(str(error.message))
-            return row
-    _count(row, case, kernels)
-    row.seconds = perf_counter() - started
     return row
 
 
@@ -145,14 +154,10 @@ def _count(row: Row, case: Case, kernels: Sequence[CompiledKernel]) -> None:
     row.shared = max(kernel.shared for kernel in kernels)
     row.spills = sum(kernel.spills for kernel in kernels)
     row.tensor_cores = "+".join(sorted(cores))
-    if row.spills:
-        row.problems.append(f"spills {row.spills} bytes")
-    if row.shared > MAX_SHARED_BYTES[row.target]:
-        row.problems.append("too much shared memory")
     half = case.inputs[0].dtype in ("f16", "bf16")
     if case.multiplies and half and row.target == 90 and "wgmma" not in cores:
         row.problems.append("no wgmma")
-    row.problems += [warning for kernel in kernels for warning in kernel.warnings]
+    row.problems += [problem for kernel in kernels for problem in kernel.problems]
 
 
 def _cores(kernel: CompiledKernel) -> str:
@@ -165,12 +170,11 @@ def compiled(cases: Sequence[Case], targets: Sequence[int], workers: int | None)
     """What all cases take, compiled in as many processes at once as there are cores."""
     console = Console(stderr=True)
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        waiting: list[Future[Row]] = []
-        for case in cases:
-            module = loom_of(case)
-            for target in targets:
-                row, printed = predicted_row(case, module, target)
-                waiting.append(pool.submit(compile_row, case, row, printed))
+        waiting = [
+            pool.submit(compiled_row, case, module, target)
+            for case, module in ((one, loom_of(one)) for one in cases)
+            for target in targets
+        ]
         shown = track(waiting, "compiling", console=console, transient=True)
         return [one.result() for one in shown]
 

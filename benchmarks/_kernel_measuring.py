@@ -1,24 +1,32 @@
-"""The cases of `kernels.py` on a GPU: checked, tuned, and timed beside PyTorch and the ceilings."""
+"""The cases of `kernels.py` on a GPU: checked, tuned, and timed beside PyTorch and the ceilings.
+
+First every case is checked and timed beside eager PyTorch. Then come the peers that take long to
+compile, then tuning, each for one case of every family first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from math import prod
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from _gpu_rows import Rows, within
 from _kernel_cases import Case
 from _kernel_compiling import floor, loom_of, lowered_for
 from rich.console import Console
 from rich.table import Table
 
-from tapestry.codegen.host_printer import ENTRY
+from tapestry.codegen.driver import Cuda
 from tapestry.codegen.module_printer import print_module
+from tapestry.codegen.planning import plan_of
 from tapestry.devices import DeviceSpec
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.predicting import predictions
-from tapestry.runtime.triton_module import load_kernels, write_module
+from tapestry.runtime.compiled import compiled_launches
+from tapestry.runtime.triton_module import write_module
 from tapestry.store import find_store
 from tapestry.tuning import Tuner
 from tapestry.tuning.cuda import CudaBench, sustained_seconds, turns
@@ -30,18 +38,28 @@ NOT_A_NUMBER = float("nan")
 TOLERANCES = {"f16": 2e-2, "bf16": 5e-2, "f32": 1e-3}
 
 
+LONGEST = 60.0
+"""Seconds that one peer may take to compile and to be timed."""
+
+
 @dataclass
 class Timing:
-    """A case on the GPU: the error against float64 (relative), and seconds."""
+    """A case on the GPU: the error against float64 (relative), and seconds.
+
+    `tuned` is with the fastest schedule that was found, where tuning found one.
+    """
 
     case: str
     family: str
     error: float = NOT_A_NUMBER
     ours: float = NOT_A_NUMBER
+    tuned: float | None = None
     peers: dict[str, float] = field(default_factory=dict)
     floor: float = 0.0
     predicted: float = 0.0
     schedules: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+    """Peers that failed, and what with."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -97,36 +115,57 @@ class Gpu:
         return module
 
     def launch(self, lowered: Any) -> Callable[..., Any]:
-        """What runs a program in triton on tensors."""
-        return vars(load_kernels(write_module(print_module(lowered).source)))[ENTRY]
+        """What runs a program in triton on tensors, as the executor does."""
+        made = print_module(lowered)
+        plan, path = plan_of(lowered, made.kernels), write_module(made.source)
+        run = compiled_launches(path, made.kernels, plan, Cuda(), {})
 
-    def measure(self, case: Case, seconds: float) -> Timing:
-        """Tune a case for some time, check it, and time it and its peers."""
+        def launch(*given: Any) -> Any:
+            results = run(given)
+            return results[0] if len(results) == 1 else results
+
+        return launch
+
+    def sets(self, case: Case) -> list[list[Any]]:
+        """Sets of inputs that take turns, so that they are not all in the L2."""
+        given = self.inputs(case, 0)
+        size = sum(one.numel() * one.element_size() for one in given)
+        return [given, *(self.inputs(case, seed) for seed in range(1, turns(size)))]
+
+    def check(self, case: Case) -> Timing:
+        """Check a case, and time it and eager PyTorch."""
         row = Timing(case.name, case.family)
-        module = self.scheduled(case, seconds)
+        module = self.scheduled(case, 0.0)
         lowered = lowered_for(module, self.spec.name)
         predicted = predictions(lowered, self.spec)
         row.floor = floor(module, lowered, self.spec)
         row.predicted = sum(one.estimate.seconds for one in predicted)
         row.schedules = list(dict.fromkeys(str(one.schedule) for one in predicted))
-        launch = self.launch(lowered)
-        given = self.inputs(case, 0)
-        row.error = self.error(case, launch(*given), given)
+        launch, sets = self.launch(lowered), self.sets(case)
+        row.error = self.error(case, launch(*sets[0]), sets[0])
         if not row.error <= TOLERANCES[case.inputs[0].dtype]:
             row.problems.append(f"error {row.error:.1e}")
-        size = sum(one.numel() * one.element_size() for one in given)
-        sets = [given, *(self.inputs(case, seed) for seed in range(1, turns(size)))]
         row.ours = self.time([lambda one=one: launch(*one) for one in sets])
-        for name, make in self.peers(case).items():
-            if self.left <= 0:
-                row.problems.append(f"no time for {name}")
-                continue
-            try:
-                peer = make()
-                row.peers[name] = self.time([lambda one=one, p=peer: p(*one) for one in sets])
-            except Exception as error:  # noqa: BLE001 - what a peer fails with is said in its row
-                row.problems.append(f"{name}: {said(error)}")
+        self.beside(case, row, "eager")
         return row
+
+    def beside(self, case: Case, row: Timing, name: str) -> None:
+        """Time a peer."""
+        try:
+            with within(min(LONGEST, max(self.left, 1.0))):
+                peer, sets = self.peers(case)[name](), self.sets(case)
+                row.peers[name] = self.time([lambda one=one: peer(*one) for one in sets])
+        except Exception as error:  # noqa: BLE001 - what a peer fails with is said in its row
+            row.missing[name] = said(error)
+
+    def improve(self, case: Case, row: Timing, seconds: float) -> None:
+        """Tune a case for some time, check it and time it again."""
+        lowered = lowered_for(self.scheduled(case, seconds), self.spec.name)
+        launch, sets = self.launch(lowered), self.sets(case)
+        error = self.error(case, launch(*sets[0]), sets[0])
+        if not error <= TOLERANCES[case.inputs[0].dtype]:
+            row.problems.append(f"tuned: error {error:.1e}")
+        row.tuned = self.time([lambda one=one: launch(*one) for one in sets])
 
     def error(self, case: Case, got: Any, given: Sequence[Any]) -> float:
         """How far outputs are from what PyTorch computes in float64, relative to these."""
@@ -162,24 +201,75 @@ def said(error: Exception) -> str:
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"[:200]
 
 
-def measured(cases: Sequence[Case], gpu: Gpu, console: Console) -> dict[str, Any]:
-    """Measure cases for as long as there is time; a case that fails is a row, not the end."""
-    ceilings = gpu.ceilings()
-    rows: list[Timing] = []
-    for number, case in enumerate(cases):
+def measured(
+    cases: Sequence[Case], gpu: Gpu, console: Console, path: Path | None = None
+) -> dict[str, Any]:
+    """Measure cases for as long as there is time; a case that fails is a row, not the end.
+
+    The table is in the file `path` at any time; what is there already is not measured again.
+    """
+    kept = Rows(path)
+    # Also for what is started in this process's place: the clock is the machine's.
+    gpu.end = kept.rest.setdefault("until", gpu.end)
+    if "ceilings" not in kept.rest:
+        kept.rest["ceilings"] = gpu.ceilings()
+    rows = {one["case"]: Timing(**one) for one in kept.rows}
+
+    def keep(row: Timing) -> None:
+        rows[row.case] = row
+        kept.rows = [asdict(one) for one in rows.values()]
+        kept.write()
+        kept.restart_if_lost(gpu.torch)
+
+    fresh = [case for case in cases if case.name not in rows]
+    for number, case in enumerate(fresh):
         if gpu.left <= 0:
             console.print(
-                f"no time was left for {case.name} and the {len(cases) - number - 1} after it"
+                f"no time was left for {case.name} and the {len(fresh) - number - 1} after it"
             )
             break
-        try:
-            rows.append(gpu.measure(case, gpu.tune / len(cases)))
-        except Exception as error:  # noqa: BLE001 - see above
-            rows.append(Timing(case.name, case.family, problems=[said(error)]))
-        row = rows[-1]
+        keep(checked(gpu, case))
+        row = rows[case.name]
         console.print(f"{row.case}: {row.ours * 1e6:.1f} us {'; '.join(row.problems)}")
-    show_measured(rows, console)
-    return {"ceilings": ceilings, "timings": [asdict(row) for row in rows]}
+    working = [case for case in cases if case.name in rows and rows[case.name].ours > 0]
+    for case in spread(working):
+        for name in PEERS[1:]:
+            row = rows[case.name]
+            tried = name in row.peers or name in row.missing
+            if gpu.left > gpu.tune and not tried:
+                gpu.beside(case, row, name)
+                keep(row)
+    for number, case in enumerate(spread(working)):
+        row = rows[case.name]
+        share = max(5.0, min(gpu.tune, gpu.left) / max(1, len(working) - number))
+        if gpu.tune > 0 and gpu.left > share and row.tuned is None:
+            try:
+                gpu.improve(case, row, share)
+            except Exception as error:  # noqa: BLE001 - see above
+                row.problems.append(f"tuned: {said(error)}")
+            keep(row)
+    show_measured(list(rows.values()), console)
+    return {"ceilings": kept.rest["ceilings"], "rows": [asdict(row) for row in rows.values()]}
+
+
+def checked(gpu: Gpu, case: Case) -> Timing:
+    """The row of a case; one with its problem where it failed."""
+    try:
+        return gpu.check(case)
+    except Exception as error:  # noqa: BLE001 - see above
+        return Timing(case.name, case.family, problems=[said(error)])
+
+
+def spread(cases: Sequence[Case]) -> Iterator[Case]:
+    """Cases, the last of every family first: these are the largest, mostly."""
+    families: dict[str, list[Case]] = {}
+    for case in cases:
+        families.setdefault(case.family, []).append(case)
+    while families:
+        for name in list(families):
+            yield families[name].pop()
+            if not families[name]:
+                del families[name]
 
 
 def show_measured(rows: Sequence[Timing], console: Console) -> None:
@@ -187,7 +277,7 @@ def show_measured(rows: Sequence[Timing], console: Console) -> None:
     table = Table(title="kernels, measured", title_justify="left")
     table.add_column("case")
     ratios = [f"{name}/ours" for name in PEERS]
-    for column in ("error", "us", "predicted us", "floor/us", *ratios):
+    for column in ("error", "us", "tuned us", "predicted us", "floor/us", *ratios):
         table.add_column(column, justify="right")
     table.add_column("problems")
     for row in rows:
@@ -195,10 +285,11 @@ def show_measured(rows: Sequence[Timing], console: Console) -> None:
             row.case,
             f"{row.error:.1e}",
             f"{row.ours * 1e6:.1f}",
+            "" if row.tuned is None else f"{row.tuned * 1e6:.1f}",
             f"{row.predicted * 1e6:.1f}",
             f"{row.floor / row.ours:.2f}",
             *(f"{row.peers[n] / row.ours:.2f}" if n in row.peers else "" for n in PEERS),
-            "; ".join(row.problems),
+            "; ".join([*row.problems, *(f"{n}: {why}" for n, why in row.missing.items())]),
         )
     console.print(table)
     for name in PEERS:

@@ -1,4 +1,4 @@
-"""Everything that a machine with a GPU can say of Tapestry, in one call under nine minutes.
+"""Everything that a machine with a GPU can say of Tapestry, in one call under ten minutes.
 
     python benchmarks/gpu_check.py                      # tables into $OUT, or benchmarks/results
     python benchmarks/gpu_check.py --only small launch
@@ -8,14 +8,16 @@
 |---|---|
 | `machine` | the GPU, the driver, the versions; whether this Triton has what is called of it |
 | `small` | programs of every kind, whole and in shards, against float64; refused schedules |
-| `launch` | what launching costs on the host and on the GPU (`launch.py`) |
 | `loader` | a program compiled ahead of time, run from its folder without Tapestry |
+| `compiled` | every kernel of `kernels.py` compiled on all cores, beside the parts before it |
+| `kernels` | kernels against float64, with ceilings and peers, tuned (`kernels.py --measure`) |
 | `models` | PyTorch models compiled by the backend: right, and how fast beside eager and inductor |
-| `kernels` | kernels against float64, with ceilings and peers (`kernels.py --measure`) |
+| `launch` | what launching costs on the host and on the GPU, with graphs (`launch.py`) |
 
 Each part is a process of its own with a limit of time; one that fails or takes too long is
-recorded, with the end of what it said, and the rest goes on. Without a GPU the parts that need one
-are recorded as skipped. The exit code is 1 if a part failed.
+recorded, with the end of what it said and the rows that it had made, and the rest goes on. Without
+a GPU the parts that need one are recorded as skipped. The exit code is 1 if a part failed. Tapestry
+need not be installed, but what it needs must be: see `docs/how-to/gpu.md`.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -37,8 +40,20 @@ from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).parent
-LIMITS = {"machine": 40, "small": 110, "launch": 50, "loader": 60, "models": 110, "kernels": 160}
-"""Seconds that each part may take, 530 together."""
+LIMITS = {
+    "machine": 25,
+    "small": 75,
+    "loader": 35,
+    "compiled": 60,
+    "kernels": 225,
+    "models": 80,
+    "launch": 40,
+}
+"""Seconds that each part may take, 540 together."""
+BESIDE = "compiled"
+"""The part that runs beside those before it, which measure nothing; its limit is what is waited."""
+TUNED = 0.25
+"""The share of the time of `kernels` that is for tuning."""
 ALONE = ("machine", "launch")
 """What says something without a GPU."""
 SHOWN = 3000
@@ -72,47 +87,62 @@ def command(part: str, table: Path, limit: float) -> list[str]:
     python = sys.executable
     if part == "launch":
         return [python, str(HERE / "launch.py"), "--json", str(table)]
+    if part == "compiled":
+        # One core is left to the parts that it runs beside.
+        workers = str(max(1, (os.cpu_count() or 1) - 1))
+        asked = ("--target", "90", "--workers", workers, "--output", str(table))
+        return [python, str(HERE / "kernels.py"), *asked]
     if part == "kernels":
-        seconds = str(max(20.0, limit - 30))
-        return [
-            *(python, str(HERE / "kernels.py"), "--measure"),
-            *("--seconds", seconds, "--output", str(table)),
-        ]
-    return [python, str(HERE / "_gpu_parts.py"), part, str(table)]
+        seconds = max(20.0, limit - 25)
+        asked = ("--seconds", f"{seconds:.0f}", "--tune", f"{TUNED * seconds:.0f}")
+        return [python, str(HERE / "kernels.py"), "--measure", *asked, "--output", str(table)]
+    return [python, str(HERE / "_gpu_parts.py"), part, str(table), f"{limit:.0f}"]
 
 
-def run(part: str, limit: float) -> Outcome:
-    """Run a part for so many seconds at most."""
-    began = perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        table, log = Path(folder, "table.json"), Path(folder, "log")
-        with log.open("w") as file:
-            process = subprocess.Popen(
-                command(part, table, limit),
+class Running:
+    """A part that was started."""
+
+    def __init__(self, part: str, limit: float) -> None:
+        self.part, self.began = part, perf_counter()
+        self._folder = tempfile.TemporaryDirectory()
+        self._table, self._log = (Path(self._folder.name, name) for name in ("table.json", "log"))
+        with self._log.open("w") as file:
+            self._process = subprocess.Popen(
+                command(part, self._table, limit),
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 cwd=HERE.parent,
                 env=_environment(),
                 start_new_session=True,
             )
-            try:
-                process.wait(limit)
-                slow = False
-            except subprocess.TimeoutExpired:
-                slow = True
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        taken = perf_counter() - began
-        said = log.read_text(errors="replace")[-SHOWN:]
+
+    def outcome(self, limit: float) -> Outcome:
+        """What becomes of it in so many more seconds."""
         try:
-            found = json.loads(table.read_text())
+            self._process.wait(limit)
+            slow = False
+        except subprocess.TimeoutExpired:
+            slow = True
+        self.stop()
+        taken = perf_counter() - self.began
+        said = self._log.read_text(errors="replace")[-SHOWN:]
+        try:
+            found = json.loads(self._table.read_text())
         except (OSError, ValueError):
             found = None
-    if slow:
-        return Outcome(part, "too slow", taken, found, said)
-    if process.returncode != 0 or found is None:
-        return Outcome(part, "failed", taken, found, f"exit code {process.returncode}\n{said}")
-    return Outcome(part, "done", taken, found)
+        self._folder.cleanup()
+        if slow:
+            return Outcome(self.part, "too slow", taken, found, said)
+        code = self._process.returncode
+        if code != 0 or found is None:
+            return Outcome(self.part, "failed", taken, found, f"exit code {code}\n{said}")
+        return Outcome(self.part, "done", taken, found)
+
+    def stop(self) -> None:
+        """End it, and what it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
 
 def _environment() -> dict[str, str]:
@@ -126,7 +156,7 @@ def main() -> int:
     """Run the parts, write and print what came of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=list(LIMITS), default=list(LIMITS))
-    parser.add_argument("--seconds", type=float, default=530.0, help="what all parts may take")
+    parser.add_argument("--seconds", type=float, default=540.0, help="what all parts may take")
     parser.add_argument("--output", type=Path, help="the folder for the tables")
     options = parser.parse_args()
     folder = options.output or Path(os.environ.get("OUT") or HERE / "results")
@@ -136,12 +166,15 @@ def main() -> int:
     console.print(f"GPU: {name or 'none; parts that need one are skipped'}")
     scale = options.seconds / sum(LIMITS.values())
     outcomes: list[Outcome] = []
-    for part in options.only:
+    beside = Running(BESIDE, LIMITS[BESIDE] * scale) if BESIDE in options.only and name else None
+    for part in [one for one in LIMITS if one in options.only]:
+        limit = LIMITS[part] * scale
         if name is None and part not in ALONE:
             outcomes.append(Outcome(part, "skipped", said="PyTorch sees no GPU"))
         else:
             console.print(f"{part} ...")
-            outcomes.append(run(part, LIMITS[part] * scale))
+            running = beside if part == BESIDE and beside else Running(part, limit)
+            outcomes.append(running.outcome(limit))
         # After each part, so that what was found is there whatever happens next.
         text = {"gpu": name, "machine": machine(), "parts": [asdict(one) for one in outcomes]}
         (folder / "gpu_check.json").write_text(json.dumps(text, indent=1) + "\n")

@@ -4,10 +4,12 @@
     python benchmarks/import.py --layers 2 --tokens 32
 
 The first call of a compiled GPT-2 (124 million parameters, random) is timed in processes of their
-own, that call and nothing before it: once with empty caches, then again with what that left. The
-peer is Inductor in the same form. Every backend of torch.compile waits for Dynamo, which is
-imported and traces the model in Python before it asks for anything: the backend `eager`, which runs
-what it is handed, shows what that takes, with one run.
+own, that call and nothing before it: once with empty caches, then again with what that left. So is
+the first step of training it, to the gradients. The peer is Inductor in the same form. Every
+backend of torch.compile waits for Dynamo, which is imported and traces the model in Python before
+it asks for anything: the backend `eager`, which runs what it is handed, shows what that takes, with
+one run. Where PyTorch keeps what Dynamo made (`caching_precompile`), a call with full caches is
+`precompiled`: without that trace.
 
 Then the steps of training a classifier of digits (64-128-10, all 1,347 images at once, SGD) are
 timed in one process, eager, compiled by Inductor and by Tapestry, in turns: medians. Seconds of
@@ -39,6 +41,14 @@ TRACING = "eager"
 """The backend that compiles nothing."""
 
 
+FORMS = {
+    "first call, {}": [],
+    "first call, precompiled": ["--keep"],
+    "first step of training, {}": ["--train"],
+}
+"""What is timed, with empty and with full caches, and the options of the process that does it."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One measurement: seconds of wall-clock, and of the processors."""
@@ -49,80 +59,61 @@ class Row:
     processor: float
 
 
-def gpt2(layers: int, width: int = 768, heads: int = 12, words: int = 50257) -> Any:
-    """GPT-2 as its paper has it, with random weights."""
+def first_call(backend: str, layers: int, tokens: int, *, train: bool, keep: bool) -> None:
+    """The child process: time the first call of a compiled model, and compare with eager mode.
+
+    `train` is a step of training to the gradients, which are compared instead; `keep` has PyTorch
+    keep what Dynamo made.
+    """
     import torch
-    from torch import nn
-    from torch.nn import functional
-
-    class Block(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-        def forward(self, x: Any) -> Any:
-            batch, tokens, _ = x.shape
-            parts = self.qkv(self.norm1(x)).split(width, 2)
-            shape = (batch, tokens, heads, width // heads)
-            q, k, v = (part.view(shape).transpose(1, 2) for part in parts)
-            seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(seen.transpose(1, 2).reshape(x.shape))
-            inner = functional.gelu(self.up(self.norm2(x)), approximate="tanh")
-            return x + self.down(inner)
-
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.words, self.places = nn.Embedding(words, width), nn.Embedding(1024, width)
-            self.blocks = nn.Sequential(*(Block() for _ in range(layers)))
-            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
-
-        def forward(self, tokens: Any) -> Any:
-            x = self.words(tokens) + self.places(torch.arange(tokens.shape[1]))
-            return self.head(self.norm(self.blocks(x)))
-
-    return Model().eval()
-
-
-def first_call(backend: str, layers: int, tokens: int) -> None:
-    """The child process: time the first call of a compiled model, and compare with eager mode."""
-    import torch
+    from _gpt2 import GPT2
 
     torch.manual_seed(0)
-    model, given = gpt2(layers), torch.randint(0, 50257, (1, tokens))
-    with torch.no_grad():
-        want = model(given)
-        started, used = perf_counter(), process_time()
-        got = torch.compile(model, backend=backend)(given)
-        taken = perf_counter() - started, process_time() - used
+    model, given = GPT2(layers).train(train), torch.randint(0, 50257, (1, tokens))
+
+    def call(run: Any) -> Any:
+        if not train:
+            with torch.no_grad():
+                return run(given)
+        model.zero_grad()
+        logits = run(given)[0]
+        torch.nn.functional.cross_entropy(logits[:-1], given[0, 1:]).backward()
+        return model.blocks[0].qkv.weight.grad
+
+    want = call(model).clone()
+    started, used = perf_counter(), process_time()
+    got = call(torch.compile(model, backend=backend))
+    taken = perf_counter() - started, process_time() - used
     far = float((got - want).abs().max())
     sys.stdout.write(json.dumps({"seconds": taken[0], "processor": taken[1], "far": far}))
+    if keep:
+        torch.compiler.save_cache_artifacts()
 
 
 def compiling(layers: int, tokens: int) -> list[Row]:
     """The first call with each backend, with empty caches and with full ones."""
     rows: list[Row] = []
-    for backend in (*BACKENDS, TRACING):
-        with tempfile.TemporaryDirectory() as folder:
-            environment = {
-                **os.environ,
-                "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
-                "TAPESTRY_CACHE_DIR": f"{folder}/tapestry",
-                "TAPESTRY_CACHE": "1",
-            }
-            for what in ("cold", "cached"):
-                command = [sys.executable, __file__, "--child", backend]
+    for what, flags in FORMS.items():
+        for backend in BACKENDS if "--keep" in flags else (*BACKENDS, TRACING):
+            with tempfile.TemporaryDirectory() as folder:
+                environment = {
+                    **os.environ,
+                    "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
+                    "TAPESTRY_CACHE_DIR": f"{folder}/tapestry",
+                    "TAPESTRY_CACHE": "1",
+                    "TORCH_CACHING_PRECOMPILE": str(int("--keep" in flags)),
+                }
+                command = [sys.executable, __file__, "--child", backend, *flags]
                 command += ["--layers", str(layers), "--tokens", str(tokens)]
-                done = subprocess.run(
-                    command, env=environment, capture_output=True, text=True, check=True
-                )
-                answer = json.loads(done.stdout.splitlines()[-1])
-                assert answer["far"] < 1e-3, (backend, answer)
-                rows.append(
-                    Row(f"first call, {what}", backend, answer["seconds"], answer["processor"])
-                )
+                for caches in ("cold", "cached"):
+                    done = subprocess.run(
+                        command, env=environment, capture_output=True, text=True, check=True
+                    )
+                    answer = json.loads(done.stdout.splitlines()[-1])
+                    assert answer["far"] < 1e-3, (backend, answer)
+                    if "--keep" not in flags or caches == "cached":
+                        taken = answer["seconds"], answer["processor"]
+                        rows.append(Row(what.format(caches), backend, *taken))
     return rows
 
 
@@ -187,10 +178,14 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--steps", type=int, default=100, help="training steps")
     parser.add_argument("--child", choices=(*BACKENDS, TRACING), help=argparse.SUPPRESS)
+    parser.add_argument("--train", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--keep", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, default=RESULTS, help="the JSON file to write")
     options = parser.parse_args()
     if options.child:
-        first_call(options.child, options.layers, options.tokens)
+        first_call(
+            options.child, options.layers, options.tokens, train=options.train, keep=options.keep
+        )
         return
     rows = [*compiling(options.layers, options.tokens), *training(options.steps)]
     show(rows, Console(width=110))

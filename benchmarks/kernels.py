@@ -7,7 +7,8 @@
 
 Without a GPU every case is compiled, in parallel, with the schedules that the cost model chooses.
 A case has problems where a kernel spills registers, takes more shared memory than there is, or
-multiplies matrices of 16 bits without wgmma on sm_90; the script then fails. `floor` is the least
+multiplies matrices of 16 bits without wgmma on sm_90, whichever of its best schedules it has; the
+script then fails. `floor` is the least
 time of an H200 or an A100, for each input read once and each output written once, and for products,
 the larger; `predicted` is what the cost model says.
 
@@ -15,7 +16,8 @@ With `--measure` each case is checked against PyTorch in float64, then timed bes
 torch.compile, and torch.compile(mode="max-autotune"), which calls cuBLAS and FlashAttention. The
 ceilings, a copy and a matrix product, are measured in the same run. Times are medians by events, of
 graphs of many calls; inputs rotate, so that they are not all in the L2. `--seconds` bounds the
-whole run, tuning included; what was not reached is said.
+whole run, tuning included; what was not reached is said. The table is written after every row, and
+a run goes on where the file ends: an error after which a GPU is of no use costs one case.
 """
 
 from __future__ import annotations
@@ -56,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted: list[str] = options.only
     cases = [one for one in CASES if not wanted or any(word in one.name for word in wanted)]
     console = Console(width=int(os.environ.get("COLUMNS", "200")))
+    name = "kernels.json" if options.measure else "kernels_compiled.json"
+    output: Path = options.output or RESULTS / name
+    output.parent.mkdir(parents=True, exist_ok=True)
     if options.measure:
         torch: Any = import_module("torch")
         if not torch.cuda.is_available():
@@ -63,20 +68,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         major, minor = torch.cuda.get_device_capability()
         spec = find_spec(name_of(torch.cuda.get_device_name(), 10 * major + minor) or "h200")
         gpu = Gpu(torch, spec, options.seconds, options.tune)
-        result = measured(cases, gpu, console)
+        result = measured(cases, gpu, console, output)
         result |= {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
-        name, rows = "kernels.json", result["timings"]
     else:
         found = compiled(cases, options.target, options.workers)
         show_compiled(found, console)
-        rows = [asdict(row) for row in found]
-        result = {"rows": rows}
-        name = "kernels_compiled.json"
-    output: Path = options.output or RESULTS / name
-    output.parent.mkdir(parents=True, exist_ok=True)
+        result = {"rows": [asdict(row) for row in found]}
     written = {"machine": machine(), "triton": version("triton"), **result}
     output.write_text(json.dumps(written, indent=2) + "\n")
-    return int(any(row["problems"] for row in rows))
+    return int(any(row["problems"] for row in result["rows"]))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ are longer than they would be.
 import os
 import platform
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 
@@ -27,5 +27,13 @@ def machine() -> dict[str, object]:
         "load": round(os.getloadavg()[0], 1),
         "system": platform.platform(),
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in ("tapestry", "xdsl", "numpy")},
+        "versions": {name: installed(name) for name in ("tapestry", "xdsl", "numpy")},
     }
+
+
+def installed(name: str) -> str:
+    """The version of a package; Tapestry may run from its folder without being installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

@@ -67,15 +67,22 @@ def lowered(
     return kept(module, passes, run)
 
 
-def kept(module: ModuleOp, passes: Sequence[ArgSpec], make: Callable[[ModuleOp], None]) -> ModuleOp:
+def kept(
+    module: ModuleOp,
+    passes: Sequence[ArgSpec],
+    make: Callable[[ModuleOp], None],
+    *,
+    anew: bool = False,
+) -> ModuleOp:
     """A verified module after passes, as `make` applies them to it; or what that made before.
 
-    The module that was given is not to be used afterwards.
+    Made `anew` it takes the place of what is kept. The module that was given is not to be used
+    afterwards.
     """
     known = TAPESTRY_UNIVERSE.all_passes
     ours = bool(passes) and all(one.name in known for one in passes)
     lowering = _find(module, passes) if ours else None
-    found = None if lowering is None else lowering.read()
+    found = None if lowering is None or anew else lowering.read()
     if found is not None:
         return found
     make(module)

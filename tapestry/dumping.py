@@ -79,8 +79,9 @@ class Dump:
         self._write("repro.py", _SCRIPT.format(on=on, pipeline=pipeline))
         if on == "triton":
             from tapestry.codegen.kernels import kernel_source  # which most programs never need
+            from tapestry.passes.triton.loom_to_triton import NO_DEVICE
 
-            self._write("kernels.py", kernel_source(lowered))
+            self._write("kernels.py", kernel_source(lowered, NO_DEVICE))
 
     def inputs(self, arrays: Mapping[str, Array]) -> None:
         """Write what a run was given."""

@@ -40,6 +40,7 @@ from tapestry.passes.loom.derivation.emission import REFUSED
 from tapestry.passes.loom.derivation.planning import Found, find_derivation
 from tapestry.passes.loom.fuse import Bounds, epilogue, prologue
 from tapestry.passes.loom.mask_to_domain import ASSUMES
+from tapestry.passes.triton.cutting import kernels_of
 from tapestry.passes.triton.group_kernels import why_several_kernels
 from tapestry.temporaries import temporaries
 
@@ -136,8 +137,10 @@ def explain(module: ModuleOp) -> Iterator[str]:
             for assumed in _noted(member, ASSUMES):
                 yield f"  assumes: {assumed}"
         several = _why_several_kernels(op)
-        if several is not None:
+        if several is not None and isinstance(op, loom.FusedOp):
             yield f"  several kernels of Triton: {several}"
+            kernels = (" with ".join(f"@{label}" for label in one) for one in kernels_of(op))
+            yield f"  kernels of Triton: {'; '.join(kernels)}"
         for halo in halos(op):
             yield f"  a shard reads {halo}"
         refused = why_not_derived(op)

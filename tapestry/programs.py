@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -27,7 +27,7 @@ from xdsl.utils.exceptions import ParseError
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.caching import lowered
-from tapestry.diagnostics import Location
+from tapestry.diagnostics import Location, UsageError
 from tapestry.dialects.loom import TensorType
 from tapestry.dumping import Dump
 from tapestry.frontend import ProgramSyntaxError, load_module
@@ -36,9 +36,9 @@ from tapestry.movement_log import log_plan
 from tapestry.passes.loom.outline import inlined
 from tapestry.pipelines import pass_specs
 from tapestry.runtime.executor import Array, NoWatch, Result, Watch, find_executor
-from tapestry.runtime.fitting import fit_inputs
+from tapestry.runtime.fitting import fit_to
 from tapestry.runtime.prepared import PreparedProgram
-from tapestry.runtime.program import InputError, arguments, outputs
+from tapestry.runtime.program import Argument, InputError, arguments, outputs
 from tapestry.saving import save_module
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Program:
 
     def run(self, inputs: Mapping[str, object], watch: Watch | None = None) -> Result:
         """Outputs as NumPy arrays, and what ran."""
-        fitted = fit_inputs(self.module, self._arrays(inputs))
+        fitted = fit_to(self._arguments, self._arrays(inputs))
         if self.dump is not None:
             self.dump.inputs(fitted)
         return find_executor(self.on).run(self.lowered, fitted, watch or NoWatch())
@@ -109,9 +109,9 @@ class Program:
         if self.on not in ("numpy", "triton") or self.dump is not None:
             return self.run(inputs)
         if self.on == "triton":
-            fitted = fit_inputs(self.module, self._arrays(inputs))
+            fitted = fit_to(self._arguments, self._arrays(inputs))
             return Result(tuple(self._kernels([fitted[name] for name in self._kinds])), ())
-        fitted = fit_inputs(self.module, self._arrays(inputs), contiguous=False)
+        fitted = fit_to(self._arguments, self._arrays(inputs), contiguous=False)
         made = self._prepared([fitted[name] for name in self._kinds])
         return Result(tuple(np.require(one, requirements=["C", "W"]) for one in made), ())
 
@@ -139,15 +139,27 @@ class Program:
 
         return "\n".join(explain(self.lowered))
 
-    def kernels(self) -> str:
-        """The Triton kernels of the program, as a Python module."""
-        from tapestry.codegen.kernels import kernel_source  # which most programs never need
+    def kernels(self, device: str | None = None) -> str:
+        """The Triton kernels of the program, as a Python module.
 
-        return kernel_source(self.lowered)
+        They have the schedules that are chosen for a device (`h200`, `sm_90`, a file): for the GPU
+        that is here where none is named, and for Hopper where there is none.
+        """
+        from tapestry.codegen.kernels import USUAL_DEVICE, kernel_source  # seldom needed
+        from tapestry.passes.triton.loom_to_triton import NO_DEVICE
+        from tapestry.runtime.triton_devices import find_device
+
+        if device is None:
+            here = find_device().model
+            device = USUAL_DEVICE if here == NO_DEVICE else here
+        return kernel_source(self.lowered, device)
 
     def sharded(self, **options: int | str | Sequence[int]) -> Program:
-        """The same program with its operations split, as `loom-shard` takes its options."""
-        values: dict[str, ParameterListType] = {n: _option(one) for n, one in options.items()}
+        """The same program with its operations split, as `loom-shard` takes its options.
+
+        Raises UsageError for a value that is no option; lowering, for one that the pass refuses.
+        """
+        values = {name: _option(name, one) for name, one in options.items()}
         split = copy(self)
         for made in ("lowered", "_prepared", "_kernels"):
             split.__dict__.pop(made, None)
@@ -161,7 +173,11 @@ class Program:
 
     @cached_property
     def _kinds(self) -> dict[str, np.dtype[Any]]:
-        return {a.name: numpy_dtype(a.type.element_type) for a in arguments(self.module)}
+        return {a.name: numpy_dtype(a.type.element_type) for a in self._arguments}
+
+    @cached_property
+    def _arguments(self) -> tuple[Argument, ...]:
+        return arguments(self.module)
 
     def _given(self, arrays: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
         """Arrays by name, those given in order first."""
@@ -207,8 +223,16 @@ def load(path: str | Path, *, on: str = "numpy", pipeline: str | None = None) ->
     return Program(module, on=on, pipeline=pipeline)
 
 
-def _option(value: int | str | Sequence[int]) -> ParameterListType:
-    return (value,) if isinstance(value, int | str) else tuple(value)
+def _option(name: str, value: object) -> ParameterListType:
+    """An option as passes take it; UsageError for what is neither text nor whole numbers."""
+    given = cast("Sequence[object]", value if isinstance(value, list | tuple) else [value])
+    plain = [int(cast(int, one)) if isinstance(one, np.integer) else one for one in given]
+    for one in plain:
+        if not isinstance(one, int | str) or isinstance(one, bool):
+            raise UsageError(
+                f"{name} cannot be {value!r}", hint="whole numbers, a list of them, or text"
+            )
+    return cast(ParameterListType, tuple(plain))
 
 
 def _shown(kind: TensorType) -> str:

@@ -190,7 +190,29 @@ def test_a_group_that_is_several_kernels_says_why() -> None:
     moved = total("%s", "%e").replace("-> (d0, d1)) outs", "-> (3 - d0, d1)) outs")
     apart = parse_text(program(exp("%e", "%x") + moved, "%s", "!y"))
     run_pipeline(apart, "loom-group{ops=e,s}")
-    (line,) = [line for line in explain(apart) if "several kernels" in line]
-    assert line == (
-        "  several kernels of Triton: @s reads other cells of @e than the same point writes"
+    assert [line for line in explain(apart) if "kernels of Triton" in line] == [
+        "  several kernels of Triton: @s reads other cells of @e than the same point writes",
+        "  kernels of Triton: @e; @s",
+    ]
+
+
+def test_a_group_that_is_cut_says_what_stays_together() -> None:
+    sizes = ("8, 4", "4, 8", "8, 8", "4, 3")
+    q, k, s, w = (f"!loom.tensor<[0, 0, 0] : [2, {size}], f32>" for size in sizes)
+    y = "!loom.tensor<[0, 0] : [8, 3], f32>"
+    module = parse_text(
+        f"""func.func @main(%q: {q}, %k: {k}, %v: {q}, %w: {w}) -> {y} {{
+          %s = weft.apply @matmul(%q, %k) : ({q}, {k}) -> {s}
+          %o = weft.apply @matmul(%s, %v) : ({s}, {q}) -> {q}
+          %y = loom.operation @y over <[0, 0, 0, 0] : [8, 3, 2, 4]> [map, map, fold, fold] by @add
+                 ins(%o : (i, e, h, d) -> (h, i, d), %w : (i, e, h, d) -> (h, d, e))
+                 outs((i, e) -> (i, e))
+                 wrap (%a: f32, %b: f32) {{
+                   %p = arith.mulf %a, %b : f32
+                   loom.yield %p : f32 }} : ({q}, {w}) -> {y}
+          func.return %y : {y} }}"""
     )
+    run_pipeline(module, "weft-apply,loom-group{ops=s,o,y}")
+    before = str(module)
+    assert "  kernels of Triton: @s with @o; @y" in list(explain(module))
+    assert str(module) == before

@@ -1,14 +1,13 @@
 // RUN: tapestry-opt %s -p loom-simplify,loom-fuse --split-input-file --equal-each | filecheck %s
 
-// What computes an index joins the read, and what uses the value; what the block holds does not.
+// What computes an index joins the read, and what uses the value, and what computes the cell.
 !ids = !loom.tensor<[0] : [4], i64>
 !t = !loom.tensor<[0, 0] : [9, 4], f32>
 !y = !loom.tensor<[0] : [4], f32>
 // CHECK-LABEL: @main
-// CHECK: loom.operation @table over
 // CHECK: %v = loom.view
-// CHECK: loom.operation @twice_gather_exp over <[0] : [4]> [map]
-// CHECK-NEXT: ins(%ids : (d0) -> (d0), %table : (d0) -> (0, d0) :> [9, 1], %v : (d0) -> (d0, 0) :> [1, 9])
+// CHECK: loom.operation @twice_table_gather_exp over <[0] : [4]> [map]
+// CHECK-NEXT: ins(%ids : (d0) -> (d0), %t : (d0) -> (0, d0) :> [9, 1], %v : (d0) -> (d0, 0) :> [1, 9])
 func.func @main(%ids: !ids, %t: !t) -> !y {
   %table = loom.operation @table over <[0, 0] : [9, 4]> [map, map] ins(%t : (i, j) -> (i, j))
              outs((i, j) -> (i, j))

@@ -183,3 +183,26 @@ func.func @picked(%ids: !i, %x: !x, %w: !w, %m: !y) -> !y {
          } : (!i, !z, !y) -> !y
   func.return %y : !y
 }
+
+// -----
+
+// A zero that something is added to is the one cell: a scatter into zeros, which is summed.
+!i = !loom.tensor<[0] : [6], i64>
+!y = !loom.tensor<[0] : [6], f32>
+// CHECK-LABEL: @scattered
+// CHECK: loom.operation @sum over <[0] : [6]> [map]
+// CHECK-NOT: loom.index
+// CHECK: func.return
+func.func @scattered(%ids: !i, %g: !y) -> !y {
+  %y = loom.operation @sum over <[0, 0] : [6, 3]> [map, fold] by @add
+         ins(%ids : (i, k) -> (i), %g : (i, k) -> (i)) outs((i) -> (i))
+         wrap (%id: i64, %c: f32) {
+           %k = loom.index 1 : i64
+           %here = arith.cmpi eq, %id, %k : i64
+           %zero = arith.constant 0.0 : f32
+           %v = arith.select %here, %c, %zero : f32
+           %r = arith.addf %zero, %v : f32
+           loom.yield %r : f32
+         } : (!i, !y) -> !y
+  func.return %y : !y
+}

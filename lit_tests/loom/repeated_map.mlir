@@ -43,3 +43,24 @@ func.func @returned(%k: !k) -> !s {
          : (!k) -> !s
   func.return %s : !s
 }
+
+// One of its readers reads another: both read what is made once.
+// CHECK-LABEL: @chained
+// CHECK:       loom.operation @s over <[0] : [8]> [map]
+// CHECK:       %y = loom.operation @y
+// CHECK-NEXT:    ins(%s : (d0, d1) -> (d0))
+// CHECK:       loom.operation @z
+// CHECK-NEXT:    ins(%s : (d0, d1) -> (d0), %y : (d0, d1) -> (d0))
+func.func @chained(%k: !y) -> !s {
+  %s = loom.operation @s over <[0, 0] : [8, 8]> [map, map] ins(%k : (h, i) -> (h))
+         outs((h, i) -> (h, i)) wrap (%u: f32) { %v = math.exp %u : f32  loom.yield %v : f32 }
+         : (!y) -> !s
+  %y = loom.operation @y over <[0, 0] : [8, 8]> [map, fold] by @add
+         ins(%s : (h, i) -> (h, i)) outs((h) -> (h))
+         wrap (%u: f32) { loom.yield %u : f32 } : (!s) -> !y
+  %z = loom.operation @z over <[0, 0] : [8, 8]> [map, map]
+         ins(%s : (h, i) -> (h, i), %y : (h, i) -> (h)) outs((h, i) -> (h, i))
+         wrap (%u: f32, %v: f32) { %w = arith.divf %u, %v : f32  loom.yield %w : f32 }
+         : (!s, !y) -> !s
+  func.return %z : !s
+}

@@ -325,11 +325,14 @@ func.func @main(%a: !a, %b: !b) -> !t {
 // CHECK-NEXT: #   schedule: {{.*}}
 // CHECK-NEXT: #   numerics: mixed: {{.*}}
 // CHECK-NEXT: @triton.jit
-// CHECK-NEXT: def copy(c_ptr, t_ptr, BLOCK_P: tl.constexpr):
-// CHECK-NEXT:     p = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
-// CHECK-NEXT:     p_mask = p < 2400
-// CHECK-NEXT:     c = tl.load(c_ptr + p // 40 + p % 40 * 60 + 4800, mask=p_mask, other=0.0)
-// CHECK-NEXT:     tl.store(t_ptr + p, c, mask=p_mask)
+// CHECK-NEXT: def copy(c_ptr, t_ptr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+// CHECK-NEXT:     pid = tl.program_id(0)
+// CHECK-NEXT:     blocks_n = tl.cdiv(40, BLOCK_N)
+// CHECK-NEXT:     n = pid % blocks_n * BLOCK_N + tl.arange(0, BLOCK_N)
+// CHECK-NEXT:     m = pid // blocks_n * BLOCK_M + tl.arange(0, BLOCK_M)
+// CHECK-NEXT:     mask = (m < 60)[:, None] & (n < 40)[None, :]
+// CHECK-NEXT:     c = tl.load(c_ptr + m[:, None] + n[None, :] * 60 + 4800, mask=mask, other=0.0)
+// CHECK-NEXT:     tl.store(t_ptr + m[:, None] * 40 + n[None, :], c, mask=mask)
 
 // CHECK: def launch(a, b, *, allocate=torch_allocate):
 // CHECK-NEXT:     """Run every kernel.
@@ -348,7 +351,10 @@ func.func @main(%a: !a, %b: !b) -> !t {
 // CHECK-NEXT:     )
 // CHECK-NEXT:     product[grid](a, b, c, **PRODUCT)
 // CHECK-NEXT:     t = allocate((60, 40), "float32")
-// CHECK-NEXT:     grid = (triton.cdiv(2400, COPY["BLOCK_P"]),)
+// CHECK-NEXT:     grid = (
+// CHECK-NEXT:         triton.cdiv(60, COPY["BLOCK_M"])
+// CHECK-NEXT:         * triton.cdiv(40, COPY["BLOCK_N"]),
+// CHECK-NEXT:     )
 // CHECK-NEXT:     copy[grid](c, t, **COPY)
 // CHECK-NEXT:     return t
 

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
 from xdsl.traits import is_side_effect_free
 
 from tapestry.dialects import loom
@@ -27,22 +29,17 @@ from tapestry.zspace import AffineMap, Partition, Range
 class Plan:
     """Members in program order, how they align, what they yield, and how the group is split.
 
-    `aligned` are the members with their index points as functions of the group's, `yielded` what
-    others read of what they write: the group's outputs. `later` are the operations between them
-    that read what they write: they move behind the group.
+    `index` is the group's index space, `aligned` are the members with their index points as
+    functions of the group's, `yielded` what others read of what they write: the group's outputs.
+    `later` are the operations between them that read what they write: they move behind the group.
     """
 
     members: tuple[loom.OperationOp, ...]
-    alignment: Alignment
+    index: Range
     aligned: tuple[tuple[loom.OperationOp, AffineMap], ...]
     yielded: tuple[SSAValue, ...]
     partition: Partition | None = None
     later: tuple[Operation, ...] = ()
-
-    @property
-    def index(self) -> Range:
-        """The group's index space."""
-        return self.alignment.index
 
 
 def plan_group(operations: Sequence[loom.OperationOp], *, mixed: bool = True) -> Plan | str:
@@ -71,11 +68,12 @@ def plan_group(operations: Sequence[loom.OperationOp], *, mixed: bool = True) ->
     if isinstance(partition, str):
         return partition
     aligned = tuple(zip(members, alignment.maps, strict=True))
-    plan = Plan(members, alignment, aligned, _yielded(members, chosen), partition, later)
-    return _why_not_split(plan) or plan
+    index, yielded = alignment.index, read_outside(members)
+    plan = Plan(members, index, aligned, yielded, partition, later)
+    return why_not_split(plan) or plan
 
 
-def _why_not_split(plan: Plan) -> str | None:
+def why_not_split(plan: Plan) -> str | None:
     """Why the group cannot be split as its members are; None when it can."""
     if plan.partition is None:
         return None
@@ -85,8 +83,9 @@ def _why_not_split(plan: Plan) -> str | None:
     return "; ".join(problem.message for problem in problems) or None
 
 
-def _yielded(members: Sequence[loom.OperationOp], chosen: set[Operation]) -> tuple[SSAValue, ...]:
+def read_outside(members: Sequence[loom.OperationOp]) -> tuple[SSAValue, ...]:
     """What members write that others read."""
+    chosen = set[Operation](members)
     return tuple(
         out
         for member in members
@@ -169,6 +168,22 @@ def make_group(plan: Plan, label: str | None) -> tuple[loom.FusedOp, Sequence[SS
     )
     group.location = fuse_locations(*(member.location for member in members))
     return group, outs
+
+
+def put_group(plan: Plan, label: str | None, rewriter: PatternRewriter) -> loom.FusedOp:
+    """Put the group of a plan where its last member is, and take the members away."""
+    group, outs = make_group(plan, label)
+    place = InsertPoint.after(plan.members[-1])
+    for later in plan.later:
+        later.detach()
+        rewriter.insert(later, place)
+    rewriter.insert(group, InsertPoint.before(plan.members[-1]))
+    for out, result in zip(outs, group.outs, strict=True):
+        result.name_hint = out.name_hint
+        rewriter.replace_all_uses_with(out, result)
+    for member in reversed(plan.members):
+        rewriter.erase(member)
+    return group
 
 
 def _joined_label(members: Sequence[loom.OperationOp]) -> str:

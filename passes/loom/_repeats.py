@@ -68,13 +68,17 @@ class ComputeRepeatedOnce(RewritePattern):
             ins=[read.compose(points) for read in op.in_reads],
             outs=[(Projection.identity(len(kept)), TensorType.of(index, _element(op)))],
         )
-        for reader, ins, extras in found:
+        for reader, *sides in found:
             (made,) = once.outs
-            here = [
-                [read._replace(value=made) if read.value in (out, made) else read for read in side]
-                for side in (ins, extras)
-            ]
-            rebuild(reader, rewriter, ins=here[0], extras=here[1])
+            # One reader may read another, which is a new operation by now: values are as they are.
+            ins, extras = (
+                [
+                    (new if now.value is made else now)._replace(value=now.value)
+                    for now, new in zip(present, side, strict=True)
+                ]
+                for present, side in zip(reads_of(reader), sides, strict=True)
+            )
+            rebuild(reader, rewriter, ins=ins, extras=extras)
 
 
 def _of_once(op: loom.OperationOp, kept: list[int], read: Read, over: Range) -> Read | None:

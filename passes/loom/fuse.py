@@ -106,9 +106,9 @@ class FusePrologue(RewritePattern):
     Legal when every reader is an operation of the same block, and which point of the map computes a
     cell is an affine function of the point that reads it (`computed_at`): the map's own inputs are
     read through it. It holds for reads of wrap and of unwrap alike. A clipped read is left alone,
-    because outside the tensor it is the fill, and so is a block: which of its cells are read is
-    known when it is run. What computes an index is an input like any other. A domain of the reader
-    stays as it is; one of the map holds all over its index space.
+    because outside the tensor it is the fill. Of a block, the cells that are read at an index are
+    computed there (`fusion/indexing.py`). What computes an index is an input like any other. A
+    domain of the reader stays as it is; one of the map holds all over its index space.
 
     Done where it is within its price: what is computed again is worth the memory traffic saved.
     """

@@ -37,14 +37,13 @@ from xdsl.pattern_rewriter import (
     RewritePattern,
     op_type_rewrite_pattern,
 )
-from xdsl.rewriter import InsertPoint
 
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.locations import location_of
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._clusters import find_clusters
-from tapestry.passes.loom._group_plan import Plan, make_group, plan_group
+from tapestry.passes.loom._group_plan import Plan, plan_group, put_group
 from tapestry.passes.loom._labels import operation_named
 from tapestry.passes.loom._one_kernel import Limits, read_alike, why_not_one_kernel
 from tapestry.passes.loom._recomputing import RecomputeForReaders
@@ -73,22 +72,7 @@ class GroupChosen(RewritePattern):
         if op in self.chosen:
             plan = self.plan(self.chosen[op])
             if isinstance(plan, Plan):
-                _replace(plan, self.label, rewriter)
-
-
-def _replace(plan: Plan, label: str | None, rewriter: PatternRewriter) -> None:
-    """Put the group where its last member is, and take the members away."""
-    group, outs = make_group(plan, label)
-    place = InsertPoint.after(plan.members[-1])
-    for later in plan.later:
-        later.detach()
-        rewriter.insert(later, place)
-    rewriter.insert(group, InsertPoint.before(plan.members[-1]))
-    for out, result in zip(outs, group.outs, strict=True):
-        result.name_hint = out.name_hint
-        rewriter.replace_all_uses_with(out, result)
-    for member in reversed(plan.members):
-        rewriter.erase(member)
+                put_group(plan, self.label, rewriter)
 
 
 @dataclass(frozen=True)

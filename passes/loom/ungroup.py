@@ -48,20 +48,25 @@ class Ungroup(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.FusedOp, rewriter: PatternRewriter) -> None:
-        if self.op is not None and op.label.data != self.op:
-            return
-        values: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, op.ins, strict=True))
-        members: list[loom.OperationOp] = []
-        for member, place in op.aligned:
-            copy = member.clone(value_mapper=values)
-            if op.partition is not None:
-                partition = member_partition(op.partition, place)
-                copy.shards = None if partition is None else PartitionAttr(partition)
-            members.append(copy)
-        results = [values[value] for value in op.yielded]
-        for outer, result in zip(op.outs, results, strict=True):
-            result.name_hint = outer.name_hint or result.name_hint
-        rewriter.replace(op, members, results)
+        if self.op is None or op.label.data == self.op:
+            take_apart(op, rewriter)
+
+
+def take_apart(op: loom.FusedOp, rewriter: PatternRewriter) -> list[loom.OperationOp]:
+    """Put a group's members where it stands, and give them."""
+    values: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, op.ins, strict=True))
+    members: list[loom.OperationOp] = []
+    for member, place in op.aligned:
+        copy = member.clone(value_mapper=values)
+        if op.partition is not None:
+            partition = member_partition(op.partition, place)
+            copy.shards = None if partition is None else PartitionAttr(partition)
+        members.append(copy)
+    results = [values[value] for value in op.yielded]
+    for outer, result in zip(op.outs, results, strict=True):
+        result.name_hint = outer.name_hint or result.name_hint
+    rewriter.replace(op, members, results)
+    return members
 
 
 @dataclass(frozen=True)

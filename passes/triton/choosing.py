@@ -5,7 +5,8 @@
 
 The default stays where it is about as fast as the device allows, and where nothing is clearly
 faster: a model is not a measurement. Kernels that do the same work get the same schedule, and are
-looked at once. What the model takes for too large is no choice, nor what is near the limit.
+looked at once. What the model takes for too large is no choice, nor what is near the limit, nor,
+where there is another one, what a compiler is known to have refused.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ _MANY = 64
 _CAREFUL = 0.8
 """The share of a thread's registers that a choice may be predicted to need."""
 
+_TRIES = 8
+"""How many schedules are looked at for one whose kernel is not refused."""
+
 
 def best(
     options: Options,
@@ -68,12 +72,18 @@ def best(
     return built if chosen is None else build(own, chosen)[0]
 
 
+def never(_: triton.KernelOp) -> bool:
+    """Nothing is known against any kernel."""
+    return False
+
+
 @dataclass
 class Chooser:
-    """Chooses schedules for a device."""
+    """Chooses schedules for a device; `refused` says which kernels turned out badly there."""
 
     spec: DeviceSpec
     tiling: Tiling
+    refused: Callable[[triton.KernelOp], bool] = never
     _known: dict[Hashable, Schedule | None] = field(
         default_factory=dict[Hashable, "Schedule | None"]
     )
@@ -94,14 +104,19 @@ class Chooser:
         now = sum(estimate_of(work, self.spec).seconds * count for work, count in works)
         least = sum(least_seconds(work, self.spec) * count for work, count in works)
         fits = all(self._is_safe(estimate_of(work, self.spec)) for work, _ in works)
-        if fits and now <= _GAIN * least:
+        sound = fits and not self.refused(default)
+        if sound and now <= _GAIN * least:
             return None
-        for one in self._ranked(task, build, everything=not fits):
-            if self._is_safe(one.estimate):
-                faster = one.estimate.seconds * _GAIN <= now
-                chosen = faster or not fits
-                return one.schedule if chosen and one.schedule != default.schedule.data else None
-        return None
+        found = self._ranked(task, build, everything=not sound)
+        better = [
+            one.schedule
+            for one in found
+            if self._is_safe(one.estimate) and (not sound or one.estimate.seconds * _GAIN <= now)
+        ]
+        accepted = (one for one in better[:_TRIES] if not self.refused(build(one)[0]))
+        # Where all are refused, a default that is not is better; else the fastest of them.
+        chosen = next(accepted, None if sound or not better else better[0])
+        return None if chosen == default.schedule.data else chosen
 
     def _ranked(self, task: Task, build: Build, *, everything: bool) -> list[Prediction]:
         """The candidates of a task; of many, some first, then what is near the best of these."""

@@ -117,7 +117,7 @@ class _Counter:
     def count(self) -> Work:
         """Count everything."""
         self._block(self.kernel.body.block, np.ones(len(self.columns.pids)))
-        stored = [s.cells * s.cell for s in self.streams if s.writes] if self.products else []
+        stored = [s.cells * s.cell for s in self.streams if s.writes and self._is_exchanged(s)]
         return Work(
             programs=self.programs,
             warps=self.kernel.warps,
@@ -135,6 +135,11 @@ class _Counter:
             addresses=self.addresses,
             buffers=self.call.sizes,
         )
+
+    def _is_exchanged(self, stored: Stream) -> bool:
+        """Whether threads exchange what is stored: of products, or read along another block."""
+        read = {stream.along for stream in self.streams if not stream.writes} - {None}
+        return bool(self.products) or bool(read - {stored.along})
 
     def _mean(self, times: Times) -> float:
         return float(np.mean(times[self.columns.spread]))
@@ -248,7 +253,7 @@ class _Counter:
         pointer = op.pointer.type
         assert isinstance(pointer, triton.PointerType)
         cell = byte_size(pointer.element_type)
-        run, vector = self._runs(known, cell)
+        along, run, vector = self._runs(known, cell)
         # Lanes that read one cell read it once.
         same = [b for b in known.blocks if not self.columns.stride(known, b)]
         cells = prod(shape_of(op.offsets)) // prod(self.kernel.constants[b] for b in same)
@@ -263,22 +268,23 @@ class _Counter:
             vector=vector,
             starts=known.numbers[self.columns.side_by_side],
             scattered=known.loaded,
+            along=along,
         )
 
-    def _runs(self, known: Known, cell: int) -> tuple[int, int]:
-        """The bytes of neighbouring cells, and those that a lane moves at once."""
+    def _runs(self, known: Known, cell: int) -> tuple[str | None, int, int]:
+        """The block of neighbouring cells, their bytes, and those that are moved at once."""
         sizes = self.kernel.constants
         strides = {block: abs(self.columns.stride(known, block)) for block in known.blocks}
         if not any(strides.values()):
-            return SECTOR, cell
+            return None, SECTOR, cell
         along = max((b for b, s in strides.items() if s == 1), key=sizes.__getitem__, default=None)
         if along is None:
-            return cell, cell
+            return None, cell, cell
         others = [stride for block, stride in strides.items() if block != along]
         numbers = known.numbers[self.columns.spread]
         common = reduce(gcd, (*others, *map(int, numbers[:16])), 0) or sizes[along]
         width = min(gcd(common, sizes[along]) * cell, _VECTOR)
-        return sizes[along] * cell, width
+        return along, sizes[along] * cell, width
 
     def _product(self, op: triton.DotOp, times: Times) -> None:
         (m, k), (_, n) = shape_of(op.a), shape_of(op.b)

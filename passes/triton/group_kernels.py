@@ -43,7 +43,7 @@ from tapestry.passes.triton.sharing import read_together
 from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
 from tapestry.passes.triton.spans import grows, is_bounded
 from tapestry.passes.triton.steps import Options, longest
-from tapestry.passes.triton.tiling import MAX_RESIDENT, Tiling
+from tapestry.passes.triton.tiling import MAX_RESIDENT, MAX_THREADED, Tiling
 from tapestry.passes.triton.writer import Kernel, KernelWriter, space_of
 from tapestry.zspace import Projection
 
@@ -167,7 +167,8 @@ class _GroupKernel:
             name: Axis(name, space.on(name), None if name in roles.scalar else f"BLOCK_{name}")
             for name in ("B", *roles.order)
         }
-        axes = read_together(outline, space, axes)
+        most = MAX_RESIDENT if _is_half(group) else MAX_THREADED
+        axes = read_together(outline, space, axes, most)
         grid = [name for name in ("B", "M") if axes[name].dims]
         grid += [name for name in roles.columns if any(roles.axes[dim] == name for dim in spread)]
         used = [axis for axis in axes.values() if axis.dims]
@@ -321,6 +322,11 @@ def _is_along(group: Group, roles: Roles, inner: Inner) -> bool:
     return FOLD_AXIS in roles.frame(moving_dims(projection))
 
 
+def _is_half(group: Group) -> bool:
+    """Whether it reads numbers of 16 bits, which matrix units multiply."""
+    return any(is_half(tensor.element) for tensor in group.reads)
+
+
 def _walks(group: Group, roles: Roles) -> int:
     """How often K is walked: in phases that fold along it, and in those that write along it."""
     folding = {roles.phases[member] for member in roles.carried}
@@ -343,7 +349,6 @@ def _task(
     Axes in one block are one of them.
     """
     dots = any(fold.products for fold in roles.folds.values())
-    half = any(is_half(tensor.element) for tensor in group.reads)
     lengths = {
         axis: longest(space, axis, group.shards)
         for axis in roles.order
@@ -359,7 +364,7 @@ def _task(
         grows=grows(space),
         described=described,
         held=frozenset(axis for axis in lengths if f"BLOCK_{axis}" in resident),
-        half=half,
+        half=_is_half(group),
         dots=dots,
         walks=_walks(group, roles),
         across=space.lies_along("M", FOLD_AXIS),

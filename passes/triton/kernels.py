@@ -2,7 +2,8 @@
 
 Four shapes cover every operation, by its projections and bodies alone:
 
-* no fold: one axis P over all map dimensions;
+* no fold: one axis P over all map dimensions, or M by N where tensors differ in what lies side by
+  side (`facing.py`);
 * a fold: P by K, K looped over, the monoid's parts carried as a P x K tile and reduced at the end;
 * a scan: P by K, K looped over, the last state before a block carried (`scans.py`);
 * a contraction: M by N with `tl.dot` over K, batches one program each.
@@ -29,8 +30,10 @@ from tapestry.passes.triton.contraction import (
     find_contraction,
 )
 from tapestry.passes.triton.descriptors import any_described
+from tapestry.passes.triton.facing import COLUMNS, OTHERS, ROWS, facing_axes
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.mapfold import MapFold, Tensor
+from tapestry.passes.triton.orders import walking_order
 from tapestry.passes.triton.positions import Axis, Frame
 from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.scalars import is_half
@@ -116,8 +119,11 @@ def state_tensors(fold: MapFold, state: FoldState) -> tuple[Tensor, ...]:
 
 def _map_kernel(fold: MapFold, options: Options, origins: Sequence[str]) -> Kernel:
     space = space_of(fold, ("P",) * fold.index.rank, ("P",))
-    writer = _points_writer(fold, space, options)
-    frame = ("P",)
+    facing = facing_axes(fold, space)
+    if facing is None:
+        writer, frame = _points_writer(fold, space, options), ("P",)
+    else:
+        writer, frame = _facing_writer(fold, facing, options), (ROWS, COLUMNS)
     values = writer.load_all(writer.ins, fold.wrap.args, frame)
     writer.evaluate(fold.wrap.ops, values, frame)
     for port, value in zip(writer.outs, yielded(fold.wrap), strict=True):
@@ -156,6 +162,18 @@ def _points_writer(fold: MapFold, space: Space, options: Options) -> KernelWrite
     return KernelWriter(fold, space, [Axis("P", space.on("P"), "BLOCK_P")], schedule, ("P",))
 
 
+def _facing_writer(fold: MapFold, facing: Sequence[str], options: Options) -> KernelWriter:
+    """A writer whose programs are spread over tiles along two axes, one at each further point."""
+    space = space_of(fold, facing, (ROWS, COLUMNS))
+    others = Axis(OTHERS, space.on(OTHERS), None)
+    sides = [Axis(name, space.on(name), f"BLOCK_{name}") for name in (ROWS, COLUMNS)]
+    spread = (OTHERS, ROWS, COLUMNS) if others.dims else (ROWS, COLUMNS)
+    lengths = {axis.name: longest(space, axis.name, fold.shards) for axis in sides}
+    task = Task(fold.name, "map", lengths, grid=spread)
+    schedule = options.schedule(task, fold.schedule)
+    return KernelWriter(fold, space, [others, *sides], schedule, spread)
+
+
 def _end(writer: KernelWriter, frame: Frame, state: FoldState, parts: State) -> None:
     """Unwrap and store a folded state, or merge it into the state buffers."""
     if not writer.fold.folds_apart:
@@ -170,7 +188,7 @@ def _fold_kernel(
     fold: MapFold, state: FoldState, options: Options, origins: Sequence[str]
 ) -> Kernel:
     axes = tuple("P" if kind == "map" else "K" for kind in fold.kinds)
-    space = space_of(fold, axes, ("P", "K"))
+    space = space_of(fold, axes, ("P", "K"), walking_order(fold))
     task = Task(
         fold.name,
         "fold",

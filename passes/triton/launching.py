@@ -1,7 +1,8 @@
 """Launches: which kernel runs on which buffers, once per shard, and what it moves.
 
 A `Launcher` makes the host operations for the map-folds of a module, and puts their kernels in
-front of its functions, each different one once.
+front of its functions, each different one once. What does the same as something before, as the
+layers of a network do, is a launch of its kernels (`sameness.py`).
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from tapestry.algebra.parts import Axes
 from tapestry.dialects import triton
 from tapestry.dialects.loom import selected
 from tapestry.encoding import text_without_names
-from tapestry.locations import fuse_locations, source_locations
+from tapestry.locations import fuse_locations
+from tapestry.passes.triton.comments import origin, shards_comment
 from tapestry.passes.triton.folding import Folding
 from tapestry.passes.triton.folds import FoldState
 from tapestry.passes.triton.group_kernels import LoweredGroup, lower_group
 from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError, alone
-from tapestry.passes.triton.kernels import Options, finish_kernel, lower
+from tapestry.passes.triton.kernels import Lowered, Options, finish_kernel, lower
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.merging import Merging
 from tapestry.passes.triton.roles import assign
+from tapestry.passes.triton.sameness import Once, key
 from tapestry.passes.triton.tiles import number
 from tapestry.passes.triton.writer import Kernel
 from tapestry.zspace import Range
-
-_LONGEST_COMMENT = 100
 
 
 class Launcher:
@@ -42,6 +43,23 @@ class Launcher:
         self._start = InsertPoint.at_start(module.body.block)
         self._names: set[str] = set()
         self._kernels: dict[str, triton.KernelOp] = {}
+        # Who chooses schedules is told of the task of each operation, so all are made then.
+        shared = options.seen is None
+        self._folds: Once[Lowered | LoweredGroup] = Once(shared)
+        self._groups: Once[LoweredGroup] = Once(shared)
+
+    def lower_group(self, group: Group) -> LoweredGroup:
+        """The kernels of a group; NotOneKernelError where there are none."""
+        alike = (key(group), self.options.rung(group.name))
+        return self._groups.made(alike, lambda: lower_group(group, self.options, ()))
+
+    def _lower(self, fold: MapFold) -> Lowered | LoweredGroup:
+        """The kernels of a map-fold, as a group's where that is more than a fold's."""
+
+        def make() -> Lowered | LoweredGroup:
+            return _cascade(fold, self.options) or lower(fold, self.options, ())
+
+        return self._folds.made((key(fold), self.options.rung(fold.name)), make)
 
     def launch(
         self,
@@ -60,10 +78,9 @@ class Launcher:
         if not shards:
             return []
         origins = [origin(fold.name, location), *notes]
-        group = _cascade(fold, self.options, origins)
-        if group is not None:
-            return self.launch_group(*group, location, [*ins, *extras], outs)
-        lowered = lower(fold, self.options, origins)
+        lowered = self._lower(fold)
+        if isinstance(lowered, LoweredGroup):
+            return self.launch_group(alone(fold), lowered, location, [*ins, *extras], outs, origins)
         if lowered.finish is not None and fold.inside is not None:
             # A shard outside folds nothing into the state, which starts at the zero.
             shards = [shard for shard in shards if not fold.inside.misses(shard)]
@@ -80,13 +97,13 @@ class Launcher:
             reads += _moved(fold.extras, maps) + touched
             operands = [*ins, *extras, *outs, *buffers]
             writes += touched
-            main = self._run(lowered.main, operands, shards, reads, writes, fold, location)
+            main = self._run(lowered.main, operands, shards, reads, writes, fold, location, origins)
             return [*states, main]
         made: list[Operation] = [*states]
         if shards:
             operands = [*ins, *buffers]
             moved = (reads + touched, touched)
-            made.append(self._run(lowered.main, operands, shards, *moved, fold, location))
+            made.append(self._run(lowered.main, operands, shards, *moved, fold, location, origins))
         operands = [*buffers, *extras, *outs]
         made.append(self._finish(lowered.finish, fold, lowered.states, operands, location))
         return made
@@ -98,8 +115,12 @@ class Launcher:
         location: LocationAttr,
         ins: Sequence[SSAValue],
         outs: Sequence[SSAValue],
+        origins: Sequence[str],
     ) -> list[Operation]:
-        """The host operations that run a group's kernel on its operands into the buffers `outs`."""
+        """The host operations that run a group's kernel on its operands into the buffers `outs`.
+
+        `origins` say in the kernel's comment what it is made of.
+        """
         outline, shards = lowered.outline, group.shards
         made: list[Operation] = []
         reads, writes = _moved(outline.ins, shards), _moved(outline.outs, shards)
@@ -117,7 +138,8 @@ class Launcher:
             # Each launch reads the state that the ones before it left, and writes it back.
             kept = [fold.kept_range(member_box) for member_box in group.parts(partial.member)]
             reads += _moved(partial.tensors, kept)
-        made.append(self._run(lowered.main, operands, shards, reads, writes, outline, location))
+        main = self._run(lowered.main, operands, shards, reads, writes, outline, location, origins)
+        made.append(main)
         for partial, buffers in zip(lowered.partials, states, strict=True):
             member = group.members[partial.member]
             sources = [s for s in member.sources[len(member.fold.ins) :] if isinstance(s, int)]
@@ -189,40 +211,47 @@ class Launcher:
         writes: int,
         sharded: MapFold | None,
         location: LocationAttr,
+        origins: Sequence[str] | None = None,
     ) -> triton.LaunchOp:
-        """The launches of a kernel, one per shard."""
-        kernel.op.location = location
+        """The launches of a kernel, one per shard; `origins` are its own, unless they are given."""
+        own = tuple(kernel.op.origins if origins is None else map(StringAttr, origins))
         kernel.op.properties["numerics"] = StringAttr(self.options.numerics)
         launch = triton.LaunchOp(
-            self._insert(kernel.op),
+            self._insert(kernel.op, own, location),
             buffers,
             kernel.grid,
             [dim.name for dim in kernel.cut],
             [[n for dim in kernel.cut for n in dim.bounds(shard)] for shard in shards],
             bytes_read=reads,
             bytes_written=writes,
-            comment=None if sharded is None else _shards_comment(sharded),
+            comment=None if sharded is None else shards_comment(sharded),
         )
         launch.location = location
         return launch
 
-    def _insert(self, kernel: triton.KernelOp) -> str:
+    def _insert(
+        self, kernel: triton.KernelOp, origins: Sequence[StringAttr], location: LocationAttr
+    ) -> str:
         """The name of a kernel in the module that does what `kernel` does, put there if needed."""
-        name, origins = kernel.sym_name, kernel.origins
-        kernel.properties |= {"sym_name": StringAttr("kernel"), "origins": ArrayAttr([])}
-        key = text_without_names(kernel)
-        kernel.properties |= {"sym_name": name, "origins": origins}
-        known = self._kernels.get(key)
+        known = kernel if kernel.parent is not None else self._known(kernel)
         if known is not None:
-            merged = dict.fromkeys((*known.origins, *kernel.origins))
+            merged = dict.fromkeys((*known.origins, *origins))
             known.properties["origins"] = ArrayAttr(list(merged))
-            known.location = fuse_locations(known.location, kernel.location)
+            known.location = fuse_locations(known.location, location)
             return known.sym_name.data
         unique = self._unique(kernel.sym_name.data)
-        kernel.properties["sym_name"] = StringAttr(unique)
+        kernel.properties |= {"sym_name": StringAttr(unique), "origins": ArrayAttr(list(origins))}
+        kernel.location = location
         Rewriter.insert_op(kernel, self._start)
-        self._kernels[key] = kernel
         return unique
+
+    def _known(self, kernel: triton.KernelOp) -> triton.KernelOp | None:
+        """The kernel in the module that does what one does; None where it is the first."""
+        name = kernel.sym_name
+        kernel.properties |= {"sym_name": StringAttr("kernel"), "origins": ArrayAttr([])}
+        known = self._kernels.setdefault(text_without_names(kernel), kernel)
+        kernel.properties["sym_name"] = name
+        return None if known is kernel else known
 
     def _unique(self, label: str) -> str:
         """`label`, or `label` and a number, so that no other kernel has it."""
@@ -234,10 +263,8 @@ class Launcher:
         return unique
 
 
-def _cascade(
-    fold: MapFold, options: Options, origins: Sequence[str]
-) -> tuple[Group, LoweredGroup] | None:
-    """A fold alone as a group, if one kernel can do it and there is more to it than to a fold.
+def _cascade(fold: MapFold, options: Options) -> LoweredGroup | None:
+    """The kernels of a fold alone as a group, if it is one kernel and there is more to it.
 
     That is so where parts of its state are moved to be added, or sums of several parts are
     contractions.
@@ -251,15 +278,9 @@ def _cascade(
     try:
         if not moved and not any(one.products for one in assign(group).folds.values()):
             return None
-        return group, lower_group(group, options, origins)
+        return lower_group(group, options, ())
     except NotOneKernelError:
         return None
-
-
-def origin(name: str, location: LocationAttr) -> str:
-    """What a kernel computes, and from which lines of the program."""
-    places = ", ".join(f"{place.file}:{place.line}" for place in source_locations(location))
-    return f"{name}, {places}" if places else name
 
 
 def _new_states(
@@ -283,13 +304,3 @@ def _moved(tensors: Iterable[Tensor], boxes: Sequence[Range]) -> int:
         for tensor in tensors
         for box in boxes
     )
-
-
-def _shards_comment(fold: MapFold) -> str | None:
-    """What the launches are: the index space and how it is cut."""
-    if fold.partition is None or not fold.cut:
-        return None
-    cut = f"index space <{fold.index}> in shards <{fold.partition}>"
-    if len(cut) > _LONGEST_COMMENT:
-        cut = f"index space <{fold.index}> in {len(fold.shards)} shards"
-    return cut

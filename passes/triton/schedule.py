@@ -114,7 +114,7 @@ def _tiles(task: Task, tiling: Tiling) -> Schedule:
     n = task.lengths
     match task.kind:
         case "map":
-            return tiling.points(n["P"])
+            return tiling.points(n["P"]) if "P" in n else tiling.sides(n["M"], n["N"])
         case "scan":
             return tiling.fold(n["P"], n["K"])
         case "fold":
@@ -209,6 +209,9 @@ def _family(task: Task, first: Schedule) -> Iterator[Schedule]:
         yield from _products(task, first)
     elif task.dots:
         yield from _groups(task, first)
+    elif task.kind == "map" and "M" in task.lengths:
+        for m, n, warps in product((64, 32, 128), (64, 32, 128), (4, 8)):
+            yield replace(first, tile=_clipped(task, {"M": m, "N": n}), warps=warps)
     elif task.kind == "map":
         for cells, warps in product((512, 1024, 2048, 4096, 8192), (4, 8)):
             yield replace(first, tile=_clipped(task, {"P": cells}), warps=warps)

@@ -15,15 +15,19 @@ from dataclasses import replace
 from tapestry.passes.triton.mapfold import MapFold
 from tapestry.passes.triton.positions import Axis
 from tapestry.passes.triton.spaces import Space
-from tapestry.passes.triton.tiling import MAX_RESIDENT
 
 
-def read_together(fold: MapFold, space: Space, axes: Mapping[str, Axis]) -> dict[str, Axis]:
-    """The axes, in one block those that are held whole, as long, and read one buffer."""
+def read_together(
+    fold: MapFold, space: Space, axes: Mapping[str, Axis], most: int
+) -> dict[str, Axis]:
+    """The axes, in one block those that are held whole, as long, and read one buffer.
+
+    Only an inner fold of at most `most` points is held whole, and not walked.
+    """
     found = dict(axes)
-    inner = [axis for name, axis in axes.items() if name.startswith("C") and _is_whole(axis)]
+    inner = [axis for name, axis in axes.items() if name.startswith("C") and _is_whole(axis, most)]
     for name, axis in axes.items():
-        if name.startswith("N") and _is_whole(axis):
+        if name.startswith("N") and _is_whole(axis, most):
             first = next((one for one in inner if _are_alike(fold, space, one, axis)), None)
             if first is not None:
                 inner.remove(first)
@@ -31,10 +35,10 @@ def read_together(fold: MapFold, space: Space, axes: Mapping[str, Axis]) -> dict
     return found
 
 
-def _is_whole(axis: Axis) -> bool:
-    """Whether one block holds all of an axis, which no shard cuts."""
+def _is_whole(axis: Axis, most: int) -> bool:
+    """Whether one block of at most `most` points holds all of an axis, which no shard cuts."""
     length = axis.length if axis.dims and axis.block is not None else None
-    return length is not None and length <= MAX_RESIDENT
+    return length is not None and length <= most
 
 
 def _are_alike(fold: MapFold, space: Space, one: Axis, other: Axis) -> bool:

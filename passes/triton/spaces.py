@@ -213,11 +213,13 @@ def make_space(
     outs: Sequence[Access],
     named: Collection[int],
     domain: Sequence[Access] = (),
+    order: Sequence[int] | None = None,
 ) -> Space:
     """The space of an index range whose dimension d lies on tile axis `axes[d]`.
 
     Accesses have a coefficient per index dimension. Dimensions in `named` are asked for by
-    `loom.index` and are not merged. Each axis in `walked` gets at least one dimension.
+    `loom.index` and are not merged. Each axis in `walked` gets at least one dimension; it walks
+    those it has in the given order, the last one fastest.
     """
     groups = (ins, extras, domain, outs)
     accesses = [form for group in groups for access in group for form in access.forms]
@@ -226,7 +228,8 @@ def make_space(
     constants: dict[int, int] = {}
     columns: list[list[int]] = []
     moved = [access.constant for access in accesses]
-    for d, axis in enumerate(axes):
+    for d in range(index.rank) if order is None else order:
+        axis = axes[d]
         column = [access.coefficients[d] for access in accesses]
         if d in cut:
             dims.append(Dim((d,), axis, 0, index.shape[d], cut=True))

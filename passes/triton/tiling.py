@@ -61,6 +61,14 @@ class Tiling:
         """That of an elementwise kernel over `points` cells."""
         return Schedule({"P": min(power_of_two(points), self.cells)}, stages=1)
 
+    def sides(self, rows: int, columns: int) -> Schedule:
+        """That of an elementwise kernel whose tensors have neighbours along rows or columns."""
+        side = power_of_two(isqrt(self.cells))
+        block_n = min(power_of_two(columns), side)
+        block_m = min(power_of_two(rows), side * side // block_n)
+        block_n = min(power_of_two(columns), side * side // block_m)
+        return Schedule({"M": block_m, "N": block_n}, stages=1)
+
     def fold(
         self, points: int, depth: int, *, ordered: bool = False, across: bool = False
     ) -> Schedule:

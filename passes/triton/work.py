@@ -39,8 +39,8 @@ class Stream:
     """The cells of a buffer that a load or a store touches.
 
     `accesses` is how often a program does it (a mean), `kept` the share of lanes that are points.
-    `run` has the bytes of neighbouring cells, `vector` those that a lane moves at once. `starts`
-    says where programs that run side by side begin, `steps` what it moves in a step of a loop.
+    `run` has the bytes of neighbouring cells, which lie `along` a block, `vector` those that are
+    moved at once. `starts` says where programs that run side by side begin.
     """
 
     buffer: int
@@ -53,6 +53,7 @@ class Stream:
     vector: int
     starts: Numbers
     scattered: bool
+    along: str | None = None
 
     @property
     def bytes(self) -> float:

@@ -42,7 +42,7 @@ from tapestry.passes.triton.tiles import TileBuilder, number, remove_unused
 class Kernel:
     """A written kernel, its grid, and the dimensions whose bounds a launch gives, in order.
 
-    `tensors` are those that its pointers are of.
+    `tensors` has the one that each of its pointers is of.
     """
 
     op: KernelOp
@@ -51,10 +51,15 @@ class Kernel:
     tensors: tuple[Tensor, ...]
 
 
-def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space:
+def space_of(
+    fold: MapFold,
+    axes: Sequence[str],
+    walked: Sequence[str],
+    order: Sequence[int] | None = None,
+) -> Space:
     """The space of a map-fold whose index dimension d lies on tile axis `axes[d]`.
 
-    Each axis in `walked` gets at least one dimension.
+    Each axis in `walked` gets at least one dimension, and walks its own in the given order.
     """
     rank = fold.index.rank
     every = tuple(range(rank))
@@ -78,6 +83,7 @@ def space_of(fold: MapFold, axes: Sequence[str], walked: Sequence[str]) -> Space
         [_written_once(fold, t, access) for t, access in zip(fold.outs, outs, strict=True)],
         fold.coordinates,
         domain_accesses(fold.inside),
+        order,
     )
 
 
@@ -122,9 +128,11 @@ class KernelWriter:
         accesses = (*space.ins, *space.extras, *space.outs)
         pointers: dict[int, SSAValue] = {}
         buffers = [*fold.buffers, *range(-len(tensors), -len(fold.ins))]
+        self._pointed: list[Tensor] = []
         for t, buffer in zip(tensors, buffers, strict=True):
             if buffer not in pointers:
                 pointers[buffer] = self._argument(PointerType(t.element), f"{t.name}_ptr")
+                self._pointed.append(t)
         ports = [
             Port(
                 t.name,
@@ -364,8 +372,7 @@ class KernelWriter:
         remove_unused(self._body)
         op = KernelOp(name, self._body, self.schedule, origins)
         grid = tuple(GridAxis(_extents(axis), axis.block) for axis in self._grid)
-        tensors = (*self.fold.ins, *self.fold.extras, *self.fold.outs)
-        return Kernel(op, grid, self.space.cut_dims, tensors)
+        return Kernel(op, grid, self.space.cut_dims, tuple(self._pointed))
 
 
 def _extents(axis: Axis) -> tuple[int | str, ...]:

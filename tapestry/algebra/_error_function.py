@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-_P = (
+TERMS = (
     1.1283792743012864,
     0.10276905583409839,
     -0.0001918308904209912,
@@ -29,9 +29,11 @@ _P = (
     -5.668471599864428e-06,
     1.418520026117725e-07,
 )
-_COEFFICIENTS = [np.asarray(coefficient, np.float32) for coefficient in _P]
+"""The coefficients of `P`, from the constant one on."""
 
-_LARGEST = np.asarray(16, np.float32)
+_COEFFICIENTS = [np.asarray(coefficient, np.float32) for coefficient in TERMS]
+
+LARGEST = 16.0
 """A square from which on the result is 1."""
 
 
@@ -54,7 +56,7 @@ def error_function(x: Array, out: Array | None = None) -> Array:
 
 def _compute(x: Array, out: Array) -> None:
     square = np.asarray(np.multiply(x, x))
-    np.minimum(square, _LARGEST, out=square)
+    np.minimum(square, np.float32(LARGEST), out=square)
     found = np.asarray(np.multiply(square, _COEFFICIENTS[-1]))
     for coefficient in reversed(_COEFFICIENTS[1:-1]):
         np.add(found, coefficient, out=found)

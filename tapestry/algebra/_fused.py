@@ -75,6 +75,8 @@ def _multiply_add_double(a: Array, b: Array, c: Array) -> Array:
     result = high + _odd_sum(middle, low)
     plain = (a == 0) | (b == 0) | ~(np.isfinite(a) & np.isfinite(b) & np.isfinite(c))
     result = np.where(plain, a * b + c, result)
+    # A product that is too large for float64 is finite still.
+    result = np.where(np.isfinite(a) & np.isfinite(b) & np.isinf(c), c, result)
     sizes = [np.abs(x) for x in (a, b, c)]
     safe = plain | ((sizes[2] == 0) | _in_range(sizes[2])) & _in_range(sizes[0], sizes[1])
     # Elsewhere, and where the sum cancels, each cell for itself.

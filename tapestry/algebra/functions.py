@@ -237,8 +237,12 @@ def saturated(x: Array, dtype: np.dtype[Any], *, signed: bool) -> Array:
     return found.astype(np.bool_) if dtype == np.bool_ else found.view(dtype)
 
 
+def _unordered(a: Array, b: Array) -> Array:
+    return np.isnan(a) if a is b else np.isnan(a) | np.isnan(b)
+
+
 def _ordered(a: Array, b: Array) -> Array:
-    return ~(np.isnan(a) | np.isnan(b))
+    return ~_unordered(a, b)
 
 
 def _ordered_and_different(a: Array, b: Array) -> Array:
@@ -272,7 +276,7 @@ def compare_floats(predicate: int, a: Array, b: Array) -> Array:
         return np.full(np.broadcast_shapes(a.shape, b.shape), predicate == 15)
     if predicate <= 7:
         return _ORDERED[predicate](a, b)
-    unordered = np.isnan(a) | np.isnan(b)
+    unordered = _unordered(a, b)
     # ueq, ugt, uge, ult, ule, une, uno
     return unordered if predicate == 14 else unordered | _ORDERED[predicate - 7](a, b)
 

@@ -109,6 +109,10 @@ class _Search:
                 for side, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
                     if math.isfinite(number_of(other) or math.inf):
                         return self.points(side)
+            case arith.AddfOp() if self.zero == 0:
+                for side, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
+                    if number_of(other) == 0:
+                        return self.points(side)
             case arith.NegfOp() | arith.ExtFOp() | arith.TruncFOp() if self.zero == 0:
                 return self.points(owner.operands[0])
             case _:

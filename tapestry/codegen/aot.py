@@ -76,6 +76,17 @@ class CompiledKernel:
         return self._entry[1].count(".param")
 
     @property
+    def problems(self) -> tuple[str, ...]:
+        """Why it does not run, or not well: spilled registers, too much shared memory, warnings."""
+        found: list[str] = []
+        if self.spills:
+            found.append(f"spills {self.spills} bytes")
+        most = MAX_SHARED_BYTES.get(self.target, self.shared)
+        if self.shared > most:
+            found.append(f"{self.shared} bytes of shared memory, of {most}")
+        return (*found, *self.warnings)
+
+    @property
     def _entry(self) -> tuple[str, str]:
         found = _ENTRY.search(self.ptx)
         assert found is not None, self.name
@@ -154,10 +165,10 @@ class _Index:
 
     def _key(self, kernel: KernelSpec, target: int) -> str:
         what = {"module": self.module, "kernel": asdict(kernel), "target": target}
-        return key_of({**what, "triton": _installed()})
+        return key_of({**what, "triton": installed()})
 
 
-def _installed() -> str:
+def installed() -> str:
     """The version of Triton that is installed."""
     try:
         return version("triton")

@@ -103,11 +103,13 @@ def _compile(function: Any, kernel: Mapping[str, Any], target: int) -> Any:
     backend: Any = import_module("triton.backends.compiler")
     signature = dict(kernel["signature"])
     blocks = dict(kernel["blocks"])
-    # Allocators align buffers; Triton specializes on it when it launches, so it does here.
+    # Allocators align buffers, and some numbers are known to be multiples; Triton specializes on it
+    # when it launches, so it does here.
+    aligned = set(kernel["aligned"])
     attributes = {
         (place,): [["tt.divisibility", 16]]
-        for place, kind in enumerate(signature.values())
-        if kind.startswith("*")
+        for place, (name, kind) in enumerate(signature.items())
+        if kind.startswith("*") or name in aligned
     }
     source = compiler.ASTSource(
         function, signature | dict.fromkeys(blocks, "constexpr"), blocks, attributes

@@ -30,6 +30,8 @@ from tapestry.codegen.aot import CompiledKernel, compile_kernels
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
 from tapestry.codegen.plans import Plan
+from tapestry.codegen.refusals import KIND as REFUSED
+from tapestry.codegen.refusals import Refusals
 from tapestry.codegen.shipping import one_file
 from tapestry.codegen.specs import KernelSpec
 from tapestry.devices import TYPICAL
@@ -86,21 +88,27 @@ def compile_bundle(
     except OSError as error:
         raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from None
     constants = ConstantFile(folder / _CONSTANTS)
-    lowered = constants.moved(module)
+    moved = constants.moved(module)
     # One set of kernels serves all targets: it has to fit the smallest.
     known = [target for target in targets if target in TYPICAL]
     device = f"sm_{min(known)}" if known else NO_DEVICE
-    LoomToTriton(numerics=numerics, device=device).apply(Context(), lowered)
-    printed = print_module(lowered)
-    _write(folder, "kernels.py", printed.source.encode())
+    lowering = LoomToTriton(numerics=numerics, device=device)
     kept = find_store("aot")
-    compiled = compile_kernels(
-        folder / "kernels.py",
-        printed.kernels,
-        targets=targets,
-        workers=workers or os.cpu_count() or 1,
-        cache=None if kept is None else kept.folder,
-    )
+    refusals = Refusals(targets, find_store(REFUSED))
+    while True:
+        lowered = moved.clone()
+        lowering.lower(Context(), lowered, refused=refusals)
+        printed = print_module(lowered)
+        _write(folder, "kernels.py", printed.source.encode())
+        compiled = compile_kernels(
+            folder / "kernels.py",
+            printed.kernels,
+            targets=targets,
+            workers=workers or os.cpu_count() or 1,
+            cache=None if kept is None else kept.folder,
+        )
+        if not refusals.learn(lowered, compiled):
+            break
     specs = {spec.name: spec for spec in printed.kernels}
     entries = [_entry(folder, kernel, specs[kernel.name]) for kernel in compiled]
     scratch = {kernel.name: 0 for kernel in compiled}

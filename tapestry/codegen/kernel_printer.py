@@ -2,55 +2,39 @@
 
 Values that are used once and are short are written where they are used; the others become
 variables, named after the values of the program they come from. Nothing else is decided here: each
-operation of the dialect is one expression or statement of Triton's language.
+operation of the dialect is one expression (`value_printer`) or statement of Triton's language.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i1
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Block, Operation, SSAValue
 
-from tapestry.algebra.dtypes import is_integer, is_storage_only
 from tapestry.codegen.expressions import (
     ATOM,
     Shown,
-    binary,
-    call,
-    dtype,
-    dtype_name,
-    literal,
-    method,
-    negation,
     number,
-    tensor,
     typed,
-    unsigned_dtype,
 )
-from tapestry.codegen.helpers import HELPERS
 from tapestry.codegen.lines import assignments, statement
+from tapestry.codegen.value_printer import ValuePrinter
 from tapestry.codegen.vocabulary import (
-    CALLS,
     DEFAULT_NAMES,
     INDENT,
     NUMERICS,
-    SIGNS,
-    UNSIGNED_CALLS,
-    UNSIGNED_SIGNS,
     Shared,
     comment,
     fresh,
     ready_reduction,
     wrapped,
 )
-from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
-from tapestry.locations import location_of
 
 _LONG_LABEL = 12
 """Labels from this length on are left out of variables' names."""
@@ -59,7 +43,7 @@ _LONGEST_INLINE = 40
 """Expressions longer than this get a variable."""
 
 
-class BodyPrinter:
+class BodyPrinter(ValuePrinter):
     """Prints the operations of a block as lines of Python.
 
     `names` are taken, `combiners` names the functions that reductions combine with. Variables that
@@ -73,11 +57,10 @@ class BodyPrinter:
         combiners: Mapping[triton.CombineOp, str],
         label: str = "",
     ) -> None:
-        self._shared = shared
+        super().__init__(shared)
         self._label = label
         self._names = names
         self._combiners = combiners
-        self._shown: dict[SSAValue, Shown] = {}
         self.lines: list[str] = []
         self._depth = 1
 
@@ -86,23 +69,6 @@ class BodyPrinter:
         name = fresh(value.name_hint or fallback, self._names)
         self._shown[value] = Shown(name, ATOM, shape_of(value))
         return name
-
-    def text(self, value: SSAValue) -> str:
-        """The Python of a value."""
-        return self._shown[value].text
-
-    def exact(self, value: SSAValue) -> str:
-        """The Python of a value with the shape and type that the IR gives it."""
-        shown = self._shown[value]
-        if shown.shape == shape_of(value):
-            return typed(shown, element_of(value)).text
-        owner = value.owner
-        sizes = ", ".join(map(str, shape_of(value)))
-        if isinstance(owner, triton.BroadcastOp) and owner.blocks is not None:
-            sizes = ", ".join(block.data for block in owner.blocks)
-        if shown.literal:
-            return f"tl.full([{sizes}], {shown.text}, {dtype(element_of(value))})"
-        return f"tl.broadcast_to({shown.text}, [{sizes}])"
 
     def print_block(self, block: Block) -> None:
         """Print every operation of a block but its terminator."""
@@ -139,7 +105,7 @@ class BodyPrinter:
             case scf.YieldOp() | triton.YieldOp():
                 pass
             case _:
-                self._bind(op.results[0], self._expression(op), isinstance(op, _CHEAP))
+                self._bind(op.results[0], self.expression(op), isinstance(op, _CHEAP))
 
     def _bind(self, value: SSAValue, shown: Shown, cheap: bool) -> None:
         """Make a variable of a value, unless it is better written where it is used."""
@@ -171,12 +137,8 @@ class BodyPrinter:
             hint = hint[len(self._label) + 1 :]
         return fresh(hint, self._names)
 
-    def _address(self, pointer: SSAValue, offsets: SSAValue) -> str:
-        text = self.exact(offsets)
-        return self.text(pointer) if text == "0" else f"{self.text(pointer)} + {text}"
-
     def _load(self, op: triton.LoadOp) -> None:
-        items = [self._address(op.pointer, op.offsets)]
+        items = [self.address(op.pointer, op.offsets)]
         if op.mask is not None and op.other is not None:
             items += [f"mask={self.text(op.mask)}", f"other={number(op.other)}"]
         name = self._fresh(op.result, "x")
@@ -186,7 +148,7 @@ class BodyPrinter:
     def _store(self, op: triton.StoreOp) -> None:
         # Triton broadcasts a stored value and its mask to the shape of the address.
         value = typed(self._shown[op.value], element_of(op.value)).text
-        items = [self._address(op.pointer, op.offsets), value]
+        items = [self.address(op.pointer, op.offsets), value]
         if op.mask is not None:
             items.append(f"mask={self.text(op.mask)}")
         self.lines += wrapped("tl.store(", items, ")", self._depth)
@@ -230,17 +192,6 @@ class BodyPrinter:
         operands = ", ".join(self.text(value) for value in op.operands)
         self._line(f"{', '.join(names)} = tl.swizzle2d({operands}, {op.group.data})")
 
-    def _describe(self, op: triton.DescribeOp) -> Shown:
-        shape = f"[{self.text(op.rows)}, {self.text(op.columns)}]"
-        blocks = ", ".join(block.data for block in op.blocks)
-        items = [
-            self._address(op.pointer, op.base),
-            f"shape={shape}",
-            f"strides=[{op.stride.value.data}, 1]",
-            f"block_shape=[{blocks}]",
-        ]
-        return Shown(f"tl.make_tensor_descriptor({', '.join(items)})", ATOM, ())
-
     def _combine(self, op: triton.ReduceOp | triton.ScanOp) -> None:
         names = [self._fresh(out, "folded") for out in op.outs]
         for name, out in zip(names, op.outs, strict=True):
@@ -265,129 +216,6 @@ class BodyPrinter:
         self._line(f"{name} = {text}")
         return name
 
-    def _expression(self, op: Operation) -> Shown:
-        """The Python of an operation with one result and no effect."""
-        kind = type(op)
-        operands = [self._shown[operand] for operand in op.operands]
-        if kind in SIGNS:
-            a, b = self._weak(op, operands)
-            return binary(SIGNS[kind], a, b)
-        if kind in CALLS:
-            function, more = CALLS[kind]
-            if function in HELPERS:
-                self._shared.helpers.add(function)
-            if function in HELPERS or all(operand.literal for operand in operands):
-                return call(function, *self._tensors(op, operands), more=more)
-            pairs = zip(operands, op.operands, strict=True)
-            known = [typed(shown, element_of(value)) for shown, value in pairs]
-            return call(function, *known, more=more)
-        if kind in UNSIGNED_SIGNS or kind in UNSIGNED_CALLS:
-            element = element_of(op.results[0])
-            name = unsigned_dtype(element)
-            a, b = (method(x, "to", name) for x in self._tensors(op, operands))
-            sign = UNSIGNED_SIGNS.get(kind)
-            made = call(UNSIGNED_CALLS[kind], a, b) if sign is None else binary(sign, a, b)
-            return method(made, "to", dtype(element))
-        match op:
-            case triton.PhiloxOp():
-                self._shared.helpers.add("philox_word")
-                pair = zip(operands, op.operands, strict=True)
-                exact = [typed(shown, element_of(value)) for shown, value in pair]
-                return call("philox_word", *exact, more=str(op.word.value.data))
-            case arith.ConstantOp():
-                assert isinstance(op.value, FloatAttr | IntegerAttr)
-                return literal(op.value)
-            case arith.NegfOp():
-                return negation(*self._tensors(op, operands))
-            case triton.CompareOp():
-                a, b = self._weak(op, operands)
-                return binary(op.predicate.data, a, b)
-            case triton.WhereOp():
-                condition, *sides = operands
-                a, b = self._weak_sides(sides, element_of(op.lhs))
-                return call("tl.where", condition, a, b)
-            case triton.CastOp():
-                (source,) = self._tensors(op, operands)
-                return self._cast(source, op)
-            case triton.BitcastOp():
-                (source,) = self._tensors(op, operands)
-                return method(source, "to", f"{dtype(element_of(op.result))}, bitcast=True")
-            case triton.BroadcastOp():
-                return operands[0]
-            case triton.DescribeOp():
-                return self._describe(op)
-            case triton.LoadBlockOp():
-                place = f"[{self.text(op.row)}, {self.text(op.column)}]"
-                return Shown(f"{self.text(op.descriptor)}.load({place})", ATOM, shape_of(op.result))
-            case triton.ExpandDimsOp():
-                return _expanded(operands[0], op.axis.value.data)
-            case triton.TransposeOp():
-                return Shown(f"tl.trans({self.exact(op.source)})", ATOM, shape_of(op.result))
-            case triton.DotOp():
-                a, b, acc = (self.exact(value) for value in (op.a, op.b, op.acc))
-                # Factors of 16 bits have no other precision.
-                wide = element_of(op.a) == f32
-                precision = f', input_precision="{op.precision.data}"' if wide else ""
-                start = "" if _is_zero(op.acc) else f", {acc}"
-                return Shown(f"tl.dot({a}, {b}{start}{precision})", ATOM, shape_of(op.result))
-            case _:
-                return self._constant_expression(op)
-
-    def _constant_expression(self, op: Operation) -> Shown:
-        """The Python of an operation that has no tile operands."""
-        match op:
-            case triton.ProgramIdOp():
-                return Shown(f"tl.program_id({op.axis.value.data})", ATOM, ())
-            case triton.CdivOp():
-                return Shown(f"tl.cdiv({self.text(op.length)}, {op.block.data})", ATOM, ())
-            case triton.BlockSizeOp():
-                return Shown(op.block.data, ATOM, ())
-            case triton.ArangeOp():
-                return Shown(f"tl.arange(0, {op.block.data})", ATOM, shape_of(op.result))
-            case triton.FullOp():
-                sizes = ", ".join(block.data for block in op.blocks)
-                element = dtype(element_of(op.result))
-                text = f"tl.full([{sizes}], {number(op.value)}, {element})"
-                return Shown(text, ATOM, shape_of(op.result))
-            case _:
-                raise InvalidProgramError(
-                    f"{op.name} has no Python in a triton.kernel", location=location_of(op)
-                )
-
-    def _cast(self, source: Shown, op: triton.CastOp) -> Shown:
-        before, after = element_of(op.source), element_of(op.result)
-        target = dtype(after)
-        if op.unsigned is not None:
-            integer = before if is_integer(before) else after
-            return method(method(source, "to", unsigned_dtype(integer)), "to", target)
-        # GPUs differ in the 8-bit floats that they convert, and in how these overflow.
-        if is_storage_only(before):
-            bits = method(source, "to", "tl.int8, bitcast=True")
-            return self._helper(f"from_{dtype_name(before)}", bits)
-        if is_storage_only(after):
-            bits = self._helper(f"to_{dtype_name(after)}", source)
-            return method(bits, "to", f"{target}, bitcast=True")
-        if isinstance(op.source, BlockArgument) and not source.shape:
-            # A loop's counter: the interpreter has it as a number of Python, without methods.
-            return Shown(f"tl.cast({source.text}, {target})", ATOM, ())
-        return method(source, "to", target)
-
-    def _helper(self, name: str, *operands: Shown) -> Shown:
-        self._shared.helpers.add(name)
-        return call(name, *operands)
-
-    def _tensors(self, op: Operation, operands: Sequence[Shown]) -> list[Shown]:
-        pairs = zip(operands, op.operands, strict=True)
-        return [tensor(shown, element_of(value)) for shown, value in pairs]
-
-    def _weak(self, op: Operation, operands: Sequence[Shown]) -> list[Shown]:
-        return self._weak_sides(operands, element_of(op.operands[0]))
-
-    def _weak_sides(self, sides: Sequence[Shown], element: Attribute) -> list[Shown]:
-        """Operands that agree on a type: a number takes the other's, two numbers need one."""
-        a, b = sides
-        return [tensor(a, element), b] if a.literal and b.literal else [a, b]
-
 
 def _uses(value: SSAValue) -> Iterator[Operation]:
     """The operations that use a value, seen through those that only shape it."""
@@ -396,20 +224,6 @@ def _uses(value: SSAValue) -> Iterator[Operation]:
             yield from _uses(use.operation.results[0])
         else:
             yield use.operation
-
-
-def _is_zero(value: SSAValue) -> bool:
-    """Whether a value is a new tile of zeros."""
-    owner = value.owner
-    return isinstance(owner, triton.FullOp) and float(owner.value.value.data) == 0.0
-
-
-def _expanded(shown: Shown, axis: int) -> Shown:
-    if not shown.shape:
-        return shown
-    place = "[None, :]" if axis == 0 else "[:, None]"
-    shape = (1, *shown.shape) if axis == 0 else (*shown.shape, 1)
-    return Shown(f"{shown.within(ATOM)}{place}", ATOM, shape)
 
 
 _CHEAP = (

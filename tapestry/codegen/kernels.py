@@ -15,12 +15,16 @@ from xdsl.dialects.builtin import ModuleOp
 from tapestry.codegen.module_printer import print_module
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 
+USUAL_DEVICE = "sm_90"
+"""The device that schedules are chosen for where none is named, and none is there."""
 
-def kernel_source(module: ModuleOp) -> str:
+
+def kernel_source(module: ModuleOp, device: str = USUAL_DEVICE) -> str:
     """The source of the kernels of a module in loom, which stays as it is.
 
-    Raises a TapestryError, located, for what has no kernel.
+    Schedules are what the cost model takes for the fastest on the device (`none`: the default
+    ones). Raises a TapestryError, located, for what has no kernel, UsageError for no device.
     """
     lowered = module.clone()
-    LoomToTriton().apply(Context(), lowered)
+    LoomToTriton(device=device).apply(Context(), lowered)
     return print_module(lowered).source

@@ -11,6 +11,7 @@ kernels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import func
@@ -141,8 +142,18 @@ def print_module(module: ModuleOp) -> PrintedModule:
         *(kernel.text for kernel in printed),
         *hosting,
     )
-    specs = [spec_of(k, p.name, p.arguments) for k, p in zip(kernels, printed, strict=True)]
+    launches = [op for op in module.walk() if isinstance(op, triton.LaunchOp)]
+    specs = [
+        spec_of(op, kernel.name, kernel.arguments, _launches_of(op, launches))
+        for op, kernel in zip(kernels, printed, strict=True)
+    ]
     return PrintedModule(text, tuple(specs))
+
+
+def _launches_of(
+    kernel: triton.KernelOp, launches: Sequence[triton.LaunchOp]
+) -> list[triton.LaunchOp]:
+    return [launch for launch in launches if launch.kernel_name == kernel.sym_name.data]
 
 
 def _joined(*parts: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Attribute
@@ -23,12 +23,17 @@ _NAMES = {
 }
 
 
+ALIGNMENT = 16
+"""What Triton tells numbers apart by: those that are multiples of it, and others."""
+
+
 @dataclass(frozen=True)
 class KernelSpec:
     """A kernel as Triton compiles it.
 
     `signature` has Triton's name of each argument's type (`*fp32`, `i32`), `blocks` the
-    compile-time arguments; `asserts` says that it is compiled with assertions.
+    compile-time arguments; `asserts` says that it is compiled with assertions. The numbers that are
+    multiples of 16 in every launch are `aligned`: what starts there is moved 16 bytes at a time.
     """
 
     name: str
@@ -37,6 +42,7 @@ class KernelSpec:
     num_warps: int
     num_stages: int
     asserts: bool = False
+    aligned: tuple[str, ...] = ()
 
     @property
     def options(self) -> dict[str, int | bool]:
@@ -46,8 +52,16 @@ class KernelSpec:
         return {**dict(self.blocks), **how, **debugs, "enable_fp_fusion": False}
 
 
-def spec_of(kernel: triton.KernelOp, name: str, arguments: Sequence[str]) -> KernelSpec:
-    """The spec of a kernel that was printed under some name, with some names of its arguments."""
+def spec_of(
+    kernel: triton.KernelOp,
+    name: str,
+    arguments: Sequence[str],
+    launches: Sequence[triton.LaunchOp] = (),
+) -> KernelSpec:
+    """The spec of a kernel that was printed under some name, with some names of its arguments.
+
+    `launches` are all there are of it.
+    """
     values = kernel.body.block.args
     kinds = [_type_name(value.type) for value in values]
     return KernelSpec(
@@ -57,7 +71,16 @@ def spec_of(kernel: triton.KernelOp, name: str, arguments: Sequence[str]) -> Ker
         kernel.warps,
         kernel.stages,
         kernel.asserts,
+        tuple(_aligned(arguments, launches)),
     )
+
+
+def _aligned(arguments: Sequence[str], launches: Sequence[triton.LaunchOp]) -> Iterator[str]:
+    """The last arguments, numbers, that are multiples of what memory is aligned to."""
+    rows = [row for launch in launches for row in launch.rows]
+    for place in range(len(rows[0]) if rows else 0):
+        if all(row[place] % ALIGNMENT == 0 for row in rows):
+            yield arguments[place - len(rows[0])]
 
 
 def _type_name(kind: Attribute) -> str:

@@ -11,9 +11,10 @@ nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 from tapestry.codegen.aot import CompiledKernel, compile_kernels
 from tapestry.codegen.driver import Device, LoadError, MemoryShortError
@@ -45,6 +46,14 @@ class GpuError(TapestryError):
         self.kernels = tuple(kernels)
 
 
+class RefusedError(Exception):
+    """Kernels that would run, but for which there may be better ones."""
+
+
+Judge: TypeAlias = "Callable[[Sequence[CompiledKernel]], bool]"
+"""Told of kernels once they are compiled; whether some are to be made again."""
+
+
 @contextmanager
 def gpu_errors() -> Generator[None]:
     """PyTorch's errors of a GPU as ours: memory that is short, and a GPU that failed before.
@@ -64,12 +73,17 @@ def gpu_errors() -> Generator[None]:
 
 
 def compiled_launches(
-    path: Path, specs: Sequence[KernelSpec], plan: Plan, device: Device, calls: Calls
+    path: Path,
+    specs: Sequence[KernelSpec],
+    plan: Plan,
+    device: Device,
+    calls: Calls,
+    judge: Judge | None = None,
 ) -> Launches:
     """The launches of a plan whose kernels are in a file.
 
-    Raises CompileError for kernels that do not compile, GpuError for those that the device cannot
-    load, and for a device that is too old.
+    Raises CompileError for kernels that do not compile, RefusedError for those that `judge` wants
+    made again, GpuError for those that the device cannot load, and for a device that is too old.
     """
     capability = device.capability()
     if capability < OLDEST:
@@ -85,6 +99,8 @@ def compiled_launches(
         workers=min(os.cpu_count() or 1, _WORKERS),
         cache=None if store is None else store.folder,
     )
+    if judge is not None and judge(compiled):
+        raise RefusedError("some kernels are to be made with other schedules")
     warps = {spec.name: spec.num_warps for spec in specs}
     functions = {one.name: _function(device, one, warps[one.name]) for one in compiled}
     placed = plan.placed({one.name: one.scratch for one in compiled})

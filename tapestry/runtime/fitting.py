@@ -8,7 +8,7 @@ operations do: an argument of i8 takes int8 or uint8, bit for bit, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import ml_dtypes
@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.runtime.executor import Array
-from tapestry.runtime.program import arguments, check_inputs
+from tapestry.runtime.program import Argument, arguments, check_arrays
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 EXTENDED = (BFLOAT16, np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2))
@@ -33,10 +33,17 @@ def fit_inputs(
     Raises InputError, with the argument's place in the program, for an array that is missing, has
     the wrong shape or element type, or belongs to no argument.
     """
-    kinds = {a.name: numpy_dtype(a.type.element_type) for a in arguments(module)}
+    return fit_to(arguments(module), given, contiguous=contiguous)
+
+
+def fit_to(
+    expected: Sequence[Argument], given: Mapping[str, Array], *, contiguous: bool = True
+) -> dict[str, Array]:
+    """The same, of a program that takes these arguments."""
+    kinds = {a.name: numpy_dtype(a.type.element_type) for a in expected}
     order = "C" if contiguous else "K"
     inputs = {name: _in_dtype(array, kinds.get(name), order) for name, array in given.items()}
-    check_inputs(module, inputs)
+    check_arrays(expected, inputs)
     return inputs
 
 

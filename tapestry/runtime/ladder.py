@@ -25,6 +25,7 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.codegen.aot import CompileError
 from tapestry.codegen.driver import DriverError, LoadError, MemoryShortError
 from tapestry.codegen.launches import Calls, Follow, Launches
+from tapestry.codegen.refusals import find_refusals
 from tapestry.codegen.replay import Replayed
 from tapestry.diagnostics import InvalidProgramError, Location
 from tapestry.dialects import loom, triton
@@ -33,7 +34,7 @@ from tapestry.logs import channel
 from tapestry.passes.triton.loom_to_triton import NO_DEVICE
 from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.schedule import SCHEDULE
-from tapestry.runtime.compiled import GpuError, gpu_errors
+from tapestry.runtime.compiled import GpuError, RefusedError, gpu_errors
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.externals import (
     Implementation,
@@ -113,9 +114,11 @@ class Ladder:
             return self._arrays(inputs)
 
     def _prepare(self) -> None:
-        """Make the program ready, on the rungs that it needs."""
+        """Make the program ready, on the rungs that it needs, with schedules that compile well."""
+        model = self._device.model
+        refusals = None if model == NO_DEVICE else find_refusals(model)
         while True:
-            self.program = self._executor.printed(self._module, self._device, self._rungs)
+            self.program = self._executor.printed(self._module, self._device, self._rungs, refusals)
             try:
                 with self._device.session(), gpu_errors():
                     run = self._device.prepared(self.program, self._calls)
@@ -123,6 +126,8 @@ class Ladder:
                         run = Replayed(run, _no_graph)
                     cells = map(as_pairs, self.program.constants)
                     self._constants = [self._device.put(array) for array in cells]
+            except RefusedError:
+                continue
             except (CompileError, GpuError) as error:
                 if not self._climb(error.kernels, error.message):
                     self._give_up(error)

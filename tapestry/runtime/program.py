@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,21 +86,25 @@ def outputs(module: ModuleOp) -> tuple[TensorType, ...]:
 
 def check_inputs(module: ModuleOp, inputs: Mapping[str, Array]) -> None:
     """Raise InputError unless `inputs` holds exactly the arguments, with their shape and dtype."""
-    expected = {argument.name: argument for argument in arguments(module)}
-    extra = sorted(set(inputs) - set(expected))
+    check_arrays(arguments(module), inputs)
+
+
+def check_arrays(expected: Sequence[Argument], inputs: Mapping[str, Array]) -> None:
+    """The same, of a program that takes these arguments."""
+    extra = sorted(inputs.keys() - {argument.name for argument in expected})
     if extra:
+        names = ", ".join(argument.name for argument in expected)
         raise InputError(
             f"there is no argument named {', '.join(extra)}",
-            hint=f"@main takes {', '.join(expected) or 'nothing'}",
+            hint=f"@main takes {names or 'nothing'}",
         )
-    for name, argument in expected.items():
-        want = f"{numpy_dtype(argument.type.element_type)} of shape {argument.type.box.shape}"
-        array = inputs.get(name)
+    for argument in expected:
+        name, array = argument.name, inputs.get(argument.name)
+        dtype, shape = numpy_dtype(argument.type.element_type), argument.type.box.shape
         if array is None:
-            message = f"the input {name} is missing; it is {want}"
+            message = f"the input {name} is missing; it is {dtype} of shape {shape}"
             raise InputError(message, location=argument.location)
-        right = np.dtype(array.dtype) == numpy_dtype(argument.type.element_type)
-        if not right or array.shape != argument.type.box.shape:
+        if np.dtype(array.dtype) != dtype or array.shape != shape:
             have = f"{array.dtype} of shape {array.shape}"
-            message = f"the input {name} is {have}, but must be {want}"
+            message = f"the input {name} is {have}, but must be {dtype} of shape {shape}"
             raise InputError(message, location=argument.location)

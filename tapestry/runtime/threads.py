@@ -15,10 +15,12 @@ There are as many as the process may use cores; the environment's TAPESTRY_THREA
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from functools import cache
 from typing import TypeVar
@@ -59,9 +61,11 @@ def share(work: Callable[[Item], object], items: Sequence[Item], threads: int) -
                 work(item)
         return
     with single_threaded():
+        pool = _pool(threads - 1)
+        pool.leave_core()
         helpers = [
             # Each has the caller's context: how NumPy reports errors is part of it.
-            _pool(threads - 1).submit(copy_context().run, _work, work, left)
+            pool.submit(copy_context().run, _work, work, left)
             for _ in range(threads - 1)
         ]
         try:
@@ -89,9 +93,46 @@ def _work(work: Callable[[Item], object], left: Iterator[Item]) -> None:
         _here.busy = False
 
 
+class _Pool(ThreadPoolExecutor):
+    """Threads that wait for work, and know how the system calls them."""
+
+    def __init__(self, threads: int) -> None:
+        self._numbers: list[int] = []
+        super().__init__(
+            threads, "tapestry", lambda: self._numbers.append(threading.get_native_id())
+        )
+
+    def leave_core(self) -> None:
+        """Keep the threads off the core that the caller runs on.
+
+        Linux may wake a thread on the core of the one that wakes it, and take milliseconds to move
+        one of the two: as long as all of the work may take.
+        """
+        if not hasattr(os, "sched_setaffinity"):
+            return
+        own = _core()
+        others = os.sched_getaffinity(0) - {own}
+        if others and own is not None:
+            with suppress(OSError):  # then they stay where they are
+                for number in self._numbers:
+                    os.sched_setaffinity(number, others)
+
+
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="tapestry")
+def _pool(threads: int) -> _Pool:
+    return _Pool(threads)
+
+
+def _core() -> int | None:
+    """The core that this thread runs on, if the C library can say."""
+    ask: Callable[[], int] | None = getattr(_library(), "sched_getcpu", None)
+    number = -1 if ask is None else ask()
+    return None if number < 0 else number
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 if hasattr(os, "register_at_fork"):

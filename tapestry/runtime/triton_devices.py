@@ -21,10 +21,12 @@ import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from tapestry.codegen.aot import CompiledKernel
 from tapestry.codegen.driver import Cuda
 from tapestry.codegen.launches import Calls, Follow
 from tapestry.codegen.planning import plan_of
 from tapestry.codegen.plans import Plan
+from tapestry.codegen.refusals import Refusals
 from tapestry.codegen.specs import KernelSpec
 from tapestry.devices import name_of
 from tapestry.passes.triton.loom_to_triton import NO_DEVICE
@@ -45,6 +47,11 @@ class PrintedProgram:
     path: Path
     kernels: Sequence[KernelSpec]
     constants: Sequence[Array]
+    refusals: Refusals | None = None
+
+    def refuses(self, compiled: Sequence[CompiledKernel]) -> bool:
+        """Whether kernels turned out badly in a way that was not known (`refusals.py`)."""
+        return self.refusals is not None and self.refusals.learn(self.lowered, compiled)
 
     @cached_property
     def plan(self) -> Plan:
@@ -176,7 +183,8 @@ class Gpu:
     def prepared(self, program: PrintedProgram, calls: Calls) -> Ready:
         """A program made ready for many calls."""
         return compiled_launches(
-            program.path, program.kernels, program.plan, Cuda(self._index), calls
+            *(program.path, program.kernels, program.plan, Cuda(self._index), calls),
+            judge=program.refuses,
         )
 
 

@@ -19,7 +19,9 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.caching import kept
 from tapestry.codegen.launches import Follow
 from tapestry.codegen.module_printer import print_module
+from tapestry.codegen.refusals import Refusals
 from tapestry.logs import channel
+from tapestry.passes.triton.choosing import never
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.rungs import Rung
 from tapestry.runtime.constants import as_arguments
@@ -62,32 +64,45 @@ class TritonExecutor:
         return "triton"
 
     def printed(
-        self, module: ModuleOp, device: Device, rungs: Mapping[str, Rung] | None = None
+        self,
+        module: ModuleOp,
+        device: Device,
+        rungs: Mapping[str, Rung] | None = None,
+        refused: Refusals | None = None,
     ) -> PrintedProgram:
         """@main of a module in the loom dialect, lowered and printed; the module stays as it is.
 
-        `rungs` is as in `LoomToTriton.lower`.
+        `rungs` and `refused` are as in `LoomToTriton.lower`.
         """
-        lowered, constants = self.lowered(module, device, rungs)
+        lowered, constants = self.lowered(module, device, rungs, refused)
         made = print_module(lowered)
         path = write_module(made.source)
         for kernel in made.kernels:
             channel("kernels").info("%s is in %s", kernel.name, path)
-        return PrintedProgram(lowered, path, made.kernels, constants)
+        return PrintedProgram(lowered, path, made.kernels, constants, refused)
 
     def lowered(
-        self, module: ModuleOp, device: Device, rungs: Mapping[str, Rung] | None = None
+        self,
+        module: ModuleOp,
+        device: Device,
+        rungs: Mapping[str, Rung] | None = None,
+        refused: Refusals | None = None,
     ) -> tuple[ModuleOp, list[Array]]:
-        """@main lowered to Triton, and the constants that it takes after its arguments."""
+        """@main lowered to Triton, and the constants that it takes after its arguments.
+
+        What is kept is made with what was refused by then; where that is not all, it is made anew.
+        """
         lowered = module.clone()
         constants = as_arguments(main_function(lowered))
         tile = self.tile or device.tile
         lowering = LoomToTriton(tile=tile, numerics=self.numerics, device=device.model)
+        make = partial(lowering.lower, Context(), refused=never if refused is None else refused)
         if rungs:
-            lowering.lower(Context(), lowered, rungs=rungs)
+            make(lowered, rungs=rungs)
         else:
             spec = lowering.spec(include_default=True)
-            lowered = kept(lowered, [spec], partial(lowering.lower, Context()))
+            anew = refused is not None and refused.learned
+            lowered = kept(lowered, [spec], make, anew=anew)
         return lowered, constants
 
     def run(self, module: ModuleOp, inputs: Mapping[str, Array], watch: Watch) -> Result:

@@ -43,6 +43,15 @@ class Bench(Protocol):
         """What results are filed under."""
         ...
 
+    @property
+    def workers(self) -> int:
+        """How many programs are compiled at once, while others are measured."""
+        ...
+
+    def compile(self, program: ModuleOp) -> None:
+        """Have what `build` needs of a program compiled, in a process of its own."""
+        ...
+
     def clock(self) -> float:
         """Seconds since some time."""
         ...
@@ -96,6 +105,10 @@ class HostBench:
     stopwatch: Callable[[ModuleOp, Callable[[], None]], float]
     clock: Callable[[], float] = perf_counter
     device: str = "interpreter"
+    workers: int = 0
+
+    def compile(self, program: ModuleOp) -> None:
+        """Nothing is compiled."""
 
     def build(self, program: ModuleOp) -> Candidate:
         """A program in the interpreter."""

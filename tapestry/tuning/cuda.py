@@ -1,27 +1,34 @@
-"""A bench on a GPU, through PyTorch: kernels compiled by Triton, timed by events.
+"""A bench on a GPU, through PyTorch: kernels compiled ahead of time, timed by events.
 
-A time is the median of many runs, whose inputs take turns so that they are not all in the L2.
+Candidates are compiled in as many processes as there are cores, while others are measured. A time
+is the median of many runs, whose inputs take turns so that they are not all in the L2.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
-from tapestry.codegen.host_printer import ENTRY
+from tapestry.codegen.aot import compile_kernels
+from tapestry.codegen.driver import Cuda
+from tapestry.codegen.launches import Launches
 from tapestry.codegen.module_printer import print_module
+from tapestry.codegen.planning import plan_of
 from tapestry.dialects.loom import TensorType
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.runtime.compiled import compiled_launches
 from tapestry.runtime.constants import as_arguments
 from tapestry.runtime.program import arguments, main_function
-from tapestry.runtime.triton_module import load_kernels, write_module
+from tapestry.runtime.triton_module import write_module
+from tapestry.store import find_store
 from tapestry.tuning.benches import Candidate
 
 PAST_L2: Final = 200 << 20
@@ -33,6 +40,9 @@ LEAST: Final = 10
 
 ENOUGH: Final = 0.3
 """Seconds of timing after which no more runs than the least are timed."""
+
+_MOST_WORKERS: Final = 16
+"""Processes that compile at once, at most: each takes some hundred megabytes."""
 
 TOGETHER: Final = 1e-3
 MOST_CALLS: Final = 64
@@ -97,14 +107,38 @@ class CudaBench:
         """The GPU's name."""
         return str(self.torch.cuda.get_device_name())
 
+    @property
+    def workers(self) -> int:
+        """As many as there are cores but one, which launches."""
+        return max(1, min(_MOST_WORKERS, (os.cpu_count() or 1) - 1))
+
+    def compile(self, program: ModuleOp) -> None:
+        """Compile a program's kernels to where `build` finds them; CompileError if Triton won't."""
+        printed = print_module(self._lowered(program))
+        major, minor = self.torch.cuda.get_device_capability()
+        store = find_store("aot")
+        compile_kernels(
+            write_module(printed.source),
+            printed.kernels,
+            targets=(10 * major + minor,),
+            cache=None if store is None else store.folder,
+        )
+
     def build(self, program: ModuleOp) -> Candidate:
-        """A program compiled by Triton; its first run compiles."""
+        """A program compiled, or found compiled, and loaded."""
+        lowered = self._lowered(program)
+        printed = print_module(lowered)
+        path, plan = write_module(printed.source), plan_of(lowered, printed.kernels).placed()
+        return _OnGpu(
+            self.torch, compiled_launches(path, printed.kernels, plan, Cuda(), {}), program
+        )
+
+    def _lowered(self, program: ModuleOp) -> ModuleOp:
         lowered = program.clone()
         constants = as_arguments(main_function(lowered))
         assert not constants, "an operation alone has inputs, no constants"
         self.lowering.apply(Context(), lowered)
-        path = write_module(print_module(lowered).source)
-        return _OnGpu(self.torch, vars(load_kernels(path))[ENTRY], program)
+        return lowered
 
     def difference(self, outputs: Sequence[Any], wanted: Sequence[Any]) -> float:
         """How far outputs are from others."""
@@ -124,20 +158,19 @@ class CudaBench:
 @dataclass(frozen=True)
 class _OnGpu:
     torch: Any
-    launch: Callable[..., Any]
+    launch: Launches
     program: ModuleOp
 
     def outputs(self) -> Sequence[Any]:
         """What it computes of the first set of inputs."""
-        made = self.launch(*self._inputs(0))
-        return cast("Sequence[Any]", made) if isinstance(made, tuple | list) else [made]
+        return self.launch(self._inputs(0))
 
     def seconds(self) -> float:
         """The median of many runs."""
         first = self._inputs(0)
         size = sum(one.numel() * one.element_size() for one in first)
         sets = [first, *(self._inputs(seed) for seed in range(1, turns(size)))]
-        return sustained_seconds(self.torch, [lambda one=one: self.launch(*one) for one in sets])
+        return sustained_seconds(self.torch, [lambda one=one: self.launch(one) for one in sets])
 
     def _inputs(self, seed: int) -> list[Any]:
         generator = self.torch.Generator(device="cuda").manual_seed(seed)

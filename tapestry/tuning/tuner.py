@@ -3,11 +3,13 @@
 The default of each job comes first, then in turns the candidate of each that is predicted to be the
 fastest of those left, so that no job takes all the time. What was measured before is not measured
 again: more time goes on where less time ended. An interrupted run loses nothing that was measured.
+While one candidate is measured, the next ones are compiled (`ahead.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,6 +26,7 @@ from tapestry.passes.triton.schedule import default, is_legal
 from tapestry.passes.triton.tiling import Tiling
 from tapestry.runtime.program import outputs as output_types
 from tapestry.store import Store
+from tapestry.tuning.ahead import Ahead
 from tapestry.tuning.benches import Bench, Candidate
 from tapestry.tuning.jobs import Job, jobs_of, predicted
 from tapestry.tuning.records import Measurement, Records, record_key
@@ -88,23 +91,17 @@ class Tuner:
         """Measure the candidates of a program in loom for some time; it stays as it is."""
         end = self.bench.clock() + seconds
         found = [self.prepared(job) for job in jobs_of(module, self.lowering)]
-        waiting = [(tuned, iter(list(tuned.left())), _Reference()) for tuned in found]
         left = sum(len(list(tuned.left())) for tuned in found)
-        while waiting:
-            going: list[tuple[Tuned, Iterator[Schedule], _Reference]] = []
-            for tuned, schedules, reference in waiting:
-                schedule = next(schedules, None)
-                if schedule is None:
-                    continue
+        references = {tuned.key: _Reference() for tuned in found}
+        with Ahead(self._compiled, self.bench.workers) as ahead:
+            for (tuned, schedule), compiled in ahead.of(_in_turns(found)):
                 if self.bench.clock() >= end:
-                    return found
-                measurement = self._measured(tuned, schedule, reference)
+                    break
+                measurement = self._measured(tuned, schedule, references[tuned.key], compiled)
                 tuned.records.add(measurement)
                 tuned.records.write(self.store, tuned.key)
                 left -= 1
                 self._say(tuned, measurement, left)
-                going.append((tuned, schedules, reference))
-            waiting = going
         return found
 
     def prepared(self, job: Job) -> Tuned:
@@ -118,9 +115,16 @@ class Tuner:
             default(job.task, Tiling(self.lowering.tile)),
         )
 
-    def _measured(self, tuned: Tuned, schedule: Schedule, reference: _Reference) -> Measurement:
+    def _compiled(self, candidate: tuple[Tuned, Schedule]) -> None:
+        tuned, schedule = candidate
+        self.bench.compile(tuned.job.scheduled(schedule))
+
+    def _measured(
+        self, tuned: Tuned, schedule: Schedule, reference: _Reference, compiled: Future[None]
+    ) -> Measurement:
         """A candidate's time, or what is wrong with it."""
         try:
+            compiled.result()
             if schedule != tuned.default:
                 reference.try_once(lambda: self._built(tuned, tuned.default).outputs())
             built = self._built(tuned, schedule)
@@ -141,6 +145,19 @@ class Tuner:
         channel("tuning").info("%s: %s: %s", tuned.job.task.name, measurement.schedule, said)
         if self.watch is not None:
             self.watch(tuned, measurement, left)
+
+
+def _in_turns(found: Sequence[Tuned]) -> Iterator[tuple[Tuned, Schedule]]:
+    """What is to be measured: the first candidate of each job, then the second of each, ..."""
+    waiting = [(tuned, iter(list(tuned.left()))) for tuned in found]
+    while waiting:
+        going: list[tuple[Tuned, Iterator[Schedule]]] = []
+        for tuned, schedules in waiting:
+            schedule = next(schedules, None)
+            if schedule is not None:
+                yield tuned, schedule
+                going.append((tuned, schedules))
+        waiting = going
 
 
 class _Reference:

@@ -316,7 +316,8 @@ class Gpu:
         self._change(device)
         self.devices.append(device)
         self.launches = compiled_launches(
-            program.path, program.kernels, program.plan, device, calls
+            *(program.path, program.kernels, program.plan, device, calls),
+            judge=program.refuses,
         )
         return self.launches
 

@@ -61,6 +61,20 @@ def test_offsets_have_64_bits_where_a_tensor_is_too_large_for_32(tmp_path):
     assert large[1].spills == small[1].spills == 0
 
 
+@pytest.mark.parametrize(
+    ("dtype", "shards", "width"),
+    [("f32", 1, 4), ("bf16", 1, 4), ("f32", 2, 4), ("bf16", 2, 4), ("f32", 3, 1)],
+)
+def test_threads_move_16_bytes_at_a_time(dtype, shards, width, tmp_path):
+    """So they do in shards that start at multiples of them; others start anywhere."""
+    x, y = (tapestry.input(name, (1 << 16,), dtype) for name in "xy")
+    program = tapestry.compile(x * 2.0 + y, on="triton")
+    module = (program if shards == 1 else program.sharded(shards=shards)).lowered
+    (kernel,) = compiled(module, "loom-to-triton", tmp_path, targets=(90,))
+    moved = set(re.findall(r"(?:ld|st)\.global(?:\.\w+)*?(\.v\d)?\.b\d+", kernel.ptx))
+    assert moved == {f".v{width}" if width > 1 else ""}
+
+
 def aot_pointwise(shape, folder):
     folder.mkdir()
     module = tapestry.compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -102,7 +103,7 @@ def test_a_printed_module_needs_only_triton_and_takes_any_allocator(tmp_path):
     subprocess.run(
         [sys.executable, "user.py"],
         cwd=tmp_path,
-        env={"TRITON_INTERPRET": "1", "PATH": ""},
+        env={"TRITON_INTERPRET": "1", "PATH": "", "PYTHONPATH": str(Path(__file__).parents[2])},
         check=True,
     )
 

@@ -146,8 +146,8 @@ def test_cases_are_checked_and_timed_beside_their_peers(cases: Any) -> None:
     torch = Torch()
     found = MEASURING.measured(cases, _gpu(torch), _console())
     assert set(found["ceilings"]) == {"copy bytes/s", "bf16 flop/s"}
-    assert len(found["timings"]) == len(cases) == 3
-    for row in found["timings"]:
+    assert len(found["rows"]) == len(cases) == 3
+    for row in found["rows"]:
         assert row["problems"] == []
         assert row["error"] < 1e-2
         assert 0 < row["ours"] <= 1e-5
@@ -160,7 +160,7 @@ def test_cases_are_checked_and_timed_beside_their_peers(cases: Any) -> None:
 
 def test_what_cannot_be_recorded_is_timed_as_it_is(cases: Any) -> None:
     found = MEASURING.measured(cases[:1], _gpu(Torch(graphs=False)), _console())
-    (row,) = found["timings"]
+    (row,) = found["rows"]
     assert row["ours"] == pytest.approx(1e-5)
 
 
@@ -175,7 +175,7 @@ def test_a_case_that_fails_is_a_row(cases: Any, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(gpu, "launch", failing)
     found = MEASURING.measured(cases, gpu, _console())
-    problems = [row["problems"] for row in found["timings"]]
+    problems = [row["problems"] for row in found["rows"]]
     assert problems.count(["RuntimeError: out of resource: shared memory"]) == 1
     assert problems.count([]) == 2
 
@@ -184,7 +184,7 @@ def test_wrong_numbers_are_a_problem(cases: Any, monkeypatch: pytest.MonkeyPatch
     gpu = _gpu(Torch())
     launch = gpu.launch
     monkeypatch.setattr(gpu, "launch", lambda lowered: lambda *x: launch(lowered)(*x) * 1.5)
-    (row,) = MEASURING.measured(cases[:1], gpu, _console())["timings"]
+    (row,) = MEASURING.measured(cases[:1], gpu, _console())["rows"]
     assert row["problems"] == ["error 5.0e-01"]
 
 
@@ -192,7 +192,7 @@ def test_the_time_is_bounded(cases: Any) -> None:
     said: list[str] = []
     console = SimpleNamespace(print=lambda text: said.append(str(text)))
     found = MEASURING.measured(cases, _gpu(Torch(), seconds=0.0), console)
-    assert found["timings"] == []
+    assert found["rows"] == []
     assert f"no time was left for {cases[0].name} and the 2 after it" in said
 
 
@@ -208,7 +208,7 @@ def test_the_command_writes_what_it_measured(
     assert KERNELS.main(["--measure", "--output", str(output)]) == 0
     written = json.loads(output.read_text())
     assert written["gpu"] == "NVIDIA H200"
-    assert len(written["timings"]) == 1
+    assert len(written["rows"]) == 1
 
 
 def test_the_command_compiles_without_a_gpu(

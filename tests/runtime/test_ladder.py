@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import stat
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -331,3 +332,26 @@ def test_every_rung_of_attention_gives_the_same(rung):
 )
 def test_the_smallest_schedule_is_legal(task):
     assert is_legal(task, smallest(task))
+
+
+def test_a_kernel_that_spills_gives_way_to_the_next_schedule(monkeypatch, tmp_path, caplog):
+    """So it does in a process that finds the program lowered, and nothing is tried again there."""
+    monkeypatch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TAPESTRY_CACHE", "lowered,refused")
+    tried: list[tuple[Any, ...]] = []
+
+    def spilling(path: Path, specs: Sequence[KernelSpec], **options: Any) -> Any:
+        tried.append((specs[0].blocks, specs[0].num_warps, specs[0].num_stages))
+        made = compiled_at_once(path, specs, **options)
+        return tuple(replace(one, spills=4 if tried[-1] == tried[0] else 0) for one in made)
+
+    monkeypatch.setattr(compiled, "compile_kernels", spilling)
+    monkeypatch.setattr(Gpu, "model", "h200")
+    for _ in range(2):
+        made, _, _ = run(program())
+        np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
+    first, second, again = tried
+    assert first != second
+    assert again == second
+    (record,) = caplog.records
+    assert "spills 4 bytes" in record.getMessage()

@@ -138,6 +138,33 @@ def test_sums_of_columns_are_products_with_ones(turned: bool, dtype: str) -> Non
     assert multiplied == ([] if turned or dtype == "i4" else [(1, 1300, 1300, 70)])
 
 
+@pytest.mark.parametrize(
+    ("dtype", "shape", "times"),
+    [("f4", (2, 3, 2_000_000), 1), ("f4", (3_000_000, 2, 2), 1), ("f2", (3_000_000, 2, 2), 2)],
+)
+def test_products_are_cut_where_less_is_made_in_between(
+    dtype: str, shape: tuple[int, int, int], times: int
+) -> None:
+    """Factors are read where they are, but for those that are widened, which parts bound."""
+    multiplied: list[tuple[int, ...]] = []
+
+    def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        multiplied.append((*a.shape, *b.shape))
+        return np.matmul(a, b)
+
+    rows, inner, columns = shape
+    build, source = ProgramBuilder(), np.random.default_rng(0)
+    x = source.integers(-3, 4, (rows, inner)).astype(dtype)
+    w = source.integers(-3, 4, (inner, columns)).astype(dtype)
+    name = {"f4": "f32", "f2": "f16"}[dtype]
+    given = [build.argument(n, one.shape, name) for n, one in (("x", x), ("w", w))]
+    module = build.finish(build.apply("matmul", *given))
+    run_pipeline(module, "default")
+    (got,) = PreparedProgram(module, Library(multiply))([x, w])
+    np.testing.assert_array_equal(got, x @ w)
+    assert len(multiplied) == times
+
+
 @pytest.mark.parametrize("heads", [1, 3])
 def test_a_product_of_which_a_triangle_counts(heads: int) -> None:
     """Scores under a causal mask: a product, zero where nothing counts, then unwrap."""

@@ -85,3 +85,20 @@ def test_blas_has_one_thread_inside_and_what_it_had_after() -> None:
         assert found.get() == 2
     finally:
         found.set(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be chosen")
+def test_helpers_stay_within_the_cores_of_the_caller():
+    allowed, seen = os.sched_getaffinity(0), list[set[int]]()
+    barrier = threading.Barrier(2)
+
+    def look(_: int) -> None:
+        barrier.wait(10)  # so that both threads take part
+        seen.append(os.sched_getaffinity(0))
+
+    for _ in range(3):
+        share(look, range(2), threads=2)
+    assert all(own and own <= allowed for own in seen)
+    assert os.sched_getaffinity(0) == allowed
+    if len(allowed) > 1:
+        assert any(own < allowed for own in seen[2:]), "the helper may be on the caller's core"

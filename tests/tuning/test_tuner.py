@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import tapestry as t
+from tapestry.codegen.aot import CompileError
 from tapestry.devices import find_spec
 from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule
@@ -53,9 +55,14 @@ class Made:
     device: str = "made up"
     time: float = 0.0
     built: list[Schedule] = field(default_factory=list)
+    workers: int = 0
+    compiles: Callable[[Schedule], None] = lambda _: None
 
     def clock(self) -> float:
         return self.time
+
+    def compile(self, module: ModuleOp) -> None:
+        self.compiles(schedule_of(module))
 
     def build(self, module: ModuleOp) -> Candidate:
         schedule = schedule_of(module)
@@ -110,6 +117,35 @@ def test_the_fastest_is_the_best() -> None:
 def test_the_budget_ends_it() -> None:
     assert len(tune_one(Made(took=3.0), seconds=10).records.made) == 4
     assert len(tune_one(Made(), seconds=0).records.made) == 0
+
+
+def test_candidates_are_compiled_while_others_are_measured() -> None:
+    """Two at once, of which neither ends before the other has begun; not all there are."""
+    together, begun = Barrier(2, timeout=60), list[Schedule]()
+
+    def compiles(schedule: Schedule) -> None:
+        begun.append(schedule)
+        together.wait()
+
+    found = tune_one(Made(workers=2, compiles=compiles), seconds=6)
+    made = list(found.records.made)
+    assert len(made) == 6
+    assert set(made) <= set(begun)
+    assert len(begun) <= len(made) + 2 * 2 + 1
+    assert all(one.problem == "" for one in found.records.made.values())
+
+
+def test_a_candidate_that_does_not_compile_is_a_result() -> None:
+    def compiles(schedule: Schedule) -> None:
+        if schedule.stages > 2:
+            raise CompileError("kernel product does not compile for sm_90: out of registers")
+
+    bench = Made(workers=2, compiles=compiles)
+    found = tune_one(bench, seconds=1000)
+    failed = [one for one in found.records.made.values() if one.seconds is None]
+    assert {one.schedule.stages > 2 for one in failed} == {True}
+    assert all("out of registers" in one.problem for one in failed)
+    assert not any(schedule.stages > 2 for schedule in bench.built[1:])
 
 
 def test_a_candidate_that_fails_is_a_result() -> None:

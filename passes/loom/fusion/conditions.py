@@ -17,6 +17,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
 from tapestry.passes.loom._bodies import body_size, in_group
 from tapestry.passes.loom._rebuild import reads_of
+from tapestry.passes.loom.fusion.indexing import Indexed, indexed_at
 from tapestry.zspace import AffineMap, Partition, Projection, Range
 from tapestry.zspace.origins import origin
 
@@ -80,8 +81,11 @@ def following(producer: loom.OperationOp, reader: loom.OperationOp, limit: int) 
 
 def computed_at(
     producer: loom.OperationOp, reader: loom.OperationOp, position: int, limit: int
-) -> AffineMap | str:
-    """The point of a map that each point of a reader needs, or why it cannot be computed there."""
+) -> AffineMap | Indexed | str:
+    """The point of a map that each point of a reader needs, or why it cannot be computed there.
+
+    Where the reader reads a block, it is the point for each of its cells.
+    """
     if producer.monoid_name is not None:
         return f"{producer.subject} folds: where it is read, it would be folded again"
     problem = _pair_problem(producer, reader, limit)
@@ -89,7 +93,11 @@ def computed_at(
         return problem
     read = read_at(reader, position)
     if not read.is_plain:
-        return _reads_other_cells(producer, reader)
+        found = indexed_at(producer, reader, position, read)
+        written = producer.out_maps[producer.outs.index(read.value)]
+        if isinstance(found, str) or splits_alike(producer, written, reader, read.projection):
+            return found
+        return _split_apart(producer, reader)
     in_wrap = position < len(reader.ins)
     over = reader.index if in_wrap else reader.kept_range(reader.index)
     written = producer.out_maps[producer.outs.index(read.value)]

@@ -17,6 +17,7 @@ from tapestry.locations import fuse_locations
 from tapestry.passes.loom._bodies import drop_unused, extend, graft, reindex
 from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.fusion.conditions import Following
+from tapestry.passes.loom.fusion.indexing import Indexed, compute_at_reads, read_there
 from tapestry.zspace import AffineMap
 
 LABEL_LENGTH = 48
@@ -90,7 +91,7 @@ def compute_in(
     producer: loom.OperationOp,
     reader: loom.OperationOp,
     position: int,
-    points: AffineMap,
+    points: AffineMap | Indexed,
     label: str,
     rewriter: PatternRewriter,
 ) -> loom.OperationOp:
@@ -99,7 +100,8 @@ def compute_in(
     outs = writes_of(reader)
     wanted = producer.outs.index(reader.operands[position])
     body, used = _only(producer, wanted, rewriter)
-    own = [reads_of(producer)[0][place].compose(points) for place in used]
+    reads = [reads_of(producer)[0][place] for place in used]
+    own = [read_there(read, points) for read in reads]
     in_wrap = position < len(ins)
     if in_wrap:
         target, place, dims = reader.wrap_block, position, tuple(range(reader.index.rank))
@@ -110,9 +112,13 @@ def compute_in(
         at = position - len(ins)
         place = len(target.args) - len(extras) + at
         extras[at : at + 1] = own
-    reindex(body, points, dims, rewriter)
-    graft(body, target, place, place, rewriter)
     wrap, unwrap = [reader.detach_region(region) for region in reader.regions]
+    if isinstance(points, Indexed):
+        compute_at_reads(body, reads, target, place, points, dims, rewriter)
+    else:
+        reindex(body, points, dims, rewriter)
+        graft(body, target, place, place, rewriter)
+        wrap, unwrap = (Region(body), unwrap) if in_wrap else (wrap, Region(body))
     new = loom.OperationOp(
         label,
         reader.index,
@@ -120,9 +126,9 @@ def compute_in(
         reader.monoid_name,
         ins,
         outs,
-        Region(body) if in_wrap else wrap,
+        wrap,
         extras=extras,
-        unwrap=unwrap if in_wrap else Region(body),
+        unwrap=unwrap,
         partition=reader.partition,
         inside=reader.inside,
         attributes=producer.attributes | reader.attributes,

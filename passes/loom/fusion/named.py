@@ -18,6 +18,7 @@ from tapestry.locations import location_of
 from tapestry.passes.loom._labels import operation_named
 from tapestry.passes.loom.fusion.beside import join_beside, why_not_beside
 from tapestry.passes.loom.fusion.conditions import Following, computed_at, following
+from tapestry.passes.loom.fusion.indexing import Indexed
 from tapestry.passes.loom.fusion.joining import compute_in, follow, joined_label
 from tapestry.passes.loom.fusion.order import Order
 from tapestry.zspace import AffineMap
@@ -58,7 +59,7 @@ class JoinNamed(RewritePattern):
 
 def way(
     first: loom.OperationOp, second: loom.OperationOp, order: Order, limit: int
-) -> dict[int, AffineMap] | tuple[Following, loom.OperationOp] | loom.OperationOp | str:
+) -> dict[int, AffineMap | Indexed] | tuple[Following, loom.OperationOp] | loom.OperationOp | str:
     """How two operations become one, or why they do not.
 
     That is the points at which the second computes what it reads of the first; or how the second
@@ -71,7 +72,7 @@ def way(
         return reason or place or _between(first, second)
     if first.monoid_name is None:
         points = {n: computed_at(first, second, n, limit) for n in reads}
-        legal = {n: found for n, found in points.items() if isinstance(found, AffineMap)}
+        legal = {n: found for n, found in points.items() if not isinstance(found, str)}
         if len(legal) == len(points):
             return legal
         if second.monoid_name is not None:

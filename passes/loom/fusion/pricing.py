@@ -26,6 +26,7 @@ from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
 from tapestry.passes.loom._rebuild import reads_of
+from tapestry.passes.loom.fusion.indexing import Indexed, argument_at, read_there, reads_in
 from tapestry.zspace import AffineMap, Partition, Projection, Range
 from tapestry.zspace.counting import selected_cells
 
@@ -49,7 +50,7 @@ class Site:
 
     reader: loom.OperationOp
     position: int
-    points: AffineMap
+    points: AffineMap | Indexed
 
     @property
     def over(self) -> Range:
@@ -57,6 +58,10 @@ class Site:
         index = self.reader.index
         in_wrap = self.position < len(self.reader.ins)
         return index if in_wrap else self.reader.kept_range(index)
+
+    def read(self, read: Read) -> Read:
+        """What is read instead, for the producer to read `read`."""
+        return read_there(read, self.points)
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ def price_of(producer: loom.OperationOp, sites: Sequence[Site]) -> Price:
         merges = 0 if reader.monoid_name is None else 1
         beside += (_work(reader.wrap_block) + merges) * reader.index.size
         before += sum(_bytes([reads[site.position]], site.over) for site in own)
-        new = {(read.compose(site.points), site.over) for site in own for read in ins}
+        new = {(site.read(read), site.over) for site in own for read in ins}
         there = {read for place, read in enumerate(reads) if place not in taken}
         after += sum(_bytes([read], over) for read, over in new if read not in there)
     again = operations * max(0, times - producer.index.size)
@@ -105,6 +110,8 @@ def price_of(producer: loom.OperationOp, sites: Sequence[Site]) -> Price:
 
 def _evaluations(site: Site) -> int:
     """How many points a reader computes the producer's body at."""
+    if isinstance(site.points, Indexed):
+        return site.over.size * len(reads_in(argument_at(site.reader, site.position)))
     moving = moving_dims(Projection.cells(site.points))
     others = prod(extent for dim, extent in enumerate(site.over.shape) if dim not in moving)
     return prod(site.over.shape[dim] for dim in moving) * -(-others // TILE)

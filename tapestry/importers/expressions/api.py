@@ -166,9 +166,11 @@ def compile(  # noqa: A001 - it is read as tapestry.compile
 def shard(program: Programs, *, on: str = "numpy", **options: int | str | Sequence[int]) -> Program:
     """A program whose operations are split: `shards=4`, `grid=[2, 1]`, `bytes=1 << 20`, ...
 
-    The options are those of the pass `loom-shard`.
+    The options are those of the pass `loom-shard`; UsageError for others, and other values.
     """
-    return compile(program, on=on).sharded(**options)
+    split = compile(program, on=on).sharded(**options)
+    _ = split.lowered
+    return split
 
 
 def explain(program: Programs, pipeline: str | None = None) -> str:

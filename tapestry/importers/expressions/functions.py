@@ -31,12 +31,16 @@ from tapestry.importers.expressions.nodes import Constant, Expression, Given, ca
 from tapestry.metakernels import Library, Template, WeftError, load_library
 from tapestry.metakernels.documents import read_file
 from tapestry.metakernels.libraries import read_folder
+from tapestry.metakernels.parameters import Parameter
 from tapestry.metakernels.templates import Input
 
 Function = Callable[..., Any]
 
 _OWN_NAMES: Final = frozenset({"shape", "dtype", "size", "kind", "node", "position", "spec"})
 """Attributes of expressions, which no metakernel takes the place of."""
+
+_OTHER_NAMES: Final = {"keepdims": "keepdim", "dim": "axis", "ddof": "correction"}
+"""What NumPy and PyTorch call arguments of metakernels."""
 
 _CATEGORIES: Final = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
 """Truth values, integers, floats (`ml_dtypes`' are V), complex numbers."""
@@ -55,13 +59,13 @@ def metakernel_function(library: Library, name: str) -> Function:
 
     def apply(*args: object, **kwargs: object) -> Expression | tuple[Expression, ...]:
         try:
-            bound = signature.bind(*args, **kwargs)
+            bound = signature.bind(*args, **_renamed(signature, kwargs))
         except TypeError as error:
             raise TypeError(f"{name}{signature}: {error}") from None
         bound.apply_defaults()
         inputs = _inputs(template, bound.arguments)
         parameters = {
-            parameter.name: plain_parameter(parameter.kind, bound.arguments[parameter.name])
+            parameter.name: _parameter(parameter, bound.arguments[parameter.name])
             for parameter in template.parameters
             if bound.arguments[parameter.name] is not parameter.default
         }
@@ -73,6 +77,18 @@ def metakernel_function(library: Library, name: str) -> Function:
     apply.__module__ = "tapestry"
     cast(Any, apply).__signature__ = signature
     return apply
+
+
+def _renamed(signature: Signature, kwargs: Mapping[str, object]) -> dict[str, object]:
+    """Arguments under the names of the template; an axis that is None is its default, all axes."""
+    names = signature.parameters
+    renamed = {
+        (_OTHER_NAMES.get(name, name) if name not in names else name): value
+        for name, value in kwargs.items()
+    }
+    if renamed.get("axis", ...) is None and "axis" in names and names["axis"].default == ():
+        del renamed["axis"]
+    return renamed
 
 
 def method(expression: Expression, name: str) -> Function:
@@ -233,6 +249,13 @@ def _dtype_of(value: object) -> np.dtype[Any] | None:
         return array_of(cast(object, value)).dtype if is_array(value) else None
     except ValueError:
         return None
+
+
+def _parameter(parameter: Parameter, value: object) -> object:
+    """A parameter as templates take it; one number stands for a list of one."""
+    plain = plain_parameter(parameter.kind, value)
+    alone = parameter.kind == "int[]" and parameter.axis_of is None and isinstance(plain, int)
+    return [plain] if alone else plain
 
 
 def plain_parameter(kind: str, value: object) -> object:

@@ -5,7 +5,8 @@
     >>> [x[key].shape for key in (0, slice(1, None), (..., None), (slice(None), [1, 5, 5]))]
     [(6, 2), (3, 6, 2), (4, 6, 2, 1), (4, 3, 2)]
 
-Sizes of results are known before anything runs, so there is no indexing by truth values.
+Sizes of results are known before anything runs, so only truth values that are known index, along
+one axis.
 """
 
 from __future__ import annotations
@@ -36,8 +37,11 @@ def indexed(source: Expression, key: object) -> Expression:
             if gathered:
                 raise _wrong("one axis is indexed by a tensor at most", "tapestry.gather does more")
             places = _places(one, result.shape[axis])
-            result = _call("index_select", result, places, axis=axis)
-            axis, gathered = axis + 1, True
+            before, after = result.shape[:axis], result.shape[axis + 1 :]
+            result = _call("index_select", result, places.reshape(-1), axis=axis)
+            if len(places.shape) != 1:
+                result = result.reshape(*before, *places.shape, *after)
+            axis, gathered = axis + len(places.shape), True
     return result
 
 
@@ -82,11 +86,15 @@ def _places(key: object, size: int) -> Expression:
     if isinstance(key, str | bytes | bool | float | np.bool_):
         raise _wrong(f"{key!r} is no index", "integers, slices, None, ... and integer lists are")
     places = key if isinstance(key, Expression) else as_expression(key)
-    if places.dtype.kind not in "iu" or len(places.shape) != 1:
+    if places.dtype.kind == "b" and isinstance(places.node, Constant) and places.shape == (size,):
+        places = as_expression(np.flatnonzero(places.node.cells))
+    if places.dtype.kind == "b":
         raise _wrong(
-            f"an index of {places.dtype} with {len(places.shape)} axes",
-            "an index is a list of integers; tapestry.where chooses by truth values",
+            "how many cells are true is known when it runs, and sizes are known before",
+            "tapestry.where chooses cell by cell; a known list of truth values indexes one axis",
         )
+    if places.dtype.kind not in "iu":
+        raise _wrong(f"an index of {places.dtype}", "an index is made of integers")
     if isinstance(places.node, Constant):
         cells = places.node.cells
         if ((cells < -size) | (cells >= size)).any():

@@ -13,10 +13,14 @@ float32. Two tensors of different dtypes promote as the metakernel says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from tapestry.importers.expressions.methods import ArrayMethods
+
 if TYPE_CHECKING:
+    import numpy as np
+
     from tapestry.importers.expressions.nodes import Expression
 
 
@@ -47,13 +51,10 @@ def _apply(metakernel: str, *given: object) -> Expression:
     return cast("Expression", function(metakernel)(*given))
 
 
-class Operators:
+class Operators(ArrayMethods):
     """What an expression does beside having a shape and a dtype."""
 
     __slots__ = ()
-
-    __array_ufunc__ = None
-    """NumPy leaves operators between its arrays and expressions to expressions."""
 
     __hash__ = object.__hash__
 
@@ -128,13 +129,28 @@ class Operators:
     def __array__(self, *_: object, **__: object) -> NoReturn:
         self._refuse("has no cells", "tapestry.run(expression, ...) computes them")
 
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *given: object, **named: object
+    ) -> object:
+        from tapestry.importers.expressions.numpy_functions import apply_ufunc
+
+        return apply_ufunc(ufunc, method, given, named)
+
+    def __array_function__(
+        self,
+        called: Callable[..., object],
+        _: object,
+        given: Sequence[object],
+        named: Mapping[str, object],
+    ) -> object:
+        from tapestry.importers.expressions.numpy_functions import apply_function
+
+        return apply_function(called, given, named)
+
     def __float__(self) -> NoReturn:
         self._refuse("is no number", "tapestry.run(expression, ...) computes it")
 
     __int__ = __index__ = __complex__ = __float__
-
-    def _refuse(self, what: str, hint: str) -> NoReturn:
-        raise TypeError(f"{self!r} {what}: it is a description, and nothing has run. {hint}.")
 
 
 def _apply_with(metakernel: str, given: object, **parameters: object) -> Expression:

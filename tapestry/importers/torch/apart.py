@@ -1,11 +1,12 @@
-"""Operators that PyTorch has no decompositions of, in terms of others."""
+"""Operators that PyTorch has no decompositions of, or wrong ones, in terms of others."""
 
 # pyright: basic
 # Methods of PyTorch's tensors have no complete types.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -46,10 +47,55 @@ def fake_quantize(
     return (steps.clamp(quant_min, quant_max) - zero_point) * scale, inside
 
 
+def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
+    """`aten.multilabel_margin_loss_forward`: a row's labels are those before its first -1.
+
+    PyTorch's own decomposition counts label 0 for each place after it.
+    """
+    rows, labels = torch.atleast_2d(x), torch.atleast_2d(target)
+    size = rows.shape[1]
+    there = (labels >= 0).to(torch.int64).cumprod(1).bool()
+    at = torch.where(there, labels, 0)
+    chosen = (at.unsqueeze(2) == torch.arange(size, device=x.device)) & there.unsqueeze(2)
+    is_target = chosen.any(1)
+    slack = (1 - rows.gather(1, at).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0) / size
+    counts = there.unsqueeze(2) & ~is_target.unsqueeze(1)
+    loss = torch.where(counts, slack, 0).sum((1, 2)).reshape(x.shape[:-1])
+    loss = (loss, loss.mean(), loss.sum())[reduction]
+    return loss, is_target.to(x.dtype).reshape(target.shape)
+
+
+def as_strided(
+    x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """`aten.as_strided`: cells by where they lie, of a tensor that fills its memory.
+
+    They are the cells in the order in which they lie, under axes in another order; or, where some
+    are left out or repeated, picked by their places.
+    """
+    own = sorted(range(x.ndim), key=lambda axis: -x.stride(axis))
+    dense = x.permute(own)
+    fixed = all(isinstance(one, int) for one in (*x.shape, *size, *stride))
+    if not fixed or not dense.is_contiguous() or x.storage_offset() or not x.numel():
+        return NotImplemented
+    order = sorted(range(len(size)), key=lambda axis: -stride[axis])
+    sizes, steps = [size[axis] for axis in order], [stride[axis] for axis in order]
+    after = [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
+    if steps == after and not storage_offset and math.prod(sizes) == x.numel():
+        back = [order.index(axis) for axis in range(len(size))]
+        return dense.reshape(sizes).permute(back)
+    places = torch.full((), storage_offset or 0, device=x.device)
+    for length, step in zip(size, stride, strict=True):
+        places = places.unsqueeze(-1) + step * torch.arange(length, device=x.device)
+    return dense.reshape(-1)[places]
+
+
 APART: dict[str, Callable[..., Any]] = {
     "_weight_norm_interface_backward.default": weight_norm_gradient,
     "median.default": median,
     "median.dim": median_dim,
+    "multilabel_margin_loss_forward.default": multilabel_margin_loss,
     "fake_quantize_per_tensor_affine_cachemask.default": fake_quantize,
+    "as_strided.default": as_strided,
 }
 """By the name of the overload of ATen, what it computes."""

@@ -21,7 +21,7 @@ from tapestry.dumping import Dump
 from tapestry.importers.torch.dtypes import as_array
 from tapestry.importers.torch.graphs import program_of
 from tapestry.importers.torch.options import Options
-from tapestry.importers.torch.running import device_of, runner
+from tapestry.importers.torch.running import Runner, device_of, runner
 from tapestry.importers.torch.sizes import OpenSizes, Sizes
 from tapestry.logs import channel
 from tapestry.runtime.program import arguments
@@ -51,6 +51,11 @@ class CompiledGraph:
     def only(self) -> Ready | None:
         """The graph for all calls; None where its sizes are open."""
         return None if self._open else self._ready[()]
+
+    @property
+    def function(self) -> Runner:
+        """What to call: without a look at sizes where none are open."""
+        return self if self._open else self._ready[()].function
 
     def __call__(self, given: Sequence[Any]) -> tuple[object, ...]:
         """What the graph returns."""
@@ -104,6 +109,12 @@ class Ready:
             graphs=options.graphs,
             fallback=options.fallback,
         )
+
+    @property
+    def function(self) -> Runner:
+        """What to call: the program itself where nothing comes before or after."""
+        alone = self._dump is None and self.program.aftermath is None
+        return self._run if alone else self
 
     def __call__(self, given: Sequence[Any]) -> tuple[object, ...]:
         if self._dump is not None:

@@ -62,6 +62,8 @@ def _switches() -> list[Any]:
     own = _pytorch._C
     if own._is_any_autocast_enabled() or own._len_torch_dispatch_stack():
         raise _UndescribedError("something changes what operators do")
+    if own._autograd._top_saved_tensors_default_hooks(True) is not None:
+        raise _UndescribedError("something changes what gradients keep")
     return [
         torch.__version__,
         torch.is_grad_enabled(),

@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tapestry.importers.building import ProgramBuilder
+from tapestry.importers.torch.branches import with_branches_selected
 from tapestry.importers.torch.complexes import (
     complex_results,
     is_about_complex,
@@ -70,6 +71,7 @@ def program_of(
     model's. With `strict`, an operator without a lowering is an ImportingError. A module that is to
     stand `alone` returns all that the graph returns, and leaves out assertions and prints.
     """
+    graph = with_branches_selected(graph)
     return _Importer(graph, sizes or Sizes(), weights or {}, strict, alone).run()
 
 

@@ -57,6 +57,10 @@ class Memory(Protocol):
         """What identifies the memory that an array shares."""
         ...
 
+    def is_new(self, array: Any) -> bool:
+        """Whether an array surely shares no memory with what a program takes."""
+        ...
+
     def copied(self, array: Any) -> Any:
         """The same cells on other memory."""
         ...
@@ -80,6 +84,10 @@ class Arrays:
             array, base = base, base.base
         return id(array)
 
+    def is_new(self, array: Array) -> bool:
+        """Whether the memory is its own: what a program takes is on memory of tensors."""
+        return array.base is None
+
     def copied(self, array: Array) -> Array:
         """A copy."""
         return array.copy()
@@ -101,6 +109,10 @@ class Tensors:
         """Where the storage is."""
         return array.untyped_storage().data_ptr()
 
+    def is_new(self, array: torch.Tensor) -> bool:  # noqa: ARG002
+        """Not known without a look."""
+        return False
+
     def copied(self, array: torch.Tensor) -> torch.Tensor:
         """A copy."""
         return array.clone()
@@ -114,30 +126,48 @@ class Tensors:
         return array.to(device)
 
 
-def returned(
-    outputs: Sequence[Output],
-    given: Sequence[Any],
-    inputs: Sequence[Any],
-    results: Sequence[Any],
-    memory: Memory,
-) -> tuple[object, ...]:
-    """The outputs of a graph, called with `given`, from a program that took `inputs`."""
-    arguments = {memory.owner(array) for array in inputs}
-    taken: set[int] = set()
-    found: list[object] = []
-    for output in outputs:
-        match output:
-            case Plain():
-                found.append(output.value)
-            case Given():
-                found.append(given[output.position])
-            case Made():
-                array = results[output.result]
-                owner = memory.owner(array)
-                if owner in taken or (owner in arguments and not output.view):
-                    array = memory.copied(array)
-                if output.contiguous:
-                    array = memory.contiguous(array)
-                taken.add(owner)
-                found.append(memory.tensor(array, output.device))
-    return tuple(found)
+class Returning:
+    """The outputs of a graph, from what its program returns.
+
+    of = Returning(outputs, Arrays())
+    of(given, inputs, results)      # called with `given`, from a program that took `inputs`
+    """
+
+    def __init__(self, outputs: Sequence[Output], memory: Memory) -> None:
+        self._memory = memory
+        self._plain = [output.value if isinstance(output, Plain) else None for output in outputs]
+        self._given: list[tuple[int, int]] = []
+        self._made: list[tuple[int, Made]] = []
+        for place, output in enumerate(outputs):
+            match output:
+                case Given():
+                    self._given.append((place, output.position))
+                case Made():
+                    self._made.append((place, output))
+                case Plain():
+                    pass
+
+    def __call__(
+        self, given: Sequence[Any], inputs: Sequence[Any], results: Sequence[Any]
+    ) -> tuple[object, ...]:
+        """The outputs."""
+        memory, found = self._memory, self._plain.copy()
+        for place, position in self._given:
+            found[place] = given[position]
+        arguments: set[int] | None = None  # found where it is needed
+        taken: set[int] = set()
+        for place, output in self._made:
+            array = results[output.result]
+            owner = memory.owner(array)
+            shared = owner in taken
+            if not (shared or output.view or memory.is_new(array)):
+                if arguments is None:
+                    arguments = {memory.owner(one) for one in inputs}
+                shared = owner in arguments
+            if shared:
+                array = memory.copied(array)
+            if output.contiguous:
+                array = memory.contiguous(array)
+            taken.add(owner)
+            found[place] = memory.tensor(array, output.device)
+        return tuple(found)

@@ -11,12 +11,14 @@ less to hand to NumPy.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 import torch
 
 from tapestry.algebra import functions
+from tapestry.importers.torch.convolutions import slid
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Function, Library
 from tapestry.runtime.prepared.memory import empty
@@ -53,23 +55,35 @@ def product(a: Array, b: Array) -> Array:
     return made
 
 
-def threaded(plain: Function, function: Callable[..., Any], many: int = _MANY) -> Function:
-    """A function of arrays that PyTorch's threads share where there are many cells.
+@dataclass(frozen=True, eq=False)
+class Threaded:
+    """A function of arrays that PyTorch's threads share where there are `many` cells.
 
     It writes into `out`, which may be an operand; without it, and for few cells, it is the plain
     one.
     """
 
-    def call(*operands: Array, out: Array | None = None) -> Array:
-        if out is None or out.size < many:
-            return plain(*operands, out=out)
+    plain: Function
+    function: Callable[..., Any]
+    many: int = _MANY
+
+    def of(self, cells: int) -> Function:
+        """What to call for so many cells."""
+        return self if cells >= self.many else self.plain
+
+    def __call__(self, *operands: Array, out: Array | None = None) -> Array:
+        if out is None or out.size < self.many:
+            return self.plain(*operands, out=out)
         arrays = (*operands, out)
         if not all(one.dtype == out.dtype and _fits(one) for one in arrays):
-            return plain(*operands, out=out)
-        function(*map(_tensor, operands), out=_tensor(out))
+            return self.plain(*operands, out=out)
+        self.function(*map(_tensor, operands), out=_tensor(out))
         return out
 
-    return functions.writing_out(call)
+
+def threaded(plain: Function, function: Callable[..., Any], many: int = _MANY) -> Function:
+    """The function, as one that takes `out`."""
+    return functions.writing_out(Threaded(plain, function, many))
 
 
 _SHARED: dict[Function, str] = {
@@ -84,12 +98,14 @@ _SHARED: dict[Function, str] = {
 if torch.get_num_threads() > 2:  # on one, it takes twice the time of NumPy's
     _SHARED[np.exp] = "exp"
 
-error_function = threaded(functions.erf, _functions["erf"], _MANY >> 1)
+error_function = threaded(functions.erf, _functions["erf"], many=0)
+"""One function of PyTorch's takes less than many of NumPy's, however few cells there are."""
 
 LIBRARY = Library(
     product,
     {plain: threaded(plain, _functions[name]) for plain, name in _SHARED.items()}
     | {functions.erf: error_function},
+    slid,
 )
 """What programs compute by in a process that runs PyTorch."""
 

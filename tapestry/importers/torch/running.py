@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from tapestry.algebra.dtypes import is_complex
 from tapestry.diagnostics import UsageError
 from tapestry.importers.torch.dtypes import as_array
 from tapestry.importers.torch.errors import ImportingError, place_of
 from tapestry.importers.torch.locations import location_of_node
-from tapestry.importers.torch.memory import Arrays, Tensors, returned
+from tapestry.importers.torch.memory import Arrays, Returning, Tensors
 from tapestry.importers.torch.products import LIBRARY
 from tapestry.importers.torch.program import Program
 from tapestry.runtime.executor import Array, NoWatch, find_executor
@@ -84,7 +85,9 @@ def runner(
             fallback=fallback,
             graphs=graphs,
         )
-        kernels = PreparedKernels(program.module, executor)
+        # PyTorch compiles with tensors that have no cells; constants on a GPU need theirs.
+        with unset_fake_temporarily():
+            kernels = PreparedKernels(program.module, executor)
         if device.type == "cpu":
             return on_arrays(program, kernels)
         return on_tensors(program, kernels, device)
@@ -99,20 +102,21 @@ def runner(
 
 def on_arrays(program: Program, run: Callable[[Sequence[Array]], Sequence[Array]]) -> Runner:
     """A function of arrays on tensors of the CPU."""
-    memory = Arrays()
+    returned = Returning(program.outputs, Arrays())
+    positions, seeds = program.arguments, program.seeds
 
     def call(given: Sequence[Any]) -> tuple[object, ...]:
-        inputs = [as_array(given[position]) for position in program.arguments]
-        if program.seeds:
-            inputs += [as_array(seed) for seed in _seeds(program.seeds)]
-        return returned(program.outputs, given, inputs, run(inputs), memory)
+        inputs = [as_array(given[position]) for position in positions]
+        if seeds:
+            inputs += [as_array(seed) for seed in _seeds(seeds)]
+        return returned(given, inputs, run(inputs))
 
     return call
 
 
 def on_tensors(program: Program, kernels: PreparedKernels, device: torch.device) -> Runner:
     """Kernels on a device's own tensors."""
-    memory = Tensors()
+    returned = Returning(program.outputs, Tensors())
     kinds = [kind.element_type for kind in outputs(program.module)]
 
     def call(given: Sequence[Any]) -> tuple[object, ...]:
@@ -121,7 +125,7 @@ def on_tensors(program: Program, kernels: PreparedKernels, device: torch.device)
         inputs = [_ready(tensor, device) for tensor in tensors]
         made = zip(kernels.launch(inputs), kinds, strict=True)
         results = [torch.view_as_complex(r) if is_complex(kind) else r for r, kind in made]
-        return returned(program.outputs, given, inputs, results, memory)
+        return returned(given, inputs, results)
 
     return call
 

@@ -4,16 +4,19 @@
     call = shortcut.read()                               # None where it was not compiled before
     follower = Follower(shortcut)                        # keeps it at its first call
 
-AOT autograd makes a graph of core ATen of Dynamo's, and a function around what that is compiled
-to: for gradients, for results that share memory with inputs, for inputs that are written to. Where
-none of that is in a graph, the function hands on its arguments and results as they are. Then the
-program is the function, and neither is made again. Whether it is so is seen at the first call.
+AOT autograd makes graphs of core ATen of Dynamo's, and a function around what these are compiled
+to: for results that share memory with inputs, for inputs that are written to. Where none of that is
+in a graph, the function hands on its arguments and results as they are. Then the program is the
+function, or the two programs are that compute the results and the gradients (`gradients`), and
+neither is made again. Whether it is so is seen at the first call.
 """
+
+# ruff: noqa: SLF001 (PyTorch says some of it under private names alone)
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from logging import INFO
@@ -23,15 +26,15 @@ import torch
 from torch import fx
 
 from tapestry.caching import environment, find_current
-from tapestry.dialects import loom
-from tapestry.encoding import EncodingError, decode, encode_exactly
-from tapestry.frontend import make_context
+from tapestry.encoding import EncodingError
 from tapestry.importers.torch.descriptions import described
-from tapestry.importers.torch.memory import Given, Made, Output, Plain
+from tapestry.importers.torch.entries import read, written
+from tapestry.importers.torch.gradients import Division, differentiable
+from tapestry.importers.torch.memory import Given, Made, Output
 from tapestry.importers.torch.options import Options
 from tapestry.importers.torch.program import Program
 from tapestry.importers.torch.running import Runner, runner
-from tapestry.importers.torch.uses import Coverage, is_recording
+from tapestry.importers.torch.uses import is_recording
 from tapestry.logs import channel
 from tapestry.passes._collection import collection_paused
 from tapestry.store import Store, key_of
@@ -49,10 +52,7 @@ def find_shortcut(
     graph: fx.GraphModule, inputs: Sequence[Any], options: Options
 ) -> Shortcut | None:
     """Where a graph is kept, or is to be; None where it has to be traced."""
-    seen = [channel(name).isEnabledFor(INFO) for name in ("passes", "coverage")]
-    if options.dump is not None or any(seen) or is_recording():
-        return None
-    store = find_current(KIND)
+    store = _find_store(options)
     description = None if store is None else described(graph, inputs)
     if store is None or description is None:
         return None
@@ -60,6 +60,25 @@ def find_shortcut(
     chosen = [options.on, options.pipeline, options.numerics, options.strict]
     key = key_of({"graph": digest, "options": chosen, "environment": dict(environment())})
     return Shortcut(store, key, options)
+
+
+def find_named(key: str, options: Options, made_by: str) -> Shortcut | None:
+    """The shortcut of a key, as `maker` said when it was made; None where it is not to be read."""
+    store = _find_store(options)
+    return Shortcut(store, key, options) if store is not None and made_by == maker() else None
+
+
+def maker() -> str:
+    """What identifies that which makes entries: versions and sources."""
+    return key_of({"environment": dict(environment())})
+
+
+def _find_store(options: Options) -> Store | None:
+    """Where graphs are kept; None where somebody wants to see how they are compiled."""
+    seen = [channel(name).isEnabledFor(INFO) for name in ("passes", "coverage")]
+    if options.dump is not None or any(seen) or is_recording():
+        return None
+    return find_current(KIND)
 
 
 @dataclass(frozen=True)
@@ -77,22 +96,38 @@ class Shortcut:
             return None
         try:
             with collection_paused():
-                device, program = _read(entry)
-                run = self._runner(device, program)
+                return self._compiled(entry)
         except (EncodingError, LookupError, TypeError, ValueError) as error:
             self.store.say(self.key, f"is no graph: {type(error).__name__}: {error}")
             return None
-        return lambda *given: run(given)
 
-    def write(self, device: torch.device, program: Program) -> None:
-        """Keep a compiled graph."""
+    def write(self, parts: Sequence[tuple[torch.device, Program]], division: Division) -> bool:
+        """Keep a compiled graph: a program, or with gradients the forward and the backward one.
+
+        Whether it is one that is kept.
+        """
         try:
-            entry = _written(device, program)
+            entry = {
+                "parts": [written(*part) for part in parts],
+                "results": division.results,
+                "gradients": division.gradients,
+            }
         except EncodingError as error:
             self.store.say(self.key, f"is not kept: {error}")
-        else:
-            if find_current(KIND) is not None:
-                self.store.write(self.key, entry)
+            return False
+        if find_current(KIND) is None:
+            return False
+        self.store.write(self.key, entry)
+        return True
+
+    def _compiled(self, entry: dict[str, Any]) -> Compiled:
+        parts = [self._runner(*read(part)) for part in entry["parts"]]
+        division = Division(int(entry["results"]), tuple(map(int, entry["gradients"])))
+        if division.gradients:
+            forward, backward = parts
+            return differentiable(forward, backward, division)
+        (run,) = parts
+        return lambda *given: run(given)
 
     def _runner(self, device: torch.device, program: Program) -> Runner:
         options = self.options
@@ -106,24 +141,52 @@ class Shortcut:
         )
 
 
-class Follower:
-    """Watches the first call of a graph, and keeps the graph if its program is all that runs."""
+@dataclass(frozen=True)
+class _Part:
+    """A graph of core ATen, compiled, and how many inputs it has."""
 
-    def __init__(self, shortcut: Shortcut) -> None:
+    compiled: CompiledGraph
+    inputs: int
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a call showed of a graph: how many inputs, and how many tensors for its gradients."""
+
+    division: Division
+    inputs: int
+    kept: int
+
+
+class Follower:
+    """Watches the first call of a graph, and keeps the graph if its programs are all that runs.
+
+    One with gradients is kept when PyTorch compiles these too: once a gradient is asked for. `kept`
+    is called then.
+    """
+
+    def __init__(self, shortcut: Shortcut, kept: Callable[[], None]) -> None:
         self._shortcut = shortcut
-        self._parts: list[tuple[CompiledGraph, str]] = []
-        self._call: tuple[Sequence[Any], Sequence[object]] | None = None
+        self._kept = kept
+        self._parts: dict[str, _Part] = {}
+        self._call: tuple[Sequence[Any], Sequence[Any]] | None = None
+        self._seen: _Seen | None = None
         self._done = False
 
-    def part(self, compiled: CompiledGraph, part: str) -> Compiled:
-        """A part of the graph, which AOT autograd calls."""
-        self._parts.append((compiled, part))
+    def part(self, compiled: CompiledGraph, kind: str, graph: fx.GraphModule) -> Compiled:
+        """A part of the graph, which AOT autograd calls: `forward`, `backward` or `inference`."""
+        count = sum(node.op == "placeholder" for node in graph.graph.nodes)
+        self._parts[kind] = _Part(compiled, count)
+        if kind == "backward":
+            self._keep()
+            return compiled.function
+        run = compiled.function
 
         def call(given: Sequence[Any]) -> tuple[object, ...]:
             if self._done:
-                return compiled(given)
+                return run(given)
             taken = tuple(given)
-            made = compiled(given)
+            made = run(given)
             self._call = taken, made
             return made
 
@@ -133,77 +196,93 @@ class Follower:
         """The graph, which Dynamo calls."""
 
         def call(*given: Any) -> Any:
+            if self._done:
+                return compiled(*given)
+            versions = _versions(given)
             made = compiled(*given)
-            if not self._done:
-                self._done = True
-                self._keep(given, made)
-                self._call = None
+            self._done = True
+            self._seen = self._look(given, made, changed=versions != _versions(given))
+            self._call = None
+            self._keep()
             return made
 
         return call
 
-    def _keep(self, given: Sequence[Any], made: Sequence[object]) -> None:
-        store, key = self._shortcut.store, self._shortcut.key
-        if [part for _, part in self._parts] != ["inference"] or self._call is None:
-            store.say(key, "is not kept: it has gradients")
-        elif not (_same(given, self._call[0]) and _same(made, self._call[1])):
-            store.say(key, "is not kept: results share memory with inputs, or inputs change")
-        else:
-            ready = self._parts[0][0].only
-            if ready is None:
-                store.say(key, "is not kept: its sizes are open")
-            else:
-                self._shortcut.write(ready.device, ready.program)
+    def _look(self, given: Sequence[Any], made: Sequence[Any], *, changed: bool) -> _Seen | None:
+        """What a call showed; None where more than programs ran."""
+        if self._call is None or changed or not _same(given, self._call[0]):
+            return self._say("inputs change, or are not those of its programs")
+        returned = self._call[1]
+        gradients = tuple(n for n, one in enumerate(made) if _has_history(one))
+        seen = _Seen(Division(len(made), gradients), len(given), len(returned) - len(made))
+        if "inference" in self._parts:
+            if not gradients and _same(made, returned):
+                return seen
+        elif not all(isinstance(one, torch.Tensor) for one in returned[len(made) :]):
+            return self._say("its gradients are of more than tensors")
+        elif gradients and _alike(made, returned[: len(made)]):
+            return seen
+        return self._say("results share memory with inputs or with each other")
+
+    def _keep(self) -> None:
+        """Keep the graph, once a call was seen and all of its parts are there."""
+        seen, parts = self._seen, list(self._parts.values())
+        if seen is None or len(parts) < (2 if seen.division.gradients else 1):
+            return
+        self._seen = None
+        ready = [one for part in parts if (one := part.compiled.only) is not None]
+        if len(ready) < len(parts):
+            self._say("its sizes are open")
+            return
+        programs = [(one.device, one.program) for one in ready]
+        if len(parts) == 2:
+            outputs = programs[0][1].outputs[: seen.division.results]
+            if any(map(_is_alias, outputs)):
+                self._say("results share memory with inputs")
+                return
+            tangents = len(seen.division.gradients)
+            own = parts[1].inputs, len(programs[1][1].outputs)
+            if own != (seen.kept + tangents, seen.inputs):
+                self._say("its gradients take more than results, or are of more than inputs")
+                return
+        if self._shortcut.write(programs, seen.division):
+            self._kept()
+
+    def _say(self, reason: str) -> None:
+        self._shortcut.store.say(self._shortcut.key, f"is not kept: {reason}")
+
+
+def _is_alias(output: Output) -> bool:
+    """Whether an output of a graph shares memory with an input."""
+    return isinstance(output, Given) or (isinstance(output, Made) and output.view)
+
+
+def _versions(given: Sequence[Any]) -> list[int]:
+    """How often each tensor has been written to; a tensor of inference mode does not count it."""
+    tensors = (one for one in given if isinstance(one, torch.Tensor) and not one.is_inference())
+    return [one._version for one in tensors]
 
 
 def _same(ones: Sequence[object], others: Sequence[object]) -> bool:
-    """Whether these are the same objects, none of which has a gradient."""
+    """Whether these are the same objects."""
+    pairs = zip(ones, others, strict=False)
+    return len(ones) == len(others) and all(one is other for one, other in pairs)
+
+
+def _alike(ones: Sequence[object], others: Sequence[object]) -> bool:
+    """Whether these are the same objects, or tensors that are the same cells in memory."""
+    pairs = zip(ones, others, strict=False)
     return len(ones) == len(others) and all(
-        one is other and not (isinstance(one, torch.Tensor) and one.grad_fn is not None)
-        for one, other in zip(ones, others, strict=True)
+        one is other or _place(one) == _place(other) is not None for one, other in pairs
     )
 
 
-def _written(device: torch.device, program: Program) -> dict[str, Any]:
-    """A program as plain JSON; EncodingError for one that is more than that."""
-    ctx = make_context()
-    if program.aftermath is not None or any(
-        isinstance(op, loom.ExternalOp) for op in program.module.walk()
-    ):
-        raise EncodingError("PyTorch runs a part of it")
-    return {
-        "device": str(device),
-        "module": encode_exactly(program.module, {}, ctx),
-        "arguments": list(program.arguments),
-        "seeds": program.seeds,
-        "outputs": [_output(output) for output in program.outputs],
-    }
+def _place(one: object) -> tuple[object, ...] | None:
+    """Where the cells of a tensor are, None of what is no tensor with cells."""
+    if not isinstance(one, torch.Tensor) or one.numel() == 0:
+        return None
+    return one.data_ptr(), one.dtype, one.device, one.shape, one.stride()
 
 
-def _output(output: Output) -> list[Any]:
-    match output:
-        case Given():
-            return ["given", output.position]
-        case Made():
-            return ["made", output.result, output.contiguous, output.view, str(output.device)]
-        case Plain() if output.value is None or type(output.value) in (bool, int, float, str):
-            return ["plain", output.value]
-        case _:
-            raise EncodingError(f"it returns {output}")
-
-
-def _read(entry: Mapping[str, Any]) -> tuple[torch.device, Program]:
-    """What `_written` wrote."""
-    outputs: list[Output] = []
-    for kind, *rest in entry["outputs"]:
-        match kind:
-            case "given":
-                outputs.append(Given(*rest))
-            case "made":
-                result, contiguous, view, place = rest
-                outputs.append(Made(result, contiguous, view, torch.device(place)))
-            case _:
-                outputs.append(Plain(*rest))
-    module = decode(entry["module"], {}, make_context())
-    program = Program(module, tuple(entry["arguments"]), entry["seeds"], tuple(outputs), Coverage())
-    return torch.device(entry["device"]), program
+def _has_history(one: object) -> bool:
+    return isinstance(one, torch.Tensor) and one.grad_fn is not None

@@ -5,14 +5,18 @@ traced(graph, inputs, lambda aten, part: CompiledGraph(aten, options, part))
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import fx
+from torch._C import DispatchKey
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from tapestry.importers.torch.apart import APART
 from tapestry.importers.torch.decompositions import decompositions
 
 
@@ -38,8 +42,29 @@ def traced(
         partition_fn=min_cut_rematerialization_partition,
     )
     # Attention is derived from the operators of its definition; the backends' own are opaque.
-    with sdpa_kernel(SDPBackend.MATH):
+    with sdpa_kernel(SDPBackend.MATH), _own_gradients():
         return compiler_of_all(graph, inputs)
+
+
+@contextmanager
+def _own_gradients() -> Generator[None]:
+    """Differentiate `apart`'s decompositions where PyTorch differentiates its own.
+
+    It takes some operators apart before it asks the table, so that gradients are of their parts.
+    """
+    given: list[tuple[Any, Callable[..., Any]]] = []
+    try:
+        for name, function in APART.items():
+            packet, overload = name.split(".")
+            operator: Any = getattr(getattr(torch.ops.aten, packet), overload)
+            if DispatchKey.Autograd in operator.py_kernels:
+                given.append((operator, operator.py_kernels.pop(DispatchKey.Autograd)))
+                operator.py_impl(DispatchKey.Autograd)(function)
+        yield
+    finally:
+        for operator, function in given:
+            del operator.py_kernels[DispatchKey.Autograd]
+            operator.py_impl(DispatchKey.Autograd)(function)
 
 
 def _boxed(compiled: Callable[[list[Any]], Any]) -> Callable[..., Any]:

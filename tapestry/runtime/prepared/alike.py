@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 
 from tapestry.dialects import loom
 from tapestry.repeats import structure
-from tapestry.runtime.prepared.operations import Run
+from tapestry.runtime.prepared.script import Run
 
 _Op = TypeVar("_Op", bound=Operation)
 

@@ -19,6 +19,7 @@ import numpy as np
 from tapestry.algebra.contraction import Contraction
 from tapestry.algebra.scalars import widened
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.meanings import Masked, Product
 from tapestry.runtime.prepared.products import matrix_side
 from tapestry.runtime.prepared.recording import Recorder, Scope
 from tapestry.runtime.prepared.views import View
@@ -47,11 +48,11 @@ def record_product(
             factor = record_masked(recorder, scope, factor, 0)
         sides.append(_side(recorder, scope, factor, own.batch, rows, columns))
     if on is None:
-        made = tape.call(np.matmul, sides, "product")
+        made = tape.call(np.matmul, sides, "product", Product())
     else:
         assert inside is not None
         which = _side(recorder, scope, recorder.mask(inside), own.batch, *arranged[on])
-        made = tape.call(_guarded(on), [*sides, which], ("guarded", on))
+        made = tape.call(_guarded(on), [*sides, which], ("guarded", on), Product())
     order = [*own.batch, *own.rows, *own.columns]
     missing = [dim for dim in range(index.rank) if dim not in order]
     axes = [*order, *missing]
@@ -75,7 +76,9 @@ def record_masked(recorder: Recorder, scope: Scope, slot: int, zero: complex) ->
         value = np.asarray(value)
         return np.where(mask, value, value.dtype.type(zero))
 
-    return recorder.tape.call(masked, (recorder.mask(inside), slot), ("masked", repr(zero)))
+    meaning = None if isinstance(zero, complex) else Masked(zero)
+    key = ("masked", repr(zero))
+    return recorder.tape.call(masked, (recorder.mask(inside), slot), key, meaning)
 
 
 def _side(

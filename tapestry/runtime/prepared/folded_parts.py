@@ -18,6 +18,7 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cuts import Cuts
 from tapestry.runtime.prepared.halves import merge_of
 from tapestry.runtime.prepared.inside import Insides
+from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.prepared.members import record_outputs, record_state
 from tapestry.runtime.prepared.recording import Recorder, Slots
 from tapestry.runtime.prepared.tapes import Output, Tapes
@@ -29,7 +30,7 @@ _RUNS = 2
 
 
 def folded_in_parts(
-    op: loom.OperationOp, cuts: Cuts, steps: dict[int, int]
+    op: loom.OperationOp, cuts: Cuts, steps: dict[int, int], loops: Loops | None = None
 ) -> Callable[[Sequence[Array]], Sequence[Array]] | None:
     """What an operation does that is cut along what it folds; None where it has another form."""
     monoid = accumulating_monoid_of(op)
@@ -54,7 +55,7 @@ def folded_in_parts(
 
     insides = Insides.of(op.index, [(op, place)], op.outs)
     parts = [part for run in runs for part in run]
-    tapes = Tapes.of(op.index, parts, op.operands, record, insides.kind)
+    tapes = Tapes.of(op.index, parts, op.operands, record, insides.kind, loops)
     flat = _flat(op, op.index)
     kept = [_flat(op, run[0]) for run in runs]
     ends = Tapes.of(flat, kept, op.operands, record_end, attrgetter("shape"))

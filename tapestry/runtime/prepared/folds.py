@@ -3,7 +3,7 @@
     state = fold(values)        # what wrap yields over the index space; the folded state
 
 Parts of a state that merge by an operation of NumPy's are reduced by it. Parts that are moved by
-others and added (`tapestry.algebra.moved_parts`) are moved at once and summed; where what is summed
+others and added (`tapestry.algebra.complements`) are moved at once and summed; where what is summed
 is a product of factors that vary apart, as in attention, the sum is a matrix product. Other monoids
 merge halves with halves.
 """
@@ -20,10 +20,10 @@ from xdsl.dialects import arith
 from xdsl.ir import Block
 
 from tapestry.algebra.bodies import Dims, dependences, moving_dims
+from tapestry.algebra.complements import find_merged_at_once
 from tapestry.algebra.contraction import contraction_of
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import Monoid
-from tapestry.algebra.moved_parts import find_moved_parts
 from tapestry.algebra.reductions import Reduction, find_reduction
 from tapestry.dialects import loom
 from tapestry.runtime.arithmetic import cell_constant
@@ -93,7 +93,7 @@ class Folding:
         return [(dim, self.index.shape[dim]) for dim in self.op.fold_dims]
 
     def _at_once(self) -> Combine | None:
-        found = find_moved_parts(self.monoid)
+        found = find_merged_at_once(self.monoid)
         if found is None:
             return None
         state, folded = self.monoid.state, self.op.fold_dims

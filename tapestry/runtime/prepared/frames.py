@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.prepared.places import Plan, Seen, planned
 from tapestry.runtime.prepared.tape import Tape
 
@@ -24,9 +25,16 @@ from tapestry.runtime.prepared.tape import Tape
 class Frame:
     """A tape on parts whose arrays have one shape each; for one thread."""
 
-    def __init__(self, tape: Tape, stores: Sequence[int]) -> None:
-        """`stores` are the slots of what is written out, in the order of the outputs."""
+    def __init__(
+        self, tape: Tape, stores: Sequence[int], loops: Loops | None = None, times: int = 1
+    ) -> None:
+        """`stores` are the slots of what is written out, in the order of the outputs.
+
+        With `loops`, calls are computed by loops where that pays for so many `times`.
+        """
         self._tape = tape
+        self._loops = loops
+        self._times = times
         self._stores = list(stores)
         self._values: list[Any] = [None] * tape.size
         for slot, constant in tape.constants.items():
@@ -39,6 +47,7 @@ class Frame:
         for slot, value in zip(self._tape.sources, sources, strict=True):
             values[slot] = value
         if self._plan is None:
+            self._find_loops()
             seen = self._shapes()
             for slot, out in zip(self._stores, outs, strict=True):
                 store(values[slot], out)
@@ -56,6 +65,7 @@ class Frame:
         for slot, value in zip(self._tape.sources, sources, strict=True):
             values[slot] = value
         if self._plan is None:
+            self._find_loops()
             seen = self._shapes()
             made = [np.array(values[slot]) for slot in self._stores]
             self._plan = planned(self._tape, self._stores, seen, values, ())
@@ -66,15 +76,23 @@ class Frame:
             values[slot] = None
         return made
 
+    def _find_loops(self) -> None:
+        """From now on, the tape is the one with loops."""
+        if self._loops is not None:
+            self._tape = self._loops.tape(self._tape, self._stores, self._values, self._times)
+
     def _shapes(self) -> dict[int, Seen]:
         """What calls make, which are made for the first time; only what is stored is kept."""
         values, calls, seen = self._values, self._tape.calls, dict[int, Seen]()
-        last = {slot: n for n, call in enumerate(calls) for slot in (*call.ins, call.out)}
+        last = {slot: n for n, call in enumerate(calls) for slot in (*call.ins, *call.outs)}
         for n, call in enumerate(calls):
-            made = values[call.out] = call.function(*(values[slot] for slot in call.ins))
-            if not isinstance(made, list):
-                seen[call.out] = Seen.of(np.asarray(made))
-            for slot in {*call.ins, call.out}:
+            given = [values[slot] for slot in call.ins]
+            results = call.function(given) if call.kind == "loop" else [call.function(*given)]
+            for slot, made in zip(call.outs, results, strict=True):
+                values[slot] = made
+                if not isinstance(made, list):
+                    seen[slot] = Seen.of(np.asarray(made))
+            for slot in {*call.ins, *call.outs}:
                 if (
                     last[slot] == n
                     and slot not in self._stores
@@ -89,6 +107,9 @@ class Frame:
             values[slot] = place.of(outs)
         for call, into in plan.steps:
             given = [values[slot] for slot in call.ins]
+            if call.kind == "loop":
+                call.function(given, [values[slot] for slot in call.outs])
+                continue
             if not into:
                 values[call.out] = call.function(*given)
                 continue

@@ -27,6 +27,7 @@ from tapestry.dialects import loom
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.contracted import record_masked, record_product
 from tapestry.runtime.prepared.halves import merged_halves
+from tapestry.runtime.prepared.meanings import Reduced, Spread
 from tapestry.runtime.prepared.recording import Recorder, Scope, Slots
 from tapestry.zspace import AffineMap
 
@@ -115,7 +116,7 @@ def _along(recorder: Recorder, scope: Scope, slot: int) -> int:
             shape[dim] = extent
         return np.broadcast_to(value, shape)
 
-    return recorder.view(spread, slot, ("along", *extents))
+    return recorder.view(spread, slot, ("along", *extents), Spread(tuple(extents)))
 
 
 def _moved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int]) -> Slots | None:
@@ -166,7 +167,9 @@ def _reduced(
         return np.asarray(reduction.fold(value, folded))[kept]
 
     key = ("reduce", primitive, monoid.state[part], folded)
-    return recorder.tape.call(reduced, (_along(recorder, scope, slot),), key)
+    zero = monoid.zero[part]
+    meaning = None if isinstance(zero, complex) else Reduced(primitive, zero, folded)
+    return recorder.tape.call(reduced, (_along(recorder, scope, slot),), key, meaning)
 
 
 def is_reduction(op: loom.OperationOp) -> bool:

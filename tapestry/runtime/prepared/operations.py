@@ -1,23 +1,25 @@
 """An operation as a function of whole arrays.
 
-A map is its body; a contraction is a matrix product; another fold is its body and what combines its
-values; then comes unwrap. What is long is computed in parts along its first dimension, so that what
-is in between stays small. A scan, what is split, and a fold that is too large for one part have no
-function here: the numpy executor runs them.
+A map is its body; a contraction is a matrix product, or the library's to compute where it reads
+through windows; another fold is its body and what combines its values; then comes unwrap. What is
+long is computed in parts along its first dimension, so that what is in between stays small. A scan,
+what is split, and a fold that is too large for one part have no function here: the numpy executor
+runs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from tapestry.algebra.bodies import dependences, moving_dims
 from tapestry.algebra.contraction import Contraction, find_contractions
-from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.dtypes import is_half, numpy_dtype
 from tapestry.algebra.literals import number_in
 from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
 from tapestry.algebra.one_hot import find_scatter
@@ -28,21 +30,20 @@ from tapestry.runtime.blocks import BlockCells
 from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import clipped_cells
-from tapestry.runtime.prepared.bodies import prepared_body
+from tapestry.runtime.prepared.bodies import record_body, yielded
 from tapestry.runtime.prepared.folds import Folding
 from tapestry.runtime.prepared.library import Library
-from tapestry.runtime.prepared.products import largest_factor, matrix_product
+from tapestry.runtime.prepared.products import record_product
 from tapestry.runtime.prepared.scatters import Scatter
+from tapestry.runtime.prepared.script import Run, Script
 from tapestry.runtime.prepared.sources import bits
+from tapestry.runtime.prepared.unrolled import unrolled
 from tapestry.runtime.prepared.views import reader, writer
+from tapestry.runtime.prepared.windowed import prepared_slide
+from tapestry.runtime.threads import thread_count
 from tapestry.zspace import Projection, Range
 
-Run: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
-"""The outputs of an operation from the arrays of its operands."""
-
-_Read: TypeAlias = Callable[[Array], Any]
-_State: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
-"""The folded state over the kept dimensions from the arrays of the inputs."""
+Slots: TypeAlias = list[int]
 
 CELLS = 1 << 22
 """Cells of any array in between that are held at once."""
@@ -53,8 +54,28 @@ _BLOCK = 1 << 16
 
 def prepared_operation(op: loom.OperationOp, library: Library) -> Run | None:
     """What an operation does, whole; None where it is the executor's to run."""
-    if op.partition is not None or op.scan_dim is not None or op.index.is_empty:
+    return _finished(op, library, None) if _is_plain(op) else None
+
+
+def windowed_operation(op: loom.OperationOp, library: Library) -> Run | None:
+    """What an operation does that reads through windows, which are not copied; None for others."""
+    if not _is_plain(op):
         return None
+    monoid = accumulating_monoid_of(op)
+    slide = prepared_slide(op, monoid, library)
+    if slide is not None:
+        return _finished(op, library, slide)
+    threads = thread_count() if library.is_numpy else 1
+    fold = None if find_contractions(op, monoid) else unrolled(op, monoid, threads)
+    return None if fold is None else _finished(op, library, fold)
+
+
+def _is_plain(op: loom.OperationOp) -> bool:
+    return op.partition is None and op.scan_dim is None and not op.index.is_empty
+
+
+def _finished(op: loom.OperationOp, library: Library, windowed: Run | None) -> Run | None:
+    """What an operation does, the state by `windowed` if it is given: in new memory."""
     kept = op.kept_range(op.index)
     stores = [
         writer(projection, tensor_type(out).box, kept)
@@ -62,38 +83,48 @@ def prepared_operation(op: loom.OperationOp, library: Library) -> Run | None:
     ]
     monoid = accumulating_monoid_of(op)
     products = (find_contractions(op, monoid) or ()) if _masks_results(op) else ()
-    state = _state(op, monoid, products, library)
-    unwrap = _unwrap(op, kept, library, spare=len(products) > 0)
-    if state is None or (op.unwrap_block is not None and unwrap is None):
-        return None
+    script = Script()
+    given = [script.argument() for _ in op.operands]
     split = len(op.ins)
+    if windowed is None:
+        state = _state(script, op, monoid, products, library, given[:split])
+    else:
+        state = _windowed(script, windowed, given[:split], op)
+    if state is not None and op.unwrap_block is not None:
+        dtypes = [numpy_dtype(kind) for kind in op.state_types]
+        state = _of_dtypes(script, state, dtypes)
+        state = _unwrap(script, op, kept, library, state, given[split:])
+    if state is None:
+        return None
     dtypes = [numpy_dtype(tensor_type(out).element_type) for out in op.outs]
-    state_dtypes = [numpy_dtype(kind) for kind in op.state_types]
+    made = _of_dtypes(script, state, dtypes)
+    return script.finish([script.view(s, slot) for s, slot in zip(stores, made, strict=True)])
 
-    def run(operands: Sequence[Array]) -> list[Array]:
-        values = state(operands[:split])
-        if unwrap is not None:
-            values = unwrap(_of_dtypes(values, state_dtypes), operands[split:])
-        return [s(v) for s, v in zip(stores, _of_dtypes(values, dtypes), strict=True)]
 
-    return run
+def _windowed(script: Script, state: Run, ins: Sequence[int], op: loom.OperationOp) -> Slots:
+    """A state of new memory."""
+    if len(op.state_types) > 1:
+        return script.calls(state, ins, len(op.state_types))
+    return [script.call(lambda *arrays: state(arrays)[0], ins, new=True)]
 
 
 def _state(
+    script: Script,
     op: loom.OperationOp,
     monoid: Monoid | None,
     products: Sequence[Contraction],
     library: Library,
-) -> _State | None:
+    ins: Sequence[int],
+) -> Slots | None:
     """The state over all kept dimensions, in parts along the first of them if it is large."""
-    placed = _scattered(op, monoid)
+    placed = _scattered(script, op, monoid, ins)
     if placed is not None:
         return placed
     held = _held(op, products)
     limit = _BLOCK if monoid is None else CELLS
     dim = next((d for d in op.kept_dims if op.index.shape[d] > 1), None)
     if held <= (2 * limit if monoid is None else limit) or (dim is None and monoid is None):
-        return _state_over(op, monoid, products, library, op.index)
+        return _state_over(script, op, monoid, products, library, op.index, ins)
     if dim is None:
         return None
     step = limit * op.index.shape[dim] // held
@@ -101,13 +132,16 @@ def _state(
         return None
     axis = op.kept_dims.index(dim)
     before = (slice(None),) * axis
-    states: list[tuple[tuple[slice, ...], _State]] = []
+    states: list[tuple[tuple[slice, ...], Run]] = []
     for part in op.index.split(dim, max(step, 1)):
-        state = _state_over(op, monoid, products, library, part)
+        own = Script()
+        given = [own.argument() for _ in ins]
+        state = _state_over(own, op, monoid, products, library, part, given)
         if state is None:
             return None
         low = op.index.start[dim]
-        states.append(((*before, slice(part.start[dim] - low, part.end[dim] - low)), state))
+        at = (*before, slice(part.start[dim] - low, part.end[dim] - low))
+        states.append((at, own.finish(state)))
     shape = op.kept_range(op.index).shape
     kinds = op.state_types if monoid is None else monoid.state
     dtypes = [numpy_dtype(kind) for kind in kinds]
@@ -119,43 +153,45 @@ def _state(
                 out[at] = value
         return whole
 
-    return in_parts
+    return script.calls(in_parts, ins, len(dtypes))
 
 
 def _state_over(
+    script: Script,
     op: loom.OperationOp,
     monoid: Monoid | None,
     products: Sequence[Contraction],
     library: Library,
     index: Range,
-) -> _State | None:
+    ins: Sequence[int],
+) -> Slots | None:
     """The state over a range of the index space; `products` are its parts where it is those."""
-    wanted = [side for one in products for side in (one.left, one.right)] or None
-    body = prepared_body(
-        op.wrap_block, index, range(index.rank), wanted, functions=library.functions
+    wanted = [side for one in products for side in (one.left, one.right)]
+    wanted = wanted or yielded(op.wrap_block)
+    read = _reads(script, op, index, ins)
+    dims, functions = range(index.rank), library.functions
+    values = record_body(
+        script, op.wrap_block, index, dims, read, wanted, functions=functions, loops=library.loops
     )
-    if body is None:
+    if values is None:
         return None
-    reads = _reads(op, index)
     if products:
-        makers = [matrix_product(one, index, op.kept_dims, library.multiply) for one in products]
-
         mask = inside_mask(op.inside, index)
         outside = None if mask is None else ~mask.squeeze(op.fold_dims)
-
-        def multiplied(ins: Sequence[Array]) -> list[Array]:
-            sides = body([read(array) for read, array in zip(reads, ins, strict=True)])
-            pairs = zip(makers, sides[::2], sides[1::2], strict=True)
-            made = [by(left, right) for by, left, right in pairs]
-            return made if outside is None else [_zero(one, outside) for one in made]
-
-        return multiplied
+        made: Slots = []
+        for one, left, right in zip(products, values[::2], values[1::2], strict=True):
+            by = library.multiply
+            product = record_product(script, one, index, op.kept_dims, by, left, right)
+            if outside is not None:
+                product = script.call(partial(_zero, outside=outside), (product,), new=True)
+            made.append(product)
+        return made
     if monoid is None:
-        return lambda ins: body([read(array) for read, array in zip(reads, ins, strict=True)])
+        return values
     if op.inside is not None and op.inside.bounds(index) is None:
         return None
     combine = Folding(op, monoid, index, library.multiply).combine()
-    return lambda ins: combine(body([read(array) for read, array in zip(reads, ins, strict=True)]))
+    return script.calls(combine, values, len(monoid.state))
 
 
 def _masks_results(op: loom.OperationOp) -> bool:
@@ -173,7 +209,9 @@ def _zero(state: Array, outside: Array) -> Array:
     return state
 
 
-def _scattered(op: loom.OperationOp, monoid: Monoid | None) -> _State | None:
+def _scattered(
+    script: Script, op: loom.OperationOp, monoid: Monoid | None, ins: Sequence[int]
+) -> Slots | None:
     """A fold whose points count at one place each: they are folded by that."""
     found = None if op.inside is not None else find_scatter(op, monoid)
     if found is None or monoid is None or op.index.size // op.index.shape[found[0]] > CELLS:
@@ -183,85 +221,107 @@ def _scattered(op: loom.OperationOp, monoid: Monoid | None) -> _State | None:
     ends = [low + 1 if d == dim else end for d, end in enumerate(op.index.end)]
     index = Range(op.index.start, tuple(ends))
     scatter = Scatter.of(op, monoid, dim)
-    wanted = [*_yielded(op.wrap_block), at]
-    body = prepared_body(op.wrap_block, index, range(index.rank), wanted, places={dim: at})
-    if scatter is None or body is None:
+    if scatter is None:
         return None
-    reads = _reads(op, index)
-
-    def placed(ins: Sequence[Array]) -> list[Array]:
-        values, places = body([read(array) for read, array in zip(reads, ins, strict=True)])
-        return [scatter(values, places)]
-
-    return placed
-
-
-def _yielded(block: Block) -> Sequence[SSAValue]:
-    end = block.last_op
-    return () if end is None else tuple(end.operands)
+    read = _reads(script, op, index, ins)
+    wanted = [*yielded(op.wrap_block), at]
+    places = {dim: at}
+    made = record_body(script, op.wrap_block, index, range(index.rank), read, wanted, places)
+    return None if made is None else [script.call(scatter, made, new=True)]
 
 
 def _held(op: loom.OperationOp, products: Sequence[Contraction]) -> int:
-    """Cells of the largest array in between."""
-    if products:
-        return max(largest_factor(one, op.index) for one in products)
+    """Cells of the largest array in between, of those that are smaller in parts."""
     varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
     shape = op.index.shape
+    if products:
+        # Parts of a product read the other factor again, all of it.
+        first = next((dim for dim in op.kept_dims if shape[dim] > 1), None)
+        sides = {side for one in products for side in (one.left, one.right)}
+        made = (side for side in sides if first in varies[side] and not _is_read(op, side))
+        return max((prod(shape[dim] for dim in varies[side]) for side in made), default=0)
     cells = [prod(shape[dim] for dim in {*dims, *op.fold_dims}) for dims in varies.values()]
     kept = op.kept_range(op.index).size if op.fold_dims else op.index.size
     return max([*cells, kept])
 
 
+def _is_read(op: loom.OperationOp, factor: SSAValue) -> bool:
+    """Whether a factor is cells of an operand where they are in memory."""
+    if not isinstance(factor, BlockArgument) or is_half(factor.type):
+        return False  # it is computed, or widened
+    return op.in_maps[factor.index].is_unit
+
+
 def _unwrap(
-    op: loom.OperationOp, kept: Range, library: Library, *, spare: bool
-) -> Callable[..., list[Array]] | None:
-    """What unwrap makes of a state, which it may write to if it is `spare`."""
+    script: Script,
+    op: loom.OperationOp,
+    kept: Range,
+    library: Library,
+    state: Sequence[int],
+    extras: Sequence[int],
+) -> Slots | None:
+    """What unwrap makes of a state."""
     if op.unwrap_block is None:
-        return None
-    count = len(op.state_types) if spare else 0
-    body = prepared_body(
-        op.unwrap_block, kept, op.kept_dims, spare=count, functions=library.functions
+        return list(state)
+    fours = zip(op.extras, op.extra_maps, op.extra_fills, extras, strict=True)
+    read = [
+        _read(script, tensor_type(extra).box, p, fill, kept, slot) for extra, p, fill, slot in fours
+    ]
+    block, functions = op.unwrap_block, library.functions
+    given, wanted = [*state, *read], yielded(block)
+    return record_body(
+        script,
+        block,
+        kept,
+        op.kept_dims,
+        given,
+        wanted,
+        functions=functions,
+        loops=library.loops,
     )
-    if body is None:
-        return None
-    triples = zip(op.extras, op.extra_maps, op.extra_fills, strict=True)
-    reads = [_read(tensor_type(extra).box, p, fill, kept) for extra, p, fill in triples]
-
-    def unwrap(state: Sequence[Array], extras: Sequence[Array]) -> list[Array]:
-        read = [read(array) for read, array in zip(reads, extras, strict=True)]
-        return body([*state, *read])
-
-    return unwrap
 
 
-def _reads(op: loom.OperationOp, index: Range) -> list[_Read]:
+def _reads(script: Script, op: loom.OperationOp, index: Range, slots: Sequence[int]) -> Slots:
     needed = inside_mask(op.inside, index)
-    triples = zip(op.ins, op.in_maps, op.in_fills, strict=True)
-    return [_read(tensor_type(value).box, p, fill, index, needed) for value, p, fill in triples]
+    fours = zip(op.ins, op.in_maps, op.in_fills, slots, strict=True)
+    return [
+        _read(script, tensor_type(value).box, p, fill, index, slot, needed)
+        for value, p, fill, slot in fours
+    ]
 
 
 def _read(
+    script: Script,
     box: Range,
     projection: Projection,
     fill: Fill | None,
     index: Range,
+    slot: int,
     needed: Array | None = None,
-) -> _Read:
+) -> int:
     """What a body takes of a tensor over `box`; `needed` as of `BlockCells`."""
     outside: Array | None = None
     if fill is not None:
         number = number_in(fill)
         assert number is not None
         outside = bits(cell_constant(number, fill.type))
+    cells = script.view(bits, slot)
     if not projection.is_unit:
         boxes = BlockCells(np.empty(0), box, projection, index, outside, needed)
-        return lambda array: boxes.of(bits(array))
+        return script.call(boxes.of, (cells,))
     if outside is None or box.contains_range(projection.apply_range(index)):
-        view = reader(projection, box, index)
-        return lambda array: view(bits(array))
-    return lambda array: clipped_cells(bits(array), box, projection, index, outside)
+        return script.view(reader(projection, box, index), cells)
+
+    def clipped(array: Array) -> Array:
+        return clipped_cells(array, box, projection, index, outside)
+
+    return script.call(clipped, (cells,))
 
 
-def _of_dtypes(values: Sequence[Array], dtypes: Sequence[np.dtype[Any]]) -> list[Array]:
-    pairs = zip(values, dtypes, strict=True)
-    return [value if value.dtype == dtype else value.astype(dtype) for value, dtype in pairs]
+def _of_dtypes(script: Script, slots: Sequence[int], dtypes: Sequence[np.dtype[Any]]) -> list[int]:
+    pairs = zip(slots, dtypes, strict=True)
+    return [script.view(partial(_of_dtype, dtype), slot) for slot, dtype in pairs]
+
+
+def _of_dtype(dtype: np.dtype[Any], value: Array) -> Array:
+    return value if value.dtype == dtype else value.astype(dtype)

@@ -27,6 +27,7 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cuts import Access, Cuts, cache_size
 from tapestry.runtime.prepared.folded_parts import folded_in_parts
 from tapestry.runtime.prepared.inside import Insides
+from tapestry.runtime.prepared.looping import ONCE, Loops
 from tapestry.runtime.prepared.members import is_reduction, record_member, values_between
 from tapestry.runtime.prepared.recording import Recorder, Slots
 from tapestry.runtime.prepared.tapes import Output, Tapes
@@ -55,6 +56,9 @@ _LARGEST = 1 << 24
 """Bytes that a part may touch; above, members run for themselves."""
 
 
+_LOOPS = Loops(ONCE)
+
+
 def in_parts(
     op: loom.FusedOp | loom.OperationOp,
     *,
@@ -62,22 +66,28 @@ def in_parts(
     threads: int | None = None,
     cache: int | None = None,
     products: bool = True,
+    loops: Loops | None = _LOOPS,
 ) -> Run | None:
     """What a group or an operation does, in parts; None where it is small, or of another form.
 
     `threads` are all there are, and `cache` the bytes that a part should fit, unless given. Without
     `products`, what is one product of matrices is another library's to compute, which has threads
     of its own; what folds cells as they are is not worth parts for one thread: sums are products.
+    `loops` are what scalar operations are compiled to, where that pays: unless given, for one call.
     """
     if op.partition is not None or op.index.is_empty:
         return None
     members = _members(op)
-    if 8 * op.index.size * sum(len(member.operands) + 4 for member, _ in members) < small:
+    looped = loops is not None and loops.pay(_operations(members))
+    most = 8 * op.index.size * sum(len(member.operands) + 4 for member, _ in members)
+    if most < small and not looped:
         return None  # whatever is touched: the index space is small
     accesses = _accesses(members)
     whole = sum(access.bytes(op.index) for access in accesses)
     if whole < small:
-        return None
+        if not looped:
+            return None
+        threads = 1
     if threads is None:
         threads = thread_count() if products or whole >= _SHARED_BESIDE else 1
     reduces = isinstance(op, loom.OperationOp) and is_reduction(op)
@@ -87,15 +97,16 @@ def in_parts(
     # and packs what parts of a product have in common again for each.
     any_size = cache is None and (reduces or long)
     cache = cache_size() if cache is None else cache
-    cuts = Cuts(op.index, accesses, threads, cache, each=2 if long else 4, any_size=any_size)
+    each = 1 if whole < small else 2 if long else 4
+    cuts = Cuts(op.index, accesses, threads, cache, each=each, any_size=any_size)
     dims = _apart(op)
     if not products and (product or (threads == 1 and reduces)):
         return None
     if isinstance(op, loom.OperationOp) and op.fold_dims and not product:
         steps = cuts.steps([*dims, *op.fold_dims])
         if not steps.keys().isdisjoint(op.fold_dims):
-            return folded_in_parts(op, cuts, steps)
-    return _mapped(op, members, cuts, cuts.steps(dims))
+            return folded_in_parts(op, cuts, steps, loops)
+    return _mapped(op, members, cuts, cuts.steps(dims), loops)
 
 
 def _members(op: loom.FusedOp | loom.OperationOp) -> Members:
@@ -122,6 +133,18 @@ def _terms(op: loom.OperationOp) -> int:
     return op.fold_range(op.index).size
 
 
+def _operations(members: Members) -> int:
+    """How many scalar operations there are; 0 where there are products, whatever is done beside."""
+    count = 0
+    for member, _ in members:
+        if _is_product(member):
+            return 0
+        count += (len(member.wrap_block.ops) - 1) * member.index.size
+        if member.unwrap_block is not None:
+            count += (len(member.unwrap_block.ops) - 1) * member.kept_range(member.index).size
+    return count
+
+
 def _is_product(op: loom.OperationOp) -> bool:
     return bool(find_contractions(op, accumulating_monoid_of(op)))
 
@@ -145,7 +168,11 @@ def _accesses(members: Members) -> list[Access]:
 
 
 def _mapped(
-    op: loom.FusedOp | loom.OperationOp, members: Members, cuts: Cuts, steps: dict[int, int]
+    op: loom.FusedOp | loom.OperationOp,
+    members: Members,
+    cuts: Cuts,
+    steps: dict[int, int],
+    loops: Loops | None,
 ) -> Run | None:
     """Parts that have nothing to do with each other."""
     inputs, yielded = _ends(op)
@@ -163,7 +190,7 @@ def _mapped(
             slots |= zip(member.outs, made, strict=True)
         return [slots[value] for value in yielded]
 
-    tapes = Tapes.of(op.index, parts, inputs, record, insides.kind)
+    tapes = Tapes.of(op.index, parts, inputs, record, insides.kind, loops)
     if tapes is None:
         return None
     written = dict(_written(members))

@@ -101,21 +101,23 @@ def planned(
     fixed = set(tape.constants)
     steps: list[tuple[Call, bool]] = []
     for call in tape.calls:
-        if call.out in found.over:
-            values[call.out] = values[found.over[call.out]]
-        elif call.out in found.lives:
-            first, kind = arena.offsets[call.out], seen[call.out]
-            part = block[first : first + sizes[call.out]]
-            values[call.out] = part.view(kind.dtype).reshape(kind.shape)
+        for slot in call.outs:
+            if slot in found.over:
+                values[slot] = values[found.over[slot]]
+            elif slot in found.lives:
+                first, kind = arena.offsets[slot], seen[slot]
+                part = block[first : first + sizes[slot]]
+                values[slot] = part.view(kind.dtype).reshape(kind.shape)
+            else:
+                continue
+            fixed.add(slot)
+        if call.kind == "loop" or call.out in fixed:
+            steps.append((call, True))
         elif call.kind == "view" and call.ins[0] in fixed:
             values[call.out] = call.function(values[call.ins[0]])
             fixed.add(call.out)
-            continue
         else:
             steps.append((call, call.out in direct))
-            continue
-        fixed.add(call.out)
-        steps.append((call, True))
     written = {one.number for one in direct.values()}
     copied = [number for number in range(len(outs)) if number not in written]
     return Plan(steps, direct, copied, [slot for slot in range(tape.size) if slot not in fixed])
@@ -147,14 +149,22 @@ def _places(
     over: dict[int, int] = {}
     owner: dict[int, int] = {}  # of each result and its views, the one whose place it is in
 
-    def spare(call: Call, n: int) -> int | None:
-        """An operand that is all of a place like the result, and that nothing needs any more."""
+    taken: set[int] = set()  # places that operands of a call had, and results of it have
+
+    def spare(call: Call, out: int, n: int) -> int | None:
+        """An operand that is all of a place like the result, and that nothing needs any more.
+
+        No other operand, and no other result, lies there.
+        """
         for slot in call.ins:
             if slot not in owner or not seen[slot].apart:
                 continue
             (root,) = roots[slot]
+            others = {*call.ins, *call.outs} - {slot, out}
+            if owner[slot] in taken or any(owner.get(o) == owner[slot] for o in others):
+                continue
             kind = seen[slot]
-            alike = (kind.shape, kind.dtype) == (seen[call.out].shape, seen[call.out].dtype)
+            alike = (kind.shape, kind.dtype) == (seen[out].shape, seen[out].dtype)
             if alike and last[root] == n and kind.bytes == seen[root].bytes:
                 return slot
         return None
@@ -172,24 +182,33 @@ def _places(
             over.pop(one, None)
             direct[one] = Direct(to.number, seen[one].shape)
 
+    def settle(call: Call, out: int, n: int) -> None:
+        """Find a result's place."""
+        slot = spare(call, out, n) if call.in_place(out) else None
+        if slot is not None:
+            taken.add(owner[slot])
+        if out in direct:
+            if slot is not None:
+                move(owner[slot], slot, direct[out])
+            return
+        until = last.get(out, n)
+        if slot is None:
+            owner[out] = out
+            lives[out] = Life(n, until)
+        else:
+            own = owner[out] = owner[slot]
+            over[out] = slot
+            lives[own] = Life(lives[own].first, until)
+
     for n, call in enumerate(calls):
         if call.kind == "view" and call.ins[0] in owner:
             owner[call.out] = owner[call.ins[0]]
-        if call.kind != "into" or not seen[call.out].shape:
+        if call.kind not in ("into", "loop"):
             continue
-        slot = spare(call, n) if call.in_place else None
-        if call.out in direct:
-            if slot is not None:
-                move(owner[slot], slot, direct[call.out])
-            continue
-        until = last.get(call.out, n)
-        if slot is None:
-            owner[call.out] = call.out
-            lives[call.out] = Life(n, until)
-        else:
-            own = owner[call.out] = owner[slot]
-            over[call.out] = slot
-            lives[own] = Life(lives[own].first, until)
+        taken.clear()
+        for out in call.outs:
+            if seen[out].shape:
+                settle(call, out, n)
     return _Places(lives, over)
 
 
@@ -197,8 +216,9 @@ def _roots(tape: Tape) -> list[set[int]]:
     """Per slot, the calls' results on whose memory its value may be."""
     roots: list[set[int]] = [set() for _ in range(tape.size)]
     for call in tape.calls:
-        if call.kind == "into":
-            roots[call.out] = {call.out}
+        if call.kind in ("into", "loop"):
+            for slot in call.outs:
+                roots[slot] = {slot}
         else:  # what is not said to be new may be a view of what it takes
             roots[call.out] = set[int]().union(*(roots[slot] for slot in call.ins))
     return roots

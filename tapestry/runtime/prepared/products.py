@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +18,7 @@ from tapestry.algebra.scalars import widened
 from tapestry.runtime.contracting import merged_sides
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Multiply
+from tapestry.runtime.prepared.script import Script
 from tapestry.runtime.prepared.views import View
 from tapestry.zspace import Range
 
@@ -37,6 +37,29 @@ def matrix_product(
 
     Along a kept dimension that neither factor moves along, the result has extent 1.
     """
+    left, right, turned = _arranged(contraction, index, kept)
+    return lambda a, b: turned(by(left(a), right(b)))
+
+
+def record_product(
+    script: Script,
+    contraction: Contraction,
+    index: Range,
+    kept: Sequence[int],
+    by: Multiply,
+    a: int,
+    b: int,
+) -> int:
+    """The slot of such a sum, of factors in two slots."""
+    left, right, turned = _arranged(contraction, index, kept)
+    sides = script.view(left, a), script.view(right, b)
+    return script.view(turned, script.call(by, sides, new=True))
+
+
+def _arranged(
+    contraction: Contraction, index: Range, kept: Sequence[int]
+) -> tuple[View, View, View]:
+    """What makes matrices of the factors, and of the product what is asked for."""
     order = [*contraction.batch, *contraction.rows, *contraction.columns]
     left = matrix_side(index, contraction.batch, contraction.rows, contraction.inner)
     right = matrix_side(index, contraction.batch, contraction.inner, contraction.columns)
@@ -48,13 +71,12 @@ def matrix_product(
     sides = (contraction.rows, contraction.columns)
     merged = bool(missing) or len(contraction.batch) > 1 or any(len(side) != 1 for side in sides)
 
-    def multiply(a: Array, b: Array) -> Array:
-        product = by(left(widened(a)), right(widened(b)))
+    def turned(product: Array) -> Array:
         if merged:
             product = product.reshape(apart)
         return product.transpose(back) if moved else product
 
-    return multiply
+    return lambda a: left(widened(a)), lambda b: right(widened(b)), turned
 
 
 def column_sums(
@@ -84,15 +106,6 @@ def column_sums(
 @lru_cache(64)
 def _ones(count: int, dtype: np.dtype[Any]) -> Array:
     return np.ones((1, count), dtype)
-
-
-def largest_factor(contraction: Contraction, index: Range) -> int:
-    """Cells of the larger factor, or of the result."""
-    batch, rows, columns, inner = (
-        prod(index.shape[dim] for dim in dims)
-        for dims in (contraction.batch, contraction.rows, contraction.columns, contraction.inner)
-    )
-    return batch * max(rows * inner, inner * columns, rows * columns)
 
 
 def matrix_side(

@@ -6,10 +6,8 @@ call = PreparedProgram(module)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
-from typing import cast
 
 import numpy as np
 from xdsl.dialects import func
@@ -18,26 +16,21 @@ from xdsl.ir import Operation, SSAValue
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.runtime.arena import dropped_after
 from tapestry.runtime.constants import constant_cells
 from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.mapfold import Tensor
 from tapestry.runtime.numpy_executor import NumpyExecutor
 from tapestry.runtime.prepared.alike import Alike
 from tapestry.runtime.prepared.library import Library
-from tapestry.runtime.prepared.operations import Run, prepared_operation
+from tapestry.runtime.prepared.operations import prepared_operation, windowed_operation
 from tapestry.runtime.prepared.parts import InParts, in_parts
-from tapestry.runtime.prepared.views import reader
+from tapestry.runtime.prepared.script import Run, Script
+from tapestry.runtime.prepared.sliding import slid
+from tapestry.runtime.prepared.views import View, reader
 from tapestry.runtime.program import main_function
 
-
-@dataclass(frozen=True)
-class _Step:
-    """A function of the arrays in some slots, whose results fill others."""
-
-    run: Run
-    ins: tuple[int, ...]
-    outs: tuple[int, ...]
+_FEW = 64
+"""Steps of a program up to which it is found for each by itself what it does with memory."""
 
 
 class PreparedProgram:
@@ -54,47 +47,34 @@ class PreparedProgram:
     ) -> None:
         """`module` must not change afterwards. InvalidProgramError for what cannot be run."""
         self.left: list[Operation] = []
-        self._library = library or Library()
-        self._parts = parts or partial(in_parts, products=self._library.is_numpy)
+        self._library = library or Library(slide=slid)
+        loops = self._library.loops
+        self._parts = parts or partial(in_parts, products=self._library.is_numpy, loops=loops)
         self._known = Alike()
         self._executor = NumpyExecutor()
         self._slots: dict[SSAValue, int] = {}
-        self._room: list[Array | None] = []
-        self._steps: list[_Step] = []
+        self._script = Script()
         block = main_function(module).body.block
+        self._few = sum(1 for op in block.walk() if isinstance(op, loom.OperationOp)) <= _FEW
         for value in block.args:
-            self._slot(value)
+            self._slots[value] = self._script.argument()
         for op in block.ops:
             self._prepare(op)
         last = block.last_op
         assert isinstance(last, func.ReturnOp)
-        self._returned = [self._slots[value] for value in last.operands]
-        self._free = dropped_after([(one.ins, one.outs) for one in self._steps], self._returned)
-        self._room = self._room[len(block.args) :]
+        self._run = self._script.finish([self._slots[value] for value in last.operands])
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs."""
-        values: list[Array | None] = [*inputs, *self._room]
         with np.errstate(all="ignore"):  # what IEEE 754 defines is no news
-            for step, free in zip(self._steps, self._free, strict=True):
-                made = step.run(cast("list[Array]", [values[slot] for slot in step.ins]))
-                for slot, array in zip(step.outs, made, strict=True):
-                    values[slot] = array
-                for slot in free:
-                    values[slot] = None
-        return [np.asarray(values[slot]) for slot in self._returned]
-
-    def _slot(self, value: SSAValue, content: Array | None = None) -> int:
-        self._slots[value] = len(self._room)
-        self._room.append(content)
-        return self._slots[value]
+            return list(map(np.asarray, self._run(inputs)))
 
     def _prepare(self, op: Operation) -> None:
         match op:
             case func.ReturnOp():
                 return
             case loom.ConstantOp():
-                self._slot(op.result, constant_cells(op))
+                self._slots[op.result] = self._script.constant(constant_cells(op))
                 return
             case loom.FusedOp() if (run := self._known.of(op, self._parts)) is not None:
                 pass
@@ -110,21 +90,28 @@ class PreparedProgram:
             case loom.OperationOp():
                 run = self._known.of(op, self._function)
             case loom.ViewOp():
-                run = _view(op)
+                self._view(op, _read(op))
+                return
             case loom.ReshapeOp():
                 shape = tensor_type(op.result).box.shape
-                run = _single(lambda array: array.reshape(shape))
+                self._view(op, lambda array: array.reshape(shape))
+                return
             case _:
                 run = None
-        ins = tuple(self._slots[operand] for operand in op.operands)
+        ins = [self._slots[operand] for operand in op.operands]
         if run is None:
             self.left.append(op)
             run = self._left(op)
-        self._steps.append(_Step(run, ins, tuple(map(self._slot, op.results))))
+        add = self._script.include if self._few else self._script.calls
+        self._slots |= zip(op.results, add(run, ins, len(op.results)), strict=True)
+
+    def _view(self, op: loom.ViewOp | loom.ReshapeOp, view: View) -> None:
+        self._slots[op.result] = self._script.view(view, self._slots[op.operands[0]])
 
     def _function(self, op: loom.OperationOp) -> Run | None:
         """What an operation does, whole or in parts; None where it is left to the executor."""
-        return self._parts(op) or prepared_operation(op, self._library)
+        windowed = windowed_operation(op, self._library)
+        return windowed or self._parts(op) or prepared_operation(op, self._library)
 
     def _left(self, op: Operation) -> Run:
         """An operation as the executor runs it."""
@@ -137,11 +124,7 @@ class PreparedProgram:
         return run
 
 
-def _single(function: Callable[[Array], Array]) -> Run:
-    return lambda operands: (function(operands[0]),)
-
-
-def _view(op: loom.ViewOp) -> Run:
+def _read(op: loom.ViewOp) -> View:
     box = tensor_type(op.result).box
     read = reader(op.projection.data, tensor_type(op.operands[0]).box, box)
-    return _single(lambda array: np.broadcast_to(read(array), box.shape))
+    return lambda array: np.broadcast_to(read(array), box.shape)

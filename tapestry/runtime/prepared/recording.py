@@ -26,6 +26,7 @@ from tapestry.dialects._loom_reads import Read
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import array_function
+from tapestry.runtime.prepared.meanings import Cast, Meaning
 from tapestry.runtime.prepared.sources import Source, cells_read, coordinate, mask
 from tapestry.runtime.prepared.tape import Tape
 from tapestry.runtime.prepared.views import reader, writer
@@ -147,7 +148,8 @@ class Recorder:
             if isinstance(op, arith.MulfOp) and any(map(self._is_one, ins)):
                 slots[result] = ins[0] if self._is_one(ins[1]) else ins[1]
                 continue
-            slots[result] = self.tape.call(function, ins, (op.name, *said, kinds, result.type))
+            key = (op.name, *said, kinds, result.type)
+            slots[result] = self.tape.call(function, ins, key, meaning=op)
         return [slots[value] for value in wanted]
 
     def as_dtype(self, slot: int, have: np.dtype[Any], want: np.dtype[Any]) -> int:
@@ -158,9 +160,15 @@ class Recorder:
         def cast(value: Array) -> Array:
             return np.asarray(value).astype(want)
 
-        return self.tape.call(cast, (slot,), ("as", want))
+        return self.tape.call(cast, (slot,), ("as", want), meaning=Cast(want))
 
-    def view(self, function: Callable[[Array], Array], of: int, key: object) -> int:
+    def view(
+        self,
+        function: Callable[[Array], Array],
+        of: int,
+        key: object,
+        meaning: Meaning | None = None,
+    ) -> int:
         """A view of a value that has an axis per dimension, also of a single number."""
         rank = self._part.rank
 
@@ -168,7 +176,7 @@ class Recorder:
             value = np.asarray(value)
             return function(value if value.ndim == rank else value.reshape((1,) * rank))
 
-        return self.tape.view(seen, of, key)
+        return self.tape.view(seen, of, key, meaning)
 
     def _is_one(self, slot: int) -> bool:
         """Whether a value is the number that changes nothing it is multiplied with."""

@@ -21,7 +21,7 @@ from tapestry.runtime.arithmetic import cell_constant
 from tapestry.runtime.executor import Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scatter:
     """Folds by `ufunc` what is at one place along `dim`; the others have `zero`."""
 

@@ -18,25 +18,42 @@ from typing import Any, Literal
 import numpy as np
 
 from tapestry.algebra.functions import takes_out
+from tapestry.runtime.prepared.meanings import Meaning
 
-Kind = Literal["into", "new", "view"]
-"""What a function makes: what can be written into an array that is given, or not; or a view."""
+Kind = Literal["into", "new", "view", "loop"]
+"""What a function makes: what can be written into an array that is given, or not; or a view.
+
+A loop is a function of a list of arrays, which writes into those of another, or into new ones.
+"""
 
 Function = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Call:
-    """A function of the values in some slots, whose result fills another."""
+    """A function of the values in some slots, whose result fills another, or several.
+
+    `meaning` says what it computes, where that is known. Of the results of a loop, the first
+    `mapped` are written cell by cell; the others are folded.
+    """
 
     function: Function
     ins: tuple[int, ...]
-    out: int
+    outs: tuple[int, ...]
     kind: Kind
+    meaning: Meaning | None = None
+    mapped: int = 0
 
     @property
-    def in_place(self) -> bool:
-        """Whether the result may be written over an operand: cell by cell, each from its own."""
+    def out(self) -> int:
+        """The slot of the only result."""
+        (slot,) = self.outs
+        return slot
+
+    def in_place(self, out: int) -> bool:
+        """Whether a result may be written over an operand: cell by cell, each from its own."""
+        if self.kind == "loop":
+            return out in self.outs[: self.mapped]
         return self.kind == "into" and getattr(self.function, "signature", None) is None
 
 
@@ -48,6 +65,8 @@ class Tape:
         self.sources: list[int] = []
         self.constants: dict[int, Any] = {}
         self.calls: list[Call] = []
+        self.looped: Tape | None = None
+        """The tape that is played instead, once that is found."""
         self._known: dict[Hashable, int] = {}
 
     def source(self) -> int:
@@ -62,16 +81,31 @@ class Tape:
         self.constants[slot] = value
         return slot
 
-    def call(self, function: Function, ins: Sequence[int], key: Hashable = None) -> int:
+    def call(
+        self,
+        function: Function,
+        ins: Sequence[int],
+        key: Hashable = None,
+        meaning: Meaning | None = None,
+    ) -> int:
         """The slot of a function's result; `key` says what it computes, if that may be shared."""
         kind: Kind = "into" if takes_out(function) else "new"
-        return self._call(function, tuple(ins), kind, key)
+        return self._call(function, tuple(ins), kind, key, meaning)
 
-    def view(self, function: Function, of: int, key: Hashable = None) -> int:
+    def view(
+        self, function: Function, of: int, key: Hashable = None, meaning: Meaning | None = None
+    ) -> int:
         """The slot of a view of a value; the function may also give back what it takes."""
-        return self._call(function, (of,), "view", key)
+        return self._call(function, (of,), "view", key, meaning)
 
-    def _call(self, function: Function, ins: tuple[int, ...], kind: Kind, key: Hashable) -> int:
+    def _call(
+        self,
+        function: Function,
+        ins: tuple[int, ...],
+        kind: Kind,
+        key: Hashable,
+        meaning: Meaning | None,
+    ) -> int:
         known = None if key is None else self._known.get((key, ins))
         if known is not None:
             return known
@@ -81,7 +115,7 @@ class Tape:
             slot = self.constant(made if isinstance(made, list) else np.asarray(made))
         else:
             slot = self._slot()
-            self.calls.append(Call(function, ins, slot, kind))
+            self.calls.append(Call(function, ins, (slot,), kind, meaning))
         if key is not None:
             self._known[key, ins] = slot
         return slot

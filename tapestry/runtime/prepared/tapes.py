@@ -24,6 +24,8 @@ from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.access import cells
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.frames import Frame
+from tapestry.runtime.prepared.looping import Loops
+from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.recording import Recorder, Slots
 from tapestry.runtime.prepared.sources import slicer
 from tapestry.zspace import Projection, Range
@@ -44,10 +46,12 @@ class Tapes:
         recorders: dict[Hashable, Recorder],
         stores: dict[Hashable, Slots],
         kinds: dict[Range, Hashable],
+        loops: Loops | None,
     ) -> None:
         self._recorders = recorders
         self._stores = stores
         self._kinds = kinds
+        self._loops = loops
         self._frames = _Frames()
 
     @staticmethod
@@ -57,6 +61,7 @@ class Tapes:
         inputs: Sequence[SSAValue],
         record: Callable[[Recorder], Slots | None],
         kind: Callable[[Range], Hashable],
+        loops: Loops | None = None,
     ) -> Tapes | None:
         """Tapes for all parts of an index space; `record` writes one for parts of a `kind`."""
         recorders: dict[Hashable, Recorder] = {}
@@ -71,7 +76,7 @@ class Tapes:
             if slots is None:
                 return None
             stores[own] = slots
-        return Tapes(recorders, stores, kinds)
+        return Tapes(recorders, stores, kinds, loops)
 
     def wholes(self, operands: Sequence[Array]) -> Mapping[Hashable, list[Any]]:
         """What parts of each kind are taken of, once per call."""
@@ -90,7 +95,8 @@ class Tapes:
         """This thread's frame for a part."""
         known, kind = self._frames.known, self._kinds[part]
         if kind not in known:
-            known[kind] = Frame(self._recorders[kind].tape, self._stores[kind])
+            tape, times = self._recorders[kind].tape, len(self._kinds)
+            known[kind] = Frame(tape, self._stores[kind], self._loops, times)
         return known[kind]
 
 
@@ -110,7 +116,7 @@ class Output:
 
     def empty(self) -> Array:
         """Its array, not written yet."""
-        return np.empty(self.box.shape, self.dtype)
+        return empty(self.box.shape, self.dtype)
 
     def cells(self, array: Array) -> Array:
         """A view with an axis per dimension of the index space."""

@@ -12,6 +12,7 @@ a transposition. The others (windows, diagonals) are choices of strides.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter, itemgetter, methodcaller
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from tapestry.zspace import Projection, Range
 
 View = Callable[[Array], Array]
 """An array as another one on the same memory."""
+
+_SEEN = 1 << 20
+"""Cells of arrays up to which it is found what a view is made of."""
 
 
 def reader(projection: Projection, box: Range, index: Range) -> View:
@@ -74,6 +78,49 @@ def writer(projection: Projection, box: Range, index: Range) -> View:
         return values.reshape(shape) if merged else values
 
     return write
+
+
+def plain_view(view: View, array: Array) -> tuple[View, ...] | None:
+    """A view of arrays like this one as functions of NumPy's own, one after another.
+
+    They turn axes, and drop or add some of extent 1; there is none where a view gives back what it
+    takes. None where it does more: that depends on strides, or copies.
+
+    >>> plain_view(lambda x: x[0].transpose(1, 0)[:, None], np.zeros((1, 2, 3)))
+    (operator.methodcaller('transpose', (2, 0, 1)),)
+    """
+    if not 0 < array.size <= _SEEN:
+        return None
+    # Cells between rows that are not the array's, so that no two axes can be merged.
+    room = np.empty([extent + 1 for extent in array.shape], array.dtype)
+    given = room[(*(slice(extent) for extent in array.shape), ...)]
+    made = np.asarray(view(given))  # which may be a single number
+    if made.dtype != array.dtype or made.ctypes.data != given.ctypes.data:
+        return None
+    long = {stride: axis for axis, stride in enumerate(given.strides) if given.shape[axis] > 1}
+    ones = [axis for axis, extent in enumerate(given.shape) if extent == 1]
+    order: list[int] = []
+    spread: list[slice | int | None] = []
+    for extent, stride in zip(made.shape, made.strides, strict=True):
+        axis = ones.pop(0) if extent == 1 and ones else long.pop(stride, None)
+        if axis is None and extent > 1:
+            return None
+        spread.append(None if axis is None else slice(None))
+        if axis is not None:
+            if given.shape[axis] != extent:
+                return None
+            order.append(axis)
+    if long:
+        return None
+    order += ones
+    spread += [0] * len(ones)
+    found: list[View] = []
+    if order != sorted(order):
+        last = order == sorted(order, reverse=True)
+        found.append(attrgetter("T") if last else methodcaller("transpose", tuple(order)))
+    if any(one != slice(None) for one in spread):
+        found.append(itemgetter((*spread, ...)))
+    return tuple(found)
 
 
 def _digits(projection: Projection, box: Range, index: Range) -> list[int] | None:

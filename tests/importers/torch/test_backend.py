@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch._higher_order_ops import while_loop  # noqa: E402
 
 import tapestry  # noqa: E402
 from tapestry.importers.torch import backend, coverage  # noqa: E402
@@ -148,7 +149,14 @@ def test_strict_refuses_what_is_not_native() -> None:
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        (lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), "cond takes functions"),
+        (
+            lambda x: torch.cond(x.sum() > 0, torch.special.i0, torch.cos, (x,)),
+            "cond cannot be a selection: a branch has aten.i0.default, which is PyTorch's to run",
+        ),
+        (
+            lambda x: while_loop(lambda y: y.sum() < 9, lambda y: (y.exp(),), (x,)),
+            "while_loop takes functions",
+        ),
         (lambda x: x.nonzero() + 1, "aten.nonzero.default: the size u0 depends on data"),
         (lambda x: x.to(torch.complex32) * 2, "there are no tensors of torch.complex32"),
         (lambda x: x.to("meta") * 2, "there are no programs on meta"),

@@ -114,6 +114,11 @@ DIFFERENTIABLE = {
         lambda x, y: F.margin_ranking_loss(x, y, torch.ones(4)) + F.huber_loss(x, y, delta=0.3),
         *(r(4), r(4)),
     ),
+    "windows_where_they_lie": lambda: (lambda x: x.as_strided((5, 3), (2, 1), 1), r(12)),
+    "labels_until_none": lambda: (
+        lambda x, y: F.multilabel_margin_loss(x, y, reduction="none"),
+        *(r(2, 4), torch.tensor([[3, 0, -1, 1], [1, 2, 3, 0]])),
+    ),
     "smoothed_classes": lambda: (
         lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1, ignore_index=1),
         *(r(6, 3), i(3, 6)),
@@ -186,6 +191,7 @@ EXACT = {
         lambda x: (torch.arange(2, 9, 2) + x, torch.eye(3, 4), torch.tril_indices(3, 3)),
         i(3, 1),
     ),
+    "cells_where_they_lie": lambda: (lambda x: x.t().as_strided((3, 4), (4, 1)) + 1, r(3, 4)),
     "matrices_of_integers": lambda: (torch.matmul, i(9, 3, 4), i(9, 4, 5)),
     "medians": lambda: (
         lambda x: (x.median(0).values.isnan(), *x[:, :1].median(0)),

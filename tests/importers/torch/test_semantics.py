@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
+from tapestry.diagnostics import TapestryError  # noqa: E402
 from tests.importers.torch.compare import check_forward, compiled  # noqa: E402
 
 
@@ -212,3 +213,12 @@ def test_inputs_that_share_memory() -> None:
     want = have.clone()
     torch.testing.assert_close(compiled(step)(have, have[1]), step(want, want[1]))
     torch.testing.assert_close(have, want)
+
+
+@pytest.mark.parametrize("row", [5, -1])
+def test_rows_that_a_table_lacks_are_refused(row: int) -> None:
+    table, ids = torch.randn(5, 4), torch.tensor([[1, row]])
+    look_up = compiled(lambda ids: functional.embedding(ids, table))
+    torch.testing.assert_close(look_up(torch.tensor([[1, 4]])), table[torch.tensor([[1, 4]])])
+    with pytest.raises(TapestryError, match=f"index {row} along dimension 0 .* extent 5"):
+        look_up(ids)

@@ -130,21 +130,6 @@ def test_inputs_that_are_returned():
         assert torch.equal(made, torch.full((3,), 2.0))
 
 
-def test_gradients_are_traced(traced, tmp_path):
-    model, x = nn.Linear(4, 3), torch.randn(2, 4)
-    for number in range(1, 3):
-        model.zero_grad()
-        _run(model, x).sum().backward()
-        assert model.weight.grad is not None
-        assert len(traced) == number
-    assert _entries(tmp_path) == []
-    with torch.no_grad():
-        assert not _run(model, x).requires_grad
-    assert len(traced) == 3
-    assert len(_entries(tmp_path)) == 1
-    assert _run(model, x).requires_grad
-
-
 @pytest.mark.usefixtures("traced")
 def test_open_sizes_are_traced(tmp_path):
     torch._dynamo.reset()

@@ -154,3 +154,10 @@ def test_kernels_for_several_targets_fit_the_smallest() -> None:
     assert one.estimate.shared <= small.limits.shared_per_program
     (other,) = predictions(lowered(product(4096, 4096, 4096), "sm_90"), H200)
     assert other.estimate.shared > small.limits.shared_per_program
+
+
+def test_a_buffer_that_a_group_reads_in_several_places_is_one_pointer() -> None:
+    """As the heads of one product for queries, keys and values are."""
+    x = t.input("x", (4, 64, 32), "f16")
+    (kernel,) = kernels(lowered(t.scaled_dot_product_attention(x, x, x), "h200"))
+    assert len(kernel.body.block.args) == 2

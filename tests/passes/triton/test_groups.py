@@ -80,6 +80,58 @@ def test_what_is_written_along_a_dimension_that_another_member_folds_is_apart():
     np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-5)
 
 
+def test_a_group_that_is_no_kernel_is_cut_where_most_is_spared():
+    """Scores of heads, their product with values, and a product that folds heads and columns."""
+    q = "!loom.tensor<[0, 0, 0] : [2, 17, 8], f32>"
+    k = "!loom.tensor<[0, 0, 0] : [2, 8, 17], f32>"
+    s = "!loom.tensor<[0, 0, 0] : [2, 17, 17], f32>"
+    w = "!loom.tensor<[0, 0, 0] : [2, 8, 4], f32>"
+    y = "!loom.tensor<[0, 0] : [17, 4], f32>"
+    text = f"""
+    func.func @main(%q: {q}, %k: {k}, %v: {q}, %w: {w}) -> {y} {{
+      %s = weft.apply @matmul(%q, %k) : ({q}, {k}) -> {s}
+      %o = weft.apply @matmul(%s, %v) : ({s}, {q}) -> {q}
+      %y = loom.operation @y over <[0, 0, 0, 0] : [17, 4, 2, 8]> [map, map, fold, fold] by @add
+             ins(%o : (i, e, h, d) -> (h, i, d), %w : (i, e, h, d) -> (h, d, e))
+             outs((i, e) -> (i, e))
+             wrap (%a: f32, %b: f32) {{
+               %p = arith.mulf %a, %b : f32
+               loom.yield %p : f32 }} : ({q}, {w}) -> {y}
+      func.return %y : {y}
+    }}"""
+    rng = np.random.default_rng(3)
+    shapes = {"q": (2, 17, 8), "k": (2, 8, 17), "v": (2, 17, 8), "w": (2, 8, 4)}
+    inputs = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    result = _run(text, inputs, "weft-apply,loom-group{ops=s,o,y}")
+    assert [record.name for record in result.records] == ["o", "y"]
+    want = np.einsum("hic,hcj,hjd,hde->ie", *inputs.values(), optimize=True)
+    np.testing.assert_allclose(result.outputs[0], want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_residual_is_read_apart_from_what_a_long_float32_product_folds():
+    """Its columns are held whole; the same tensor's, as they are folded, are walked."""
+    x = "!loom.tensor<[0, 0] : [16, 128], f32>"
+    u = "!loom.tensor<[0, 0] : [128, 64], f32>"
+    d = "!loom.tensor<[0, 0] : [64, 128], f32>"
+    h = "!loom.tensor<[0, 0] : [16, 64], f32>"
+    text = f"""
+    func.func @main(%x: {x}, %u: {u}, %d: {d}) -> {x} {{
+      %h = weft.apply @matmul(%x, %u) : ({x}, {u}) -> {h}
+      %r = weft.apply @relu(%h) : ({h}) -> {h}
+      %y = weft.apply @matmul(%r, %d) : ({h}, {d}) -> {x}
+      %z = weft.apply @add(%x, %y) : ({x}, {x}) -> {x}
+      func.return %z : {x}
+    }}"""
+    rng = np.random.default_rng(4)
+    shapes = {"x": (16, 128), "u": (128, 64), "d": (64, 128)}
+    inputs = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    result = _run(text, inputs, "default,loom-group{programs=1}", tile=2048)
+    assert len(result.records) == 1
+    x, u, d = inputs.values()
+    want = x + np.maximum(x @ u, 0) @ d
+    np.testing.assert_allclose(result.outputs[0], want, rtol=1e-4, atol=1e-3)
+
+
 def _run(text, inputs, pipeline=PIPELINE, tile=256):
     module = parse_text(text)
     verify_module(module)

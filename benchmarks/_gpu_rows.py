@@ -1,0 +1,87 @@
+"""Rows of a table that are kept as they are made, whatever becomes of the process.
+
+    rows = Rows(Path("table.json"))
+    for name in names:
+        if not rows.has(case=name):
+            rows.add({"case": name, **measured(name)})
+            rows.restart_if_lost(torch)
+
+After some errors (an address that is not there, an assertion) a process can do nothing more with
+its GPU. `restart_if_lost` then starts the script again in its place; rows that are there are not
+made again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_RESTARTED = "TAPESTRY_RESTARTED"
+"""Set in the environment of a script that was started again."""
+
+
+class Rows:
+    """The rows of a table in a file; `rest` is what else the table says."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.rest: dict[str, Any] = {}
+        self.rows: list[dict[str, Any]] = []
+        if path is not None and path.exists() and _RESTARTED in os.environ:
+            self.rest = json.loads(path.read_text())
+            self.rows = self.rest.pop("rows", [])
+
+    def has(self, **key: Any) -> bool:
+        """Whether there is a row with these values."""
+        return any(all(row.get(k) == v for k, v in key.items()) for row in self.rows)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keep another row."""
+        self.rows.append(row)
+        self.write()
+
+    def write(self) -> None:
+        """Write the table as it is now, in one step."""
+        if self.path is not None:
+            partial = self.path.with_suffix(".partial")
+            partial.write_text(json.dumps(self.rest | {"rows": self.rows}, indent=1) + "\n")
+            partial.replace(self.path)
+
+    def restart_if_lost(self, torch: Any) -> None:
+        """Start the script again if this process can do nothing more with its GPU."""
+        if self.path is not None and lost(torch):
+            self.write()
+            sys.stdout.flush()
+            os.environ[_RESTARTED] = "1"
+            os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
+def lost(torch: Any) -> bool:
+    """Whether this process can do nothing more with its GPU."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in what takes longer."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"it took more than {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)

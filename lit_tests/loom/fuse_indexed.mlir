@@ -1,0 +1,95 @@
+// RUN: tapestry-opt %s -p loom-fuse --split-input-file --equal-each | filecheck %s
+
+// Of a row that is scaled and counted from its end, one cell is computed: the row's factor is read
+// beside it. Another reader, of all cells, computes them itself; nothing is stored.
+!ids = !loom.tensor<[0] : [4], i64>
+!x = !loom.tensor<[0, 0] : [4, 9], f32>
+!y = !loom.tensor<[0] : [4], f32>
+// CHECK-LABEL: @main
+// CHECK-NOT: @scaled over
+// CHECK: loom.operation @gather over <[0] : [4]> [map]
+// CHECK-NEXT: ins(%ids : (d0) -> (d0), %x : (d0) -> (d0, 0) :> [1, 9], %f : (d0) -> (d0))
+// CHECK: wrap (%id: i64, %c: !loom.block<[1, 9], f32>, %g: f32)
+// CHECK: loom.operation @sum over <[0, 0] : [4, 9]> [map, fold] by @add
+func.func @main(%ids: !ids, %x: !x, %f: !y) -> (!y, !y) {
+  %s = loom.operation @scaled over <[0, 0] : [4, 9]> [map, map]
+         ins(%x : (i, j) -> (i, j), %f : (i, j) -> (i)) outs((i, j) -> (i, 8 - j))
+         wrap (%c: f32, %g: f32) {
+           %j = loom.index 1 : i64
+           %n = arith.sitofp %j : i64 to f32
+           %p = arith.mulf %c, %g : f32
+           %r = arith.addf %p, %n : f32
+           loom.yield %r : f32
+         } : (!x, !y) -> !x
+  %a = loom.operation @gather over <[0] : [4]> [map]
+         ins(%ids : (i) -> (i), %s : (i) -> (i, 0) :> [1, 9]) outs((i) -> (i))
+         wrap (%id: i64, %row: !loom.block<[1, 9], f32>) {
+           %nine = arith.constant 9 : i64
+           %zero = arith.constant 0 : i64
+           %at = arith.remui %id, %nine : i64
+           %v = loom.read %row[%zero, %at] : f32
+           loom.yield %v : f32
+         } : (!ids, !x) -> !y
+  %b = loom.operation @sum over <[0, 0] : [4, 9]> [map, fold] by @add
+         ins(%s : (i, j) -> (i, j)) outs((i) -> (i))
+         wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
+  func.return %a, %b : !y, !y
+}
+
+// -----
+
+// What is folded is read at an index in unwrap; each of the four parts of a row is read there, at
+// every other cell.
+!ids = !loom.tensor<[0] : [4], i64>
+!x = !loom.tensor<[0, 0] : [4, 18], f32>
+!h = !loom.tensor<[0, 0] : [4, 9], f32>
+!y = !loom.tensor<[0] : [4], f32>
+// CHECK-LABEL: @main
+// CHECK: loom.operation @odd_last over
+// CHECK-NEXT: ins(%x : (d0, d1) -> (d0, d1))
+// CHECK-NEXT: extra(%ids : (d0) -> (d0), %x : (d0) -> (d0, 1) :> [1, 17])
+// CHECK: loom.read
+func.func @main(%ids: !ids, %x: !x) -> !y {
+  %e = loom.operation @odd over <[0, 0] : [4, 9]> [map, map]
+         ins(%x : (i, j) -> (i, 2 * j + 1)) outs((i, j) -> (i, j))
+         wrap (%c: f32) { %r = math.absf %c : f32  loom.yield %r : f32 } : (!x) -> !h
+  %y = loom.operation @last over <[0, 0] : [4, 18]> [map, fold] by @add
+         ins(%x : (i, j) -> (i, j)) extra(%ids : (i) -> (i), %e : (i) -> (i, 0) :> [1, 9])
+         outs((i) -> (i))
+         wrap (%c: f32) { loom.yield %c : f32 }
+         unwrap (%sum: f32, %id: i64, %row: !loom.block<[1, 9], f32>) {
+           %nine = arith.constant 9 : i64
+           %zero = arith.constant 0 : i64
+           %at = arith.remui %id, %nine : i64
+           %v = loom.read %row[%zero, %at] : f32
+           %r = arith.addf %sum, %v : f32
+           loom.yield %r : f32
+         } : (!x, !ids, !h) -> !y
+  func.return %y : !y
+}
+
+// -----
+
+// An index past the end of a row is an error, and would be none in the tensor that the row is
+// computed of: what is a cell of a row there, is one of all rows.
+!ids = !loom.tensor<[0] : [4], i64>
+!x = !loom.tensor<[0] : [36], f32>
+!h = !loom.tensor<[0, 0] : [4, 9], f32>
+!y = !loom.tensor<[0] : [4], f32>
+// CHECK-LABEL: @main
+// CHECK: loom.operation @flat over
+// CHECK: loom.operation @gather over
+func.func @main(%ids: !ids, %x: !x) -> !y {
+  %e = loom.operation @flat over <[0, 0] : [4, 9]> [map, map]
+         ins(%x : (i, j) -> (9 * i + j)) outs((i, j) -> (i, j))
+         wrap (%c: f32) { %r = math.absf %c : f32  loom.yield %r : f32 } : (!x) -> !h
+  %y = loom.operation @gather over <[0] : [4]> [map]
+         ins(%ids : (i) -> (i), %e : (i) -> (0, 0) :> [4, 9]) outs((i) -> (i))
+         wrap (%id: i64, %rows: !loom.block<[4, 9], f32>) {
+           %four = arith.constant 4 : i64
+           %at = arith.remui %id, %four : i64
+           %v = loom.read %rows[%at, %at] : f32
+           loom.yield %v : f32
+         } : (!ids, !h) -> !y
+  func.return %y : !y
+}

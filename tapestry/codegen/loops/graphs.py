@@ -1,0 +1,110 @@
+"""What a loop computes for each point, and how arrays lie along its axes.
+
+    Graph(inputs=("float",), numbers=(Number(2.0, "float"),), cells=(Cell(mulf, (0, 1)),),
+          stores=(2,))
+
+is `x * 2`: slots are inputs, then numbers, then what cells make, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation
+
+from tapestry.codegen.loops.vectors import Value, Writer
+
+Emit = Callable[[Writer, list[Value]], Value]
+"""What writes the instructions of a cell, from the values of its operands."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A constant of a type."""
+
+    value: float
+    kind: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value that is computed of those in some slots."""
+
+    emit: Emit
+    ins: tuple[int, ...]
+    kind: str
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A slot whose values are combined along the folded axes, starting from `zero`."""
+
+    slot: int
+    primitive: type[Operation]
+    zero: float
+
+
+FOLDS = frozenset(
+    {arith.AddfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp}
+    | {arith.AddiOp, arith.MuliOp, arith.MaxSIOp, arith.MinSIOp}
+    | {arith.AndIOp, arith.OrIOp, arith.XOrIOp}
+)
+"""Operations that loops fold by."""
+
+ROUNDED = frozenset({arith.AddfOp, arith.MulfOp})
+"""Those whose result depends on the order, by what is rounded."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What is computed for a point: `stores` are written there, `folds` along the folded axes."""
+
+    inputs: tuple[str, ...]
+    numbers: tuple[Number, ...]
+    cells: tuple[Cell, ...]
+    stores: tuple[int, ...]
+    folds: tuple[Folded, ...] = ()
+
+    @property
+    def kinds(self) -> list[str]:
+        """The type of each slot."""
+        return [*self.inputs, *(n.kind for n in self.numbers), *(c.kind for c in self.cells)]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The axes of the loops, outermost first, and the arrays: inputs, stores, folds.
+
+    `folded` says which axes are folded; either the last ones are, or all but the last of those that
+    are not come first. `moves` says per array along which axes it moves, and `dense` whether its
+    cells are neighbours along the last.
+    """
+
+    folded: tuple[bool, ...]
+    moves: tuple[tuple[bool, ...], ...]
+    dense: tuple[bool, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.folded)
+
+    @property
+    def outer(self) -> int:
+        """The axes outside of the folded ones."""
+        return self.folded.index(True) if any(self.folded) else self.rank
+
+    def level(self, array: int) -> int:
+        """How many axes are outside of what is the same for a cell of an array."""
+        return max((n + 1 for n, moves in enumerate(self.moves[array]) if moves), default=0)
+
+    def arguments(self) -> list[tuple[int, int | None]]:
+        """What comes after the extents: per array its address (None), and strides by axis."""
+        found: list[tuple[int, int | None]] = []
+        for array, moves in enumerate(self.moves):
+            found.append((array, None))
+            for axis, moving in enumerate(moves):
+                if moving and not (axis == self.rank - 1 and self.dense[array]):
+                    found.append((array, axis))
+        return found

@@ -1,0 +1,244 @@
+"""LLVM IR as text, over numbers or vectors of numbers.
+
+    write = Writer()
+    x = write.load("%p", "float", wide=True)
+    write.store(write.binary("fadd", x, write.number(1.0, "float")), "%q")
+
+are a load of `<32 x float>`, an addition of a vector of ones, and a store. A value is one number
+for all elements until it meets one that is wide. Vectors are longer than a register: LLVM takes as
+many registers as they need, whose computations overlap. Their length does not depend on the
+processor, so that what is folded element by element is the same everywhere.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+WIDTH = 32
+"""Numbers of a vector."""
+
+BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}
+"""Types of numbers, and the bytes that one takes in memory."""
+
+_NAMES: dict[np.dtype[Any], str] = {
+    np.dtype(np.bool_): "i1",
+    np.dtype(np.int8): "i8",
+    np.dtype(np.int16): "i16",
+    np.dtype(np.int32): "i32",
+    np.dtype(np.int64): "i64",
+    np.dtype(np.float32): "float",
+    np.dtype(np.float64): "double",
+}
+
+_SUFFIX = {"float": "f32", "double": "f64"}
+
+
+def kind_of(dtype: np.dtype[Any]) -> str | None:
+    """The type of a NumPy dtype's numbers; None for those that no loop takes."""
+    return _NAMES.get(dtype)
+
+
+@dataclass(frozen=True)
+class Value:
+    """Something that was computed: its name in the text, its type, whether elements differ."""
+
+    name: str
+    kind: str
+    wide: bool = False
+
+    @property
+    def type(self) -> str:
+        """The type as it is written."""
+        return f"<{WIDTH} x {self.kind}>" if self.wide else self.kind
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind in _SUFFIX
+
+
+class Writer:
+    """Lines of a function, and the intrinsics that they use."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declared: dict[str, str] = {}
+        self.mask: Value | None = None
+        """The elements that memory is touched for; all without one."""
+        self._count = 0
+
+    def fresh(self) -> str:
+        """A name that nothing has yet."""
+        self._count += 1
+        return f"%v{self._count}"
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+
+    def made(self, text: str, kind: str, *, wide: bool) -> Value:
+        """The value of an instruction."""
+        name = self.fresh()
+        self.line(f"{name} = {text}")
+        return Value(name, kind, wide)
+
+    def number(self, value: float, kind: str) -> Value:
+        """A constant."""
+        return Value(literal(value, kind), kind)
+
+    def widened(self, value: Value) -> Value:
+        """A value for each element."""
+        if value.wide:
+            return value
+        wide = f"<{WIDTH} x {value.kind}>"
+        if not value.name.startswith("%"):
+            return Value(f"splat ({value.kind} {value.name})", value.kind, wide=True)
+        first = self.made(
+            f"insertelement {wide} poison, {value.type} {value.name}, i64 0", value.kind, wide=True
+        )
+        zeros = f"<{WIDTH} x i32> zeroinitializer"
+        return self.made(
+            f"shufflevector {wide} {first.name}, {wide} poison, {zeros}", value.kind, wide=True
+        )
+
+    def alike(self, *values: Value) -> list[Value]:
+        """Values that are all wide, or none."""
+        if any(value.wide for value in values):
+            return [self.widened(value) for value in values]
+        return list(values)
+
+    def binary(self, operation: str, left: Value, right: Value) -> Value:
+        """An instruction on two values of one type."""
+        left, right = self.alike(left, right)
+        text = f"{operation} {left.type} {left.name}, {right.name}"
+        return self.made(text, left.kind, wide=left.wide)
+
+    def negated(self, value: Value) -> Value:
+        """A float with the other sign."""
+        return self.made(f"fneg {value.type} {value.name}", value.kind, wide=value.wide)
+
+    def compared(self, how: str, left: Value, right: Value) -> Value:
+        """`fcmp` or `icmp` by its predicate."""
+        left, right = self.alike(left, right)
+        name = "fcmp" if left.is_float else "icmp"
+        return self.made(
+            f"{name} {how} {left.type} {left.name}, {right.name}", "i1", wide=left.wide
+        )
+
+    def chosen(self, condition: Value, yes: Value, no: Value) -> Value:
+        """`yes` where the condition holds, else `no`."""
+        condition, yes, no = self.alike(condition, yes, no)
+        said = f"{condition.type} {condition.name}, {yes.type} {yes.name}, {no.type} {no.name}"
+        return self.made(f"select {said}", yes.kind, wide=yes.wide)
+
+    def cast(self, operation: str, value: Value, kind: str) -> Value:
+        """A value as one of another type."""
+        if kind == value.kind:
+            return value
+        to = Value("", kind, value.wide).type
+        return self.made(f"{operation} {value.type} {value.name} to {to}", kind, wide=value.wide)
+
+    def call(self, name: str, *values: Value, flag: bool | None = None) -> Value:
+        """An intrinsic of the operands' type; some take a flag last."""
+        given = self.alike(*values)
+        one = given[0]
+        full = f"@llvm.{name}.{_mangled(one)}"
+        kinds, said = [g.type for g in given], [f"{g.type} {g.name}" for g in given]
+        if flag is not None:
+            kinds.append("i1 immarg")
+            said.append(f"i1 {str(flag).lower()}")
+        self.declared[full] = f"declare {one.type} {full}({', '.join(kinds)})"
+        return self.made(f"call {one.type} {full}({', '.join(said)})", one.kind, wide=one.wide)
+
+    def saturated(self, value: Value, kind: str, *, signed: bool) -> Value:
+        """A float as the nearest integer towards zero that there is, 0 for NaN."""
+        to = Value("", kind, value.wide)
+        full = f"@llvm.fpto{'s' if signed else 'u'}i.sat.{_mangled(to)}.{_mangled(value)}"
+        self.declared[full] = f"declare {to.type} {full}({value.type})"
+        text = f"call {to.type} {full}({value.type} {value.name})"
+        return self.made(text, kind, wide=value.wide)
+
+    def fused(self, a: Value, b: Value, c: Value) -> Value:
+        """`a * b + c`, rounded once."""
+        return self.call("fma", a, b, c)
+
+    def polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
+        """A polynomial by Horner's rule, the constant coefficient first."""
+        found = self.number(coefficients[-1], x.kind)
+        for coefficient in reversed(coefficients[:-1]):
+            found = self.fused(found, x, self.number(coefficient, x.kind))
+        return found
+
+    def load(self, pointer: str, kind: str, *, wide: bool) -> Value:
+        """Neighbours in memory; truth values are bytes there. Elements off the mask hold 0."""
+        held = "i8" if kind == "i1" else kind
+        to = Value("", held, wide).type
+        if wide and self.mask is not None:
+            full = f"@llvm.masked.load.{_mangled(Value('', held, wide=True))}.p0"
+            masks = self.mask.type
+            self.declared[full] = f"declare {to} {full}(ptr, i32 immarg, {masks}, {to})"
+            said = f"ptr {pointer}, i32 1, {masks} {self.mask.name}, {to} zeroinitializer"
+            found = self.made(f"call {to} {full}({said})", held, wide=wide)
+        else:
+            found = self.made(f"load {to}, ptr {pointer}, align 1", held, wide=wide)
+        return self.compared("ne", found, self.number(0, "i8")) if kind == "i1" else found
+
+    def gathered(self, pointers: str, kind: str) -> Value:
+        """Cells anywhere in memory, from a vector of pointers."""
+        held = Value("", "i8" if kind == "i1" else kind, wide=True)
+        full = f"@llvm.masked.gather.{_mangled(held)}.v{WIDTH}p0"
+        places = f"<{WIDTH} x ptr>"
+        declared = f"{places}, i32 immarg, <{WIDTH} x i1>, {held.type}"
+        self.declared[full] = f"declare {held.type} {full}({declared})"
+        said = f"{places} {pointers}, i32 1, {self._chosen()}, {held.type} zeroinitializer"
+        found = self.made(f"call {held.type} {full}({said})", held.kind, wide=True)
+        return self.compared("ne", found, self.number(0, "i8")) if kind == "i1" else found
+
+    def store(self, value: Value, pointer: str) -> None:
+        """Neighbours in memory; of the elements of the mask."""
+        value = self.cast("zext", value, "i8") if value.kind == "i1" else value
+        if value.wide and self.mask is not None:
+            full = f"@llvm.masked.store.{_mangled(value)}.p0"
+            masks = self.mask.type
+            self.declared[full] = f"declare void {full}({value.type}, ptr, i32 immarg, {masks})"
+            said = f"{value.type} {value.name}, ptr {pointer}, i32 1, {masks} {self.mask.name}"
+            self.line(f"call void {full}({said})")
+        else:
+            self.line(f"store {value.type} {value.name}, ptr {pointer}, align 1")
+
+    def scattered(self, value: Value, pointers: str) -> None:
+        """Cells anywhere in memory."""
+        value = self.cast("zext", value, "i8") if value.kind == "i1" else value
+        full = f"@llvm.masked.scatter.{_mangled(value)}.v{WIDTH}p0"
+        places = f"<{WIDTH} x ptr>"
+        declared = f"{value.type}, {places}, i32 immarg, <{WIDTH} x i1>"
+        self.declared[full] = f"declare void {full}({declared})"
+        said = f"{value.type} {value.name}, {places} {pointers}, i32 1, {self._chosen()}"
+        self.line(f"call void {full}({said})")
+
+    def _chosen(self) -> str:
+        mask = self.mask or self.widened(Value("true", "i1"))
+        return f"{mask.type} {mask.name}"
+
+
+def literal(value: float, kind: str) -> str:
+    """A number as LLVM writes it: floats by the bits of the double that they are."""
+    if kind == "i1":
+        return "true" if value else "false"
+    if kind not in _SUFFIX:
+        return str(int(value))
+    number = float(np.float32(value)) if kind == "float" else float(value)
+    bits = 0x7FF8 << 48 if isnan(number) else struct.unpack("<Q", struct.pack("<d", number))[0]
+    return f"0x{bits:016X}"
+
+
+def _mangled(value: Value) -> str:
+    name = _SUFFIX.get(value.kind, value.kind)
+    return f"v{WIDTH}{name}" if value.wide else name

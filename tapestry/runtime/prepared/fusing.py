@@ -1,0 +1,235 @@
+"""Calls of a tape that are computed by loops: what is between products and other large functions.
+
+    fused = fuse(tape, stores, seen)        # a tape of the same slots with fewer calls
+
+A call waits until what it computes is needed by one that no loop does, by a fold, or at the end;
+then all that it waits for is one loop. A value that other calls need later is written by the loop
+that computes it, unless it takes less to compute again. Values that are the same along a dimension
+are computed once for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.ir import Operation
+
+from tapestry.codegen.loops import Cell, Folded, Graph, Number, is_known, kind_of
+from tapestry.codegen.loops.cells import cast_between, written
+from tapestry.codegen.loops.graphs import FOLDS, Emit
+from tapestry.codegen.loops.vectors import Value, Writer
+from tapestry.runtime.prepared.loops import Loop
+from tapestry.runtime.prepared.meanings import Cast, Masked, Product, Reduced, Spread
+from tapestry.runtime.prepared.places import Seen
+from tapestry.runtime.prepared.tape import Call, Tape
+
+_AGAIN = 4
+"""Costs up to which a value is computed again instead of being written and read."""
+
+_MOST = 48
+"""Calls that a loop computes at most, and arrays that it touches."""
+
+_COSTLY: dict[type[Operation], int] = {
+    **dict.fromkeys((math.ExpOp, math.ExpM1Op, math.TanhOp, math.ErfOp), 12),
+    **dict.fromkeys((math.LogOp, math.Log1pOp), 12),
+    **dict.fromkeys((arith.DivfOp, math.SqrtOp, math.RsqrtOp), 4),
+}
+"""What takes longer than an addition."""
+
+
+def fuse(tape: Tape, stores: Sequence[int], seen: Mapping[int, Seen]) -> Tape:
+    """A tape that computes the stores by loops where it can."""
+    return _Fusing(tape, stores, seen).fused()
+
+
+def work(tape: Tape, seen: Mapping[int, Seen]) -> int:
+    """How many scalar operations there are for loops to do."""
+    calls = (call for call in tape.calls if in_loops(call, seen))
+    return sum(prod(seen[call.ins[0] if _is_fold(call) else call.out].shape) for call in calls)
+
+
+def in_loops(call: Call, seen: Mapping[int, Seen]) -> bool:
+    """Whether a loop can do what a call does."""
+    meaning = call.meaning
+    if meaning is None or any(slot not in seen for slot in (*call.ins, call.out)):
+        return False
+    if seen[call.out].shape == ():
+        return False
+    if any(kind_of(seen[slot].dtype) is None for slot in (*call.ins, call.out)):
+        return False
+    match meaning:
+        case Cast():
+            return cast_between(seen[call.ins[0]].dtype, meaning.dtype) is not None
+        case Reduced():
+            return meaning.primitive in FOLDS
+        case Operation():
+            return is_known(meaning)
+        case _:
+            return not isinstance(meaning, Product)
+
+
+def _is_fold(call: Call) -> bool:
+    return isinstance(call.meaning, Reduced)
+
+
+class _Fusing:
+    def __init__(self, tape: Tape, stores: Sequence[int], seen: Mapping[int, Seen]) -> None:
+        self._tape = tape
+        self._stores = set(stores)
+        self._seen = seen
+        self._waiting: dict[int, Call] = {}
+        """What is not computed yet, by its slot."""
+        self._made = Tape()
+        self._made.size = tape.size
+        self._made.sources = list(tape.sources)
+        self._made.constants = dict(tape.constants)
+        self._left: dict[int, int] = {}
+        """By how many calls that are not on the new tape a slot is read."""
+        for call in tape.calls:
+            for slot in set(call.ins):
+                self._left[slot] = self._left.get(slot, 0) + 1
+
+    def fused(self) -> Tape:
+        for call in self._tape.calls:
+            if not in_loops(call, self._seen):
+                for slot in call.ins:
+                    self._compute([slot])
+                self._made.calls.append(call)
+                self._read(call)
+            elif _is_fold(call):
+                self._fold(call)
+            else:
+                self._waiting[call.out] = call
+                if len(self._behind([call.out])) > _MOST:
+                    for slot in call.ins:
+                        self._compute([slot])
+        by_shape: dict[tuple[int, ...], list[int]] = {}
+        for slot in self._stores:
+            if slot in self._waiting:
+                by_shape.setdefault(self._seen[slot].shape, []).append(slot)
+        for slots in by_shape.values():
+            self._compute(sorted(slots))
+        return self._made
+
+    def _read(self, call: Call) -> None:
+        for slot in set(call.ins):
+            self._left[slot] -= 1
+
+    def _compute(self, wanted: Sequence[int]) -> None:
+        """Values of one shape, by a loop."""
+        wanted = [slot for slot in wanted if slot in self._waiting]
+        if wanted:
+            self._loop(wanted, self._seen[wanted[0]].shape, None)
+
+    def _fold(self, call: Call) -> None:
+        """A fold, by a loop that also computes what it folds."""
+        assert isinstance(call.meaning, Reduced)
+        (slot,) = call.ins
+        self._read(call)
+        self._loop([], self._seen[slot].shape, call)
+
+    def _behind(self, wanted: Sequence[int]) -> list[int]:
+        """What waits, and is needed for some values, in order."""
+        found: set[int] = set()
+        left = list(wanted)
+        while left:
+            slot = left.pop()
+            if slot in self._waiting and slot not in found:
+                found.add(slot)
+                left += self._waiting[slot].ins
+        return [slot for slot in self._waiting if slot in found]
+
+    def _cost(self, slot: int) -> int:
+        """What it takes to compute a value of those that are there."""
+        calls = [self._waiting[one] for one in self._behind([slot])]
+        return sum(
+            _COSTLY.get(type(c.meaning), 1) if isinstance(c.meaning, Operation) else 1
+            for c in calls
+        )
+
+    def _loop(self, wanted: Sequence[int], shape: tuple[int, ...], fold: Call | None) -> None:
+        inside = self._behind([*wanted, *([] if fold is None else fold.ins)])
+        calls = [self._waiting[slot] for slot in inside]
+        own = {*inside}
+        kept = list(wanted)
+        for slot in inside:
+            if slot in kept or self._seen[slot].shape != shape:
+                continue
+            readers = sum(slot in call.ins for call in calls)
+            later = self._left[slot] > readers or slot in self._stores
+            view = isinstance(self._waiting[slot].meaning, Spread)
+            if later and not view and (slot in self._stores or self._cost(slot) > _AGAIN):
+                kept.append(slot)
+        given = sorted({slot for call in calls for slot in call.ins} - own)
+        if fold is not None:
+            given = sorted({*given, *fold.ins} - own)
+        graph = self._graph(given, calls, kept, fold)
+        arrays = [slot for slot in given if not self._is_number(slot)]
+        folded = fold.meaning.axes if fold is not None and isinstance(fold.meaning, Reduced) else ()
+        about = f"of {len(calls) + (fold is not None)} operations over {'x'.join(map(str, shape))}"
+        outs = tuple(kept) if fold is None else (*kept, fold.out)
+        loop = Loop(graph, shape, folded, about)
+        self._made.calls.append(Call(loop, tuple(arrays), outs, "loop", mapped=len(kept)))
+        for slot in kept:
+            self._read(self._waiting.pop(slot))
+        for slot in reversed(inside):  # what nobody needs any more does not read, either
+            if slot in self._waiting and not self._left.get(slot) and slot not in self._stores:
+                self._read(self._waiting.pop(slot))
+
+    def _is_number(self, slot: int) -> bool:
+        constants = self._tape.constants
+        return slot in constants and np.ndim(constants[slot]) == 0
+
+    def _graph(
+        self, given: Sequence[int], calls: Sequence[Call], kept: Sequence[int], fold: Call | None
+    ) -> Graph:
+        arrays = [slot for slot in given if not self._is_number(slot)]
+        numbers = [slot for slot in given if self._is_number(slot)]
+        place = {slot: n for n, slot in enumerate([*arrays, *numbers])}
+        cells: list[Cell] = []
+        for call in calls:
+            ins = tuple(place[slot] for slot in call.ins)
+            if isinstance(call.meaning, Spread):
+                place[call.out] = ins[0]
+                continue
+            place[call.out] = len(given) + len(cells)
+            cells.append(Cell(self._emit(call), ins, self._kind(call.out)))
+        folds: tuple[Folded, ...] = ()
+        if fold is not None:
+            assert isinstance(fold.meaning, Reduced)
+            folds = (Folded(place[fold.ins[0]], fold.meaning.primitive, fold.meaning.zero),)
+        constants = self._tape.constants
+        return Graph(
+            tuple(self._kind(slot) for slot in arrays),
+            tuple(Number(constants[slot].item(), self._kind(slot)) for slot in numbers),
+            tuple(cells),
+            tuple(place[slot] for slot in kept),
+            folds,
+        )
+
+    def _kind(self, slot: int) -> str:
+        kind = kind_of(self._seen[slot].dtype)
+        assert kind is not None
+        return kind
+
+    def _emit(self, call: Call) -> Emit:
+        match call.meaning:
+            case Operation() as op:
+                return lambda write, values: written(op, write, values)
+            case Cast(dtype):
+                cast = cast_between(self._seen[call.ins[0]].dtype, dtype)
+                assert cast is not None
+                kind = self._kind(call.out)
+                return lambda write, values: write.cast(cast, values[0], kind)
+            case Masked(zero):
+                return lambda write, values: _masked(write, values, zero)
+            case _:
+                raise AssertionError(call.meaning)
+
+
+def _masked(write: Writer, values: Sequence[Value], zero: float) -> Value:
+    mask, value = values
+    return write.chosen(mask, value, write.number(zero, value.kind))

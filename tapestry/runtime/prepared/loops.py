@@ -1,0 +1,152 @@
+"""Loops over arrays, compiled for how these lie in memory.
+
+    loop = Loop(graph, shape=(64, 4096), folded=(1,))
+    loop([x], [sums])               # or loop([x]), which makes new arrays
+
+Axes along which all arrays go on are one; the innermost is one along which most arrays are dense.
+There is a function for each way in which arrays lie, found by their strides.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tapestry.codegen.loops import BYTES, Graph, Layout, loop_text
+from tapestry.runtime.executor import Array
+from tapestry.runtime.native import Compiled, compiled
+
+_DTYPES = {
+    "i1": np.dtype(np.bool_),
+    "i8": np.dtype(np.int8),
+    "i16": np.dtype(np.int16),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "float": np.dtype(np.float32),
+    "double": np.dtype(np.float64),
+}
+
+_Lying = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+"""Shapes and strides of arrays."""
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A compiled function, its arguments but for addresses, and where these go."""
+
+    function: Compiled
+    arguments: tuple[int, ...]
+    addresses: tuple[int, ...]
+    buffer: Callable[..., Any]
+
+
+class Loop:
+    """What a graph computes over an index space of some shape, on arrays of that rank.
+
+    Arrays have extent 1 along axes that they do not vary along; what is folded has it along the
+    `folded` axes. Results may be written over operands of the same shape, cell by cell.
+    """
+
+    def __init__(
+        self, graph: Graph, shape: tuple[int, ...], folded: tuple[int, ...] = (), about: str = ""
+    ) -> None:
+        self._graph = graph
+        self._shape = shape
+        self._folded = folded
+        self._about = about
+        kinds = graph.kinds
+        kept = tuple(1 if axis in folded else extent for axis, extent in enumerate(shape))
+        self._made = [
+            *((shape, _DTYPES[kinds[slot]]) for slot in graph.stores),
+            *((kept, _DTYPES[kinds[fold.slot]]) for fold in graph.folds),
+        ]
+        slots = [*range(len(graph.inputs)), *graph.stores, *(one.slot for one in graph.folds)]
+        self._widths = [BYTES[kinds[slot]] for slot in slots]
+        self._dtypes = [_DTYPES[kinds[slot]] for slot in slots]
+        self._ready: dict[_Lying, _Ready] = {}
+
+    def __call__(
+        self, given: Sequence[Any], outs: Sequence[Array] | None = None
+    ) -> Sequence[Array]:
+        """The results, in `outs` or new arrays: stores, then folds."""
+        if outs is None:
+            outs = [np.empty(shape, dtype) for shape, dtype in self._made]
+        arrays = [*map(np.asarray, given), *outs]
+        lying = tuple([(array.shape, array.strides) for array in arrays])
+        ready = self._ready.get(lying)
+        if ready is None:
+            ready = self._ready[lying] = self._prepared(arrays)
+        arguments = list(ready.arguments)
+        for place, array in zip(ready.addresses, arrays, strict=True):
+            arguments[place] = array.__array_interface__["data"][0]
+        ready.function(ready.buffer(*arguments))
+        return outs
+
+    def _prepared(self, arrays: Sequence[Array]) -> _Ready:
+        """The function for arrays that lie like these.
+
+        Raises:
+            ValueError: if they are not what the loop is for; it would touch other memory.
+        """
+        for array, dtype in zip(arrays, self._dtypes, strict=True):
+            fits = array.ndim in (0, len(self._shape)) and all(
+                have in (1, want) for have, want in zip(array.shape, self._shape, strict=False)
+            )
+            if array.dtype != dtype or not fits:
+                message = f"{array.dtype} {array.shape} in a loop of {dtype} over {self._shape}"
+                raise ValueError(message)
+        extents, steps, folded = self._axes(arrays)
+        dense = tuple(own[-1] in (0, width) for own, width in zip(steps, self._widths, strict=True))
+        moves = tuple(tuple(step != 0 for step in own) for own in steps)
+        layout = Layout(tuple(folded), moves, dense)
+        function = compiled(loop_text(self._graph, layout), self._about)
+        if function is None:
+            raise RuntimeError("loops are compiled only where `native.is_ready` says so")
+        arguments, addresses = list(extents), list[int]()
+        for array, axis in layout.arguments():
+            if axis is None:
+                addresses.append(len(arguments))
+            arguments.append(0 if axis is None else steps[array][axis])
+        buffer = ctypes.c_int64 * len(arguments)
+        return _Ready(function, tuple(arguments), tuple(addresses), buffer)
+
+    def _axes(self, arrays: Sequence[Array]) -> tuple[list[int], list[list[int]], list[bool]]:
+        """The axes of the loops, outermost first: extents, strides per array, which are folded."""
+        moving = [
+            [0 if n == 1 else step for n, step in zip(array.shape, array.strides, strict=True)]
+            for array in (self._of_rank(array) for array in arrays)
+        ]
+        axes: list[tuple[int, list[int], bool]] = []
+        for axis, extent in enumerate(self._shape):
+            if extent == 1:
+                continue
+            own, folded = [steps[axis] for steps in moving], axis in self._folded
+            if axes:
+                before, steps, kind = axes[-1]
+                if kind == folded and all(
+                    far == near * extent for far, near in zip(steps, own, strict=True)
+                ):
+                    axes[-1] = (before * extent, own, kind)
+                    continue
+            axes.append((extent, own, folded))
+        if not axes:
+            axes.append((1, [0] * len(arrays), False))
+        last = max(range(len(axes)), key=lambda n: (self._density(axes[n]), n))
+        inner = axes.pop(last)
+        # Folded axes are inside of the others, but for the last.
+        order = [*(a for a in axes if not a[2]), *(a for a in axes if a[2]), inner]
+        steps = [[own[array] for _, own, _ in order] for array in range(len(arrays))]
+        return [extent for extent, _, _ in order], steps, [folded for _, _, folded in order]
+
+    def _density(self, axis: tuple[int, list[int], bool]) -> int:
+        """How many arrays are neighbours along an axis, less those that are not."""
+        pairs = zip(axis[1], self._widths, strict=True)
+        return sum(1 if step == width else -1 for step, width in pairs if step)
+
+    def _of_rank(self, array: Array) -> Array:
+        """A single number as an array of the rank of the others."""
+        return array if array.ndim else array.reshape((1,) * len(self._shape))

@@ -1,0 +1,51 @@
+"""What calls of a tape compute, for those who compute it otherwise than by the call.
+
+tape.call(np.multiply, (x, y), key, meaning=mulf)           # the operation of a body
+tape.call(reduced, (x,), key, meaning=Reduced(arith.AddfOp, 0.0, (1,)))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.ir import Operation
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Numbers in another dtype."""
+
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class Masked:
+    """The second operand where the first one holds, and elsewhere a number."""
+
+    zero: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The operand, as a view that has some extents along some dimensions."""
+
+    extents: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """The operand, folded along some axes, which keep an extent of 1."""
+
+    primitive: type[Operation]
+    zero: float
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Product:
+    """The first two operands multiplied as stacks of matrices."""
+
+
+Meaning: TypeAlias = Operation | Cast | Masked | Spread | Reduced | Product

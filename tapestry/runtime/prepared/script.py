@@ -1,0 +1,194 @@
+"""Functions of arrays, one after another, whose first call shows how the others are made.
+
+    script = Script()
+    x, y = script.argument(), script.argument()
+    run = script.finish([script.call(np.multiply, (script.view(np.transpose, x), y))])
+    (product,) = run([a, b])
+
+Arrays have the same shapes and dtypes at every call. So at the first one it is found what may be
+written over, what views come to, and which function is right for so many cells (`Settled`); then a
+call is a list of functions and slots, with little left to do between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from tapestry.algebra.functions import makes_new
+from tapestry.runtime.arena import dropped_after
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.memory import is_large
+from tapestry.runtime.prepared.views import View
+
+Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+"""Results from arrays, or blocks."""
+
+ALONE, PAIR, ANY, OVER, LISTED, DROPPED = range(6)
+"""How a step is called: on one value, on two, on any, with `out`, on a list; or values go."""
+
+Step: TypeAlias = tuple[int, Callable[..., Any], tuple[int, ...], int, int]
+"""How, the function, the slots of what it takes, the slot of what it makes, that of `out`."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A function of the values in some slots, whose results fill others.
+
+    `memory` says what a result lies on: its own; perhaps that of operands; or it is a view of the
+    operand, or a copy. If `listed`, the function takes a list, and makes one.
+    """
+
+    function: Callable[..., Any]
+    ins: tuple[int, ...]
+    outs: tuple[int, ...]
+    memory: Literal["new", "any", "view"]
+    listed: bool = False
+
+
+class Script:
+    """Slots, and the lines that fill them."""
+
+    def __init__(self) -> None:
+        self._arguments = 0
+        self._room: list[Any] = []
+        self._constants: set[int] = set()
+        self._lines: list[Line] = []
+
+    def argument(self) -> int:
+        """The slot of the next argument; they come before all else."""
+        self._arguments += 1
+        return self._slot(None)
+
+    def constant(self, value: object) -> int:
+        """A slot that holds a value for good."""
+        slot = self._slot(value)
+        self._constants.add(slot)
+        return slot
+
+    def call(
+        self, function: Callable[..., Any], ins: Sequence[int], *, new: bool | None = None
+    ) -> int:
+        """The slot of a result; `new` says that it lies on memory that nothing else is on."""
+        if self._constants.issuperset(ins):
+            with np.errstate(all="ignore"):  # what IEEE 754 defines is no news
+                return self.constant(function(*(self._room[slot] for slot in ins)))
+        own = makes_new(function) if new is None else new
+        return self._line(function, ins, 1, "new" if own else "any")[0]
+
+    def view(self, function: View, of: int) -> int:
+        """The slot of a view of a value; the function may also copy it, or give it back."""
+        return self._line(function, (of,), 1, "view")[0]
+
+    def calls(self, function: Run, ins: Sequence[int], count: int) -> list[int]:
+        """The slots of the results of a function of a list."""
+        return self._line(function, ins, count, "any", listed=True)
+
+    def include(self, run: Run, ins: Sequence[int], count: int) -> list[int]:
+        """The slots of the results of a function of a list, by its own lines if it has such."""
+        if not isinstance(run, Finished):
+            return self.calls(run, ins, count)
+        slots = [*ins, *(self._slot(value) for value in run.room)]
+        for line in run.lines:
+            given, outs = (tuple(slots[slot] for slot in some) for some in (line.ins, line.outs))
+            self._lines.append(replace(line, ins=given, outs=outs))
+        return [slots[slot] for slot in run.results]
+
+    def finish(self, results: Sequence[int], spare: Sequence[int] = ()) -> Finished:
+        """A function of the arguments that gives some values.
+
+        It may write to the arguments in `spare`, which are arrays on memory of their own.
+        """
+        return Finished(self._arguments, self._room, self._lines, tuple(results), frozenset(spare))
+
+    def _line(
+        self,
+        function: Callable[..., Any],
+        ins: Sequence[int],
+        count: int,
+        memory: Literal["new", "any", "view"],
+        *,
+        listed: bool = False,
+    ) -> list[int]:
+        slots = [self._slot(None) for _ in range(count)]
+        self._lines.append(Line(function, tuple(ins), tuple(slots), memory, listed))
+        return slots
+
+    def _slot(self, value: object) -> int:
+        self._room.append(value)
+        return len(self._room) - 1
+
+
+class Finished:
+    """A script, as a function of its arguments: `room` has the values of the other slots."""
+
+    def __init__(
+        self,
+        arguments: int,
+        room: Sequence[Any],
+        lines: Sequence[Line],
+        results: tuple[int, ...],
+        spare: frozenset[int],
+    ) -> None:
+        self.lines = tuple(lines)
+        self.room = list(room[arguments:])
+        self.results = results
+        self._spare = spare
+        self._ready: tuple[list[Step], list[int]] | None = None
+
+    def __call__(self, given: Sequence[Any]) -> list[Any]:
+        values: list[Any] = [*given, *self.room]
+        if self._ready is None:
+            return self._first(values)
+        steps, results = self._ready
+        for how, function, ins, out, over in steps:
+            if how == ALONE:
+                values[out] = function(values[ins[0]])
+            elif how == PAIR:
+                first, second = ins
+                values[out] = function(values[first], values[second])
+            elif how == OVER:
+                values[out] = function(*[values[slot] for slot in ins], out=values[over])
+            elif how == ANY:
+                values[out] = function(*[values[slot] for slot in ins])
+            elif how == LISTED:
+                made = function([values[slot] for slot in ins])
+                values[out : out + len(made)] = made
+            else:
+                for slot in ins:
+                    values[slot] = None
+        return [values[slot] for slot in results]
+
+    def _first(self, values: list[Any]) -> list[Any]:
+        """Fill all slots, and find the steps of calls from now on."""
+        from tapestry.runtime.prepared.settling import Settled  # which is made of what is here
+
+        lines = self.lines
+        dropped = dropped_after([(line.ins, line.outs) for line in lines], self.results)
+        for line, slots in zip(lines, dropped, strict=True):
+            given = [values[slot] for slot in line.ins]
+            made = line.function(given) if line.listed else [line.function(*given)]
+            for slot, value in zip(line.outs, made, strict=True):
+                values[slot] = value
+            del given, made
+            for slot in slots:
+                values[slot] = _outline(values[slot])
+        settled = Settled(lines, self.results, self._spare, values)
+        self._ready = settled.steps(), settled.results
+        return [values[slot] for slot in self.results]
+
+
+def _outline(value: object) -> object:
+    """A large array without its memory: there is nothing to read."""
+    if not isinstance(value, np.ndarray):
+        return value
+    array = cast("Array", value)
+    if not is_large(array):
+        return array
+    # As bytes, because NumPy cannot name every type of ml_dtypes.
+    cell, writeable = np.empty(1, f"V{array.itemsize}"), array.flags.writeable
+    return as_strided(cell, array.shape, array.strides, writeable=writeable).view(array.dtype)

@@ -1,0 +1,60 @@
+"""What the calls of a tape make, found without computing it.
+
+    seen = shapes(tape, values)         # of arrays in the slots of sources and constants
+
+Results of scalar operations, folds and products follow from their operands. Other functions are
+called with zeros: those are few, and take little, as they move numbers or merge states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.meanings import Cast, Masked, Product, Reduced
+from tapestry.runtime.prepared.places import Seen
+from tapestry.runtime.prepared.tape import Call, Tape
+
+
+def shapes(tape: Tape, values: Sequence[Any]) -> dict[int, Seen] | None:
+    """How the values of slots lie; None where that depends on what is read, as for indices."""
+    seen: dict[int, Seen] = {}
+    held = list(values)
+    for slot in (*tape.sources, *tape.constants):
+        if not isinstance(held[slot], np.ndarray | np.generic):
+            return None
+        seen[slot] = Seen.of(np.asarray(held[slot]))
+    for call in tape.calls:
+        made: Any = _like(call, [held[slot] for slot in call.ins])
+        held[call.out] = made
+        if not isinstance(made, list):
+            seen[call.out] = Seen.of(np.asarray(made))
+    return seen
+
+
+def _like(call: Call, given: Sequence[Any]) -> Array:
+    """An array that lies as the result does."""
+    have = [() if isinstance(value, list) else np.shape(value) for value in given]
+    match call.meaning:
+        case Operation() as op:
+            dtype = numpy_dtype(op.results[0].type)
+            return np.zeros(np.broadcast_shapes(*have), dtype)
+        case Cast(dtype):
+            return np.zeros(have[0], dtype)
+        case Masked():
+            return np.zeros(np.broadcast_shapes(*have), given[1].dtype)
+        case Reduced(axes=axes):
+            kept = [1 if axis in axes else extent for axis, extent in enumerate(have[0])]
+            return np.zeros(kept, given[0].dtype)
+        case Product():
+            left, right = given[:2]
+            batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+            shape = (*batch, left.shape[-2], right.shape[-1])
+            return np.zeros(shape, np.result_type(left, right))
+        case _:
+            return call.function(*given)

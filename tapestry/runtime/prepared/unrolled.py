@@ -1,0 +1,240 @@
+"""Folds over windows, point by point of the window: passes over shifted views.
+
+    fold = unrolled(max_pool, monoid)       # None where it has another form
+    (state,) = fold([x])                    # an axis per kept dimension
+
+For each point of what is folded there is a value for each kept point, computed from views of the
+inputs, and merged with the state so far. So no window is copied, and arrays are as long as what is
+kept, where folding windows goes along axes of a few cells. It is done in parts that stay in cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.literals import number_in
+from tapestry.algebra.monoids import Monoid
+from tapestry.dialects import loom
+from tapestry.dialects.loom import tensor_type
+from tapestry.runtime.arithmetic import cell_constant
+from tapestry.runtime.executor import Array
+from tapestry.runtime.gathering import clipped_cells
+from tapestry.runtime.prepared.bodies import Body, prepared_body
+from tapestry.runtime.prepared.halves import merge_of
+from tapestry.runtime.prepared.memory import empty
+from tapestry.runtime.prepared.sources import bits
+from tapestry.runtime.prepared.views import View, reader
+from tapestry.runtime.threads import share
+from tapestry.zspace import Projection, Range
+
+Unrolled: TypeAlias = Callable[[Sequence[Array]], list[Array]]
+"""The state over all kept dimensions from the arrays of the inputs."""
+
+_MOST = 64
+"""Points of a window."""
+
+_LEAST = 1 << 12
+"""Kept points from which passes over them cost less than windows."""
+
+_BLOCK = 1 << 14
+"""Kept points that are computed at once, so that what is in between stays in cache."""
+
+_At: TypeAlias = tuple[slice, ...]
+
+
+def unrolled(op: loom.OperationOp, monoid: Monoid | None, threads: int = 1) -> Unrolled | None:
+    """The state of a fold over windows, on so many threads; None where it is none, or a large one.
+
+    Some input is read along a kept and a folded dimension at once. States merge in the order of
+    the points, so that any monoid will do. At each point, a domain has to leave a box of what is
+    kept; what is read outside is filled in once, where any point that counts reads there.
+    """
+    few = op.fold_range(op.index).size <= _MOST and op.kept_range(op.index).size >= _LEAST
+    folded = set(op.fold_dims)
+    domain = () if op.inside is None else op.inside.moving()
+    if monoid is None or not few or not _slides(op) or any(len(d - folded) > 1 for d in domain):
+        return None
+    every = map(partial(_point, op), np.ndindex(op.fold_range(op.index).shape))
+    points = [point for point in every if point is not None]
+    if not points or prepared_body(op.wrap_block, points[0], range(op.index.rank)) is None:
+        return None
+    return _Unrolled(op, monoid, points, threads)
+
+
+def _slides(op: loom.OperationOp) -> bool:
+    """Whether there are windows, and every point reads single cells."""
+    folded = set(op.fold_dims)
+    rows = [{dim for _, dim in row} for p in op.in_maps for row in p.map.terms]
+    windows = any(not row.isdisjoint(folded) and not row <= folded for row in rows)
+    return windows and all(p.is_unit for p in op.in_maps)
+
+
+def _point(op: loom.OperationOp, number: Sequence[int]) -> Range | None:
+    """The points of the index space that count at a point of the window."""
+    low, high = list(op.index.start), list(op.index.end)
+    for dim, n in zip(op.fold_dims, number, strict=True):
+        low[dim] += n
+        high[dim] = low[dim] + 1
+    box = Range(tuple(low), tuple(high))
+    return box if op.inside is None else op.inside.bounds(box)
+
+
+def _blocks(op: loom.OperationOp) -> list[_At]:
+    """The kept points in parts, along dimensions that neither the domain nor the body knows of."""
+    known = {one.dimension for one in op.wrap_block.ops if isinstance(one, loom.IndexOp)}
+    if op.inside is not None:
+        known = known.union(*op.inside.moving())
+    size = op.kept_range(op.index).size
+    axes: list[list[slice]] = []
+    for dim, extent in enumerate(op.index.shape):
+        step = extent
+        if dim in op.kept_dims and dim not in known:
+            step = max(1, min(extent, _BLOCK * extent // size))
+            size = size * step // extent
+        axes.append([slice(n, min(n + step, extent)) for n in range(0, extent, step)])
+    return [tuple(at) for at in product(*axes)]
+
+
+@dataclass(frozen=True)
+class _Input:
+    """What is read of an input: first cells outside are filled in, then each point has a view."""
+
+    filled: View
+    views: list[View]
+
+    @staticmethod
+    def of(op: loom.OperationOp, number: int, points: Sequence[Range]) -> _Input:
+        box, projection = tensor_type(op.ins[number]).box, op.in_maps[number]
+        fill = op.in_fills[number]
+        read = [projection.apply_range(point) for point in points]
+        filled: View = bits
+        if fill is not None and not all(box.contains_range(one) for one in read):
+            value = number_in(fill)
+            assert value is not None
+            outside = bits(cell_constant(value, fill.type))
+            whole = _hull([box, *read])
+            every, own = Projection.identity(box.rank), box
+
+            def fill_in(array: Array) -> Array:
+                return clipped_cells(bits(array), own, every, whole, outside)
+
+            filled, box = fill_in, whole
+        return _Input(filled, [reader(projection, box, point) for point in points])
+
+
+def _hull(boxes: Sequence[Range]) -> Range:
+    """The smallest range that has them all in it."""
+    low = tuple(min(starts) for starts in zip(*(box.start for box in boxes), strict=True))
+    high = tuple(max(ends) for ends in zip(*(box.end for box in boxes), strict=True))
+    return Range(low, high)
+
+
+class _Known(threading.local):
+    """A thread's bodies, by the point and the extents of the part."""
+
+    def __init__(self, monoid: Monoid) -> None:
+        self.bodies: dict[Hashable, Body] = {}
+        self.merge = merge_of(monoid)
+
+
+class _Unrolled:
+    """A fold over windows at all points of one where some kept points count."""
+
+    def __init__(
+        self, op: loom.OperationOp, monoid: Monoid, points: Sequence[Range], threads: int
+    ) -> None:
+        self._op, self._points, self._threads = op, points, threads
+        self._blocks = _blocks(op)
+        self._inputs = [_Input.of(op, number, points) for number in range(len(op.ins))]
+        self._shape = tuple(1 if d in op.fold_dims else n for d, n in enumerate(op.index.shape))
+        self._dtypes = [numpy_dtype(kind) for kind in monoid.state]
+        zeros = zip(monoid.zero, monoid.state, strict=True)
+        self._zeros = [cell_constant(zero, kind) for zero, kind in zeros]
+        self._within = [self._kept(point) for point in points]
+        self._known = _Known(monoid)
+
+    def __call__(self, ins: Sequence[Array]) -> list[Array]:
+        """The state."""
+        pairs = [(one, one.filled(cells)) for one, cells in zip(self._inputs, ins, strict=True)]
+        views = [[one.views[n](cells) for one, cells in pairs] for n in range(len(self._points))]
+        made = [empty(self._shape, dtype) for dtype in self._dtypes]
+
+        def work(at: _At) -> None:
+            for out, value in zip(made, self._state(views, at), strict=True):
+                out[at] = value
+
+        share(work, self._blocks, self._threads)
+        return [out.squeeze(self._op.fold_dims) for out in made]
+
+    def _state(self, views: Sequence[Sequence[Array]], at: _At) -> list[Array]:
+        """The state of a part."""
+        extents = zip(self._shape, at, strict=True)
+        shape = tuple(len(range(*one.indices(extent))) for extent, one in extents)
+        state: list[Array] = []
+        for number, within in enumerate(self._within):
+            own = self._values(number, views[number], at)
+            own = [
+                _whole(value, shape, within, zero)
+                for value, zero in zip(own, self._zeros, strict=True)
+            ]
+            state = self._known.merge([*state, *own]) if state else own
+        return state
+
+    def _values(self, number: int, views: Sequence[Array], at: _At) -> list[Array]:
+        """What the points of a part yield at one of the window."""
+        point = self._points[number]
+        cut = [slice(None) if self._is_whole(d, one) else one for d, one in enumerate(at)]
+        key = (number, *(one.stop - one.start for one in at))
+        body = self._known.bodies.get(key)
+        if body is None:
+            low, high = list(point.start), list(point.end)
+            for dim, one in enumerate(cut):
+                if one != slice(None):
+                    high[dim] = low[dim] + one.stop - one.start
+            part = Range(tuple(low), tuple(high))
+            body = prepared_body(self._op.wrap_block, part, range(part.rank))
+            assert body is not None
+            self._known.bodies[key] = body
+        given = [
+            view[
+                tuple(one if n > 1 else slice(None) for one, n in zip(cut, view.shape, strict=True))
+            ]
+            for view in views
+        ]
+        made = zip(body(given), self._dtypes, strict=True)
+        values = [value if value.dtype == dtype else value.astype(dtype) for value, dtype in made]
+        rank = point.rank
+        return [value if value.ndim == rank else value.reshape((1,) * rank) for value in values]
+
+    def _is_whole(self, dim: int, at: slice) -> bool:
+        return at == slice(0, self._op.index.shape[dim])
+
+    def _kept(self, point: Range) -> _At:
+        """Where a point counts, as a part of a state."""
+        ends = zip(self._op.index.start, point.start, point.end, strict=True)
+        return tuple(
+            slice(None)
+            if dim in self._op.fold_dims or self._op.index.shape[dim] == high - first
+            else slice(first - low, high - low)
+            for dim, (low, first, high) in enumerate(ends)
+        )
+
+
+def _whole(value: Array, shape: tuple[int, ...], within: _At, zero: Array) -> Array:
+    """A value all over a part in one run of memory, which many calls go along faster than rows."""
+    everywhere = all(one == slice(None) for one in within)
+    if everywhere and value.flags.c_contiguous:
+        return value
+    made = np.empty(shape, value.dtype)
+    if not everywhere:
+        made[...] = zero
+    made[within] = value
+    return made

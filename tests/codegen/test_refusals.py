@@ -1,0 +1,121 @@
+"""Kernels that turn out badly when they are compiled: the next schedule, said once, remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+import tapestry
+from tapestry.codegen import bundle as bundles
+from tapestry.codegen.aot import CompiledKernel
+from tapestry.codegen.refusals import Refusals
+from tapestry.codegen.specs import KernelSpec
+from tapestry.dialects import triton
+from tapestry.passes.triton.choosing import never
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.store import Store
+from tests.codegen.standing import compiled_at_once
+
+
+def product() -> ModuleOp:
+    a, b = tapestry.input("a", (512, 512), "f16"), tapestry.input("b", (512, 512), "f16")
+    return tapestry.compile(a @ b, on="triton").lowered
+
+
+def lowered(refused: Any = never) -> ModuleOp:
+    module = product().clone()
+    LoomToTriton(device="h200").lower(Context(), module, refused=refused)
+    return module
+
+
+def kernel_of(module: ModuleOp) -> triton.KernelOp:
+    (kernel,) = (op for op in module.body.block.ops if isinstance(op, triton.KernelOp))
+    return kernel
+
+
+def result(spills: int, shared: int = 0, warnings: tuple[str, ...] = ()) -> CompiledKernel:
+    return CompiledKernel("product", 90, "", b"", 0, 96, spills, shared, warnings)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [result(4), result(0, shared=1 << 20), result(0, warnings=("C7515: serialized",))],
+    ids=["spills", "shared memory", "a warning"],
+)
+def test_the_next_schedule_is_chosen(bad: CompiledKernel, caplog: pytest.LogCaptureFixture) -> None:
+    refusals = Refusals([90])
+    first = lowered(refusals)
+    assert refusals.learn(first, [bad])
+    second = lowered(refusals)
+    assert kernel_of(second).schedule != kernel_of(first).schedule
+    assert not refusals.learn(second, [result(0)])
+    (record,) = caplog.records
+    assert str(kernel_of(first).schedule.data) in record.getMessage()
+    assert bad.problems[0] in record.getMessage()
+    # Nothing else is known: what is asked for without it stays.
+    assert kernel_of(lowered()).schedule == kernel_of(first).schedule
+
+
+def test_what_is_known_is_not_said_again(caplog: pytest.LogCaptureFixture) -> None:
+    refusals = Refusals([90])
+    module = lowered(refusals)
+    assert refusals.learn(module, [result(4)])
+    assert not refusals.learn(module, [result(4)])
+    assert len(caplog.records) == 1
+
+
+def test_what_was_refused_is_remembered_by_target(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    first = lowered()
+    assert Refusals([90], store).learn(first, [result(4)])
+    assert Refusals([90], store)(kernel_of(first))
+    assert Refusals([80, 90], store)(kernel_of(first))
+    assert not Refusals([80], store)(kernel_of(first))
+    for entry in tmp_path.glob("*.json"):
+        entry.write_bytes(b"damaged")
+    assert not Refusals([90], store)(kernel_of(first))
+
+
+def test_names_and_places_do_not_matter() -> None:
+    refusals = Refusals([90])
+    module = lowered()
+    assert refusals.learn(module, [result(4)])
+    a, b = tapestry.input("left", (512, 512), "f16"), tapestry.input("right", (512, 512), "f16")
+    other = tapestry.compile(a @ b, on="triton").lowered.clone()
+    LoomToTriton(device="h200").apply(Context(), other)
+    assert refusals(kernel_of(other))
+
+
+def test_where_all_are_refused_the_first_choice_stays() -> None:
+    everything = lowered(lambda _: True)
+    assert kernel_of(everything).schedule == kernel_of(lowered()).schedule
+
+
+def test_a_folder_has_kernels_that_compile_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[dict[str, int]] = []
+
+    def spilling(path: Path, specs: Sequence[KernelSpec], **options: Any) -> Any:
+        """Kernels of which the first schedule that is tried spills."""
+        tried.append(dict(specs[0].blocks) | {"stages": specs[0].num_stages})
+        options.pop("cache"), options.pop("workers")
+        made = compiled_at_once(path, specs, **options)
+        worst = {**vars(made[0]), "spills": 4 if tried[-1] == tried[0] else 0}
+        return (CompiledKernel(**worst), *made[1:])
+
+    monkeypatch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TAPESTRY_CACHE", "refused")
+    monkeypatch.setattr(bundles, "compile_kernels", spilling)
+    made = bundles.compile_bundle(product(), tmp_path / "one")
+    assert len(tried) == 2
+    assert not any(kernel.problems for kernel in made.kernels)
+    # The next time it is known beforehand.
+    bundles.compile_bundle(product(), tmp_path / "two")
+    assert len(tried) == 3
+    assert tried[2] == tried[1]

@@ -1,0 +1,101 @@
+"""Expressions as users of NumPy write them: methods, its own functions, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapestry
+
+X = np.random.default_rng(5).normal(size=(3, 4)).astype(np.float32)
+ROWS = np.array([[0, 2], [1, 1]])
+
+Program = Callable[[Any], Any]
+
+METHODS: dict[str, Program] = {
+    "sizes": lambda x: x.reshape(4, 3),
+    "a size that is left": lambda x: x.reshape(2, -1),
+    "one axis": lambda x: x.reshape(-1),
+    "axes in reverse": lambda x: x.transpose(),
+    "axes in order": lambda x: x.reshape(1, 3, 4).transpose(0, -1, 1),
+    "another dtype": lambda x: x.astype(np.int32),
+    "a dtype of Python": lambda x: x.astype(bool),
+    "bounds": lambda x: x.clip(-0.5, 0.5),
+    "a lower bound": lambda x: x.clip(0),
+    "kept axes": lambda x: x.sum(axis=-1, keepdims=True),
+    "no axis": lambda x: x.mean(axis=None),
+    "the place of the greatest": lambda x: x.argmax(),
+    "a sample": lambda x: x.std(axis=1, ddof=1),
+    "product": lambda x: x.dot(x.T),
+    "quotient and remainder": lambda x: divmod(x, 0.3)[1],
+    "places by rows": lambda x: x[ROWS],
+    "places by columns": lambda x: x[:, ROWS],
+    "known truth values": lambda x: x[np.array([True, False, True])],
+    "order": lambda x: x.argsort(axis=0),
+    "rounded": lambda x: round(x, 1) if not isinstance(x, np.ndarray) else x.round(1),
+}
+
+FUNCTIONS: dict[str, Program] = {
+    "exp": np.exp,
+    "subtract": lambda x: np.subtract(1.5, x),
+    "an array first": lambda x: X + x @ X.T @ X,
+    "a number of NumPy": lambda x: np.float32(2) * x,
+    "compared": lambda x: np.less_equal(x, X[0]),
+    "ratio of squares": lambda x: np.arctan2(np.square(x), np.hypot(x, x)),
+    "reduced": lambda x: np.add.reduce(x, axis=1),
+    "accumulated": lambda x: np.multiply.accumulate(x),
+    "sum": lambda x: np.sum(x, axis=(0, 1), keepdims=True),
+    "largest": lambda x: np.max(x, axis=0),
+    "spread": lambda x: np.std(x, axis=0),
+    "spread of a sample": lambda x: np.var(x, ddof=1),
+    "running sum": np.cumsum,
+    "chosen": lambda x: np.where(x > 0, x, 0),
+    "joined": lambda x: np.concatenate([x, X], axis=1),
+    "stacked": lambda x: np.vstack([x, x[0]]),
+    "padded": lambda x: np.pad(x, ((1, 0), (2, 1)), mode="edge"),
+    "rolled": lambda x: np.roll(x, 2),
+    "differences": lambda x: np.diff(x, n=2),
+    "einsum": lambda x: np.einsum("ij,kj->ik", x, x),
+    "tensordot": lambda x: np.tensordot(x, x, axes=(0, 0)),
+    "norm": lambda x: np.linalg.norm(x, axis=1),
+    "sorted": lambda x: np.sort(x, axis=0),
+    "second half": lambda x: np.split(x, 2, axis=1)[1],
+    "new axis": lambda x: np.expand_dims(x, (0, 2)),
+    "repeated": lambda x: np.broadcast_to(x, (2, 3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", [*METHODS, *FUNCTIONS])
+def test_as_numpy(name: str) -> None:
+    program = {**METHODS, **FUNCTIONS}[name]
+    x = tapestry.input("x", (3, 4), "float32")
+    made, want = program(x), np.asarray(program(X))
+    got = tapestry.run(made, x=X)
+    assert got.shape == made.shape == want.shape
+    assert (got.dtype.kind, got.dtype) == (want.dtype.kind, made.dtype)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+REFUSED: dict[str, tuple[Program, str]] = {
+    "a shape of other cells": (lambda x: x.reshape(5, 3), r"\[5, 3\]"),
+    "truth values that are computed": (lambda x: x[x > 0], "how many cells are true"),
+    "an output": (lambda x: np.exp(x, out=np.zeros((3, 4))), "takes no `out`"),
+    "no metakernel": (np.cbrt, "np.cbrt does not take expressions"),
+    "a function without": (np.median, "np.median does not take expressions"),
+    "no alternatives": (lambda x: np.where(x > 0), "give both alternatives"),
+    "another method": (lambda x: np.add.outer(x, x), "np.add.outer does not take expressions"),
+    "cells": (lambda x: x.tolist(), "nothing has run"),
+    "change": (lambda x: x.__setitem__(0, 1), "cannot be changed"),
+    "parts of a shard": (lambda x: tapestry.shard(x @ x.T, shards=1.5), "shards cannot be 1.5"),
+    "an option of shards": (lambda x: tapestry.shard(x @ x.T, parts=2), "parts"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_in_words(name: str) -> None:
+    program, words = REFUSED[name]
+    with pytest.raises((tapestry.TapestryError, TypeError), match=words):
+        program(tapestry.input("x", (3, 4), "float32"))

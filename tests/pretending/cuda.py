@@ -1,0 +1,331 @@
+"""A GPU that is pretended: PyTorch says that tensors of the CPU are on it, and kernels are run by
+Triton's interpreter, on a driver that reads real cubins.
+
+    with pretended(folder) as driver:
+        program = tapestry.compile(x @ w, on="triton")
+        program(x=a, w=b)               # compiled for sm_90, loaded, launched through ctypes
+
+So what runs only with a GPU runs here: the calls of the driver, streams, graphs, what is said of
+tensors' devices. Tensors of the CPU do not mix with pretended ones, and work that a graph cannot
+hold is refused while one is captured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from time import perf_counter
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+from tapestry.codegen import aot, bundle
+from tapestry.codegen import driver as codegen_driver
+from tapestry.runtime import compiled
+from tapestry.runtime.triton_interpreter import interpreted
+from tests.codegen.standing import Standing, standing
+from tests.pretending.driver import PretendDriver
+
+CAPTURING = "operation not permitted when stream is capturing"
+_WAITS = {"cpu", "item", "tolist", "numpy", "__bool__", "__float__", "__int__"}
+_MOVES = {"to", "copy_", "cpu", "set_"}
+
+
+class Pretended(torch.Tensor):
+    """A tensor of the CPU that says that it is on the GPU."""
+
+
+def _is_cuda(device: Any) -> bool:
+    return device is not None and not isinstance(device, int) and torch.device(device).type != "cpu"
+
+
+class Tensors(TorchFunctionMode):
+    """PyTorch's functions, of tensors that are pretended to be on the GPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.capturing: list[Callable[[], object]] | None = None
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        name = getattr(func, "__name__", "")
+        owner = getattr(getattr(func, "__self__", None), "__name__", "")
+        flat = [one for one in tree_flatten((args, kwargs))[0] if isinstance(one, torch.Tensor)]
+        ours = [isinstance(one, Pretended) for one in flat]
+        with torch._C.DisableTorchFunctionSubclass():
+            if name == "__get__" and owner in ("device", "is_cuda") and ours and ours[0]:
+                return torch.device("cuda", 0) if owner == "device" else True
+            if name == "get_device" and ours and ours[0]:
+                return 0
+            if self.capturing is not None and any(ours) and name in _WAITS:
+                raise RuntimeError(CAPTURING)
+            if name == "numpy" and any(ours):
+                raise TypeError("can't convert cuda:0 device type tensor to numpy")
+            if name == "cpu":
+                return func(*args, **kwargs).as_subclass(torch.Tensor)
+            device = kwargs.get("device")
+            there = _is_cuda(device)
+            if name == "cuda":
+                return args[0].clone().as_subclass(Pretended)
+            if name in ("to", "type_as", "view_as"):
+                given = [one for one in args[1:] if isinstance(one, str | torch.device)]
+                there = there or any(map(_is_cuda, given))
+                away = bool(given or device is not None) and not there
+                moved = tuple("cpu" if isinstance(o, str | torch.device) else o for o in args)
+                kwargs |= {"device": "cpu"} if device is not None else {}
+                made = func(*moved, **kwargs)
+                kind = torch.Tensor if away or not (there or any(ours)) else Pretended
+                if made is args[0] and kind is not type(made):
+                    made = made.clone()
+                return made if isinstance(made, kind) else made.as_subclass(kind)
+            if there:
+                kwargs["device"] = "cpu"
+            plain = [o for o, own in zip(flat, ours, strict=True) if not own and o.dim()]
+            if any(ours) and plain and name not in _MOVES:
+                raise RuntimeError(
+                    f"{name}: Expected all tensors to be on the same device, but found at least "
+                    "two devices, cuda:0 and cpu!"
+                )
+            made = func(*args, **kwargs)
+            if self.capturing is not None:
+                self.capturing.append(lambda: made)  # a graph keeps what is made for it
+                if any(ours) and name in ("copy_", "clone", "fill_"):
+                    self._capture(name, made, args)
+            if there or (any(ours) and not (device is not None and not there)):
+                return tree_map(_there, made)
+            return made
+
+    def _capture(self, name: str, made: Any, args: Any) -> None:
+        """Do again what was done, when the graph is replayed."""
+        assert self.capturing is not None
+        out = made.as_subclass(torch.Tensor)
+        given = [o.as_subclass(torch.Tensor) if isinstance(o, torch.Tensor) else o for o in args]
+
+        def again() -> None:
+            with torch._C.DisableTorchFunction():
+                if name == "clone":
+                    out.copy_(given[0])
+                else:
+                    getattr(out, name)(*given[1:])
+
+        self.capturing.append(again)
+
+
+def _there(one: Any) -> Any:
+    plain = isinstance(one, torch.Tensor) and not isinstance(one, Pretended)
+    return one.as_subclass(Pretended) if plain else one
+
+
+class Stream:
+    """A stream, by its number."""
+
+    made = 0
+
+    def __init__(self, *_: Any, number: int | None = None, **__: Any) -> None:
+        Stream.made += 1
+        self.cuda_stream = 0x5000 + Stream.made if number is None else number
+
+    def wait_stream(self, other: Stream) -> None:
+        assert isinstance(other, Stream)
+
+    def synchronize(self) -> None: ...
+
+
+class Event:
+    """An event; times are the host's, and known only of what was waited for."""
+
+    def __init__(self, *, enable_timing: bool = False) -> None:
+        self.timed, self.at, self.done = enable_timing, 0.0, False
+
+    def record(self, stream: Stream | None = None) -> None:
+        del stream
+        self.at, self.done = perf_counter(), False
+        Cuda.pending.append(self)
+
+    def synchronize(self) -> None:
+        Cuda.refuse()
+        self.done = True
+
+    def elapsed_time(self, other: Event) -> float:
+        both = self, other
+        assert all(one.timed and one.at for one in both), "events were not recorded, or not timed"
+        assert other.done, "device not ready"
+        return (other.at - self.at) * 1e3
+
+
+class Graph:
+    """A CUDA graph: the work of its capture, again."""
+
+    def __init__(self) -> None:
+        self.work: list[Callable[[], object]] = []
+
+    def replay(self) -> None:
+        with torch._C.DisableTorchFunction():
+            for one in self.work:
+                one()
+
+
+class Cuda:
+    """What is asked of `torch.cuda`."""
+
+    tensors: Tensors
+    driver: PretendDriver
+    now = Stream(number=0)
+    pending: list[Event]
+
+    @classmethod
+    def refuse(cls) -> None:
+        """What waits for the GPU cannot be in a graph."""
+        if cls.driver.capturing is not None:
+            raise RuntimeError(CAPTURING)
+
+    @classmethod
+    def synchronize(cls, device: Any = None) -> None:
+        del device
+        cls.refuse()
+        for event in cls.pending:
+            event.done = True
+        cls.pending.clear()
+
+    @classmethod
+    @contextmanager
+    def stream(cls, stream: Stream) -> Iterator[None]:
+        before, cls.now = cls.now, stream
+        try:
+            yield
+        finally:
+            cls.now = before
+
+    @classmethod
+    @contextmanager
+    def graph(cls, graph: Graph, **options: Any) -> Iterator[None]:
+        assert options.keys() <= {"pool", "stream", "capture_error_mode"}
+        cls.synchronize()
+        work: list[Callable[[], object]] = []
+        cls.driver.capturing = cls.tensors.capturing = work
+        try:
+            with cls.stream(Stream()):
+                yield
+        finally:
+            cls.driver.capturing = cls.tensors.capturing = None
+        graph.work = work
+
+    @staticmethod
+    def external(number: int, device: Any = None) -> Stream:
+        del device
+        return Stream(number=number)
+
+
+@contextmanager
+def pretended(folder: Path, driver: PretendDriver | None = None) -> Iterator[PretendDriver]:
+    """A GPU is pretended; the driver is one from before, or its library is built in a folder."""
+    with interpreted():
+        knobs: Any = import_module("triton.knobs")
+    driver = driver or PretendDriver.built(folder)
+    tensors = Tensors()
+    Cuda.driver, Cuda.tensors, Cuda.pending, Cuda.now = driver, tensors, [], Stream(number=0)
+    driver.expected = lambda: Cuda.now.cuda_stream
+    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
+        # The switch alone: in the environment it would say that no GPU is wanted.
+        patch.setitem(vars(knobs.runtime), "interpret", True)
+        patch.delenv("TRITON_INTERPRET", raising=False)
+        for name, value in _cuda().items():
+            patch.setattr(torch.cuda, name, value, raising=False)
+        patch.setattr(torch, "Generator", Generator)
+        current = lambda _: Cuda.now.cuda_stream  # noqa: E731
+        patch.setattr(torch._C, "_cuda_getCurrentRawStream", current, raising=False)
+        own = ctypes.CDLL
+
+        def opened(name: Any, *args: Any, **kwargs: Any) -> Any:
+            return own(str(driver.path) if name == "libcuda.so.1" else name, *args, **kwargs)
+
+        patch.setattr(codegen_driver.ctypes, "CDLL", opened)
+        compiling = _compiling(driver)
+        for module in (aot, bundle, compiled):
+            patch.setattr(module, "compile_kernels", compiling)
+        stack.enter_context(tensors)
+        yield driver
+
+
+def _cuda() -> dict[str, Any]:
+    return {
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "device": lambda _: contextlib.nullcontext(),
+        "get_device_name": lambda _=None: "NVIDIA H200",
+        "get_device_capability": lambda _=None: (9, 0),
+        "get_device_properties": lambda _=None: SimpleNamespace(multi_processor_count=132),
+        "mem_get_info": lambda _=None: (1 << 36, 1 << 37),
+        "current_stream": lambda _=None: Cuda.now,
+        "synchronize": Cuda.synchronize,
+        "stream": Cuda.stream,
+        "graph": Cuda.graph,
+        "Stream": Stream,
+        "ExternalStream": Cuda.external,
+        "Event": Event,
+        "CUDAGraph": Graph,
+    }
+
+
+class Generator(torch.Generator):
+    """A generator of random numbers, on whichever device."""
+
+    def __new__(cls, device: Any = "cpu") -> Self:
+        del device
+        return super().__new__(cls, "cpu")
+
+
+def _compiling(driver: PretendDriver) -> Callable[..., Any]:
+    """`compile_kernels`, which also says what a launch of each cubin is to run."""
+    real = aot.compile_kernels
+
+    def compiling(path: Path, kernels: Any, **options: Any) -> Any:
+        made = real(path, kernels, **options)
+        device = standing(path, kernels)
+        for one in made:
+            driver.knows(one.cubin, _running(device))
+        return made
+
+    return compiling
+
+
+def _running(device: Standing) -> Callable[[str, int, int, Any], None]:
+    def run(name: str, programs: int, threads: int, table: Any) -> None:
+        queue = ctypes.c_void_p(device.queue)
+        with torch._C.DisableTorchFunction():
+            device.launch(name, programs, 1, 1, threads, 1, 1, 0, queue, table, None)
+
+    return run
+
+
+def main() -> None:
+    """Run a script as `python -m tests.pretending.cuda FOLDER script.py arguments`."""
+    import runpy
+
+    folder, script, *rest = sys.argv[1:]
+    sys.argv = [script, *rest]
+    sys.path.insert(0, os.path.dirname(script))
+    with pretended(Path(folder)) as driver:
+        try:
+            runpy.run_path(script, run_name="__main__")
+        finally:
+            sys.stderr.write(f"{len(driver.launches)} launches, {driver.fills} fills\n")
+            for problem in driver.problems:
+                sys.stderr.write(f"problem: {problem}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""A `libcuda.so.1` that is built here: our calls reach C functions of the driver's types.
+
+    driver = PretendDriver.built(folder)
+    driver.knows(cubin, a function of a launch)
+
+Cubins are read as the driver reads them: a launch must have the threads that its kernel was
+compiled for, and for each parameter the address of as many bytes as the kernel takes. It runs what
+is known of the cubin; `reads_only` says that nothing is to be run.
+"""
+
+# ruff: noqa: N802 - functions are called what the driver's are
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import struct
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from tests.codegen.cubins import Told, told
+
+SHARED = 227 * 1024
+DEFAULT = 48 * 1024
+INVALID_VALUE, INVALID_CONTEXT, NOT_FOUND = 1, 201, 500
+_SOURCE = Path(__file__).with_name("libcuda.c")
+_ANSWER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint64))
+
+
+@dataclass
+class Kernel:
+    """A function of a module: what its cubin says, and the shared memory that it is allowed."""
+
+    name: str
+    digest: str
+    said: Told
+    allowed: int = DEFAULT
+
+
+@dataclass
+class Launch:
+    """A launch as the driver got it; `values` are the bytes of each parameter, as numbers."""
+
+    kernel: str
+    programs: int
+    shared: int
+    stream: int
+    values: list[int]
+
+
+@dataclass
+class PretendDriver:
+    """What the C functions ask; `launches` and `fills` are what was done, in order."""
+
+    path: Path
+    kernels: dict[str, Callable[[str, int, int, Any], None]] = field(default_factory=dict)
+    launches: list[Launch] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    fills: int = 0
+    reads_only: bool = False
+    capturing: list[Callable[[], object]] | None = None
+    expected: Callable[[], int] = lambda: 0
+    """The stream that work has to be on."""
+
+    def __post_init__(self) -> None:
+        self._library = ctypes.CDLL(str(self.path))
+        self._answer = _ANSWER(self._called)
+        self._library.pretend_with(self._answer)
+        self._modules: dict[int, bytes] = {}
+        self._functions: dict[int, Kernel] = {}
+        self._contexts: dict[int, int] = {}
+        self._text = ctypes.create_string_buffer(b"pretended error")
+
+    @classmethod
+    def built(cls, folder: Path) -> PretendDriver:
+        """Build the library in a folder with the C compiler that there is."""
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        assert compiler is not None, "there is no C compiler"
+        path = folder / "libcuda.so.1"
+        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", path, _SOURCE], check=True)
+        return cls(path)
+
+    def knows(self, cubin: bytes, run: Callable[[str, int, int, Any], None]) -> None:
+        """A launch of a kernel of a cubin runs this: its name, programs, threads, parameters."""
+        self.kernels[_digest(cubin[: _size(cubin)])] = run
+
+    def _called(self, name: bytes, given: Any) -> int:
+        try:
+            return int(getattr(self, f"_{name.decode()}")(given) or 0)
+        except Exception as error:  # noqa: BLE001 - a C caller takes no exceptions
+            self.problems.append(f"{name.decode()}: {type(error).__name__}: {error}")
+            return 999
+
+    def _refuse(self, what: str, code: int = INVALID_VALUE) -> int:
+        self.problems.append(what)
+        return code
+
+    def _without_context(self) -> bool:
+        return not self._contexts.get(threading.get_ident())
+
+    def _cuDeviceGetAttribute(self, given: Any) -> int:
+        if (given[1], given[2]) != (97, 0):
+            return self._refuse(f"attribute {given[1]} of device {given[2]}")
+        ctypes.c_int.from_address(given[0]).value = SHARED
+        return 0
+
+    def _cuCtxGetCurrent(self, given: Any) -> None:
+        held = self._contexts.get(threading.get_ident(), 0)
+        ctypes.c_uint64.from_address(given[0]).value = held
+
+    def _cuDevicePrimaryCtxRetain(self, given: Any) -> None:
+        ctypes.c_uint64.from_address(given[0]).value = 0xC0DE000000000000 + given[1] + 1
+
+    def _cuCtxSetCurrent(self, given: Any) -> int:
+        if given[0] != 0xC0DE000000000001:
+            return self._refuse(f"{given[0]:#x} is no context")
+        self._contexts[threading.get_ident()] = given[0]
+        return 0
+
+    def _cuModuleLoadData(self, given: Any) -> int:
+        if self._without_context():
+            return INVALID_CONTEXT
+        head = ctypes.string_at(given[1], 64)
+        if head[:4] != b"\x7fELF":
+            return self._refuse("a module that is no ELF file", 200)
+        handle = 0xA000000000000000 + len(self._modules)
+        self._modules[handle] = ctypes.string_at(given[1], _size(head))
+        ctypes.c_uint64.from_address(given[0]).value = handle
+        return 0
+
+    def _cuModuleGetFunction(self, given: Any) -> int:
+        image, name = self._modules[given[1]], ctypes.string_at(given[2]).decode()
+        try:
+            said = told(image, name)
+        except KeyError:
+            return self._refuse(f"{name} is not in its module", NOT_FOUND)
+        handle = 0xF000000000000000 + len(self._functions)
+        self._functions[handle] = Kernel(name, _digest(image), said)
+        ctypes.c_uint64.from_address(given[0]).value = handle
+        return 0
+
+    def _cuFuncSetAttribute(self, given: Any) -> int:
+        if given[1] != 8 or given[2] > SHARED:
+            return self._refuse(f"attribute {given[1]} = {given[2]} of a function")
+        self._functions[given[0]].allowed = given[2]
+        return 0
+
+    def _cuGetErrorString(self, given: Any) -> None:
+        ctypes.c_uint64.from_address(given[1]).value = ctypes.addressof(self._text)
+
+    def _cuMemsetD8Async(self, given: Any) -> int:
+        return self._set(given[0], 1, given[1], 1, given[2], given[3])
+
+    def _cuMemsetD16Async(self, given: Any) -> int:
+        return self._set(given[0], 2, given[1], 2, given[2], given[3])
+
+    def _cuMemsetD32Async(self, given: Any) -> int:
+        return self._set(given[0], 4, given[1], 4, given[2], given[3])
+
+    def _cuMemsetD2D32Async(self, given: Any) -> int:
+        at, pitch, value, width, height, stream = given[:6]
+        if width != 1:
+            return self._refuse(f"rows of {width} words")
+        return self._set(at, pitch, value, 4, height, stream)
+
+    def _set(self, at: int, pitch: int, value: int, size: int, count: int, stream: int) -> int:
+        if stream != self.expected() or at % size or self._without_context():
+            return self._refuse(f"a fill of {count} cells of {size} at {at:#x} on {stream}")
+        self.fills += 1
+
+        def fill() -> None:
+            cell = value.to_bytes(size, "little")
+            if pitch == size:
+                ctypes.memmove(at, cell * count, size * count)
+                return
+            for number in range(count):
+                ctypes.memmove(at + pitch * number, cell, size)
+
+        return self._do(fill)
+
+    def _cuLaunchKernel(self, given: Any) -> int:
+        if self._without_context():
+            return INVALID_CONTEXT
+        function, x, y, z, tx, ty, tz, shared, stream, table, extra = given[:11]
+        kernel = self._functions.get(function)
+        if kernel is None:
+            return self._refuse(f"a launch of {function:#x}, which is no function")
+        threads, bounds = (tx, ty, tz), (kernel.said.threads, 1, 1)
+        if (y, z, extra) != (1, 1, 0) or threads != bounds or not 0 < x < 1 << 31:
+            return self._refuse(f"{kernel.name} on {(x, y, z)} programs of {threads} threads")
+        if shared > kernel.allowed or stream != self.expected():
+            return self._refuse(f"{kernel.name} with {shared} shared bytes on stream {stream}")
+        places = (ctypes.c_uint64 * len(kernel.said.parameters)).from_address(table)
+        sizes = kernel.said.parameters
+        values = [
+            int.from_bytes(ctypes.string_at(place, size), "little")
+            for place, size in zip(places, sizes, strict=True)
+        ]
+        self.launches.append(Launch(kernel.name, x, shared, stream, values))
+        run = self.kernels.get(kernel.digest)
+        if run is None:
+            return 0 if self.reads_only else self._refuse(f"{kernel.name} is of an unknown cubin")
+        # A kernel has the values of the time of its launch, also where it is captured.
+        cells = (ctypes.c_uint64 * len(values))(*values)
+        start = ctypes.addressof(cells)
+        held = (ctypes.c_void_p * len(values))(*(start + 8 * n for n in range(len(values))))
+
+        def launch(run: Any = run, kept: Sequence[Any] = (cells, held)) -> None:
+            run(kernel.name, x, threads[0], kept[1])
+
+        return self._do(launch)
+
+    def _do(self, work: Callable[[], None]) -> int:
+        if self.capturing is None:
+            work()
+        else:
+            self.capturing.append(work)
+        return 0
+
+
+def _size(elf: bytes) -> int:
+    """The bytes of an ELF file up to the end of its table of sections."""
+    (start,), (each, count) = (
+        struct.unpack_from("<Q", elf, 0x28),
+        struct.unpack_from("<HH", elf, 58),
+    )
+    return start + each * count
+
+
+def _digest(image: bytes) -> str:
+    return sha256(image).hexdigest()

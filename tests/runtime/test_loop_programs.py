@@ -1,0 +1,134 @@
+# pyright: basic
+"""Programs whose scalar operations are loops, in parts of any size, give what `reference` gives."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tapestry.frontend import parse_text, run_pipeline
+from tapestry.runtime import native
+from tapestry.runtime.executor import NoWatch, find_executor
+from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.looping import Loops
+from tapestry.runtime.prepared.parts import in_parts
+from tapestry.runtime.program import arguments
+from tests.end_to_end.operations import random_program
+from tests.end_to_end.programs import Program, programs
+
+pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
+
+_CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+_PIPELINES = ["weft-apply", "weft-apply,loom-simplify,loom-fuse", "default"]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=_CHECKS)
+@given(
+    program=programs(),
+    pipeline=st.sampled_from(_PIPELINES),
+    cache=st.integers(1, 4096),
+    threads=st.integers(0, 3),
+)
+def test_any_program(program: Program, pipeline: str, cache: int, threads: int) -> None:
+    """With 0 threads as a library would have it: small maps and bodies beside products, whole."""
+    naive = parse_text(program.text)
+    run_pipeline(naive, "weft-apply")
+    want = find_executor("reference").run(naive, program.inputs, NoWatch()).outputs
+    module = parse_text(program.text)
+    run_pipeline(module, pipeline)
+    parts = partial(in_parts, small=0, threads=threads, cache=cache, loops=Loops(0))
+    library = Library(loops=Loops(0))
+    prepared = PreparedProgram(module, library, parts if threads else None)
+    given = [program.inputs[argument.name] for argument in arguments(module)]
+    for _ in range(2):
+        for value, have, expected in zip(program.outputs, prepared(given), want, strict=True):
+            assert have.dtype == expected.dtype
+            if value.exact:
+                np.testing.assert_array_equal(have, expected)
+            else:
+                near = (1e-5 if value.dtype == "f32" else 1e-12) * max(value.bound, 1.0)
+                np.testing.assert_allclose(have, expected, rtol=0, atol=near)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=_CHECKS)
+@given(st.integers(0, 10**6), st.integers(1, 2000))
+def test_any_program_of_raw_operations(seed: int, cache: int) -> None:
+    program = random_program(seed)
+    inputs, module = program.inputs(), parse_text(program.text)
+    want = find_executor("reference").run(module, inputs, NoWatch()).outputs
+    run_pipeline(module, "loom-simplify,loom-fuse,loom-group")
+    parts = partial(in_parts, small=0, threads=2, cache=cache, loops=Loops(0))
+    prepared = PreparedProgram(module, parts=parts)
+    given = [inputs[argument.name] for argument in arguments(module)]
+    for _ in range(2):
+        for have, expected in zip(prepared(given), want, strict=True):
+            assert have.dtype == expected.dtype
+            np.testing.assert_array_equal(have, expected)
+
+
+_DENSE = """
+!x = !loom.tensor<[0, 0] : [37, 20], f32>
+!w = !loom.tensor<[0, 0] : [20, 33], f32>
+!b = !loom.tensor<[0] : [33], f32>
+!y = !loom.tensor<[0, 0] : [37, 33], f32>
+func.func @main(%x: !x, %w: !w, %b: !b) -> (!y, !y) {
+  %y, %z = loom.operation @dense over <[0, 0, 0] : [37, 33, 20]> [map, map, fold] by @add
+       ins(%x : (i, n, k) -> (i, k), %w : (i, n, k) -> (k, n)) extra(%b : (i, n) -> (n))
+       outs((i, n) -> (i, n), (i, n) -> (i, n))
+       wrap (%p: f32, %q: f32) { %r = arith.mulf %p, %q : f32  loom.yield %r : f32 }
+       unwrap (%s: f32, %c: f32) {
+         %t = arith.addf %s, %c : f32
+         %u = math.tanh %t : f32
+         loom.yield %t, %u : f32, f32
+       } : (!x, !w, !b) -> (!y, !y)
+  func.return %y, %z : !y, !y
+}
+"""
+
+
+def test_what_follows_a_product_is_one_loop(caplog: pytest.LogCaptureFixture) -> None:
+    module, random = parse_text(_DENSE), np.random.default_rng(0)
+    shapes = ((37, 20), (20, 33), (33,))
+    x, w, b = (random.standard_normal(shape, np.float32) for shape in shapes)
+    native.forget()
+    with caplog.at_level(logging.INFO, "tapestry.kernels"):
+        y, z = PreparedProgram(module, Library(loops=Loops(0)))([x, w, b])
+    assert [one.getMessage().split(":")[0].split(" ", 2)[2] for one in caplog.records] == [
+        "of 2 operations over 37x33"
+    ]
+    np.testing.assert_allclose(y, x @ w + b, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(z, np.tanh(x @ w + b), rtol=1e-5, atol=1e-5)
+
+
+def test_without_a_compiler_all_runs_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(native.SWITCH, "0")
+    module, x = parse_text(_DENSE), np.ones((37, 20), np.float32)
+    y, _ = PreparedProgram(module, Library(loops=Loops(0)))(
+        [x, x[:20, :1] + np.zeros(33, "f4"), x[0, :1] * np.zeros(33, "f4")]
+    )
+    np.testing.assert_array_equal(y, np.full((37, 33), 20.0))
+
+
+_REPEATED = """
+!x = !loom.tensor<[0] : [40], f32>
+func.func @main(%x: !x) -> !x {
+  %y = loom.operation @repeated over <[0, 0] : [3, 40]> [fold, map] by @add
+       ins(%x : (k, i) -> (i)) outs((i) -> (i))
+       wrap (%a: f32) { %b = math.exp2 %a : f32  loom.yield %b : f32 } : (!x) -> !x
+  func.return %y : !x
+}
+"""
+
+
+def test_a_fold_does_not_write_over_what_it_folds() -> None:
+    x = np.arange(40, dtype="f4") % 5
+    parts = partial(in_parts, small=0, threads=1, loops=Loops(0))
+    prepared = PreparedProgram(parse_text(_REPEATED), parts=parts)
+    for _ in range(2):  # the second time exp2, which loops lack, is where its sum might go
+        np.testing.assert_array_equal(prepared([x])[0], 3 * np.exp2(x))

@@ -1,0 +1,140 @@
+"""Loops on arrays of any strides, folds along any axes, and results over operands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects import arith
+
+from tapestry.codegen.loops import Cell, Folded, Graph, Number
+from tapestry.codegen.loops.vectors import Value, Writer
+from tapestry.runtime import native
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.loops import Loop
+
+pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
+
+
+def _emit(operation: str):
+    def emit(write: Writer, values: list[Value]) -> Value:
+        return write.binary(operation, *values)
+
+    return emit
+
+
+PRODUCT = Cell(_emit("fmul"), (0, 1), "float")
+SUM = Cell(_emit("fadd"), (2, 1), "float")
+
+
+def _placed(array: Array, how: int) -> Array:
+    """An array of the same cells that lies otherwise in memory."""
+    match how:
+        case 0:
+            return array
+        case 1:  # the last axis first
+            return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, -1, 0)), 0, -1)
+        case 2:  # backwards
+            flipped = (slice(None, None, -1),) * array.ndim
+            return np.ascontiguousarray(array[flipped])[flipped]
+        case 3:  # every second cell
+            wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+            wide[..., ::2] = array
+            return wide[..., ::2]
+        case _:  # at an odd address
+            room = np.zeros(array.nbytes + 1, np.uint8)
+            moved = room[1:].view(array.dtype).reshape(array.shape)
+            moved[...] = array
+            return moved
+
+
+@st.composite
+def _operands(draw: st.DrawFn) -> tuple[tuple[int, ...], list[Array]]:
+    shape = tuple(draw(st.lists(st.sampled_from([1, 2, 3, 31, 33, 70]), min_size=1, max_size=3)))
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    found: list[Array] = []
+    for _ in range(2):
+        own = [draw(st.sampled_from([1, extent])) for extent in shape]
+        values = random.integers(-8, 9, own).astype(np.float32)
+        found.append(_placed(values, draw(st.integers(0, 4))))
+    return shape, found
+
+
+@settings(max_examples=40, deadline=None)
+@given(_operands())
+def test_maps_of_any_strides(case: tuple[tuple[int, ...], list[Array]]) -> None:
+    shape, (x, y) = case
+    graph = Graph(("float", "float"), (), (PRODUCT, SUM), (2, 3))
+    product, total = Loop(graph, shape)([x, y])
+    np.testing.assert_array_equal(product, np.broadcast_to(x * y, shape))
+    np.testing.assert_array_equal(total, np.broadcast_to(x * y + y, shape))
+
+
+@settings(max_examples=40, deadline=None)
+@given(_operands(), st.data())
+def test_folds_along_any_axes(
+    case: tuple[tuple[int, ...], list[Array]], data: st.DataObject
+) -> None:
+    shape, (x, y) = case
+    axes = tuple(data.draw(st.sets(st.sampled_from(range(len(shape))), min_size=1)))
+    folds = (Folded(2, arith.AddfOp, 0.0), Folded(2, arith.MaximumfOp, float("-inf")))
+    graph = Graph(("float", "float"), (), (PRODUCT,), (2,), folds)
+    product, sums, largest = Loop(graph, shape, axes)([x, y])
+    want = np.broadcast_to(x * y, shape)
+    np.testing.assert_array_equal(product, want)
+    np.testing.assert_array_equal(sums, want.sum(axes, keepdims=True))  # of small integers: exact
+    np.testing.assert_array_equal(largest, want.max(axes, keepdims=True))
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 1000])
+def test_results_over_operands(count: int) -> None:
+    x, y = np.arange(count, dtype="f4"), np.full(count, 3, "f4")
+    graph = Graph(("float", "float"), (), (PRODUCT, SUM), (2, 3))
+    Loop(graph, (count,))([x, y], [y, x])
+    np.testing.assert_array_equal(y, 3 * np.arange(count))
+    np.testing.assert_array_equal(x, 3 * np.arange(count) + 3)
+
+
+def test_nothing_beside_an_array_is_touched() -> None:
+    room = np.full(100, 7, "f4")
+    graph = Graph(("float",), (Number(2.0, "float"),), (PRODUCT,), (2,))
+    Loop(graph, (37,))([np.ones(37, "f4")], [room[10:47]])
+    np.testing.assert_array_equal(room, [7] * 10 + [2] * 37 + [7] * 53)
+
+
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_sums_are_as_near_as_those_of_numpy(dtype: str) -> None:
+    own = np.float32 if dtype == "float" else np.float64
+    graph = Graph((dtype,), (), (), (), (Folded(0, arith.AddfOp, 0.0),))
+    loop = Loop(graph, (1 << 18,), (0,))
+    worst, numpy_worst = 0.0, 0.0
+    for seed in range(8):
+        x = np.random.default_rng(seed).random(1 << 18).astype(own)
+        want = x.astype(np.longdouble).sum()
+        worst = max(worst, abs(float(loop([x])[0][0] - want)))
+        numpy_worst = max(numpy_worst, abs(float(x.sum() - want)))
+    assert worst <= 2 * numpy_worst
+
+
+def test_maxima_of_nan_and_zeros() -> None:
+    graph = Graph(("float",), (), (), (), (Folded(0, arith.MaximumfOp, float("-inf")),))
+    for length in (5, 64, 77):
+        for at in (0, length - 1):
+            x = np.full((1, length), -0.0, "f4")
+            assert np.signbit(Loop(graph, x.shape, (1,))([x])[0]).all()
+            x[0, at] = 0.0
+            assert not np.signbit(Loop(graph, x.shape, (1,))([x])[0]).any()
+            x[0, at] = np.nan
+            assert np.isnan(Loop(graph, x.shape, (1,))([x])[0]).all()
+
+
+@pytest.mark.parametrize(
+    "other", [np.ones((2, 3), np.float32), np.ones((1, 4), np.float64), np.ones(4, np.float32)]
+)
+def test_arrays_that_a_loop_is_not_for_are_refused(other: Array) -> None:
+    loop = Loop(Graph(("float", "float"), (), (PRODUCT,), (2,)), (2, 4))
+    fitting = np.ones((2, 4), np.float32)
+    loop([fitting, fitting])
+    with pytest.raises(ValueError, match=r"in a loop of float32 over \(2, 4\)"):
+        loop([fitting, other])
