@@ -37,6 +37,7 @@ from xdsl.ir import Attribute, Operation
 
 from tapestry.algebra import functions
 from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.named import Scalar
 
 Array = NDArray[Any]
 
@@ -198,6 +199,17 @@ def function_of(op: Operation) -> _Function | None:
     if dtype == np.bool_:
         return _BITS.get(kind)
     return {**_BITS, **_SIGNED}.get(kind) if dtype.kind == "i" else None
+
+
+def scalar_of(op: Operation) -> Scalar | None:
+    """What an operation is called, on which dtypes; None of what is no function of numbers."""
+    if not has_meaning(op) or isinstance(op, arith.ConstantOp | complex_dialect.ConstantOp):
+        return None
+    dtypes = tuple(numpy_dtype(operand.type) for operand in op.operands)
+    predicate = 0
+    if isinstance(op, arith.CmpfOp | arith.CmpiOp):
+        predicate = op.predicate.value.data
+    return Scalar(op.name, dtypes, numpy_dtype(op.results[0].type), predicate)
 
 
 def compute(op: Operation, operands: Sequence[Array]) -> Array:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects import arith
 
 from tapestry.codegen.loops import Cell, Folded, Graph, Number
 from tapestry.codegen.loops.vectors import Value, Writer
@@ -78,7 +77,7 @@ def test_folds_along_any_axes(
 ) -> None:
     shape, (x, y) = case
     axes = tuple(data.draw(st.sets(st.sampled_from(range(len(shape))), min_size=1)))
-    folds = (Folded(2, arith.AddfOp, 0.0), Folded(2, arith.MaximumfOp, float("-inf")))
+    folds = (Folded(2, "arith.addf", 0.0), Folded(2, "arith.maximumf", float("-inf")))
     graph = Graph(("float", "float"), (), (PRODUCT,), (2,), folds)
     product, sums, largest = Loop(graph, shape, axes)([x, y])
     want = np.broadcast_to(x * y, shape)
@@ -106,7 +105,7 @@ def test_nothing_beside_an_array_is_touched() -> None:
 @pytest.mark.parametrize("dtype", ["float", "double"])
 def test_sums_are_as_near_as_those_of_numpy(dtype: str) -> None:
     own = np.float32 if dtype == "float" else np.float64
-    graph = Graph((dtype,), (), (), (), (Folded(0, arith.AddfOp, 0.0),))
+    graph = Graph((dtype,), (), (), (), (Folded(0, "arith.addf", 0.0),))
     loop = Loop(graph, (1 << 18,), (0,))
     worst, numpy_worst = 0.0, 0.0
     for seed in range(8):
@@ -118,7 +117,7 @@ def test_sums_are_as_near_as_those_of_numpy(dtype: str) -> None:
 
 
 def test_maxima_of_nan_and_zeros() -> None:
-    graph = Graph(("float",), (), (), (), (Folded(0, arith.MaximumfOp, float("-inf")),))
+    graph = Graph(("float",), (), (), (), (Folded(0, "arith.maximumf", float("-inf")),))
     for length in (5, 64, 77):
         for at in (0, length - 1):
             x = np.full((1, length), -0.0, "f4")

@@ -7,7 +7,7 @@ written, and what is folded. A `Layout` is how arrays move along the axes of the
 is in one pass over memory, in vectors; extents and strides are arguments.
 """
 
-from tapestry.codegen.loops.cells import is_known, kind_of_type
+from tapestry.codegen.loops.cells import is_known
 from tapestry.codegen.loops.graphs import Cell, Folded, Graph, Layout, Number
 from tapestry.codegen.loops.nests import loop_text
 from tapestry.codegen.loops.vectors import BYTES, kind_of
@@ -21,6 +21,5 @@ __all__ = [
     "Number",
     "is_known",
     "kind_of",
-    "kind_of_type",
     "loop_text",
 ]

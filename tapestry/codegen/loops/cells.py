@@ -1,8 +1,8 @@
 """What scalar operations are in LLVM IR: for numbers and vectors what `tapestry.algebra.scalars`
 says of arrays.
 
-    if is_known(op):
-        result = written(op, write, operands)       # `%v3 = fadd <32 x float> %v1, %v2`
+    if is_known(scalar):
+        result = written(scalar, write, operands)       # `%v3 = fadd <32 x float> %v1, %v2`
 
 Additions, quotients, roots, comparisons and casts are the same bits; exponentials and the like are
 within what `elementary` states. Integers divide by zero to zero, and shift out every bit, without
@@ -15,58 +15,47 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith, math
-from xdsl.ir import Attribute, Operation
 
-from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.named import Scalar
 from tapestry.codegen.loops import elementary
 from tapestry.codegen.loops.vectors import BYTES, Value, Writer, kind_of
 
 _Made = Callable[..., Value]
 
 
-def kind_of_type(element: Attribute) -> str | None:
-    """The type of an IR type's numbers; None for those that no loop takes."""
-    try:
-        return kind_of(numpy_dtype(element))
-    except KeyError:
-        return None
-
-
-def is_known(op: Operation) -> bool:
+def is_known(op: Scalar) -> bool:
     """Whether `written` knows an operation on its types."""
-    kinds = [kind_of_type(value.type) for value in (*op.operands, *op.results)]
-    if None in kinds or len(op.results) != 1:
+    kinds = [kind_of(dtype) for dtype in (*op.operands, op.result)]
+    if None in kinds:
         return False
-    if type(op) in _SINGLE:
+    if op.name in _SINGLE:
         return kinds[0] == "float"
-    if type(op) in _NO_BITS:
+    if op.name in _NO_BITS:
         return "i1" not in kinds
-    return type(op) in _ALL
+    return op.name in _ALL
 
 
-def written(op: Operation, write: Writer, operands: Sequence[Value]) -> Value:
+def written(op: Scalar, write: Writer, operands: Sequence[Value]) -> Value:
     """The result of an operation that is known."""
-    kind = type(op)
-    result = kind_of_type(op.results[0].type)
+    result = kind_of(op.result)
     assert result is not None
-    if kind in _PLAIN:
-        return write.binary(_PLAIN[kind], *operands)
-    if kind in _INTRINSICS:
-        return write.call(_INTRINSICS[kind], *operands)
-    if kind in _FUNCTIONS:
-        return _FUNCTIONS[kind](write, *operands)
-    if kind in _CASTS:
-        return write.cast(_CASTS[kind], operands[0], result)
-    match op:
-        case arith.CmpfOp():
-            return write.compared(_FLOAT_ORDER[op.predicate.value.data], *operands)
-        case arith.CmpiOp():
-            return write.compared(_INTEGER_ORDER[op.predicate.value.data], *operands)
-        case arith.SelectOp():
+    if op.name in _PLAIN:
+        return write.binary(_PLAIN[op.name], *operands)
+    if op.name in _INTRINSICS:
+        return write.call(_INTRINSICS[op.name], *operands)
+    if op.name in _FUNCTIONS:
+        return _FUNCTIONS[op.name](write, *operands)
+    if op.name in _CASTS:
+        return write.cast(_CASTS[op.name], operands[0], result)
+    match op.name:
+        case "arith.cmpf":
+            return write.compared(_FLOAT_ORDER[op.predicate], *operands)
+        case "arith.cmpi":
+            return write.compared(_INTEGER_ORDER[op.predicate], *operands)
+        case "arith.select":
             return write.chosen(*operands)
-        case arith.FPToSIOp() | arith.FPToUIOp():
-            return write.saturated(operands[0], result, signed=kind is arith.FPToSIOp)
+        case "arith.fptosi" | "arith.fptoui":
+            return write.saturated(operands[0], result, signed=op.name == "arith.fptosi")
         case _:
             (value,) = operands
             wider = BYTES[result] > BYTES[value.kind]
@@ -92,11 +81,11 @@ def cast_between(have: np.dtype[Any], want: np.dtype[Any]) -> str | None:
             return None
 
 
-def combined(kind: type[Operation], write: Writer, left: Value, right: Value) -> Value:
+def combined(name: str, write: Writer, left: Value, right: Value) -> Value:
     """Two values by an operation on two of one type, which is their only argument."""
-    if kind in _PLAIN:
-        return write.binary(_PLAIN[kind], left, right)
-    return write.call(_INTRINSICS[kind], left, right)
+    if name in _PLAIN:
+        return write.binary(_PLAIN[name], left, right)
+    return write.call(_INTRINSICS[name], left, right)
 
 
 def _number_of_two(name: str) -> _Made:
@@ -207,73 +196,73 @@ def _part(pair: Callable[[Writer, Value, Value], tuple[Value, Value]], number: i
     return made
 
 
-_PLAIN: dict[type[Operation], str] = {
-    arith.AddfOp: "fadd",
-    arith.SubfOp: "fsub",
-    arith.MulfOp: "fmul",
-    arith.DivfOp: "fdiv",
-    arith.AddiOp: "add",
-    arith.SubiOp: "sub",
-    arith.MuliOp: "mul",
-    arith.AndIOp: "and",
-    arith.OrIOp: "or",
-    arith.XOrIOp: "xor",
+_PLAIN: dict[str, str] = {
+    "arith.addf": "fadd",
+    "arith.subf": "fsub",
+    "arith.mulf": "fmul",
+    "arith.divf": "fdiv",
+    "arith.addi": "add",
+    "arith.subi": "sub",
+    "arith.muli": "mul",
+    "arith.andi": "and",
+    "arith.ori": "or",
+    "arith.xori": "xor",
 }
 
-_INTRINSICS: dict[type[Operation], str] = {
-    arith.MaximumfOp: "maximum",
-    arith.MinimumfOp: "minimum",
-    arith.MaxSIOp: "smax",
-    arith.MinSIOp: "smin",
-    arith.MaxUIOp: "umax",
-    arith.MinUIOp: "umin",
-    math.AbsFOp: "fabs",
-    math.CeilOp: "ceil",
-    math.CopySignOp: "copysign",
-    math.CtPopOp: "ctpop",
-    math.FloorOp: "floor",
-    math.FmaOp: "fma",
-    math.RoundEvenOp: "roundeven",
-    math.SqrtOp: "sqrt",
-    math.TruncOp: "trunc",
+_INTRINSICS: dict[str, str] = {
+    "arith.maximumf": "maximum",
+    "arith.minimumf": "minimum",
+    "arith.maxsi": "smax",
+    "arith.minsi": "smin",
+    "arith.maxui": "umax",
+    "arith.minui": "umin",
+    "math.absf": "fabs",
+    "math.ceil": "ceil",
+    "math.copysign": "copysign",
+    "math.ctpop": "ctpop",
+    "math.floor": "floor",
+    "math.fma": "fma",
+    "math.roundeven": "roundeven",
+    "math.sqrt": "sqrt",
+    "math.trunc": "trunc",
 }
 
-_FUNCTIONS: dict[type[Operation], _Made] = {
-    arith.NegfOp: Writer.negated,
-    arith.MaxnumfOp: _number_of_two("maximum"),
-    arith.MinnumfOp: _number_of_two("minimum"),
-    arith.DivSIOp: _part(_signed, 0),
-    arith.RemSIOp: _part(_signed, 1),
-    arith.FloorDivSIOp: _divided_down,
-    arith.CeilDivSIOp: _divided_up,
-    arith.DivUIOp: _part(_unsigned, 0),
-    arith.RemUIOp: _part(_unsigned, 1),
-    arith.CeilDivUIOp: _divided_up_unsigned,
-    arith.ShLIOp: _shifted("shl"),
-    arith.ShRUIOp: _shifted("lshr"),
-    arith.ShRSIOp: _shifted_right,
-    math.AbsIOp: _flagged("abs"),
-    math.CountLeadingZerosOp: _flagged("ctlz"),
-    math.CountTrailingZerosOp: _flagged("cttz"),
-    math.RoundOp: _rounded,
-    math.RsqrtOp: _reciprocal_root,
-    math.ExpOp: elementary.exp,
-    math.ExpM1Op: elementary.expm1,
-    math.TanhOp: elementary.tanh,
-    math.ErfOp: elementary.erf,
-    math.LogOp: elementary.log,
-    math.Log1pOp: elementary.log1p,
+_FUNCTIONS: dict[str, _Made] = {
+    "arith.negf": Writer.negated,
+    "arith.maxnumf": _number_of_two("maximum"),
+    "arith.minnumf": _number_of_two("minimum"),
+    "arith.divsi": _part(_signed, 0),
+    "arith.remsi": _part(_signed, 1),
+    "arith.floordivsi": _divided_down,
+    "arith.ceildivsi": _divided_up,
+    "arith.divui": _part(_unsigned, 0),
+    "arith.remui": _part(_unsigned, 1),
+    "arith.ceildivui": _divided_up_unsigned,
+    "arith.shli": _shifted("shl"),
+    "arith.shrui": _shifted("lshr"),
+    "arith.shrsi": _shifted_right,
+    "math.absi": _flagged("abs"),
+    "math.ctlz": _flagged("ctlz"),
+    "math.cttz": _flagged("cttz"),
+    "math.round": _rounded,
+    "math.rsqrt": _reciprocal_root,
+    "math.exp": elementary.exp,
+    "math.expm1": elementary.expm1,
+    "math.tanh": elementary.tanh,
+    "math.erf": elementary.erf,
+    "math.log": elementary.log,
+    "math.log1p": elementary.log1p,
 }
 
-_CASTS: dict[type[Operation], str] = {
-    arith.ExtSIOp: "sext",
-    arith.ExtUIOp: "zext",
-    arith.TruncIOp: "trunc",
-    arith.SIToFPOp: "sitofp",
-    arith.UIToFPOp: "uitofp",
-    arith.ExtFOp: "fpext",
-    arith.TruncFOp: "fptrunc",
-    arith.BitcastOp: "bitcast",
+_CASTS: dict[str, str] = {
+    "arith.extsi": "sext",
+    "arith.extui": "zext",
+    "arith.trunci": "trunc",
+    "arith.sitofp": "sitofp",
+    "arith.uitofp": "uitofp",
+    "arith.extf": "fpext",
+    "arith.truncf": "fptrunc",
+    "arith.bitcast": "bitcast",
 }
 
 _FLOAT_ORDER = (
@@ -282,21 +271,21 @@ _FLOAT_ORDER = (
 )
 _INTEGER_ORDER = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
-_SINGLE = {math.ErfOp}
+_SINGLE = {"math.erf"}
 """Functions of float32 alone."""
 
 _NO_BITS = {
-    *(arith.DivSIOp, arith.RemSIOp, arith.FloorDivSIOp, arith.CeilDivSIOp),
-    *(arith.DivUIOp, arith.RemUIOp, arith.CeilDivUIOp),
-    *(arith.ShLIOp, arith.ShRUIOp, arith.ShRSIOp),
-    *(arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp),
-    *(math.AbsIOp, math.CtPopOp, math.CountLeadingZerosOp, math.CountTrailingZerosOp),
-    *(arith.FPToSIOp, arith.FPToUIOp, arith.BitcastOp),
+    *("arith.divsi", "arith.remsi", "arith.floordivsi", "arith.ceildivsi"),
+    *("arith.divui", "arith.remui", "arith.ceildivui"),
+    *("arith.shli", "arith.shrui", "arith.shrsi"),
+    *("arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui"),
+    *("math.absi", "math.ctpop", "math.ctlz", "math.cttz"),
+    *("arith.fptosi", "arith.fptoui", "arith.bitcast"),
 }
 """What is not for truth values."""
 
 _ALL = {
     *(*_PLAIN, *_INTRINSICS, *_FUNCTIONS, *_CASTS),
-    *(arith.CmpfOp, arith.CmpiOp, arith.SelectOp, arith.IndexCastOp),
-    *(arith.FPToSIOp, arith.FPToUIOp),
+    *("arith.cmpf", "arith.cmpi", "arith.select", "arith.index_cast"),
+    *("arith.fptosi", "arith.fptoui"),
 }

@@ -11,9 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.dialects import arith
-from xdsl.ir import Operation
-
 from tapestry.codegen.loops.vectors import Value, Writer
 
 Emit = Callable[[Writer, list[Value]], Value]
@@ -42,18 +39,18 @@ class Folded:
     """A slot whose values are combined along the folded axes, starting from `zero`."""
 
     slot: int
-    primitive: type[Operation]
+    primitive: str
     zero: float
 
 
 FOLDS = frozenset(
-    {arith.AddfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp}
-    | {arith.AddiOp, arith.MuliOp, arith.MaxSIOp, arith.MinSIOp}
-    | {arith.AndIOp, arith.OrIOp, arith.XOrIOp}
+    {"arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf"}
+    | {"arith.addi", "arith.muli", "arith.maxsi", "arith.minsi"}
+    | {"arith.andi", "arith.ori", "arith.xori"}
 )
 """Operations that loops fold by."""
 
-ROUNDED = frozenset({arith.AddfOp, arith.MulfOp})
+ROUNDED = frozenset({"arith.addf", "arith.mulf"})
 """Those whose result depends on the order, by what is rounded."""
 
 

@@ -8,21 +8,24 @@ computed when the body is prepared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import needed_operations
+from tapestry.algebra.named import Scalar
 from tapestry.algebra.philox import philox_word
-from tapestry.algebra.scalars import compute, function_of, has_meaning
+from tapestry.algebra.scalars import compute, function_of, has_meaning, scalar_of
+from tapestry.codegen.loops import is_known
 from tapestry.dialects import loom
 from tapestry.runtime.access import coordinates
 from tapestry.runtime.blocks import BlockCells
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Function
-from tapestry.runtime.prepared.looped_bodies import LoopedBody, is_for_loops
+from tapestry.runtime.prepared.looped_bodies import LoopedBody
 from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.prepared.script import Script
 from tapestry.zspace import Range
@@ -72,11 +75,11 @@ def record_body(
     """
     at, known = places or {}, functions or {}
     needed = needed_operations(wanted)
-    if loops is not None and is_for_loops(needed, wanted) and loops.pay(len(needed) * index.size):
+    if loops is not None and _is_for_loops(needed, wanted) and loops.pay(len(needed) * index.size):
         plain = prepared_body(block, index, dims, wanted, functions=functions)
         if plain is not None:
             ordered = [op for op in block.ops if op in needed]
-            body = LoopedBody(plain, ordered, block.args, wanted)
+            body = _looped_body(plain, ordered, block.args, wanted)
             return script.calls(body, given, len(wanted))
     slots: dict[SSAValue, int] = dict(zip(block.args, given, strict=True))
     for op in block.ops:
@@ -92,6 +95,35 @@ def record_body(
         ins = [slots[operand] for operand in op.operands]
         slots[result] = script.call(known.get(function, function), ins)
     return [slots[value] for value in wanted]
+
+
+def _is_for_loops(operations: Iterable[Operation], wanted: Sequence[SSAValue]) -> bool:
+    """Whether all of a body's operations are those of loops, and all that it yields is computed."""
+    computed = [op for op in operations if not isinstance(op, arith.ConstantOp)]
+    scalars = [scalar_of(op) for op in computed]
+    known = all(scalar is not None and is_known(scalar) for scalar in scalars)
+    return known and {op.results[0] for op in computed}.issuperset(wanted)
+
+
+def _looped_body(
+    plain: Body,
+    operations: Sequence[Operation],
+    arguments: Sequence[SSAValue],
+    wanted: Sequence[SSAValue],
+) -> LoopedBody:
+    """A body by loops; `operations` are those that are needed, in order."""
+    constants = [op for op in operations if isinstance(op, arith.ConstantOp)]
+    values = [*arguments, *(op.result for op in constants)]
+    slots = {value: slot for slot, value in enumerate(values)}
+    cells: list[tuple[Scalar, tuple[int, ...]]] = []
+    for op in operations:
+        scalar = scalar_of(op)
+        if scalar is not None:
+            cells.append((scalar, tuple(slots[operand] for operand in op.operands)))
+            slots[op.results[0]] = len(slots)
+    numbers = tuple(compute(op, ()) for op in constants)
+    ends = tuple(slots[value] for value in wanted)
+    return LoopedBody(plain, len(arguments), numbers, tuple(cells), ends)
 
 
 def yielded(block: Block) -> Sequence[SSAValue]:

@@ -11,12 +11,12 @@ are computed once for it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
-from xdsl.dialects import arith, math
-from xdsl.ir import Operation
 
+from tapestry.algebra.named import Scalar
 from tapestry.codegen.loops import Cell, Folded, Graph, Number, is_known, kind_of
 from tapestry.codegen.loops.cells import cast_between, written
 from tapestry.codegen.loops.graphs import FOLDS, Emit
@@ -32,10 +32,10 @@ _AGAIN = 4
 _MOST = 48
 """Calls that a loop computes at most, and arrays that it touches."""
 
-_COSTLY: dict[type[Operation], int] = {
-    **dict.fromkeys((math.ExpOp, math.ExpM1Op, math.TanhOp, math.ErfOp), 12),
-    **dict.fromkeys((math.LogOp, math.Log1pOp), 12),
-    **dict.fromkeys((arith.DivfOp, math.SqrtOp, math.RsqrtOp), 4),
+_COSTLY: dict[str, int] = {
+    **dict.fromkeys(("math.exp", "math.expm1", "math.tanh", "math.erf"), 12),
+    **dict.fromkeys(("math.log", "math.log1p"), 12),
+    **dict.fromkeys(("arith.divf", "math.sqrt", "math.rsqrt"), 4),
 }
 """What takes longer than an addition."""
 
@@ -65,7 +65,7 @@ def in_loops(call: Call, seen: Mapping[int, Seen]) -> bool:
             return cast_between(seen[call.ins[0]].dtype, meaning.dtype) is not None
         case Reduced():
             return meaning.primitive in FOLDS
-        case Operation():
+        case Scalar():
             return is_known(meaning)
         case _:
             return not isinstance(meaning, Product)
@@ -146,8 +146,7 @@ class _Fusing:
         """What it takes to compute a value of those that are there."""
         calls = [self._waiting[one] for one in self._behind([slot])]
         return sum(
-            _COSTLY.get(type(c.meaning), 1) if isinstance(c.meaning, Operation) else 1
-            for c in calls
+            _COSTLY.get(c.meaning.name, 1) if isinstance(c.meaning, Scalar) else 1 for c in calls
         )
 
     def _loop(self, wanted: Sequence[int], shape: tuple[int, ...], fold: Call | None) -> None:
@@ -217,8 +216,8 @@ class _Fusing:
 
     def _emit(self, call: Call) -> Emit:
         match call.meaning:
-            case Operation() as op:
-                return lambda write, values: written(op, write, values)
+            case Scalar() as op:
+                return partial(written, op)
             case Cast(dtype):
                 cast = cast_between(self._seen[call.ins[0]].dtype, dtype)
                 assert cast is not None

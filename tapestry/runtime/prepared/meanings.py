@@ -1,7 +1,7 @@
 """What calls of a tape compute, for those who compute it otherwise than by the call.
 
-tape.call(np.multiply, (x, y), key, meaning=mulf)           # the operation of a body
-tape.call(reduced, (x,), key, meaning=Reduced(arith.AddfOp, 0.0, (1,)))
+tape.call(np.multiply, (x, y), key, meaning=mulf)           # a scalar operation
+tape.call(reduced, (x,), key, meaning=Reduced("arith.addf", 0.0, (1,)))
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.ir import Operation
+
+from tapestry.algebra.named import Scalar
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Spread:
 class Reduced:
     """The operand, folded along some axes, which keep an extent of 1."""
 
-    primitive: type[Operation]
+    primitive: str
     zero: float
     axes: tuple[int, ...]
 
@@ -48,4 +49,4 @@ class Product:
     """The first two operands multiplied as stacks of matrices."""
 
 
-Meaning: TypeAlias = Operation | Cast | Masked | Spread | Reduced | Product
+Meaning: TypeAlias = Scalar | Cast | Masked | Spread | Reduced | Product

@@ -13,7 +13,7 @@ from operator import itemgetter
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import Dims, dependences, moving_dims
 from tapestry.algebra.complements import find_merged_at_once
@@ -154,7 +154,7 @@ def _reduced(
     scope: Scope,
     monoid: Monoid,
     part: int,
-    primitive: type,
+    primitive: type[Operation],
     slot: int,
 ) -> int | None:
     reduction = find_reduction(primitive, monoid.state[part])
@@ -168,7 +168,7 @@ def _reduced(
 
     key = ("reduce", primitive, monoid.state[part], folded)
     zero = monoid.zero[part]
-    meaning = None if isinstance(zero, complex) else Reduced(primitive, zero, folded)
+    meaning = None if isinstance(zero, complex) else Reduced(primitive.name, zero, folded)
     return recorder.tape.call(reduced, (_along(recorder, scope, slot),), key, meaning)
 
 

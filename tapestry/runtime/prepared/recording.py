@@ -20,6 +20,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
 
 from tapestry.algebra.bodies import moving_dims, needed_operations
+from tapestry.algebra.scalars import scalar_of
 from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_reads, member_writes
 from tapestry.dialects._loom_reads import Read
@@ -149,7 +150,7 @@ class Recorder:
                 slots[result] = ins[0] if self._is_one(ins[1]) else ins[1]
                 continue
             key = (op.name, *said, kinds, result.type)
-            slots[result] = self.tape.call(function, ins, key, meaning=op)
+            slots[result] = self.tape.call(function, ins, key, meaning=scalar_of(op))
         return [slots[value] for value in wanted]
 
     def as_dtype(self, slot: int, have: np.dtype[Any], want: np.dtype[Any]) -> int:

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation
 
-from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.named import Scalar
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.meanings import Cast, Masked, Product, Reduced
 from tapestry.runtime.prepared.places import Seen
@@ -41,8 +40,7 @@ def _like(call: Call, given: Sequence[Any]) -> Array:
     """An array that lies as the result does."""
     have = [() if isinstance(value, list) else np.shape(value) for value in given]
     match call.meaning:
-        case Operation() as op:
-            dtype = numpy_dtype(op.results[0].type)
+        case Scalar(result=dtype):
             return np.zeros(np.broadcast_shapes(*have), dtype)
         case Cast(dtype):
             return np.zeros(have[0], dtype)
