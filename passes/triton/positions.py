@@ -140,6 +140,34 @@ class Positions:
             if not last:
                 rest = tiles.quotient(rest, self.extent(dim))
 
+    def place_in_run(self, axis: Axis, outer: SSAValue, first: SSAValue) -> None:
+        """Set the axis to the block from `first` on of its last dimension, at one point of others.
+
+        `outer` is the position of that point. Lanes beyond the dimension are masked: their
+        positions are those of the next point.
+        """
+        tiles = self.tiles
+        assert axis.block is not None
+        *others, walked = axis.dims
+        lanes = tiles.arange(axis.block, f"{axis.hint}_lanes")
+        coordinate = tiles.add(first, lanes)
+        coordinate.name_hint = walked.name
+        before = tiles.times(outer, walked.extent)
+        self._first[axis.name] = tiles.add(before, first)
+        self._at[axis.name] = tiles.add(before, coordinate, axis.hint)
+        self._coordinates[walked] = coordinate
+        self._masks[axis.name] = None
+        if walked.extent % tiles.blocks[axis.block]:
+            mask = tiles.compare("<", coordinate, tiles.position(walked.extent))
+            mask.name_hint = f"{axis.hint}_mask"
+            self._masks[axis.name] = mask
+        rest = outer
+        for dim in reversed(others):
+            last = dim is others[0]
+            self._coordinates[dim] = rest if last else tiles.remainder(rest, self.extent(dim))
+            if not last:
+                rest = tiles.quotient(rest, self.extent(dim))
+
     @contextmanager
     def full(self, axis: Axis, rows: Sequence[Access] | None) -> Generator[None]:
         """While all blocks of an axis are full, and some rows hold in them (None: neither)."""

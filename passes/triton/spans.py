@@ -8,11 +8,18 @@ block, and a window's row `d1 - d0 + 2 >= 0` starts it there:
 
 It is interval arithmetic, row by row, for rows with coefficient 1 or -1 on the dimension that is
 walked. What else is outside is masked.
+
+Where several dimensions lie on an axis, its last one is cut to its span at each point of the
+others, a *run*. Of grouped queries, whose gradients fold groups (d0) and rows (d1), a loop walks
+the rows from the diagonal on, one group after another:
+
+    for k in range(0, groups * run, BLOCK_K):
+        d0, d1 = k // run, first + k % run
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
@@ -30,15 +37,15 @@ Span = tuple[SSAValue, SSAValue]
 def span_inside(
     positions: Positions, axes: Mapping[str, Axis], axis: Axis, span: Span, rows: Sequence[Access]
 ) -> Span:
-    """The part of an axis's span, in whole blocks, outside which every point fails some row."""
-    if len(axis.dims) != 1 or axis.block is None:
+    """The part of a span of an axis's last dimension, in whole blocks, outside which every point
+    fails some row.
+    """
+    if axis.block is None:
         return span
     tiles, (start, end) = positions.tiles, span
     lowest, highest = start, end
-    walked = axis.dims[0]
-    for row in rows:
-        (form,) = (guard.form for guard in row.guards)
-        factor = form.coefficients[positions.space.dims.index(walked)]
+    walked = axis.dims[-1]
+    for form, factor in _bounding(positions.space, axis, rows):
         # `rest - k >= 0` holds up to the greatest that rest is, `rest + k >= 0` from its negative.
         if factor == -1:
             after = _bound(positions, axes, form, walked, sign=1, shift=1)
@@ -53,6 +60,46 @@ def span_inside(
         skipped = tiles.times(tiles.quotient(skipped, size), size)
         lowest = skipped if from_zero else tiles.add(start, skipped)
     return lowest, highest
+
+
+def run_inside(
+    positions: Positions, axes: Mapping[str, Axis], axis: Axis, rows: Sequence[Access]
+) -> Span | None:
+    """The span that an axis's last dimension has at each point of the others, in whole blocks.
+
+    None where no row bounds it, or a block is longer than it is: then its points are walked as one.
+    """
+    *outer, walked = axis.dims
+    if axis.block is None or not outer or any(dim.cut for dim in axis.dims):
+        return None
+    if walked.extent < positions.tiles.blocks[axis.block]:
+        return None
+    if not any(True for _ in _bounding(positions.space, axis, rows)):
+        return None
+    tiles = positions.tiles
+    every = tiles.position(0), tiles.position(walked.extent)
+    start, end = span_inside(positions, axes, axis, every, rows)
+    size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+    length = end if start == tiles.position(0) else tiles.subtract(end, start)
+    up = tiles.subtract(tiles.add(length, size), tiles.position(1))
+    length = tiles.times(tiles.quotient(up, size), size)
+    length.name_hint = f"{axis.hint}_run"
+    if start != tiles.position(0):
+        start.name_hint = f"{axis.hint}_first"
+    return start, length
+
+
+def _bounding(space: Space, axis: Axis, rows: Sequence[Access]) -> Iterator[tuple[Access, int]]:
+    """The forms of rows that bound an axis's last dimension alike at all points of the others.
+
+    With each, its factor of that dimension, 1 or -1.
+    """
+    *outer, walked = (space.dims.index(dim) for dim in axis.dims)
+    for row in rows:
+        (form,) = (guard.form for guard in row.guards)
+        factor = form.coefficients[walked]
+        if abs(factor) == 1 and not any(form.coefficients[dim] for dim in outer):
+            yield form, factor
 
 
 def is_bounded(space: Space) -> bool:

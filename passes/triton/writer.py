@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i32, i64
@@ -34,7 +35,7 @@ from tapestry.passes.triton.spaces import (
     make_space,
     needs_64_bits,
 )
-from tapestry.passes.triton.spans import segments, span_inside
+from tapestry.passes.triton.spans import run_inside, segments, span_inside
 from tapestry.passes.triton.tiles import TileBuilder, number, remove_unused
 
 
@@ -312,10 +313,35 @@ class KernelWriter:
         start, end = self.positions.span(axis)
         if not everywhere:
             rows = self.space.domain if within is None else within
+            run = run_inside(self.positions, self.axes, axis, rows)
+            if run is not None:
+                return self._runs(axis, run, init(), step, hoist=hoist)
             start, end = span_inside(self.positions, self.axes, axis, (start, end), rows)
             if self.schedule.segments > 1 and axis.name == FOLD_AXIS:
                 return self._segments(axis, (start, end), rows, init(), step, hoist=hoist)
         return self._loop(axis, axis.block, (start, end), init(), step, hoist=hoist)
+
+    def _runs(
+        self,
+        axis: Axis,
+        run: tuple[SSAValue, SSAValue],
+        init: Sequence[SSAValue],
+        step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
+        *,
+        hoist: bool,
+    ) -> tuple[SSAValue, ...]:
+        """A walk of a run (from, how many) of the last dimension at each point of the others."""
+        tiles, (start, length) = self.tiles, run
+        points = tiles.times(length, prod(dim.extent for dim in axis.dims[:-1]))
+
+        def place(position: SSAValue) -> None:
+            first = tiles.remainder(position, length)
+            if start != tiles.position(0):
+                first = tiles.add(start, first)
+            self.positions.place_in_run(axis, tiles.quotient(position, length), first)
+
+        span = tiles.position(0), points
+        return self._loop(axis, axis.block, span, init, step, hoist=hoist, place=place)
 
     def _segments(
         self,
@@ -345,6 +371,7 @@ class KernelWriter:
         step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
         *,
         hoist: bool,
+        place: Callable[[SSAValue], None] | None = None,
     ) -> tuple[SSAValue, ...]:
         tiles = self.tiles
         start, end = span
@@ -357,7 +384,10 @@ class KernelWriter:
         for argument, value in zip(carried, init, strict=True):
             argument.name_hint = value.name_hint
         with tiles.inside(body, hoist=hoist):
-            self.positions.place(axis, first)
+            if place is None:
+                self.positions.place(axis, first)
+            else:
+                place(first)
             tiles.append(scf.YieldOp(*step(carried)))
         loop = scf.ForOp(start, end, size, init, body)
         tiles.append(loop)

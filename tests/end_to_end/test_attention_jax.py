@@ -77,6 +77,33 @@ def test_large_negative_numbers_mask_where_that_is_asked_for() -> None:
     np.testing.assert_allclose(got, FORMS["causal"](*inputs), rtol=2e-5, atol=2e-5)
 
 
+def test_gradients_of_grouped_queries_walk_rows_from_the_diagonal_on() -> None:
+    """Gradients of keys and values fold all rows of all groups that see them."""
+    rows = 96
+    random = np.random.default_rng(0)
+    shapes = [(1, rows, 4, 16), (1, rows, 2, 16), (1, rows, 2, 16), (1, rows, 4, 16)]
+    inputs = [jnp.asarray(random.standard_normal(shape), "float32") for shape in shapes]
+
+    def gradients(q: Any, k: Any, v: Any, out: Any) -> Any:
+        def grouped(q: Any, k: Any, v: Any) -> Any:
+            split = q.reshape(1, rows, 2, 2, 16)
+            scores = jnp.einsum("bihgd,bjhd->bhgij", split, k) / 4.0
+            i = jnp.arange(rows)
+            scores = jnp.where(i[:, None] >= i[None, :], scores, -jnp.inf)
+            weights = jax.nn.softmax(scores, -1)
+            return jnp.einsum("bhgij,bjhd->bihgd", weights, v).reshape(q.shape)
+
+        return jax.vjp(grouped, q, k, v)[1](out)
+
+    module = stablehlo.load(jax.jit(gradients).lower(*inputs).as_text())
+    run_pipeline(module, "default")
+    names = [argument.name for argument in arguments(module)]
+    given = dict(zip(names, map(np.asarray, inputs), strict=True))
+    got = find_executor("triton").run(module, given, NoWatch()).outputs
+    for ours, want in zip(got, gradients(*inputs), strict=True):
+        np.testing.assert_allclose(ours, want, rtol=2e-4, atol=2e-5)
+
+
 def test_what_is_stored_grows_as_the_rows() -> None:
     few, many = (_program("grouped", rows)[0] for rows in (64, 128))
     assert peak_live_bytes(many) <= 2 * peak_live_bytes(few)

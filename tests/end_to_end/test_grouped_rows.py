@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -30,3 +33,48 @@ def test_grouped_queries_see_earlier_keys(heads: int, rows: int) -> None:
     weights = np.exp(scores - scores.max(3, keepdims=True))
     want = weights @ v / weights.sum(3, keepdims=True)
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("groups", "rows", "keys", "domain", "seen"),
+    [
+        (2, 128, 128, "d3 - d0 >= 0", lambda j, g, i: i >= j + 0 * g),
+        (3, 100, 64, "d3 - d0 >= 0", lambda j, g, i: i >= j + 0 * g),
+        (2, 64, 200, "d3 - d0 >= 0", lambda j, g, i: i >= j + 0 * g),
+        (
+            3,
+            130,
+            130,
+            "d3 - d0 >= 0, -d3 + d0 + 20 >= 0",
+            lambda j, g, i: (i >= j + 0 * g) & (i <= j + 20),
+        ),
+        (4, 16, 64, "d3 - d0 >= 0", lambda j, g, i: i >= j + 0 * g),
+        (2, 128, 128, "-d3 + d0 + d2 >= 0", lambda j, g, i: i <= j + g),
+    ],
+)
+def test_rows_of_groups_are_walked_where_keys_are_seen(
+    groups: int, rows: int, keys: int, domain: str, seen: Callable[..., Any]
+) -> None:
+    """The gradient of keys: rows from the diagonal on, of one group after another."""
+    p = f"!loom.tensor<[0, 0, 0] : [{groups}, {rows}, {keys}], f32>"
+    q = f"!loom.tensor<[0, 0, 0] : [{groups}, {rows}, 16], f32>"
+    out = f"!loom.tensor<[0, 0] : [{keys}, 16], f32>"
+    module = parse_text(f"""
+    func.func @main(%p: {p}, %q: {q}) -> {out} {{
+      %o = loom.operation @keys over <[0, 0, 0, 0] : [{keys}, 16, {groups}, {rows}]>
+             [map, map, fold, fold] by @add
+             ins(%p : (d0, d1, d2, d3) -> (d2, d3, d0), %q : (d0, d1, d2, d3) -> (d2, d3, d1))
+             outs((d0, d1) -> (d0, d1)) domain({domain})
+             wrap (%x: f32, %y: f32) {{ %r = arith.mulf %x, %y : f32 loom.yield %r : f32 }}
+             {{assumes = ["finite(p)", "finite(q)"]}} : ({p}, {q}) -> {out}
+      func.return %o : {out}
+    }}""")
+    random = np.random.default_rng(0)
+    given = {
+        "p": random.normal(size=(groups, rows, keys)).astype("f4"),
+        "q": random.normal(size=(groups, rows, 16)).astype("f4"),
+    }
+    (got,) = find_executor("triton").run(module, given, NoWatch()).outputs
+    inside = seen(*np.ogrid[:keys, :groups, :rows])
+    want = np.einsum("jgi,gij,gid->jd", inside, given["p"], given["q"], dtype="f8")
+    np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
