@@ -37,11 +37,17 @@ Span = tuple[SSAValue, SSAValue]
 def span_inside(
     positions: Positions, axes: Mapping[str, Axis], axis: Axis, span: Span, rows: Sequence[Access]
 ) -> Span:
-    """The part of a span of an axis's last dimension, in whole blocks, outside which every point
-    fails some row.
-    """
-    if axis.block is None:
+    """The part of an axis's span, in whole blocks, outside which every point fails some row."""
+    if len(axis.dims) != 1 or axis.block is None:
         return span
+    return _last_inside(positions, axes, axis, span, rows)
+
+
+def _last_inside(
+    positions: Positions, axes: Mapping[str, Axis], axis: Axis, span: Span, rows: Sequence[Access]
+) -> Span:
+    """`span_inside` of a span of an axis's last dimension, at any point of the others."""
+    assert axis.block is not None
     tiles, (start, end) = positions.tiles, span
     lowest, highest = start, end
     walked = axis.dims[-1]
@@ -78,7 +84,7 @@ def run_inside(
         return None
     tiles = positions.tiles
     every = tiles.position(0), tiles.position(walked.extent)
-    start, end = span_inside(positions, axes, axis, every, rows)
+    start, end = _last_inside(positions, axes, axis, every, rows)
     size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
     length = end if start == tiles.position(0) else tiles.subtract(end, start)
     up = tiles.subtract(tiles.add(length, size), tiles.position(1))
