@@ -116,16 +116,24 @@ def test_sums_are_as_near_as_those_of_numpy(dtype: str) -> None:
     assert worst <= 2 * numpy_worst
 
 
-def test_maxima_of_nan_and_zeros() -> None:
-    graph = Graph(("float",), (), (), (), (Folded(0, "arith.maximumf", float("-inf")),))
-    for length in (5, 64, 77):
-        for at in (0, length - 1):
-            x = np.full((1, length), -0.0, "f4")
-            assert np.signbit(Loop(graph, x.shape, (1,))([x])[0]).all()
-            x[0, at] = 0.0
-            assert not np.signbit(Loop(graph, x.shape, (1,))([x])[0]).any()
-            x[0, at] = np.nan
-            assert np.isnan(Loop(graph, x.shape, (1,))([x])[0]).all()
+@pytest.mark.parametrize("kind", ["float", "double"])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_extremes_of_nan_and_zeros(kind: str, sign: int, axis: int) -> None:
+    """+0 is larger than -0, and NaN than all, as it is smaller than all."""
+    dtype = np.float32 if kind == "float" else np.float64
+    primitive = "arith.maximumf" if sign > 0 else "arith.minimumf"
+    graph = Graph((kind,), (), (), (), (Folded(0, primitive, -sign * float("inf")),))
+    for length in (5, 64, 77, 300):
+        shape = (length, 3) if axis == 0 else (1, length)
+        loop = Loop(graph, shape, (axis,))
+        for at in (0, length // 2, length - 1):
+            x = np.full(shape, -0.0 * sign, dtype)
+            assert (np.signbit(loop([x])[0]) == (sign > 0)).all()
+            x[(at,) if axis == 0 else (0, at)] = 0.0 * sign
+            assert (np.signbit(loop([x])[0]) == (sign < 0)).all()
+            x[(at,) if axis == 0 else (0, at)] = np.copysign(np.nan, -sign)
+            assert np.isnan(loop([x])[0]).all()
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,20 @@ is done block by block, so that errors grow slowly. What is folded along other a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from tapestry.codegen.loops.accumulating import Parts, accumulator
 from tapestry.codegen.loops.cells import combined
 from tapestry.codegen.loops.functions import Function
-from tapestry.codegen.loops.graphs import ROUNDED, Folded, Graph, Layout
+from tapestry.codegen.loops.graphs import ROUNDED, Graph, Layout
+from tapestry.codegen.loops.holding import Held
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value
 
-_BLOCK = 64
-"""Vectors that are folded one after another before they meet the rest."""
+_BLOCK = 32
+"""Vectors that are folded one after another before they meet the rest, and blocks, and so on."""
+
+_DEPTH = 3
+"""How many kinds of blocks there are: the largest are of a million numbers."""
 
 _TOGETHER = 4
 """Vectors, or rows, that are folded at once."""
@@ -44,6 +49,7 @@ class _Nest:
         stores = count + len(graph.stores)
         self._stored = list(zip(range(count, stores), graph.stores, strict=True))
         self._folded = list(enumerate(graph.folds, stores))
+        self._accumulators = [accumulator(fold.primitive) for fold in graph.folds]
         levels = [layout.level(array) for array in range(count)] + [0] * len(graph.numbers)
         for cell in graph.cells:
             levels.append(max((levels[slot] for slot in cell.ins), default=0))
@@ -79,41 +85,42 @@ class _Nest:
         inner = level == layout.rank - 1
         self._compute(level, pointers, values)
         if level == layout.outer and layout.folded[-1]:
-            states = self._states()
-            self._loops(level, pointers, values, states, inner=inner)
-            self._finish(states, pointers)
+            held = Held(self._write, self._graph)
+            self._loops(level, pointers, values, held, inner=inner)
+            for (array, _), value in zip(self._folded, held.values(), strict=True):
+                self._write.store(value, pointers[array])
             return
         if level == layout.outer:
             self._cleared(pointers)
-        self._loops(level, pointers, values, [], inner=inner)
+        self._loops(level, pointers, values, None, inner=inner)
 
     def _loops(
         self,
         level: int,
         pointers: dict[int, str],
         values: dict[int, Value],
-        states: list[str],
+        held: Held | None,
         *,
         inner: bool,
     ) -> None:
         if inner:
-            self._inner([(pointers, values)], states)
+            self._inner([(pointers, values)], held)
             return
         start = "0"
         if self._rows_at_once(level):
             start = self._write.arithmetic("and", self._extents[level], str(-_TOGETHER))
             with self._write.loop(start, _TOGETHER) as at:
                 rows = range(_TOGETHER)
-                self._inner([self._row(level, pointers, values, at, n) for n in rows], [])
+                self._inner([self._row(level, pointers, values, at, n) for n in rows], None)
         with self._write.loop(self._extents[level], 1, start) as at:
             moved = {a: self._moved(a, level, p, at) for a, p in pointers.items()}
-            if not states:
+            if held is None:
                 self._within(level + 1, moved, values)
             else:
                 values = dict(values)
                 self._compute(level + 1, moved, values)
                 last = level + 1 == self._layout.rank - 1
-                self._loops(level + 1, moved, values, states, inner=last)
+                self._loops(level + 1, moved, values, held, inner=last)
 
     def _compute(self, level: int, pointers: dict[int, str], values: dict[int, Value]) -> None:
         """What is the same inside of so many axes, and not outside; vectors at the last."""
@@ -149,31 +156,17 @@ class _Nest:
         self._compute(level + 1, moved, values)
         return moved, values
 
-    def _inner(self, rows: Sequence[_Row], states: list[str]) -> None:
+    def _inner(self, rows: Sequence[_Row], held: Held | None) -> None:
         """The last axis, in vectors."""
         extent = self._extents[-1]
-        blocks = bool(states) and any(one.primitive in ROUNDED for one in self._graph.folds)
         whole = self._write.made(f"and i64 {extent}, -{WIDTH}", "i64", wide=False).name
 
-        def step(at: str, into: list[str]) -> None:
-            self._point(at, rows, into)
-
-        if blocks:
-            with self._write.loop(whole, WIDTH * _BLOCK) as start:
-                parts = self._states()
-                end = self._write.arithmetic("add", start, str(WIDTH * _BLOCK))
-                low = self._write.made(f"icmp ult i64 {end}, {whole}", "i1", wide=False).name
-                end = self._write.made(
-                    f"select i1 {low}, i64 {end}, i64 {whole}", "i64", wide=False
-                ).name
-                with self._write.loop(end, WIDTH, start) as at:
-                    step(at, parts)
-                for fold, total, part in zip(self._graph.folds, states, parts, strict=True):
-                    self._merge(fold, total, self._read(part, fold))
+        if held is None:
+            with self._write.loop(whole, WIDTH) as at:
+                self._point(at, rows)
         else:
-            start = self._several(whole, states, step)
-            with self._write.loop(whole, WIDTH, start) as at:
-                step(at, states)
+            rounded = any(one.primitive in ROUNDED for one in self._graph.folds)
+            self._blocks(_DEPTH if rounded else 0, "0", whole, rows, held)
         with self._write.when(f"icmp ult i64 {whole}, {extent}"):
             rest = self._write.arithmetic("sub", extent, whole)
             count = Value(
@@ -182,61 +175,90 @@ class _Nest:
             elements = ", ".join(f"i32 {element}" for element in range(WIDTH))
             mask = self._write.compared("ult", Value(f"<{elements}>", "i32", wide=True), count)
             self._write.mask = mask
-            step(whole, states)
+            found = self._point(whole, rows)
+            if held is not None:
+                held.merge(found)
             self._write.mask = None
 
-    def _several(
-        self, whole: str, states: list[str], step: Callable[[str, list[str]], None]
-    ) -> str:
-        """Vectors that are folded apart, as a result is not there at once; up to where that is."""
-        if not states or len(self._graph.cells) > _FEW:
-            return "0"
-        end = self._write.arithmetic("and", whole, str(-WIDTH * _TOGETHER))
-        others = [self._states() for _ in range(_TOGETHER - 1)]
-        with self._write.loop(end, WIDTH * _TOGETHER) as at:
-            for number, own in enumerate([states, *others]):
-                step(self._write.arithmetic("add", at, str(number * WIDTH)), own)
-        for own in others:
-            for fold, total, part in zip(self._graph.folds, states, own, strict=True):
-                self._merge(fold, total, self._read(part, fold))
-        return end
+    def _blocks(self, depth: int, start: str, end: str, rows: Sequence[_Row], held: Held) -> None:
+        """Fold vectors, block by block, blocks into larger ones."""
+        if not depth:
+            self._along(start, end, rows, held)
+            return
+        write, size = self._write, str(WIDTH * _BLOCK**depth)
+        with write.loop(end, int(size), start) as at:
+            own, stop = Held(write, self._graph), write.arithmetic("add", at, size)
+            inside = write.made(f"icmp ult i64 {stop}, {end}", "i1", wide=False).name
+            text = f"select i1 {inside}, i64 {stop}, i64 {end}"
+            stop = write.made(text, "i64", wide=False).name
+            self._blocks(depth - 1, at, stop, rows, own)
+            held.merge(own.parts())
 
-    def _point(self, at: str, rows: Sequence[_Row], states: list[str]) -> None:
-        """All that is done at the points of a vector, of one row or of several that are folded."""
+    def _along(self, start: str, end: str, rows: Sequence[_Row], held: Held) -> None:
+        """Fold vectors: several at once, as each result takes a while to be there."""
+        if len(self._graph.cells) <= _FEW:
+            length = self._write.arithmetic("sub", end, start)
+            whole = self._write.arithmetic("and", length, str(-WIDTH * _TOGETHER))
+            several = self._write.arithmetic("add", start, whole)
+            with self._write.loop(several, WIDTH * _TOGETHER, start) as at:
+                found = [
+                    self._point(self._write.arithmetic("add", at, str(n * WIDTH)), rows)
+                    for n in range(_TOGETHER)
+                ]
+                held.merge(self._together(found))
+            start = several
+        with self._write.loop(end, WIDTH, start) as at:
+            held.merge(self._point(at, rows))
+
+    def _together(self, found: Sequence[Sequence[Parts]]) -> list[Parts]:
+        """What several vectors fold to, neighbours first."""
+        while len(found) > 1:
+            pairs = zip(found[::2], found[1::2], strict=True)
+            found = [self._merged(*pair) for pair in pairs]
+        return list(found[0])
+
+    def _merged(self, left: Sequence[Parts], right: Sequence[Parts]) -> list[Parts]:
+        triples = zip(self._accumulators, left, right, strict=True)
+        return [how.merge(self._write, a, b) for how, a, b in triples]
+
+    def _point(self, at: str, rows: Sequence[_Row]) -> list[Parts]:
+        """All that is done at the points of a vector, of one row or of several that are folded.
+
+        Gives what is folded along the last axis.
+        """
         last = self._layout.rank - 1
-        held: dict[int, Value] = {}
+        found: list[list[Parts]] = []
         for pointers, outer in rows:
             moved = {a: self._moved(a, last, p, at) for a, p in pointers.items()}
             values = dict(outer)
             self._compute(self._layout.rank, moved, values)
-            self._fold_or_store(moved, values, held, states)
+            for array, slot in self._stored:
+                self._put(array, moved[array], self._write.widened(values[slot]))
+            found.append(self._lifted(values))
+        parts = self._together(found)
+        if self._layout.folded[last]:
+            return parts
         pointers, _ = rows[0]
-        for array, value in held.items():
-            self._put(array, self._moved(array, last, pointers[array], at), value)
+        triples = zip(self._folded, self._accumulators, parts, strict=True)
+        for (array, fold), how, own in triples:
+            to, value = self._moved(array, last, pointers[array], at), own[0]
+            if len(rows) > 1:
+                value = how.finish(self._write, own)
+            if any(self._layout.folded):
+                before = self._vector(array, to, value.kind)
+                value = combined(fold.primitive, self._write, before, value)
+            self._put(array, to, value)
+        return []
 
-    def _fold_or_store(
-        self,
-        moved: dict[int, str],
-        values: dict[int, Value],
-        held: dict[int, Value],
-        states: list[str],
-    ) -> None:
-        """What a row writes, and folds into states or what is `held` of memory."""
-        write = self._write
-        for array, slot in self._stored:
-            self._put(array, moved[array], write.widened(values[slot]))
-        for number, (array, fold) in enumerate(self._folded):
+    def _lifted(self, values: dict[int, Value]) -> list[Parts]:
+        """What is folded, of the elements that count."""
+        write, found = self._write, list[Parts]()
+        for fold, how in zip(self._graph.folds, self._accumulators, strict=True):
             value = write.widened(values[fold.slot])
-            if not any(self._layout.folded):  # there is one value to fold
-                self._put(array, moved[array], value)
-                continue
-            if not states:
-                before = held.get(array) or self._vector(array, moved[array], value.kind)
-                held[array] = combined(fold.primitive, write, before, value)
-                continue
-            if write.mask is not None:
+            if write.mask is not None and self._layout.folded[-1]:
                 value = write.chosen(write.mask, value, write.number(fold.zero, value.kind))
-            self._merge(fold, states[number], value)
+            found.append(how.lift(write, value))
+        return found
 
     def _vector(self, array: int, pointer: str, kind: str) -> Value:
         if self._layout.dense[array]:
@@ -271,40 +293,6 @@ class _Nest:
         slots = [*range(len(self._graph.inputs)), *self._graph.stores]
         slots += [fold.slot for fold in self._graph.folds]
         return BYTES[self._graph.kinds[slots[array]]]
-
-    def _states(self) -> list[str]:
-        """Vectors that hold what is folded, with nothing folded yet."""
-        found: list[str] = []
-        for fold in self._graph.folds:
-            kind = self._graph.kinds[fold.slot]
-            place = self._write.place(f"<{WIDTH} x {kind}>")
-            zero = self._write.widened(self._write.number(fold.zero, kind))
-            self._write.line(f"store {zero.type} {zero.name}, ptr {place}")
-            found.append(place)
-        return found
-
-    def _read(self, place: str, fold: Folded) -> Value:
-        kind = self._graph.kinds[fold.slot]
-        return self._write.made(f"load <{WIDTH} x {kind}>, ptr {place}", kind, wide=True)
-
-    def _merge(self, fold: Folded, place: str, value: Value) -> None:
-        made = combined(fold.primitive, self._write, self._read(place, fold), value)
-        self._write.line(f"store {made.type} {made.name}, ptr {place}")
-
-    def _finish(self, states: list[str], pointers: dict[int, str]) -> None:
-        """The elements of what was folded, halves with halves."""
-        write = self._write
-        for (array, fold), place in zip(self._folded, states, strict=True):
-            value = self._read(place, fold)
-            half = WIDTH // 2
-            while half:
-                order = ", ".join(f"i32 {(element + half) % WIDTH}" for element in range(WIDTH))
-                text = f"shufflevector {value.type} {value.name}, {value.type} poison"
-                other = write.made(f"{text}, <{WIDTH} x i32> <{order}>", value.kind, wide=True)
-                value = combined(fold.primitive, write, value, other)
-                half //= 2
-            text = f"extractelement {value.type} {value.name}, i64 0"
-            write.store(write.made(text, value.kind, wide=False), pointers[array])
 
     def _cleared(self, pointers: dict[int, str]) -> None:
         """What is folded in memory starts from nothing, all along the last axis."""

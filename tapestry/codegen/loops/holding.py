@@ -1,0 +1,73 @@
+"""What loops fold along the last axis: vectors in a function's own memory, until the end.
+
+    held = Held(write, graph)       # nothing is folded yet
+    held.merge(found)               # in the loop: parts of a vector, per fold
+    for value in held.values():     # the elements of each, halves with halves
+        ...
+
+LLVM makes registers of the memory. What a vector's parts are is said in `accumulating`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tapestry.codegen.loops.accumulating import Parts, accumulator
+from tapestry.codegen.loops.cells import combined
+from tapestry.codegen.loops.functions import Function
+from tapestry.codegen.loops.graphs import Graph
+from tapestry.codegen.loops.vectors import WIDTH, Value
+
+
+class Held:
+    """The parts of each fold of a graph."""
+
+    def __init__(self, write: Function, graph: Graph) -> None:
+        self._write = write
+        self._folds = graph.folds
+        self._how = [accumulator(fold.primitive) for fold in graph.folds]
+        self._places: list[list[tuple[str, str]]] = []
+        for fold, how in zip(self._folds, self._how, strict=True):
+            zero = write.widened(write.number(fold.zero, graph.kinds[fold.slot]))
+            parts = how.lift(write, zero)
+            self._places.append([(write.place(part.type), part.kind) for part in parts])
+            self._keep(self._places[-1], parts)
+
+    def parts(self) -> list[Parts]:
+        """What there is of each fold."""
+        return [
+            [
+                self._write.made(f"load <{WIDTH} x {kind}>, ptr {place}", kind, wide=True)
+                for place, kind in places
+            ]
+            for places in self._places
+        ]
+
+    def merge(self, found: Sequence[Parts]) -> None:
+        """Fold more, of each."""
+        groups = zip(self._how, self._places, self.parts(), found, strict=True)
+        for how, places, before, parts in groups:
+            self._keep(places, how.merge(self._write, before, parts))
+
+    def values(self) -> list[Value]:
+        """The number that each fold comes to."""
+        found: list[Value] = []
+        for fold, how, parts in zip(self._folds, self._how, self.parts(), strict=True):
+            value = how.finish(self._write, parts)
+            half = WIDTH // 2
+            while half:
+                value = combined(fold.primitive, self._write, value, self._turned(value, half))
+                half //= 2
+            text = f"extractelement {value.type} {value.name}, i64 0"
+            found.append(self._write.made(text, value.kind, wide=False))
+        return found
+
+    def _turned(self, value: Value, by: int) -> Value:
+        """The elements of a vector, so many places further on."""
+        order = ", ".join(f"i32 {(element + by) % WIDTH}" for element in range(WIDTH))
+        text = f"shufflevector {value.type} {value.name}, {value.type} poison"
+        return self._write.made(f"{text}, <{WIDTH} x i32> <{order}>", value.kind, wide=True)
+
+    def _keep(self, places: Sequence[tuple[str, str]], parts: Parts) -> None:
+        for (place, _), part in zip(places, parts, strict=True):
+            self._write.line(f"store {part.type} {part.name}, ptr {place}")
