@@ -113,7 +113,8 @@ def cut_scopes(a: ModuleOp, b: ModuleOp) -> tuple[Scope, ...]:
         def known(number: int, place: int = place) -> bool:
             return first.get(number, place) < place
 
-        regions = [one.region([pair], known), other.region([value], known)]
+        shown = (pair, value) if place < end else (None, None)
+        regions = [one.region([pair], known, shown[0]), other.region([value], known, shown[1])]
         cut = dict.fromkeys(number for region in regions for number in region.cut)
         order = {number: index for index, number in enumerate(cut)}
         key = tuple(
@@ -166,19 +167,23 @@ class _Numbered:
         values = (self.numbers[argument] for argument in self.main.args)
         return {n: (place, x.name) for n, (place, x) in zip(values, named, strict=True)}
 
-    def region(self, ends: Sequence[SSAValue], is_known: Callable[[int], bool]) -> _Region:
+    def region(
+        self,
+        ends: Sequence[SSAValue],
+        is_known: Callable[[int], bool],
+        supposed: SSAValue | None = None,
+    ) -> _Region:
         """What computes some values from values whose numbers are known.
 
-        The ends themselves are computed: of theirs nothing is known yet.
+        One that is `supposed` is computed too: its number is what has to be shown.
         """
         needed: set[Operation] = set()
         cut: dict[int, SSAValue] = {}
         waiting = list(ends)
-        wanted = set(ends)
         while waiting:
             value = waiting.pop()
             number, owner = self.numbers[value], value.owner
-            cuts = is_known(number) and value not in wanted and not self.held[value].origins
+            cuts = is_known(number) and value is not supposed and not self.held[value].origins
             if not isinstance(owner, Operation) or cuts:
                 cut.setdefault(number, value)
             elif owner not in needed:

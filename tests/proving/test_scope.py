@@ -167,6 +167,17 @@ def test_a_supposition_is_shown_even_where_its_value_is_known() -> None:
     assert not all(map(_agrees, cut_scopes(a, b)))
 
 
+def test_a_result_may_be_a_value_that_was_kept() -> None:
+    # %h, computed otherwise, is what b returns; %s is what a makes of it, which changes nothing.
+    twice = "%o = arith.constant 2.0 : f64 %r = arith.mulf %c0, %o : f64"
+    same = "%o = arith.constant 1.0 : f64 %r = arith.mulf %c0, %o : f64"
+    a = _program(_map("h", _DOUBLE, "x"), _map("s", same, "h"), result="s")
+    b = _program(_map("h", twice, "x"), result="h")
+    scopes = cut_scopes(a, b)
+    assert [(_labels(s.a), _labels(s.b)) for s in scopes] == [(["h"], ["h"]), (["s"], [])]
+    assert all(map(_agrees, scopes))
+
+
 def test_what_a_symbol_stands_for_counts() -> None:
     monoid = (
         "loom.monoid @m zero [{zero} : f64] merge (%a: f64, %b: f64) "
