@@ -111,9 +111,11 @@ class Program:
         if self.on == "triton":
             fitted = fit_to(self._arguments, self._arrays(inputs))
             return Result(tuple(self._kernels([fitted[name] for name in self._kinds])), ())
-        fitted = fit_to(self._arguments, self._arrays(inputs), contiguous=False)
-        made = self._prepared([fitted[name] for name in self._kinds])
-        return Result(tuple(np.require(one, requirements=["C", "W"]) for one in made), ())
+        exact = self._exact(inputs)
+        if exact is None:
+            fitted = fit_to(self._arguments, self._arrays(inputs), contiguous=False)
+            exact = [fitted[name] for name in self._kinds]
+        return Result(tuple(map(_own, self._prepared(exact))), ())
 
     @cached_property
     def _prepared(self) -> PreparedProgram:
@@ -124,6 +126,23 @@ class Program:
         from tapestry.runtime.prepared.kernels import PreparedKernels  # which takes a while
 
         return PreparedKernels(self.lowered)
+
+    def _exact(self, inputs: Mapping[str, object]) -> list[Array] | None:
+        """The arrays of a call, in order, if they are as the program takes them: most are.
+
+        To look at no more is most of what a call on few cells takes beside its functions.
+        """
+        if len(inputs) != len(self._signature):
+            return None
+        found: list[Array] = []
+        for name, dtype, shape in self._signature:
+            value = inputs.get(name)
+            if type(value) is not np.ndarray:
+                return None
+            if value.dtype != dtype or value.shape != shape:
+                return None
+            found.append(value)
+        return found
 
     def _arrays(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         return {name: self._converted(name, value) for name, value in inputs.items()}
@@ -176,6 +195,11 @@ class Program:
         return {a.name: numpy_dtype(a.type.element_type) for a in self._arguments}
 
     @cached_property
+    def _signature(self) -> list[tuple[str, np.dtype[Any], tuple[int, ...]]]:
+        """The names, dtypes and shapes of the inputs."""
+        return [(a.name, self._kinds[a.name], a.type.box.shape) for a in self._arguments]
+
+    @cached_property
     def _arguments(self) -> tuple[Argument, ...]:
         return arguments(self.module)
 
@@ -202,6 +226,14 @@ class Program:
         if dtype is not None and isinstance(value, bool | int | float):
             return array.astype(dtype)
         return array
+
+
+def _own(array: Array) -> Array:
+    """An array that is row-major and can be written to: nearly every output is."""
+    flags = array.flags
+    if flags.c_contiguous and flags.writeable:
+        return array
+    return np.require(array, requirements=["C", "W"])
 
 
 def save(program: ModuleOp | Program, path: str | Path) -> None:

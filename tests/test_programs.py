@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tapestry
+from tapestry.runtime.program import InputError
 from tapestry.runtime.triton_executor import TritonExecutor
 
 W = np.random.default_rng(0).normal(size=(64, 32)).astype(np.float32)
@@ -124,3 +125,30 @@ def test_kernels_are_lowered_once_for_many_calls(monkeypatch: pytest.MonkeyPatch
     split = program.sharded(shards=2)
     np.testing.assert_allclose(split(given), given.sum(axis=1) * 2, rtol=1e-5)
     assert len(lowered) == 2
+
+
+def test_arrays_in_other_forms_are_what_the_program_takes() -> None:
+    """What is exactly what a program takes is not looked at further; other arrays are made so."""
+    x, y = tapestry.input("x", (2, 3)), tapestry.input("y", (3,), "i8")
+    program = tapestry.compile([x * 2, y + y])
+    plain = np.arange(6, dtype=np.float32).reshape(2, 3)
+    few = np.array([1, -2, 3], np.int8)
+    for given in (
+        plain,
+        plain.astype(">f4"),
+        np.asfortranarray(plain),
+        plain.view(np.matrix),
+    ):
+        for bits in (few, few.view(np.uint8)):
+            doubled, sums = program(given, y=bits)
+            assert type(doubled) is np.ndarray
+            assert doubled.flags.c_contiguous
+            np.testing.assert_array_equal(doubled, 2 * plain)
+            np.testing.assert_array_equal(sums, 2 * few)
+    for wrong in (plain.astype("f8"), plain[:1], plain[0]):
+        with pytest.raises(InputError, match="the input x is"):
+            program(wrong, few)
+    with pytest.raises(InputError, match="there is no argument named z"):
+        program(plain, few, z=few)
+    with pytest.raises(InputError, match="the input y is missing"):
+        program(plain)

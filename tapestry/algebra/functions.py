@@ -79,8 +79,8 @@ def _zeros_ordered(function: np.ufunc, *, most: bool) -> Callable[..., Array]:
     def choose(a: Array, b: Array, out: Array | None = None) -> Array:
         if np.ndim(b) == 0 and (b != 0 or (most and not np.signbit(b))):
             # A zero is that of `a`, or with 0.0 beside it, which is the most, 0.0.
-            if function is np.maximum and np.ndim(a) and a.dtype.kind == "f":
-                chosen = np.clip(a, b, np.inf, out=out)  # takes a third of the time
+            if function is np.maximum and np.size(a) >= _MANY and a.dtype.kind == "f":
+                chosen = np.clip(a, b, np.inf, out=out)  # takes a third of the time of many
             else:
                 chosen = np.asarray(function(a, b, out=out))
             return chosen if b != 0 else np.add(chosen, b, out=chosen)
