@@ -27,7 +27,10 @@ LOADS = ("pointer", "descriptor")
 ORDERS = ("ascending", "descending")
 """In which order programs take blocks of rows."""
 
-_WORDS = {"loads": LOADS, "order": ORDERS}
+MASKS = ("always", "boundary")
+"""Where blocks of programs are masked: in all of them, or only where one is not full."""
+
+_WORDS = {"loads": LOADS, "order": ORDERS, "masks": MASKS}
 
 FLATTEN = "flatten"
 """The attribute of a loop that is to be one with the loop inside of it."""
@@ -52,8 +55,10 @@ class Schedule:
 
     Where walks are longer for later rows, these are best taken first: `order` is `descending`.
 
-    With 2 `segments`, a loop along a domain walks blocks that are fully inside first, without
-    masks, and then those on its boundary.
+    With 2 `segments`, a loop walks blocks that are full, and fully inside a domain, first, without
+    masks, and then those on the boundary; where that is one block, it is a step after the loop.
+    With `masks` at the `boundary`, programs do likewise: those whose blocks are full branch to code
+    without masks, so that neighbouring cells are moved together where lengths are odd.
     """
 
     tile: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -64,6 +69,7 @@ class Schedule:
     loads: str = "pointer"
     segments: int = 1
     order: str = "ascending"
+    masks: str = "always"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tile", MappingProxyType(dict(self.tile)))
@@ -115,8 +121,8 @@ class Schedule:
                     f"{name} is no parameter of a schedule: tile axes (in capitals), "
                     + ", ".join((*_NUMBERS, *_WORDS))
                 )
-        loads, order = (words.get(name, known[0]) for name, known in _WORDS.items())
-        return Schedule(tile, loads=loads, order=order, **numbers)
+        loads, order, masks = (words.get(name, known[0]) for name, known in _WORDS.items())
+        return Schedule(tile, loads=loads, order=order, masks=masks, **numbers)
 
     @staticmethod
     def parse(text: str) -> Schedule:

@@ -54,6 +54,7 @@ from tapestry.dialects._triton_kernel import KernelOp
 from tapestry.dialects._triton_schedule import (
     FLATTEN,
     LOADS,
+    MASKS,
     ORDERS,
     Schedule,
     ScheduleAttr,
@@ -94,6 +95,7 @@ __all__ = [
     "ALIGNMENT",
     "FLATTEN",
     "LOADS",
+    "MASKS",
     "ORDERS",
     "AliasOp",
     "AllocateOp",

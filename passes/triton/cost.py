@@ -8,7 +8,8 @@ The model, per launch:
 * **occupancy**: how many programs run on a multiprocessor at once: what registers, shared memory
   and warps allow. All that run at once are a *wave*.
 * **memory**: bytes from and to memory. Programs of a wave that touch the same cells read them once;
-  what fits the L2 is read once altogether.
+  what fits the L2 is read once altogether. A multiprocessor waits for so many requests at once, of
+  a warp's neighbouring cells each: where lanes move few bytes, requests are small.
 * **l2**: all bytes that programs ask for, in whole sectors.
 * **tensor cores, shared memory; arithmetic, functions**: work of the multiprocessor with the most
   programs, so the last, partial wave costs as much as it does. Of each pair the longer one counts.
@@ -22,7 +23,7 @@ not overlap), and the launch. More bytes, operations or steps never make it less
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -45,6 +46,11 @@ _WARPS_TO_FILL = 8
 
 _KEPT_SHARE = 4
 """A buffer of a quarter of the L2 stays there while others pass."""
+
+
+_LANES = 32
+_REQUEST = 128
+"""The lanes of a warp, and the most bytes that they ask for at once."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
     waiting = waves * _alone(work, _busy(work, 1, spec, alone), spec)
     moved = memory_bytes(work, min(work.programs, at_once), spec)
     parts = {
-        "memory": moved / spec.memory.bandwidth,
+        "memory": _memory_seconds(work, min(work.programs, at_once), spec),
         "l2": work.programs * sum(s.moved for s in work.streams) / spec.memory.l2_bandwidth,
         **{name: rounds * seconds for name, seconds in works.items()},
         "waiting": max(0.0, waiting - computing),
@@ -207,11 +213,31 @@ def _alone(work: Work, computing: float, spec: DeviceSpec) -> float:
 
 def memory_bytes(work: Work, at_once: int, spec: DeviceSpec) -> float:
     """Bytes from and to memory, where some programs run at once."""
+    return sum(moved for moved, _ in _moved(work, at_once, spec))
+
+
+def _memory_seconds(work: Work, at_once: int, spec: DeviceSpec) -> float:
+    """Seconds in which memory is busy, or multiprocessors have all the requests that they can.
+
+    Only those for cells that are not in the L2 take long.
+    """
+    memory, seconds = spec.memory, 0.0
+    for moved, streams in _moved(work, at_once, spec):
+        waiting = 0.0
+        for stream in streams:
+            request = min(_REQUEST, _LANES * stream.vector)
+            rate = spec.multiprocessors * memory.requests * request / memory.latency
+            waiting = max(waiting, min(moved, work.programs * stream.bytes) / rate)
+        seconds += max(moved / memory.bandwidth, waiting)
+    return seconds
+
+
+def _moved(work: Work, at_once: int, spec: DeviceSpec) -> Iterator[tuple[float, Sequence[Stream]]]:
+    """Bytes from and to memory, by the loads and stores that ask for them."""
     reads: dict[int, list[Stream]] = {}
-    written = 0.0
     for stream in work.streams:
         if stream.writes:
-            written += work.programs * stream.bytes
+            yield work.programs * stream.bytes, [stream]
         else:
             reads.setdefault(stream.buffer, []).append(stream)
     l2 = spec.memory.l2_bytes
@@ -219,16 +245,14 @@ def memory_bytes(work: Work, at_once: int, spec: DeviceSpec) -> float:
     waves = work.programs / at_once
     wave = {b: _wave_bytes(streams, at_once) for b, streams in reads.items()}
     again = sum(union for union, _ in wave.values()) > l2
-    moved = written
     for buffer, streams in reads.items():
         asked = work.programs * sum(stream.bytes for stream in streams)
         once = min(asked, sizes[buffer])
         if sum(sizes.values()) <= l2 or sizes[buffer] * _KEPT_SHARE <= l2:
-            moved += once
+            yield once, streams
         else:
             union, every = wave[buffer]
-            moved += min(asked, max(once, waves * (every if again else union)))
-    return moved
+            yield min(asked, max(once, waves * (every if again else union))), streams
 
 
 def _wave_bytes(streams: Sequence[Stream], at_once: int) -> tuple[float, float]:

@@ -12,8 +12,7 @@ earlier halves what is counted. No operation of the program is known by name her
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import reduce
-from math import gcd, log2, prod
+from math import log2, prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,14 +24,12 @@ from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
 from tapestry.passes.triton.calls import Call
 from tapestry.passes.triton.lives import defining, live_bytes
-from tapestry.passes.triton.programs import Columns, Indices, Known
-from tapestry.passes.triton.work import SECTOR, Product, Stream, Work
+from tapestry.passes.triton.neighbours import VECTOR, Neighbours
+from tapestry.passes.triton.programs import Columns, Indices
+from tapestry.passes.triton.work import Product, Stream, Work
 
 Times: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 """How often something is done, per column of `programs.py`."""
-
-_VECTOR = 16
-"""The most bytes that a lane moves at once."""
 
 _ASYNCHRONOUS = 4
 """The least bytes that a lane copies to shared memory without waiting."""
@@ -40,6 +37,7 @@ _ASYNCHRONOUS = 4
 _FREE = (
     arith.ConstantOp,
     scf.ForOp,
+    scf.IfOp,
     scf.YieldOp,
     triton.ArangeOp,
     triton.BlockSizeOp,
@@ -105,6 +103,7 @@ class _Counter:
         self.programs = min(self.programs, sizes.get("PROGRAMS", self.programs))
         self.columns = Columns(self.programs, list(sizes))
         self.indices = Indices(self.columns, sizes)
+        self.neighbours = Neighbours(self.indices, sizes)
         arguments = self.kernel.body.block.args
         count = len(self.call.buffers)
         self.places: dict[SSAValue, int] = dict(
@@ -152,6 +151,10 @@ class _Counter:
         match op:
             case scf.ForOp():
                 self._loop(op, times)
+            case scf.IfOp():
+                taken = self.indices.of(op.cond).numbers
+                self._block(op.true_region.block, times * taken)
+                self._block(op.false_region.block, times * (1 - taken))
             case triton.LoadOp() | triton.StoreOp():
                 stream = self._stream(op, times)
                 self.streams.append(stream)
@@ -163,7 +166,7 @@ class _Counter:
             case triton.LoadBlockOp() | triton.StoreBlockOp():
                 self.streams.append(self._moved(op, times))
                 if isinstance(op, triton.LoadBlockOp):
-                    self.vectors[op.result] = _VECTOR
+                    self.vectors[op.result] = VECTOR
             case triton.CoverOp():
                 self.kept[op.block.data] = (
                     op.length.value.data / self.kernel.constants[op.block.data]
@@ -243,7 +246,7 @@ class _Counter:
             accesses=self._mean(times),
             kept=1.0,
             run=columns * cell,
-            vector=_VECTOR,
+            vector=VECTOR,
             starts=at[self.columns.side_by_side],
             scattered=False,
         )
@@ -253,7 +256,7 @@ class _Counter:
         pointer = op.pointer.type
         assert isinstance(pointer, triton.PointerType)
         cell = byte_size(pointer.element_type)
-        along, run, vector = self._runs(known, cell)
+        along, run, vector = self.neighbours.of(op, known)
         # Lanes that read one cell read it once.
         same = [b for b in known.blocks if not self.columns.stride(known, b)]
         cells = prod(shape_of(op.offsets)) // prod(self.kernel.constants[b] for b in same)
@@ -270,21 +273,6 @@ class _Counter:
             scattered=known.loaded,
             along=along,
         )
-
-    def _runs(self, known: Known, cell: int) -> tuple[str | None, int, int]:
-        """The block of neighbouring cells, their bytes, and those that are moved at once."""
-        sizes = self.kernel.constants
-        strides = {block: abs(self.columns.stride(known, block)) for block in known.blocks}
-        if not any(strides.values()):
-            return None, SECTOR, cell
-        along = max((b for b, s in strides.items() if s == 1), key=sizes.__getitem__, default=None)
-        if along is None:
-            return None, cell, cell
-        others = [stride for block, stride in strides.items() if block != along]
-        numbers = known.numbers[self.columns.spread]
-        common = reduce(gcd, (*others, *map(int, numbers[:16])), 0) or sizes[along]
-        width = min(gcd(common, sizes[along]) * cell, _VECTOR)
-        return along, sizes[along] * cell, width
 
     def _product(self, op: triton.DotOp, times: Times) -> None:
         (m, k), (_, n) = shape_of(op.a), shape_of(op.b)

@@ -184,6 +184,14 @@ class _GroupKernel:
         self.axes = axes
 
     def write(self, origins: Sequence[str]) -> Kernel:
+        self.writer.versions(self._write)
+        kernel = self.writer.finish(self.group.name, origins)
+        if self.members.options.numerics != "strict":
+            fold_scales(kernel.op)
+        return kernel
+
+    def _write(self) -> None:
+        self.members.states = {}
         for phase in range(max(self.roles.phases) + 1):
             self._walk(phase)
         for place, inner in enumerate(self.outs):
@@ -194,10 +202,6 @@ class _GroupKernel:
             count = len(partial.tensors)
             self._merge(partial.member, ports[:count])
             ports = ports[count:]
-        kernel = self.writer.finish(self.group.name, origins)
-        if self.members.options.numerics != "strict":
-            fold_scales(kernel.op)
-        return kernel
 
     def _walk(self, phase: int) -> None:
         """One walk along K: the folds of a phase, and the outputs that are made on the way."""

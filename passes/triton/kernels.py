@@ -124,10 +124,14 @@ def _map_kernel(fold: MapFold, options: Options, origins: Sequence[str]) -> Kern
         writer, frame = _points_writer(fold, space, options), ("P",)
     else:
         writer, frame = _facing_writer(fold, facing, options), (ROWS, COLUMNS)
-    values = writer.load_all(writer.ins, fold.wrap.args, frame)
-    writer.evaluate(fold.wrap.ops, values, frame)
-    for port, value in zip(writer.outs, yielded(fold.wrap), strict=True):
-        writer.store(port, frame, values[value])
+
+    def write() -> None:
+        values = writer.load_all(writer.ins, fold.wrap.args, frame)
+        writer.evaluate(fold.wrap.ops, values, frame)
+        for port, value in zip(writer.outs, yielded(fold.wrap), strict=True):
+            writer.store(port, frame, values[value])
+
+    writer.versions(write)
     return writer.finish(fold.name, origins)
 
 
@@ -158,7 +162,8 @@ def finish_kernel(
 def _points_writer(fold: MapFold, space: Space, options: Options) -> KernelWriter:
     """A writer whose programs are spread over the points of one axis."""
     points = longest(space, "P", fold.shards)
-    schedule = options.schedule(Task(fold.name, "map", {"P": points}), fold.schedule)
+    task = Task(fold.name, "map", {"P": points}, grid=("P",))
+    schedule = options.schedule(task, fold.schedule)
     return KernelWriter(fold, space, [Axis("P", space.on("P"), "BLOCK_P")], schedule, ("P",))
 
 
@@ -193,6 +198,7 @@ def _fold_kernel(
         fold.name,
         "fold",
         {axis: longest(space, axis, fold.shards) for axis in ("P", "K")},
+        grid=("P",),
         ordered=not state.monoid.commutative,
         bounded=is_bounded(space),
         across=space.lies_along("P", "K"),
@@ -202,20 +208,24 @@ def _fold_kernel(
     schedule = options.schedule(task, fold.schedule)
     writer = KernelWriter(fold, space, [points, depth], schedule, ("P",))
     frame = ("P", "K")
-    block = wrapped_block(writer, state, frame)
-
-    def step(carried: Sequence[SSAValue] | None) -> State:
-        folded = block()
-        return folded if carried is None else state.merge(writer.tiles, carried, folded)
-
     names = part_names(fold, len(state.elements))
-    folded = writer.walk(
-        depth,
-        lambda: state.zero(writer.tiles, writer.blocks(frame), names),
-        step,
-        everywhere=False,
-    )
-    _end(writer, ("P",), state, state.reduce(writer.tiles, folded, 1, names))
+
+    def write() -> None:
+        block = wrapped_block(writer, state, frame)
+
+        def step(carried: Sequence[SSAValue] | None) -> State:
+            folded = block()
+            return folded if carried is None else state.merge(writer.tiles, carried, folded)
+
+        folded = writer.walk(
+            depth,
+            lambda: state.zero(writer.tiles, writer.blocks(frame), names),
+            step,
+            everywhere=False,
+        )
+        _end(writer, ("P",), state, state.reduce(writer.tiles, folded, 1, names))
+
+    writer.versions(write)
     return writer.finish(fold.name, origins)
 
 
@@ -246,18 +256,22 @@ def _contraction_kernel(
     writer = KernelWriter(fold, space, [batch, *axes], schedule, spread)
     tiles = writer.tiles
     masks = _rows_by_frame(writer.space)
-    factor_a = _factor(writer, a, ("M", "K"), masks["M", "K"])
-    factor_b = _factor(writer, b, ("K", "N"), masks["K", "N"])
-    zero = tiles.full(0.0, f32, ("BLOCK_M", "BLOCK_N"), "acc")
 
-    def step(carried: Sequence[SSAValue] | None) -> State:
-        acc = zero if carried is None else carried[0]
-        dot = triton.DotOp(factor_a(), factor_b(), acc, options.precision)
-        return (tiles.value(dot, "acc"),)
+    def write() -> None:
+        factor_a = _factor(writer, a, ("M", "K"), masks["M", "K"])
+        factor_b = _factor(writer, b, ("K", "N"), masks["K", "N"])
+        zero = tiles.full(0.0, f32, ("BLOCK_M", "BLOCK_N"), "acc")
 
-    parts = writer.walk(axes[2], lambda: (zero,), step, everywhere=False, hoist=True)
-    outside = writer.positions.inside_all(masks["M", "N"], ("M", "N"))
-    _end(writer, ("M", "N"), state, state.masked(tiles, parts, outside))
+        def step(carried: Sequence[SSAValue] | None) -> State:
+            acc = zero if carried is None else carried[0]
+            dot = triton.DotOp(factor_a(), factor_b(), acc, options.precision)
+            return (tiles.value(dot, "acc"),)
+
+        parts = writer.walk(axes[2], lambda: (zero,), step, everywhere=False, hoist=True)
+        outside = writer.positions.inside_all(masks["M", "N"], ("M", "N"))
+        _end(writer, ("M", "N"), state, state.masked(tiles, parts, outside))
+
+    writer.versions(write)
     return writer.finish(fold.name, origins)
 
 

@@ -89,6 +89,8 @@ class _Lives:
                 self._use(operand)
             if isinstance(op, scf.ForOp):
                 self._loop(op)
+            if isinstance(op, scf.IfOp):
+                self._branches(op)
             for result in op.results:
                 self._make(result)
             if self._walked and not self._loops and isinstance(op, _LOADS):
@@ -105,6 +107,12 @@ class _Lives:
         self._at += 1
         for value in self._loops.pop():
             self.last[value] = self._at
+
+    def _branches(self, op: scf.IfOp) -> None:
+        walked = self._walked
+        for region in op.regions:
+            self._walked = walked
+            self._block(region.block)
 
     def _make(self, value: SSAValue) -> None:
         self.first[value] = self._at

@@ -181,6 +181,16 @@ class Positions:
         finally:
             self._full, self._held = before
 
+    @contextmanager
+    def unmasked(self, axes: Sequence[Axis]) -> Generator[None]:
+        """While the placed blocks of some axes are known to be full."""
+        before = dict(self._masks)
+        self._masks.update(dict.fromkeys((axis.name for axis in axes), None))
+        try:
+            yield
+        finally:
+            self._masks = before
+
     def is_masked(self, axis: Axis) -> bool:
         """Whether some block of an axis is not full, in some launch."""
         if axis.block is None:

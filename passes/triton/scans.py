@@ -53,7 +53,8 @@ def scan_kernel(
     axes = tuple(FOLD_AXIS if d == fold.scan_dim else "P" for d in range(fold.index.rank))
     space = space_of(fold, axes, ("P", FOLD_AXIS))
     lengths = {axis: longest(space, axis, fold.shards) for axis in ("P", FOLD_AXIS)}
-    schedule = options.schedule(Task(fold.name, "scan", lengths), fold.schedule)
+    task = Task(fold.name, "scan", lengths, grid=("P",))
+    schedule = options.schedule(task, fold.schedule)
     points = Axis("P", space.on("P"), "BLOCK_P")
     length = Axis(FOLD_AXIS, space.on(FOLD_AXIS), "BLOCK_K")
     writer = KernelWriter(fold, space, [points, length], schedule, ("P",))
@@ -62,26 +63,30 @@ def scan_kernel(
     carried_names = [f"{name}_carried" for name in names]
     first_carry = len(writer.outs) - len(carries)
     outs, kept = writer.outs[:first_carry], writer.outs[first_carry:]
-    block = wrapped_block(writer, state, frame)
 
-    def start() -> State:
-        if not kept:
-            return state.zero(tiles, writer.blocks(across), carried_names)
-        loaded = [writer.load(port, across, port.name) for port in kept]
-        return tuple(tiles.spread(part, writer.blocks(across)) for part in loaded)
+    def write() -> None:
+        block = wrapped_block(writer, state, frame)
 
-    def step(carried: Sequence[SSAValue] | None) -> State:
-        states = state.scan(tiles, block(), 1, names)
-        if carried is not None:
-            before = [tiles.expand(part, 0, len(frame)) for part in carried]
-            merged = state.merge(tiles, before, states)
-            states = tuple(tiles.spread(part, writer.blocks(frame)) for part in merged)
-        unwrap(writer, frame, state, states, writer.extras, outs)
-        return () if carried is None else _last(tiles, states, carried_names)
+        def start() -> State:
+            if not kept:
+                return state.zero(tiles, writer.blocks(across), carried_names)
+            loaded = [writer.load(port, across, port.name) for port in kept]
+            return tuple(tiles.spread(part, writer.blocks(across)) for part in loaded)
 
-    ends = writer.walk(length, start, step)
-    for port, end in zip(kept, ends, strict=bool(kept)):
-        writer.store(port, across, end)
+        def step(carried: Sequence[SSAValue] | None) -> State:
+            states = state.scan(tiles, block(), 1, names)
+            if carried is not None:
+                before = [tiles.expand(part, 0, len(frame)) for part in carried]
+                merged = state.merge(tiles, before, states)
+                states = tuple(tiles.spread(part, writer.blocks(frame)) for part in merged)
+            unwrap(writer, frame, state, states, writer.extras, outs)
+            return () if carried is None else _last(tiles, states, carried_names)
+
+        ends = writer.walk(length, start, step)
+        for port, end in zip(kept, ends, strict=bool(kept)):
+            writer.store(port, across, end)
+
+    writer.versions(write)
     return writer.finish(fold.name, origins)
 
 

@@ -94,6 +94,12 @@ class Task:
         """Whether programs are along blocks of rows and of columns."""
         return len(self.grid) > 1 and all(axis in self.lengths for axis in self.grid[-2:])
 
+    def has_full(self, tile: Mapping[str, int]) -> bool:
+        """Whether some programs have full blocks of the axes that are masked in others."""
+        sides = [(self.lengths[a], tile[a]) for a in self.grid if a in self.lengths]
+        masked = [(length, size) for length, size in sides if length % size]
+        return bool(masked) and all(length > size for length, size in masked)
+
 
 def default(task: Task, tiling: Tiling) -> Schedule:
     """The schedule of a kernel for which none is given.
@@ -159,6 +165,11 @@ def check(task: Task, schedule: Schedule) -> None:
         raise ScheduleError(
             f"@{task.name} has no boundary along K: no loop, or all blocks are full and inside"
         )
+    if schedule.masks == "boundary" and not task.has_full(tile):
+        raise ScheduleError(
+            f"@{task.name} has no programs with full blocks beside others: along "
+            f"{', '.join(task.grid) or 'no axis'}, all blocks are full, or there is one"
+        )
     if schedule.loads == "descriptor" and not task.described:
         raise ScheduleError(
             f"@{task.name} has no tensor that a descriptor describes: along two axes, one of them "
@@ -195,7 +206,7 @@ def candidates(
     first = default(task, tiling or Tiling())
     seen = {first}
     yield first
-    for schedule in _family(task, first):
+    for schedule in (v for base in _family(task, first) for v in _versions(task, base)):
         if schedule.loads == "descriptor" and not descriptors:
             continue
         if schedule not in seen and is_legal(task, schedule) and _fits(task, schedule):
@@ -217,6 +228,16 @@ def _family(task: Task, first: Schedule) -> Iterator[Schedule]:
             yield replace(first, tile=_clipped(task, {"P": cells}), warps=warps)
     else:
         yield from _rows(task, first)
+
+
+def _versions(task: Task, schedule: Schedule) -> Iterator[Schedule]:
+    """A schedule, and what differs from it only in where masks are."""
+    yield schedule
+    if task.multiplied:
+        # Code of products is long, and does not wait for masks.
+        return
+    for segments, masks in ((2, "always"), (1, "boundary"), (2, "boundary")):
+        yield replace(schedule, segments=segments, masks=masks)
 
 
 def _products(task: Task, first: Schedule) -> Iterator[Schedule]:

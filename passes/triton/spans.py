@@ -163,7 +163,8 @@ def segments(
         parts.append(((start, first), False))
     full = _whole_blocks(tiles, last, first, size)
     full = full if first == tiles.position(0) else tiles.add(first, full)
-    full = _chosen(tiles, arith.MaxSIOp, max, full, first)
+    if first != tiles.position(0) or _known(last) is None:
+        full = _chosen(tiles, arith.MaxSIOp, max, full, first)
     full.name_hint = f"{axis.hint}_full"
     return [*parts, ((first, full), True), ((full, end), False)], held
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -24,7 +23,6 @@ from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.ports import Port, write_read
 from tapestry.passes.triton.positions import Axis, Frame, Positions
 from tapestry.passes.triton.spaces import (
-    FOLD_AXIS,
     Access,
     Dim,
     Guard,
@@ -35,8 +33,8 @@ from tapestry.passes.triton.spaces import (
     make_space,
     needs_64_bits,
 )
-from tapestry.passes.triton.spans import run_inside, segments, span_inside
 from tapestry.passes.triton.tiles import TileBuilder, number, remove_unused
+from tapestry.passes.triton.walks import Walks
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +105,7 @@ def _fill_of(tensor: Tensor) -> FloatAttr | IntegerAttr:
             return number(0, body_type(tensor.element))
 
 
-class KernelWriter:
+class KernelWriter(Walks):
     """Writes one kernel of a map-fold; `grid` lists the axes that programs are spread over."""
 
     def __init__(
@@ -120,10 +118,6 @@ class KernelWriter:
     ) -> None:
         index = i64 if needs_64_bits(space, fold.index) else i32
         self.fold = fold
-        self.space = space
-        self.axes = {axis.name: axis for axis in axes}
-        self._grid = tuple(self.axes[name] for name in grid)
-        self.schedule = schedule
         self._body = Block()
         tensors = (*fold.ins, *fold.extras, *fold.outs)
         accesses = (*space.ins, *space.extras, *space.outs)
@@ -149,7 +143,6 @@ class KernelWriter:
         first, second = len(fold.ins), len(fold.ins) + len(fold.extras)
         self.ins, self.extras, self.outs = ports[:first], ports[first:second], ports[second:]
         self._blocks: dict[SSAValue, Port] = {}
-        self._covered: set[str] = set()
         bounds = {
             dim: (
                 self._argument(index, f"{dim.name}_start"),
@@ -157,11 +150,12 @@ class KernelWriter:
             )
             for dim in space.cut_dims
         }
-        self.tiles = TileBuilder(self._body, schedule.blocks, index)
-        self.positions = Positions(self.tiles, space, bounds, fold.shards)
+        tiles, named = TileBuilder(self._body, schedule.blocks, index), {a.name: a for a in axes}
+        positions = Positions(tiles, space, bounds, fold.shards)
+        super().__init__(tiles, positions, space, named, [named[name] for name in grid], schedule)
         self._descriptors: Descriptors | None = None
         if schedule.loads == "descriptor":
-            self._descriptors = Descriptors(self.tiles, self.positions, space, self.axes)
+            self._descriptors = Descriptors(self.tiles, self.positions, space, named)
         self._persistent = place_programs(self.tiles, self.positions, schedule, self._grid)
 
     def _argument(self, kind: Attribute, name: str) -> SSAValue:
@@ -277,123 +271,6 @@ class KernelWriter:
     def evaluate(self, ops: Iterable[Operation], values: Values, frame: Frame) -> None:
         """Write the tile operations of `ops` over a frame; `values` holds and gets their values."""
         write_body(self.tiles, ops, values, self.coordinate(frame), self.reader(frame))
-
-    def cover(self, axis: Axis) -> None:
-        """Place an axis that one block holds whole."""
-        assert axis.block is not None
-        if axis.length is not None and axis.block not in self._covered:
-            self._covered.add(axis.block)
-            self.tiles.append(triton.CoverOp(axis.block, axis.length))
-        start, _ = self.positions.span(axis)
-        self.positions.place(axis, start)
-
-    def walk(
-        self,
-        axis: Axis,
-        init: Callable[[], Sequence[SSAValue]],
-        step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
-        *,
-        everywhere: bool = True,
-        within: Sequence[Access] | None = None,
-        hoist: bool = False,
-    ) -> tuple[SSAValue, ...]:
-        """Walk an axis block by block, carrying values that `step` makes from the former ones.
-
-        Without a block it is walked point by point. When one block covers the axis there is no
-        loop: `step` is asked for its first values. Unless `everywhere`, blocks that lie outside the
-        domain, or the rows `within` of it, may be left out. With `hoist`, what does not vary from
-        block to block moves in front of the loop.
-        """
-        tiles = self.tiles
-        if axis.block is None:
-            return self._loop(axis, None, self.positions.span(axis), init(), step, hoist=hoist)
-        if axis.length is not None and axis.length <= tiles.blocks[axis.block]:
-            self.cover(axis)
-            return tuple(step(None))
-        start, end = self.positions.span(axis)
-        if not everywhere:
-            rows = self.space.domain if within is None else within
-            run = run_inside(self.positions, self.axes, axis, rows)
-            if run is not None:
-                return self._runs(axis, run, init(), step, hoist=hoist)
-            start, end = span_inside(self.positions, self.axes, axis, (start, end), rows)
-            if self.schedule.segments > 1 and axis.name == FOLD_AXIS:
-                return self._segments(axis, (start, end), rows, init(), step, hoist=hoist)
-        return self._loop(axis, axis.block, (start, end), init(), step, hoist=hoist)
-
-    def _runs(
-        self,
-        axis: Axis,
-        run: tuple[SSAValue, SSAValue],
-        init: Sequence[SSAValue],
-        step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
-        *,
-        hoist: bool,
-    ) -> tuple[SSAValue, ...]:
-        """A walk of a run (from, how many) of the last dimension at each point of the others."""
-        tiles, (start, length) = self.tiles, run
-        points = tiles.times(length, prod(dim.extent for dim in axis.dims[:-1]))
-
-        def place(position: SSAValue) -> None:
-            first = tiles.remainder(position, length)
-            if start != tiles.position(0):
-                first = tiles.add(start, first)
-            self.positions.place_in_run(axis, tiles.quotient(position, length), first)
-
-        span = tiles.position(0), points
-        return self._loop(axis, axis.block, span, init, step, hoist=hoist, place=place)
-
-    def _segments(
-        self,
-        axis: Axis,
-        span: tuple[SSAValue, SSAValue],
-        rows: Sequence[Access],
-        state: Sequence[SSAValue],
-        step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
-        *,
-        hoist: bool,
-    ) -> tuple[SSAValue, ...]:
-        """A walk whose full blocks are a loop of their own, without the masks that hold there."""
-        parts, held = segments(self.positions, self.axes, axis, span, rows)
-        if not held and not self.positions.is_masked(axis):
-            parts = [(span, False)]
-        for part, full in parts:
-            with self.positions.full(axis, held if full else None):
-                state = self._loop(axis, axis.block, part, state, step, hoist=hoist)
-        return tuple(state)
-
-    def _loop(
-        self,
-        axis: Axis,
-        block: str | None,
-        span: tuple[SSAValue, SSAValue],
-        init: Sequence[SSAValue],
-        step: Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]],
-        *,
-        hoist: bool,
-        place: Callable[[SSAValue], None] | None = None,
-    ) -> tuple[SSAValue, ...]:
-        tiles = self.tiles
-        start, end = span
-        size = tiles.position(1)
-        if block is not None:
-            size = tiles.value(triton.BlockSizeOp(block, tiles.index))
-        body = Block(arg_types=[tiles.index, *(value.type for value in init)])
-        first, *carried = body.args
-        first.name_hint = axis.hint if block is None else f"{axis.hint}_start"
-        for argument, value in zip(carried, init, strict=True):
-            argument.name_hint = value.name_hint
-        with tiles.inside(body, hoist=hoist):
-            if place is None:
-                self.positions.place(axis, first)
-            else:
-                place(first)
-            tiles.append(scf.YieldOp(*step(carried)))
-        loop = scf.ForOp(start, end, size, init, body)
-        tiles.append(loop)
-        for result, argument in zip(loop.res, carried, strict=True):
-            result.name_hint = argument.name_hint
-        return tuple(loop.res)
 
     def finish(self, name: str, origins: Sequence[str]) -> Kernel:
         """The kernel that was written."""

@@ -89,6 +89,8 @@ class BodyPrinter(ValuePrinter):
                 self.lines += wrapped("tl.device_assert(", items, ")", self._depth)
             case scf.ForOp():
                 self._loop(op)
+            case scf.IfOp():
+                self._branch(op)
             case triton.SwizzleOp():
                 self._swizzle(op)
             case triton.StoreBlockOp():
@@ -184,6 +186,15 @@ class BodyPrinter(ValuePrinter):
             for line in assignments(dict(zip(names, steps, strict=True))):
                 self._line(line)
         self._depth -= 1
+
+    def _branch(self, op: scf.IfOp) -> None:
+        self._line(f"if {self.text(op.cond)}:")
+        for word, region in ((None, op.true_region), ("else", op.false_region)):
+            if word is not None:
+                self._line(f"{word}:")
+            self._depth += 1
+            self.print_block(region.block)
+            self._depth -= 1
 
     def _swizzle(self, op: triton.SwizzleOp) -> None:
         names = [self._fresh(result, "block") for result in op.results]

@@ -60,6 +60,8 @@ class Memory(_Model):
 
     bandwidth: Amount
     latency: Amount
+    requests: Count
+    """How many loads and stores of a warp a multiprocessor waits for at once, of 128 bytes."""
     l2_bytes: Count
     l2_bandwidth: Amount
     shared_bandwidth: Amount

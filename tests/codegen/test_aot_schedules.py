@@ -75,6 +75,27 @@ def test_threads_move_16_bytes_at_a_time(dtype, shards, width, tmp_path):
     assert moved == {f".v{width}" if width > 1 else ""}
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize(("masks", "wide"), [("always", False), ("boundary", True)])
+def test_full_blocks_of_odd_lengths_are_moved_16_bytes_at_a_time(dtype, masks, wide, tmp_path):
+    module = tapestry.compile(tapestry.input("x", (1_000_003,), dtype) * 2.0, on="triton").lowered
+    pipeline = f'loom-to-triton{{schedules="mul: P = 2048, masks = {masks}"}}'
+    (kernel,) = compiled(module, pipeline, tmp_path, targets=(90,))
+    check_fits([kernel])
+    assert ("ld.global.v4" in kernel.ptx) == ("st.global.v4" in kernel.ptx) == wide
+
+
+@pytest.mark.parametrize(("segments", "wide"), [(1, False), (2, True)])
+def test_full_steps_of_odd_walks_are_read_16_bytes_at_a_time(segments, wide, tmp_path):
+    """Rows of 50257 cells that lie in memory of 50264 each."""
+    x = tapestry.input("x", (64, 50264), "bf16")
+    module = tapestry.compile(x[:, :50257].sum(axis=1), on="triton").lowered
+    pipeline = f'loom-to-triton{{schedules="sum: P = 1, K = 2048, segments = {segments}"}}'
+    (kernel,) = compiled(module, pipeline, tmp_path, targets=(90,))
+    check_fits([kernel])
+    assert ("ld.global.v4" in kernel.ptx) == wide
+
+
 def aot_pointwise(shape, folder):
     folder.mkdir()
     module = tapestry.compile(

@@ -108,6 +108,15 @@ def test_what_is_as_fast_as_memory_keeps_its_default() -> None:
     assert chosen(x * 2 + 1) == chosen(x * 2 + 1, "none")
 
 
+def test_odd_lengths_are_read_without_masks_where_that_is_faster() -> None:
+    odd = t.input("x", ((1 << 27) - 1,), "bf16") * 2.0
+    assert chosen(odd).masks == "boundary"
+    assert predicted(odd, "h200").estimate.seconds < predicted(odd, "none").estimate.seconds
+    # Cells of four bytes are as fast one by one, and there is nothing to gain in small tensors.
+    assert chosen(t.input("x", ((1 << 27) - 1,), "f32") * 2.0).masks == "always"
+    assert chosen(t.input("x", (9999,), "bf16") * 2.0).masks == "always"
+
+
 def test_a_schedule_that_is_given_stays() -> None:
     module = t.compile(product(8192, 8192, 8192), on="triton").lowered.clone()
     given = "M = 64, N = 64, K = 64, warps = 4, stages = 2"

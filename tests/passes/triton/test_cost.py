@@ -43,6 +43,33 @@ def _product(m: int, n: int, k: int) -> Expression:
     return t.input("a", (m, k), "f16") @ t.input("b", (k, n), "f16")
 
 
+def _vectors(length: int, schedule: str) -> set[tuple[int, bool]]:
+    """How many bytes of bfloat16 lanes move at once, and whether most programs do so."""
+    module = t.compile(t.input("x", (length,), "bf16") * 2.0, on="triton").lowered
+    LoomToTriton(schedules=(f"mul: {schedule}",), device="none").apply(Context(), module)
+    (launch,) = (op for op in module.walk() if isinstance(op, triton.LaunchOp))
+    (kernel,) = (op for op in module.body.block.ops if isinstance(op, triton.KernelOp))
+    ((call, _),) = calls_of(launch)
+    return {(s.vector, s.accesses > 0.5) for s in work_of(kernel, call).streams}
+
+
+def test_lanes_move_neighbours_together_that_are_masked_alike():
+    assert _vectors(1 << 20, "P = 1024") == {(16, True)}
+    assert _vectors(1_000_008, "P = 1024") == {(16, True)}
+    assert _vectors(1_000_002, "P = 1024") == {(4, True)}
+    assert _vectors(1_000_003, "P = 1024") == {(2, True)}
+    assert _vectors(1_000_003, "P = 1024, masks = boundary") == {(16, True), (2, False)}
+
+
+def test_small_requests_take_longer_where_memory_is_what_takes_longest():
+    whole, odd = (estimate(t.input("x", (n,), "bf16") * 2.0) for n in (1 << 27, (1 << 27) - 1))
+    assert whole.bytes >= odd.bytes
+    assert 1.1 * whole.seconds < odd.seconds < 1.3 * whole.seconds
+    # Those of 4 bytes are as large as any.
+    whole, odd = (estimate(t.input("x", (n,), "f32") * 2.0) for n in (1 << 27, (1 << 27) - 1))
+    assert odd.seconds < 1.01 * whole.seconds
+
+
 counts = st.integers(1, 1 << 14)
 
 

@@ -26,6 +26,7 @@ schedules = st.builds(
     loads=st.sampled_from(["pointer", "descriptor"]),
     segments=st.integers(1, 2),
     order=st.sampled_from(["ascending", "descending"]),
+    masks=st.sampled_from(["always", "boundary"]),
 )
 
 
@@ -67,6 +68,7 @@ def test_so_is_the_attribute(schedule):
         ("stages = 0", "stages = 0 is less than 1"),
         ("segments = 3", "segments = 3 is not 1 or 2"),
         ("loads = some", "loads = some is not pointer or descriptor"),
+        ("masks = some", "masks = some is not always or boundary"),
         ("speed = 2", "speed is no parameter of a schedule"),
         ("M = big", "M = big is not a number"),
     ],
@@ -108,12 +110,41 @@ def test_candidates_are_legal_and_different(m, n, k, half):
         Task("c", "contraction", {"M": m, "N": n, "K": k}, half=half),
         Task("g", "group", {"M": m, "K": k}, walks=2),
         Task("f", "fold", {"P": m, "K": k}),
-        Task("m", "map", {"P": m}),
+        Task("m", "map", {"P": m}, grid=("P",)),
     ):
         found = list(candidates(task))
         assert found[0] == default(task, Tiling())
         assert len({*found}) == len(found)
         assert all(is_legal(task, schedule) for schedule in found)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "tile", "legal"),
+    [
+        ({"P": 100}, {"P": 32}, True),
+        ({"P": 96}, {"P": 32}, False),  # no block is masked
+        ({"P": 20}, {"P": 32}, False),  # none is full
+        ({"M": 100, "N": 64}, {"M": 32, "N": 64}, True),
+        ({"M": 100, "N": 60}, {"M": 32, "N": 64}, False),
+    ],
+)
+def test_programs_branch_where_some_are_full_and_others_not(lengths, tile, legal):
+    task = Task("f", "map", lengths, grid=tuple(lengths))
+    schedule = Schedule(tile, masks="boundary")
+    assert is_legal(task, schedule) == legal
+    if not legal:
+        with pytest.raises(ScheduleError, match="no programs with full blocks beside others"):
+            check(task, schedule)
+
+
+def test_odd_lengths_have_candidates_with_masks_at_the_boundary():
+    odd, even = (
+        {c.masks for c in candidates(Task("m", "map", {"P": n}, grid=("P",)))}
+        for n in (99999, 1 << 17)
+    )
+    assert (odd, even) == ({"always", "boundary"}, {"always"})
+    rows = Task("f", "fold", {"P": 64, "K": 9999}, grid=("P",))
+    assert {c.segments for c in candidates(rows)} == {1, 2}
 
 
 def test_a_program_says_its_tasks():
