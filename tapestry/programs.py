@@ -36,7 +36,7 @@ from tapestry.movement_log import log_plan
 from tapestry.passes.loom.outline import inlined
 from tapestry.pipelines import pass_specs
 from tapestry.runtime.executor import Array, NoWatch, Result, Watch, find_executor
-from tapestry.runtime.fitting import fit_to
+from tapestry.runtime.fitting import fit_to, own_outputs
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.program import Argument, InputError, arguments, outputs
 from tapestry.saving import save_module
@@ -98,11 +98,12 @@ class Program:
         return self.returned(self.result(given), list(given.values()))
 
     def run(self, inputs: Mapping[str, object], watch: Watch | None = None) -> Result:
-        """Outputs as NumPy arrays, and what ran."""
+        """Outputs as NumPy arrays on memory of their own, and what ran."""
         fitted = fit_to(self._arguments, self._arrays(inputs))
         if self.dump is not None:
             self.dump.inputs(fitted)
-        return find_executor(self.on).run(self.lowered, fitted, watch or NoWatch())
+        made = find_executor(self.on).run(self.lowered, fitted, watch or NoWatch())
+        return Result(own_outputs(made.outputs, fitted.values()), made.records)
 
     def result(self, inputs: Mapping[str, object]) -> Result:
         """Outputs as those of `run`, without records, of a program that is prepared once."""
@@ -110,12 +111,13 @@ class Program:
             return self.run(inputs)
         if self.on == "triton":
             fitted = fit_to(self._arguments, self._arrays(inputs))
-            return Result(tuple(self._kernels([fitted[name] for name in self._kinds])), ())
+            given = [fitted[name] for name in self._kinds]
+            return Result(own_outputs(self._kernels(given), given), ())
         exact = self._exact(inputs)
         if exact is None:
             fitted = fit_to(self._arguments, self._arrays(inputs), contiguous=False)
             exact = [fitted[name] for name in self._kinds]
-        return Result(tuple(map(_own, self._prepared(exact))), ())
+        return Result(own_outputs(self._prepared(exact), exact), ())
 
     @cached_property
     def _prepared(self) -> PreparedProgram:
@@ -226,14 +228,6 @@ class Program:
         if dtype is not None and isinstance(value, bool | int | float):
             return array.astype(dtype)
         return array
-
-
-def _own(array: Array) -> Array:
-    """An array that is row-major and can be written to: nearly every output is."""
-    flags = array.flags
-    if flags.c_contiguous and flags.writeable:
-        return array
-    return np.require(array, requirements=["C", "W"])
 
 
 def save(program: ModuleOp | Program, path: str | Path) -> None:

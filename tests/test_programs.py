@@ -152,3 +152,29 @@ def test_arrays_in_other_forms_are_what_the_program_takes() -> None:
         program(plain, few, z=few)
     with pytest.raises(InputError, match="the input y is missing"):
         program(plain)
+
+
+@pytest.mark.parametrize("on", ["numpy", "reference", "triton"])
+def test_outputs_are_on_memory_of_their_own(on: str) -> None:
+    """To write to one changes no input, no other output, and not what the next call gives."""
+    x, cells = tapestry.input("x", (2, 3)), np.arange(6, dtype="f4").reshape(2, 3)
+    asked = [
+        x,
+        x.reshape(6),
+        (x + 1).reshape(6),
+        x + 1,
+        (x + 1).T,
+        tapestry.arange(stop=4),
+        tapestry.eye(3),
+    ]
+    program = tapestry.compile(asked, on=on)
+    for run in (program, lambda x: tapestry.run(asked, x=x, on=on)):
+        wants = [one.copy() for one in run(cells)]
+        for _ in range(2):
+            gots = run(cells)
+            for number, (got, want) in enumerate(zip(gots, wants, strict=True)):
+                np.testing.assert_array_equal(got, want)
+                got[...] = -9 - number
+            for number, got in enumerate(gots):
+                assert (got == -9 - number).all()
+            np.testing.assert_array_equal(cells.reshape(6), np.arange(6))

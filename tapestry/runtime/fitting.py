@@ -1,4 +1,5 @@
-"""The inputs of a program, from arrays in the forms that files and users have them in.
+"""The inputs of a program, from arrays in the forms that files and users have them in; its outputs,
+as arrays that are the caller's alone.
 
 There is one array per argument, of exactly its shape and element type; nothing missing, nothing
 more. NumPy has no bf16 and no 8-bit floats: an argument of one takes float32 (rounded to nearest),
@@ -8,7 +9,7 @@ operations do: an argument of i8 takes int8 or uint8, bit for bit, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import ml_dtypes
@@ -45,6 +46,29 @@ def fit_to(
     inputs = {name: _in_dtype(array, kinds.get(name), order) for name, array in given.items()}
     check_arrays(expected, inputs)
     return inputs
+
+
+def own_outputs(made: Sequence[Array], inputs: Iterable[Array]) -> tuple[Array, ...]:
+    """Outputs that a caller may write to: contiguous, on no memory of an input or of each other.
+
+    >>> x = np.zeros((2, 2))
+    >>> y, z = own_outputs([x.T, x + 1], [x])
+    >>> np.shares_memory(x, y)
+    False
+    """
+    given, found = list(inputs), list[Array]()
+    for array in made:
+        flags = array.flags
+        plain = flags.c_contiguous and flags.writeable
+        own = array if plain else np.require(array, requirements=["C", "W"])
+        if own.base is None:  # most are: then it is no part of what is given
+            shared = any(own is other for other in given)
+        else:
+            shared = any(np.may_share_memory(own, other) for other in given)
+        if shared or any(np.may_share_memory(own, other) for other in found):
+            own = own.copy()
+        found.append(own)
+    return tuple(found)
 
 
 def _in_dtype(array: Array, dtype: np.dtype[Any] | None, order: Literal["C", "K"]) -> Array:

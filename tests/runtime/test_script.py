@@ -100,3 +100,10 @@ def test_views_that_turn_axes_are_one_function() -> None:
     assert plain_view(lambda a: a[0, 0], np.zeros((1, 1))) is None  # a number, not an array
     for other in (lambda a: a[:, ::2], lambda a: a + 1, lambda a: a.reshape(4 * 5), np.copy):
         assert plain_view(other, x) is None
+
+
+def test_constants_that_are_results_are_not_written_to() -> None:
+    script = Script()
+    made = script.call(np.arange, (script.constant(4),))
+    (turned,) = script.finish([script.view(lambda x: x[::-1], made)])([])
+    assert not turned.flags.writeable

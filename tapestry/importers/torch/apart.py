@@ -78,6 +78,9 @@ def as_strided(
     fixed = all(isinstance(one, int) for one in (*x.shape, *size, *stride))
     if not fixed or not dense.is_contiguous() or x.storage_offset() or not x.numel():
         return NotImplemented
+    last = (storage_offset or 0) + sum((n - 1) * by for n, by in zip(size, stride, strict=True))
+    if 0 not in size and last >= x.numel():
+        return NotImplemented  # a view, of memory beyond its cells
     order = sorted(range(len(size)), key=lambda axis: -stride[axis])
     sizes, steps = [size[axis] for axis in order], [stride[axis] for axis in order]
     after = [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]

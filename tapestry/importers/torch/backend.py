@@ -47,7 +47,9 @@ def backend(
         follower = Follower(shortcut, lambda: _record(name, shortcut))
 
     def compile_graph(aten: fx.GraphModule, part: str) -> Callable[[list[Any]], Any]:
-        compiled = CompiledGraph(aten, chosen, f"{part}_{number}")
+        # With gradients, PyTorch makes views of results itself, and merges results that are equal.
+        views = part == "inference"
+        compiled = CompiledGraph(aten, chosen, f"{part}_{number}", views=views)
         return compiled.function if follower is None else follower.part(compiled, part, aten)
 
     compiled = traced(graph, inputs, compile_graph)

@@ -38,14 +38,23 @@ _SHOWN = 4
 class CompiledGraph:
     """Called with a list of what the graph's placeholders hold."""
 
-    def __init__(self, graph: fx.GraphModule, options: Options, name: str = "graph") -> None:
+    def __init__(
+        self,
+        graph: fx.GraphModule,
+        options: Options,
+        name: str = "graph",
+        *,
+        views: bool = False,
+    ) -> None:
+        """`views` is as of `program_of`."""
         self._graph = graph
+        self._views = views
         self._options = options
         self._name = name
         self._open = OpenSizes(graph)
         self._ready: dict[tuple[int, ...], Ready] = {}
         if not self._open:
-            self._ready[()] = Ready(graph, Sizes(), options, name)
+            self._ready[()] = Ready(graph, Sizes(), options, name, views=views)
 
     @property
     def only(self) -> Ready | None:
@@ -65,7 +74,8 @@ class CompiledGraph:
             sizes = self._open.sizes(numbers)
             self._say(str(sizes))
             name = f"{self._name}_{len(self._ready)}"
-            ready = self._ready[numbers] = Ready(self._graph, sizes, self._options, name)
+            ready = Ready(self._graph, sizes, self._options, name, views=self._views)
+            self._ready[numbers] = ready
         return ready(given)
 
     def _say(self, sizes: str) -> None:
@@ -88,8 +98,10 @@ class CompiledGraph:
 class Ready:
     """A graph of fixed sizes, imported and lowered."""
 
-    def __init__(self, graph: fx.GraphModule, sizes: Sizes, options: Options, name: str) -> None:
-        program = program_of(graph, sizes, strict=options.strict)
+    def __init__(
+        self, graph: fx.GraphModule, sizes: Sizes, options: Options, name: str, *, views: bool
+    ) -> None:
+        program = program_of(graph, sizes, strict=options.strict, views=views)
         for line in str(program.coverage).splitlines():
             _coverage.info("%s: %s", name, line)
         device = device_of(graph)

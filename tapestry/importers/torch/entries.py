@@ -16,7 +16,7 @@ import torch
 from tapestry.dialects import loom
 from tapestry.encoding import EncodingError, decode, encode_exactly
 from tapestry.frontend import make_context
-from tapestry.importers.torch.memory import Given, Made, Output, Plain
+from tapestry.importers.torch.memory import Given, Made, Output, Plain, View
 from tapestry.importers.torch.program import Program
 from tapestry.importers.torch.uses import Coverage
 
@@ -47,6 +47,9 @@ def read(entry: Mapping[str, Any]) -> tuple[torch.device, Program]:
             case "made":
                 result, contiguous, view, place = rest
                 outputs.append(Made(result, contiguous, view, torch.device(place)))
+            case "view":
+                of, size, stride, offset = rest
+                outputs.append(View(of, tuple(size), tuple(stride), offset))
             case _:
                 outputs.append(Plain(*rest))
     module = decode(entry["module"], {}, make_context())
@@ -60,6 +63,8 @@ def _output(output: Output) -> list[Any]:
             return ["given", output.position]
         case Made():
             return ["made", output.result, output.contiguous, output.view, str(output.device)]
+        case View():
+            return ["view", output.output, output.size, output.stride, output.offset]
         case Plain() if output.value is None or type(output.value) in (bool, int, float, str):
             return ["plain", output.value]
         case _:

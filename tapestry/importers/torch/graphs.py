@@ -19,7 +19,6 @@ from typing import Any, cast
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
-from torch.multiprocessing.reductions import StorageWeakRef
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
 from xdsl.ir import Attribute, SSAValue
 
@@ -41,6 +40,7 @@ from tapestry.importers.torch.overloads import Overload, overload_of, takes_func
 from tapestry.importers.torch.program import Program
 from tapestry.importers.torch.registry import Context, ResultKind, Unsupported, find_lowering
 from tapestry.importers.torch.results import checked, without_cells
+from tapestry.importers.torch.sharing import find_views, memory_of
 from tapestry.importers.torch.sizes import OpenSizeError, Sizes
 from tapestry.importers.torch.uses import Coverage, Use, record
 from tapestry.metakernels import WeftError
@@ -64,15 +64,17 @@ def program_of(
     weights: Mapping[str, Weight] | None = None,
     strict: bool = False,
     alone: bool = False,
+    views: bool = False,
 ) -> Program:
     """The program of a graph whose nodes know what they hold (`meta["val"]`).
 
     `sizes` are what the open ones stand for, `weights` the placeholders (by name) that are a
     model's. With `strict`, an operator without a lowering is an ImportingError. A module that is to
-    stand `alone` returns all that the graph returns, and leaves out assertions and prints.
+    stand `alone` returns all that the graph returns, and leaves out assertions and prints. With
+    `views`, results that share memory in the graph share it when it runs.
     """
     graph = with_branches_selected(graph)
-    return _Importer(graph, sizes or Sizes(), weights or {}, strict, alone).run()
+    return _Importer(graph, sizes or Sizes(), weights or {}, strict, alone, views).run()
 
 
 @dataclass
@@ -82,6 +84,7 @@ class _Importer:
     weights: Mapping[str, Weight]
     strict: bool
     alone: bool
+    views: bool
     build: ProgramBuilder = field(default_factory=ProgramBuilder)
     values: dict[fx.Node, Any] = field(default_factory=dict[fx.Node, Any])
     """What stands for each node: a value, a sequence of them, or a plain object."""
@@ -234,8 +237,12 @@ class _Importer:
     def _outputs(self, outputs: Sequence[object]) -> tuple[tuple[Output, ...], list[SSAValue]]:
         found: list[Output] = []
         returned: list[SSAValue] = []
-        shared = {_memory(given.meta.get("val")) for given in self.placeholders}
-        for output in outputs:
+        shared = {memory_of(given.meta.get("val")) for given in self.placeholders}
+        views = find_views(outputs, shared, self.sizes) if self.views else {}
+        for place, output in enumerate(outputs):
+            if place in views:
+                found.append(views[place])
+                continue
             value = joined(self._context(UNKNOWN_LOC), self._plain(output))
             if not self.alone and isinstance(output, fx.Node) and output in self.placeholders:
                 found.append(Given(self.placeholders.index(output)))
@@ -243,7 +250,7 @@ class _Importer:
                 found.append(Plain(value))
             else:
                 held = cast("fx.Node", output).meta["val"]
-                view = _memory(held) in shared
+                view = memory_of(held) in shared
                 found.append(Made(len(returned), held.is_contiguous(), view, held.device))
                 returned.append(cast("SSAValue[Attribute]", value))
         return tuple(found), returned
@@ -297,8 +304,3 @@ def _named(value: Any) -> Any:
             return {k: _named(item) for k, item in cast("Mapping[str, object]", value).items()}
         case _:
             return value
-
-
-def _memory(held: object) -> object:
-    """What identifies the memory that a node's tensor is in, None of what is no tensor."""
-    return StorageWeakRef(held.untyped_storage()) if isinstance(held, torch.Tensor) else None

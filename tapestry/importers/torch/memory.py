@@ -3,14 +3,15 @@
 A program's values never change, so its results may be views of its arguments, of constants and of
 each other. PyTorch's tensors may be written to. So a result is copied where it would share memory
 with an argument that the graph's own output does not share memory with, or with another result;
-and where PyTorch's is contiguous and it is not, because `view` asks for that.
+and where PyTorch's is contiguous and it is not, because `view` asks for that. What PyTorch returns
+as a view of another result is made one of that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -47,7 +48,22 @@ class Plain:
     value: object
 
 
-Output: TypeAlias = "Given | Made | Plain"
+@dataclass(frozen=True)
+class View:
+    """An output that is a view of another one: cells of that, which is contiguous."""
+
+    output: int
+    """Which one: its position."""
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+    def of(self, output: torch.Tensor) -> torch.Tensor:
+        """The view."""
+        return output.as_strided(self.size, self.stride, output.storage_offset() + self.offset)
+
+
+Output: TypeAlias = "Given | Made | Plain | View"
 
 
 class Memory(Protocol):
@@ -138,12 +154,15 @@ class Returning:
         self._plain = [output.value if isinstance(output, Plain) else None for output in outputs]
         self._given: list[tuple[int, int]] = []
         self._made: list[tuple[int, Made]] = []
+        self._views: list[tuple[int, View]] = []
         for place, output in enumerate(outputs):
             match output:
                 case Given():
                     self._given.append((place, output.position))
                 case Made():
                     self._made.append((place, output))
+                case View():
+                    self._views.append((place, output))
                 case Plain():
                     pass
 
@@ -170,4 +189,6 @@ class Returning:
                 array = memory.contiguous(array)
             taken.add(owner)
             found[place] = memory.tensor(array, output.device)
+        for place, view in self._views:
+            found[place] = view.of(cast("torch.Tensor", found[view.output]))
         return tuple(found)

@@ -30,7 +30,7 @@ from tapestry.encoding import EncodingError
 from tapestry.importers.torch.descriptions import described
 from tapestry.importers.torch.entries import read, written
 from tapestry.importers.torch.gradients import Division, differentiable
-from tapestry.importers.torch.memory import Given, Made, Output
+from tapestry.importers.torch.memory import Given, Made, Output, View
 from tapestry.importers.torch.options import Options
 from tapestry.importers.torch.program import Program
 from tapestry.importers.torch.running import Runner, runner
@@ -253,8 +253,8 @@ class Follower:
 
 
 def _is_alias(output: Output) -> bool:
-    """Whether an output of a graph shares memory with an input."""
-    return isinstance(output, Given) or (isinstance(output, Made) and output.view)
+    """Whether an output of a graph shares memory with an input, or with another output."""
+    return isinstance(output, Given | View) or (isinstance(output, Made) and output.view)
 
 
 def _versions(given: Sequence[Any]) -> list[int]:

@@ -101,8 +101,14 @@ class Script:
     def finish(self, results: Sequence[int], spare: Sequence[int] = ()) -> Finished:
         """A function of the arguments that gives some values.
 
-        It may write to the arguments in `spare`, which are arrays on memory of their own.
+        It may write to the arguments in `spare`, which are arrays on memory of their own. Results
+        that may lie on what is there for all calls cannot be written to.
         """
+        roots = roots_of(self._lines)
+        for root in frozenset[int]().union(*(roots.get(slot, {slot}) for slot in results)):
+            value = self._room[root]
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
         return Finished(self._arguments, self._room, self._lines, tuple(results), frozenset(spare))
 
     def _line(
@@ -121,6 +127,19 @@ class Script:
     def _slot(self, value: object) -> int:
         self._room.append(value)
         return len(self._room) - 1
+
+
+def roots_of(lines: Sequence[Line]) -> dict[int, frozenset[int]]:
+    """Per slot, the arguments, constants and results on whose memory its value may be."""
+    roots: dict[int, frozenset[int]] = {}
+    for line in lines:
+        for slot in line.ins:
+            roots.setdefault(slot, frozenset({slot}))
+        of = frozenset[int]().union(*(roots[slot] for slot in line.ins))
+        for slot in line.outs:
+            own = frozenset({slot})
+            roots[slot] = {"new": own, "any": of | own, "view": of}[line.memory]
+    return roots
 
 
 class Finished:

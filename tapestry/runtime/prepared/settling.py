@@ -22,7 +22,17 @@ from tapestry.runtime.arena import dropped_after
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Function, Sized
 from tapestry.runtime.prepared.memory import empty, is_large
-from tapestry.runtime.prepared.script import ALONE, ANY, DROPPED, LISTED, OVER, PAIR, Line, Step
+from tapestry.runtime.prepared.script import (
+    ALONE,
+    ANY,
+    DROPPED,
+    LISTED,
+    OVER,
+    PAIR,
+    Line,
+    Step,
+    roots_of,
+)
 from tapestry.runtime.prepared.views import View, plain_view
 
 
@@ -47,7 +57,7 @@ class Settled:
         """The slots of what a script gives."""
         self._lines = self._needed(settled)
         self._new = spare.union(*(line.outs for line in lines if line.memory == "new"))
-        self._roots = self._find_roots()
+        self._roots = roots_of(self._lines)
         self._last = self._find_last()
 
     def steps(self) -> list[Step]:
@@ -90,18 +100,6 @@ class Settled:
                 kept.append(line)
                 needed.update(line.ins)
         return kept[::-1]
-
-    def _find_roots(self) -> dict[int, frozenset[int]]:
-        """Per slot, the arguments and results on whose memory its value may be."""
-        roots: dict[int, frozenset[int]] = {}
-        for line in self._lines:
-            for slot in line.ins:
-                roots.setdefault(slot, frozenset({slot}))
-            of = frozenset[int]().union(*(roots[slot] for slot in line.ins))
-            for slot in line.outs:
-                own = frozenset({slot})
-                roots[slot] = {"new": own, "any": of | own, "view": of}[line.memory]
-        return roots
 
     def _find_last(self) -> dict[int, int]:
         """Per root, the last line that reads or makes what may be on its memory."""

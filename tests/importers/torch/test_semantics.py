@@ -222,3 +222,35 @@ def test_rows_that_a_table_lacks_are_refused(row: int) -> None:
     torch.testing.assert_close(look_up(torch.tensor([[1, 4]])), table[torch.tensor([[1, 4]])])
     with pytest.raises(TapestryError, match=f"index {row} along dimension 0 .* extent 5"):
         look_up(ids)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_results_that_are_views_of_others_share_their_memory(turned: bool) -> None:
+    """Whoever writes to one writes to all, as in eager mode; also of a graph that is kept."""
+
+    def model(x):
+        y = x * 2
+        return y[1:, ::2], y.T if turned else y, y, y.view(2, 6), y[0] + 1, y.reshape(-1)[3:9]
+
+    for _ in range(2):
+        torch._dynamo.reset()
+        run = compiled(model)
+        for place in range(6):
+            x = torch.randn(3, 4)
+            have, want = run(x), model(x)
+            for made in (have, want):
+                made[place].mul_(-3)
+            torch.testing.assert_close(have, want)
+
+
+def test_constants_that_are_returned_may_be_written_to() -> None:
+    def model(x):
+        return x + 1, torch.arange(5.0), torch.eye(3)
+
+    run = compiled(model)
+    for _ in range(3):
+        x = torch.zeros(3)
+        made = run(x)
+        torch.testing.assert_close(made, model(x))
+        for one in made:
+            one.fill_(-7)
