@@ -1,12 +1,13 @@
 """Playing a tape on parts of one shape, in memory that is found once.
 
     frame = Frame(tape, stores=[y])
-    frame.play([part_of_x], [part_of_y])        # the first time arrays show their shapes
-    frame.play([next_of_x], [next_of_y])        # from then on, in the same memory
+    frame.play([part_of_x], [part_of_y])        # the first time, memory is found
+    frame.play([next_of_x], [next_of_y])        # from then on, it is the same
 
 What a call computes goes into the output's own memory, over an operand that nothing needs any more,
 or into a place in the thread's scratch memory; those whose lives do not meet share bytes. All
-frames of a thread use the same scratch memory, as only one plays at a time.
+frames of a thread use the same scratch memory, as only one plays at a time. Where a tape does not
+know how its values lie, the first time shows it: each is made on memory of its own.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Frame:
         values = self._values
         for slot, value in zip(self._tape.sources, sources, strict=True):
             values[slot] = value
+        self._find_plan(outs)
         if self._plan is None:
-            self._find_loops()
             seen = self._shapes()
             for slot, out in zip(self._stores, outs, strict=True):
                 store(values[slot], out)
@@ -64,8 +65,8 @@ class Frame:
         values = self._values
         for slot, value in zip(self._tape.sources, sources, strict=True):
             values[slot] = value
+        self._find_plan(())
         if self._plan is None:
-            self._find_loops()
             seen = self._shapes()
             made = [np.array(values[slot]) for slot in self._stores]
             self._plan = planned(self._tape, self._stores, seen, values, ())
@@ -76,10 +77,13 @@ class Frame:
             values[slot] = None
         return made
 
-    def _find_loops(self) -> None:
-        """From now on, the tape is the one with loops."""
-        if self._loops is not None:
-            self._tape = self._loops.tape(self._tape, self._stores, self._values, self._times)
+    def _find_plan(self, outs: Sequence[Array]) -> None:
+        """From now on, the tape is the one with loops; its plan, if values need not be seen."""
+        if self._plan is not None or self._loops is None:
+            return
+        self._tape = self._loops.tape(self._tape, self._stores, self._values, self._times)
+        if self._tape.seen is not None:
+            self._plan = planned(self._tape, self._stores, self._tape.seen, self._values, outs)
 
     def _shapes(self) -> dict[int, Seen]:
         """What calls make, which are made for the first time; only what is stored is kept."""

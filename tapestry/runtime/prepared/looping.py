@@ -49,7 +49,9 @@ class Loops:
         seen = shapes(tape, values)
         if seen is None or not self.pay(times * work(tape, seen)):
             return tape
-        return fuse(tape, stores, seen)
+        made = fuse(tape, stores, seen)
+        made.seen = seen
+        return made
 
 
 _lock = threading.Lock()

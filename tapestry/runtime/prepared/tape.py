@@ -11,14 +11,17 @@ own, or it is a view, which computes nothing. `Frame` (in `frames`) plays a tape
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from tapestry.algebra.functions import takes_out
 from tapestry.runtime.prepared.meanings import Meaning
+
+if TYPE_CHECKING:
+    from tapestry.runtime.prepared.places import Seen
 
 Kind = Literal["into", "new", "view", "loop"]
 """What a function makes: what can be written into an array that is given, or not; or a view.
@@ -67,6 +70,8 @@ class Tape:
         self.calls: list[Call] = []
         self.looped: Tape | None = None
         """The tape that is played instead, once that is found."""
+        self.seen: Mapping[int, Seen] | None = None
+        """How values lie, where that is known before they are computed."""
         self._known: dict[Hashable, int] = {}
 
     def source(self) -> int:
