@@ -49,7 +49,7 @@ def test_grouped_queries_see_earlier_keys(heads: int, rows: int) -> None:
             lambda j, g, i: (i >= j + 0 * g) & (i <= j + 20),
         ),
         (4, 16, 64, "d3 - d0 >= 0", lambda j, g, i: i >= j + 0 * g),
-        (4, 16, 64, "-d3 + d0 >= 0", lambda j, g, i: i <= j + 0 * g),
+        (64, 16, 16, "-d3 + d0 >= 0", lambda j, g, i: i <= j + 0 * g),
         (2, 128, 128, "-d3 + d0 >= 0", lambda j, g, i: i <= j + 0 * g),
         (2, 128, 128, "-d3 + d0 + d2 >= 0", lambda j, g, i: i <= j + g),
     ],
