@@ -36,13 +36,22 @@ def _gradients(function: Callable[..., Any], inputs: Sequence[Any], out: Any) ->
     return program_of(graph).module
 
 
-def torch_attention(*, causal: bool, rows: int = 2048, width: int = 128) -> ModuleOp:
-    """The gradients of queries, keys and values, of 2 x 16 heads in bfloat16."""
+def torch_attention(
+    *, causal: bool, rows: int = 2048, width: int = 128, heads: int = 16
+) -> ModuleOp:
+    """The gradients of queries, keys and values in bfloat16: 2 x 16 heads of queries, which share
+    `heads` of keys and values.
+    """
     import torch
 
     attend = torch.nn.functional.scaled_dot_product_attention
-    inputs = [torch.empty(2, 16, rows, width, dtype=torch.bfloat16) for _ in range(4)]
-    return _gradients(lambda q, k, v: attend(q, k, v, is_causal=causal), inputs[:3], inputs[3])
+    shared = heads != 16
+    inputs = [
+        torch.empty(2, count, rows, width, dtype=torch.bfloat16) for count in (16, heads, heads, 16)
+    ]
+    return _gradients(
+        lambda q, k, v: attend(q, k, v, is_causal=causal, enable_gqa=shared), inputs[:3], inputs[3]
+    )
 
 
 def jax_attention(*, causal: bool, rows: int = 2048, width: int = 128) -> ModuleOp:

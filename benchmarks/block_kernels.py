@@ -44,6 +44,7 @@ BLOCKS: dict[str, Callable[[], str | ModuleOp]] = {
     "resnet-bottleneck-strided": lambda: resnet_bottleneck(stride=2, inner=128),
     "attention-gradients-torch": lambda: torch_attention(causal=False),
     "attention-gradients-torch-causal": lambda: torch_attention(causal=True),
+    "attention-gradients-torch-grouped": lambda: torch_attention(causal=True, heads=4),
     "attention-gradients-jax": lambda: jax_attention(causal=False),
     "attention-gradients-jax-causal": lambda: jax_attention(causal=True),
 }

@@ -6,10 +6,12 @@
 becomes one operation that folds with `mul` and unwraps with `max 0`: `%h` is never stored.
 
 Input: any verified loom program, best simplified. Output: the same values (each cell is computed by
-the same scalar operations in the same order, so bit for bit), with fewer operations. Each rewrite
-removes one operation, so it terminates. Members of a group stay as they are. Options:
+the same scalar operations in the same order, so bit for bit; but sums of float sums, which `fold`
+makes one), with fewer operations. Each rewrite removes one operation, so it terminates. Members of
+a group stay as they are. Options:
 
-    kinds=epilogue,prologue   what is joined: maps with the fold that they read, and with all that
+    kinds=epilogue,prologue,fold
+                              what is joined: maps with the fold that they read, and with all that
                               reads them; `keep`, a map with what it reads and others read too;
                               `beside`, operations over the same points that read the same cells
     recompute=16              how many scalar operations may be computed again for each byte that
@@ -18,6 +20,8 @@ removes one operation, so it terminates. Members of a group stay as they are. Op
     limit=256                 how many scalar operations a joined body may have, which keeps
                               kernels compilable and the pass linear
     parts=4                   how many values operations beside one another may hold
+    cells=65536               how many cells a fold of a fold must leave to be one: with fewer, two
+                              steps have more to share between the processors of a device
     ops=linear,relu           two operations by label, joined in whichever way is legal, alone and
                               whatever it costs; an error says why they cannot be
 """
@@ -47,6 +51,7 @@ from tapestry.passes.loom._bodies import in_group
 from tapestry.passes.loom._digits import SplitLikeProducer
 from tapestry.passes.loom._tidying import ShareScalars
 from tapestry.passes.loom.fusion.assembling import ComputeAssembly
+from tapestry.passes.loom.fusion.at_once import FoldAtOnce, folded_at_once
 from tapestry.passes.loom.fusion.beside import JoinBeside
 from tapestry.passes.loom.fusion.conditions import (
     Following,
@@ -60,7 +65,7 @@ from tapestry.passes.loom.fusion.order import Order
 from tapestry.passes.loom.fusion.pricing import Site, price_of
 from tapestry.passes.loom.simplify import MergeEqualReads
 
-KINDS: Final = ("epilogue", "prologue", "keep", "beside")
+KINDS: Final = ("epilogue", "prologue", "fold", "keep", "beside")
 """What can be joined, in the order in which it is tried."""
 
 
@@ -71,6 +76,7 @@ class Bounds:
     limit: int = 256
     recompute: int = 16
     parts: int = 4
+    cells: int = 65536
 
 
 @dataclass
@@ -163,6 +169,10 @@ class FuseKeeping(RewritePattern):
 
 def epilogue(fold: loom.OperationOp, reader: loom.OperationOp, bounds: Bounds) -> Following | str:
     """How a map moves into the fold that it reads, or why it does not."""
+    if reader.monoid_name is not None and reader.monoid_name == fold.monoid_name:
+        why = folded_at_once(fold, reader, bounds.cells)
+        if isinstance(why, str):
+            return why
     how = following(fold, reader, bounds.limit)
     if isinstance(how, Following):
         for out in fold.outs:
@@ -206,14 +216,15 @@ class LoomFuse(ModulePass):
 
     name = "loom-fuse"
 
-    kinds: tuple[str, ...] = KINDS[:2]
+    kinds: tuple[str, ...] = KINDS[:3]
     recompute: int = Bounds.recompute
     limit: int = Bounds.limit
     parts: int = Bounds.parts
+    cells: int = Bounds.cells
     ops: tuple[str, ...] | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for option, least in (("limit", 1), ("recompute", 0), ("parts", 1)):
+        for option, least in (("limit", 1), ("recompute", 0), ("parts", 1), ("cells", 1)):
             value = getattr(self, option)
             if value < least:
                 raise UsageError(f"loom-fuse: {option} must be at least {least}, not {value}")
@@ -230,10 +241,12 @@ class LoomFuse(ModulePass):
                 PatternRewriteWalker(GreedyRewritePatternApplier(sweep)).rewrite_module(op)
 
     def _sweeps(self, module: ModuleOp) -> Iterator[list[RewritePattern]]:
-        bounds = Bounds(self.limit, self.recompute, self.parts)
+        bounds = Bounds(self.limit, self.recompute, self.parts, self.cells)
         tidy: list[RewritePattern] = [MergeEqualReads()]
         # Epilogues first: a map between two folds is then computed once per cell, not per read.
         after: list[RewritePattern] = [FuseEpilogue(bounds)] if "epilogue" in self.kinds else []
+        if "fold" in self.kinds:
+            after.append(FoldAtOnce(self.cells))
         if after:
             yield [*after, *tidy]
         if "prologue" in self.kinds:

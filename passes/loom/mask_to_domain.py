@@ -50,14 +50,12 @@ from xdsl.pattern_rewriter import (
 from tapestry.dialects import loom
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom._notes import ASSUMES
 from tapestry.passes.loom._rebuild import rebuild
 from tapestry.passes.loom.derivation.planning import always_folds
 from tapestry.passes.loom.masks.conditions import Fact, domain_of, rows_of
 from tapestry.passes.loom.masks.outside import masked, rows_read
 from tapestry.passes.loom.masks.settling import settle
-
-ASSUMES = "assumes"
-"""The attribute in which an operation records what its domain takes for granted."""
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,18 @@ def test_products_of_half_floats_go_to_matrix_units() -> None:
     assert source.count("tl.trans(") == 3
 
 
+def test_gradients_of_shared_keys_are_folded_at_once() -> None:
+    """Heads of queries are no tensors of their own: rows and heads are folded in one walk."""
+    module = torch_attention(causal=True, rows=256, width=64, heads=4)
+    run_pipeline(module, "default,loom-to-triton")
+    source = print_module(module).source
+    kernels = [op for op in module.walk() if isinstance(op, triton.KernelOp)]
+    products = [sum(isinstance(op, triton.DotOp) for op in kernel.walk()) for kernel in kernels]
+    assert products == [3, 4, 3]
+    assert "input_precision" not in source
+    assert "for k_start in range(0, k_run * 4, BLOCK_K):" in source
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [64, 128])
 @pytest.mark.parametrize("origin", ["torch", "jax"])

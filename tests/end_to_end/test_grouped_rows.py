@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tapestry.dialects import loom
 from tapestry.frontend import parse_text, run_pipeline
 from tapestry.runtime.executor import NoWatch, find_executor
 
@@ -80,3 +81,37 @@ def test_rows_of_groups_are_walked_where_keys_are_seen(
     inside = seen(*np.ogrid[:keys, :groups, :rows])
     want = np.einsum("jgi,gij,gid->jd", inside, given["p"], given["q"], dtype="f8")
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("on", ["reference", "numpy", "triton"])
+def test_sums_of_sums_are_folded_at_once(on: str) -> None:
+    """Products of each head, scaled, and then summed over the heads that share a matrix."""
+    x, w = "!loom.tensor<[0, 0, 0] : [6, 40, 24], f32>", "!loom.tensor<[0, 0, 0] : [6, 24, 8], f32>"
+    p, out = "!loom.tensor<[0, 0] : [240, 8], f32>", "!loom.tensor<[0, 0, 0] : [2, 40, 8], f32>"
+    module = parse_text(f"""
+    func.func @main(%x: {x}, %w: {w}) -> {out} {{
+      %p = loom.operation @heads over <[0, 0, 0, 0] : [6, 40, 8, 24]> [map, map, map, fold] by @add
+             ins(%x : (d0, d1, d2, d3) -> (d0, d1, d3), %w : (d0, d1, d2, d3) -> (d0, d3, d2))
+             outs((d0, d1, d2) -> (40 * d0 + d1, d2)) domain(d1 - d3 >= 0)
+             wrap (%a: f32, %b: f32) {{ %r = arith.mulf %a, %b : f32 loom.yield %r : f32 }}
+             unwrap (%a: f32) {{
+               %h = arith.constant 0.25 : f32
+               %r = arith.mulf %a, %h : f32
+               loom.yield %r : f32 }} : ({x}, {w}) -> {p}
+      %o = loom.operation @shared over <[0, 0, 0, 0] : [2, 40, 8, 3]> [map, map, map, fold] by @add
+             ins(%p : (d0, d1, d2, d3) -> (120 * d0 + 40 * d3 + d1, d2))
+             outs((d0, d1, d2) -> (d0, d1, d2)) wrap (%a: f32) {{ loom.yield %a : f32 }}
+             : ({p}) -> {out}
+      func.return %o : {out}
+    }}""")
+    run_pipeline(module, "loom-fuse{cells=1}")
+    assert sum(isinstance(op, loom.OperationOp) for op in module.walk()) == 1
+    random = np.random.default_rng(0)
+    given = {
+        "x": random.normal(size=(6, 40, 24)).astype("f4"),
+        "w": random.normal(size=(6, 24, 8)).astype("f4"),
+    }
+    (got,) = find_executor(on).run(module, given, NoWatch()).outputs
+    seen = np.arange(40)[:, None] >= np.arange(24)
+    each = np.einsum("hij,ij,hjk->hik", given["x"], seen, given["w"], dtype="f8") / 4
+    np.testing.assert_allclose(got, each.reshape(2, 3, 40, 8).sum(1), rtol=2e-5, atol=2e-5)

@@ -21,6 +21,7 @@ from tapestry.dialects import loom
 from tapestry.locations import fuse_locations
 from tapestry.passes.loom._bodies import body_size, in_group, inlined
 from tapestry.passes.loom._monoids import defined_once, product_monoid
+from tapestry.passes.loom._notes import joined_attributes
 from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.fusion.joining import identity_body, joined_label
 from tapestry.passes.loom.fusion.order import Order
@@ -128,7 +129,7 @@ def join_beside(
         unwrap=Region(unwrap),
         partition=first.partition,
         inside=first.inside,
-        attributes=second.attributes | first.attributes,
+        attributes=joined_attributes(second, first),
     )
     new.location = fuse_locations(first.location, second.location)
     rewriter.insert(new, InsertPoint.before(place))

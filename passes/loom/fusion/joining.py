@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint
 from tapestry.dialects import loom
 from tapestry.locations import fuse_locations
 from tapestry.passes.loom._bodies import drop_unused, extend, graft, reindex
+from tapestry.passes.loom._notes import joined_attributes
 from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.fusion.conditions import Following
 from tapestry.passes.loom.fusion.indexing import Indexed, compute_at_reads, read_there
@@ -67,7 +68,7 @@ def follow(
         unwrap=unwrap,
         partition=producer.partition,
         inside=producer.inside,
-        attributes=reader.attributes | producer.attributes,
+        attributes=joined_attributes(reader, producer),
     )
     new.location = fuse_locations(producer.location, reader.location)
     rewriter.insert(new, InsertPoint.before(place or reader))
@@ -131,7 +132,7 @@ def compute_in(
         unwrap=unwrap,
         partition=reader.partition,
         inside=reader.inside,
-        attributes=producer.attributes | reader.attributes,
+        attributes=joined_attributes(producer, reader),
     )
     new.location = fuse_locations(producer.location, reader.location)
     for old, result in zip(reader.outs, new.outs, strict=True):
