@@ -11,6 +11,7 @@ one axis.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +25,7 @@ def indexed(source: Expression, key: object) -> Expression:
     """The cells of `source` that `key` selects; UsageError for a key that selects none."""
     keys = list(cast("tuple[object, ...]", key)) if isinstance(key, tuple) else [key]
     keys = _complete(source, keys)
+    _check_order(keys)
     result, axis, gathered = source, 0, False
     for one in keys:
         if one is None:
@@ -57,6 +59,20 @@ def _complete(source: Expression, keys: list[object]) -> list[object]:
     at = dots[0] if dots else len(keys)
     after = keys[at + 1 :] if dots else []
     return [*keys[:at], *[slice(None)] * (rank - given), *after]
+
+
+def _check_order(keys: Sequence[object]) -> None:
+    """Refuse what NumPy and PyTorch disagree about: a number and a tensor that are not neighbours.
+
+    In NumPy they index together, and what they select is the first axis then.
+    """
+    apart = [n for n, one in enumerate(keys) if one is not None and not isinstance(one, slice)]
+    tensors = [n for n in apart if not isinstance(keys[n], int | np.integer)]
+    if tensors and len(apart) > 1 and apart[-1] - apart[0] >= len(apart):
+        raise _wrong(
+            "numbers and a tensor index axes with others between them",
+            "index one after the other: x[0][:, rows]",
+        )
 
 
 def _sliced(source: Expression, key: slice[Any, Any, Any], axis: int) -> Expression:

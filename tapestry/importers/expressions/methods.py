@@ -73,8 +73,13 @@ class ArrayMethods:
         axes = {"axes_a": [self._tensor.ndim - 1], "axes_b": [right.ndim - 2]}
         return _apply("tensordot", self, right, **axes)
 
-    def argsort(self, axis: int = -1, *, descending: bool = False) -> Expression:
-        """The places that sort the cells along an axis; equal cells keep their order."""
+    def argsort(self, axis: int | None = -1, *, descending: bool = False) -> Expression:
+        """The places that sort the cells along an axis, or all in row-major order for None.
+
+        Equal cells keep their order.
+        """
+        if axis is None:
+            return self.ravel().argsort(descending=descending)
         _, places = cast(
             "tuple[Expression, Expression]",
             _apply("sort", self, axis=axis, descending=descending),

@@ -76,8 +76,11 @@ def apply_function(
 
 
 def _asked(name: str, named: Mapping[str, object]) -> dict[str, object]:
-    """The arguments by name that say something; UsageError for one that says where to write."""
-    asked = {key: value for key, value in named.items() if value is not None}
+    """The arguments by name that say something; UsageError for one that says where to write.
+
+    An axis that is None does: it is all of them.
+    """
+    asked = {key: value for key, value in named.items() if value is not None or key == "axis"}
     if "out" in asked:
         hint = "an expression is a description: nothing is written until it runs"
         raise UsageError(f"{name} of an expression takes no `out`", location=caller(), hint=hint)
@@ -221,8 +224,10 @@ def _expand_dims(x: object, axis: int | Sequence[int]) -> Any:
 
 
 @_numpy(np.squeeze)
-def _squeeze(x: object, axis: int | Sequence[int] = ()) -> Any:
-    return _apply("squeeze", x, axes=axis)
+def _squeeze(x: object, axis: int | Sequence[int] | None = None) -> Any:
+    if axis == ():
+        return as_expression(x)
+    return _apply("squeeze", x, axes=() if axis is None else axis)
 
 
 @_numpy(np.moveaxis)
@@ -255,6 +260,8 @@ def _norm(x: object, ord: Any = None, axis: Any = None, keepdims: bool = False) 
         raise TypeError("norms of matrices have no metakernel; give one axis")
     if ord == np.inf:
         return _apply("vector_norm_max", x, axis=axis, keepdim=keepdims)
+    if ord == -np.inf:
+        return _apply("min", _apply("abs", x), axis=axis, keepdim=keepdims)
     power = 2.0 if ord is None else float(ord)
     return _apply("vector_norm", x, axis=axis, keepdim=keepdims, ord=power)
 
@@ -290,12 +297,16 @@ def _where(condition: object, *chosen: object) -> Any:
 
 
 @_numpy(np.sort)
-def _sort(x: object, axis: int = -1) -> Any:
+def _sort(x: object, axis: int | None = -1) -> Any:
+    if axis is None:
+        return _sort(as_expression(x).ravel())
     return _apply("sort", x, axis=axis)[0]
 
 
 @_numpy(np.take)
-def _take(x: object, index: object, axis: int = 0) -> Any:
+def _take(x: object, index: object, axis: int | None = None) -> Any:
+    if axis is None:
+        return _take(as_expression(x).ravel(), index, 0)
     return _apply("take", x, index, axis=axis)
 
 
