@@ -30,12 +30,21 @@ ORDERS = ("ascending", "descending")
 MASKS = ("always", "boundary")
 """Where blocks of programs are masked: in all of them, or only where one is not full."""
 
-_WORDS = {"loads": LOADS, "order": ORDERS, "masks": MASKS}
+PIPELINES = ("products", "loads")
+"""Which loops have steps in flight: those that multiply tiles, or all that load some."""
+
+_WORDS = {"loads": LOADS, "order": ORDERS, "masks": MASKS, "pipeline": PIPELINES}
 
 FLATTEN = "flatten"
 """The attribute of a loop that is to be one with the loop inside of it."""
 
-_NUMBERS = ("warps", "stages", "swizzle", "programs", "segments")
+PIPELINED = "pipelined"
+"""The attribute of a loop that loads ahead for as many steps as the kernel has stages."""
+
+UNROLL = "unroll"
+"""The attribute of a loop that says how many of its steps are written one after another."""
+
+_NUMBERS = ("warps", "stages", "swizzle", "programs", "segments", "unroll")
 
 
 class ScheduleError(ValueError):
@@ -59,6 +68,10 @@ class Schedule:
     masks, and then those on the boundary; where that is one block, it is a step after the loop.
     With `masks` at the `boundary`, programs do likewise: those whose blocks are full branch to code
     without masks, so that neighbouring cells are moved together where lengths are odd.
+
+    Loops that multiply no tiles wait for the loads of each step. With `unroll` = u, those of u
+    steps are asked for together; with the `pipeline` of `loads`, they are copied to shared memory
+    ahead of time, `stages` - 1 steps of them.
     """
 
     tile: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -70,6 +83,8 @@ class Schedule:
     segments: int = 1
     order: str = "ascending"
     masks: str = "always"
+    unroll: int = 1
+    pipeline: str = "products"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tile", MappingProxyType(dict(self.tile)))
@@ -78,7 +93,7 @@ class Schedule:
                 raise ScheduleError(f"{axis} = {size} is not a power of two")
         if self.warps not in (1, 2, 4, 8, 16, 32):
             raise ScheduleError(f"warps = {self.warps} is not one of 1, 2, 4, 8, 16, 32")
-        for name, least in (("stages", 1), ("swizzle", 1), ("programs", 0)):
+        for name, least in (("stages", 1), ("swizzle", 1), ("programs", 0), ("unroll", 1)):
             if getattr(self, name) < least:
                 raise ScheduleError(f"{name} = {getattr(self, name)} is less than {least}")
         if self.segments not in (1, 2):
@@ -121,8 +136,8 @@ class Schedule:
                     f"{name} is no parameter of a schedule: tile axes (in capitals), "
                     + ", ".join((*_NUMBERS, *_WORDS))
                 )
-        loads, order, masks = (words.get(name, known[0]) for name, known in _WORDS.items())
-        return Schedule(tile, loads=loads, order=order, masks=masks, **numbers)
+        loads, order, masks, pipeline = (words.get(n, known[0]) for n, known in _WORDS.items())
+        return Schedule(tile, loads=loads, order=order, masks=masks, pipeline=pipeline, **numbers)
 
     @staticmethod
     def parse(text: str) -> Schedule:

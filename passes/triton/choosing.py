@@ -124,8 +124,9 @@ class Chooser:
         if everything or len(every) <= _MANY:
             return ranked(every, build, self.spec)
         first, depth = every[0], list(task.lengths)[-1]
-        some = [one for one in every if one.tile[depth] == first.tile[depth]]
-        some = [one for one in some if _walk(one) == _walk(first)]
+        some = [one for one in every if _walk(one) == _walk(first)]
+        if len(some) > _MANY:
+            some = [one for one in some if one.tile[depth] == first.tile[depth]]
         found = ranked(some, build, self.spec)
         best = next((one.schedule for one in found if self._is_safe(one.estimate)), first)
         near = [one for one in every if one not in some and _distance(one, best) == 1]

@@ -192,7 +192,8 @@ def _works(work: Work, together: int, spec: DeviceSpec) -> dict[str, float]:
 
 def _exchanged(work: Work, spec: DeviceSpec) -> float:
     """Bytes that a program writes to shared memory, and that its products read there."""
-    found = work.staged * work.steps + work.held
+    # Threads read themselves what no product reads.
+    found = work.staged * work.steps * (1 if work.products else 2) + work.held
     for product in work.products:
         rows, columns = WARPGROUP_ROWS, product.n
         if not by_warpgroups(product, work, spec):

@@ -23,7 +23,7 @@ from tapestry.algebra.dtypes import byte_size, name_of
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
 from tapestry.passes.triton.calls import Call
-from tapestry.passes.triton.lives import defining, live_bytes
+from tapestry.passes.triton.lives import defining, live_bytes, unrolled
 from tapestry.passes.triton.neighbours import VECTOR, Neighbours
 from tapestry.passes.triton.programs import Columns, Indices
 from tapestry.passes.triton.work import Product, Stream, Work
@@ -220,14 +220,22 @@ class _Counter:
             points = self._mean(np.maximum(0, end.numbers - start.numbers))
             self.kept[op.step.owner.block.data] = points / walked if walked else 1.0
         if any(isinstance(one, triton.LoadOp | triton.LoadBlockOp) for one in body.ops):
-            self.steps += self._mean(times * trips)
+            self.steps += self._mean(times * -(-trips // unrolled(op)))
         self._block(body, times * trips)
+        if triton.PIPELINED in op.attributes:
+            self._stage(body)
         last = body.last_op
         assert last is not None
         for result, value, carried in zip(op.results, op.iter_args, last.operands, strict=True):
             self.indices.follow(result, value)
             if carried in self.after:
                 self.after.add(result)
+
+    def _stage(self, body: Block) -> None:
+        """Count what a loop copies to shared memory, where it comes in pieces that can be."""
+        for op in body.ops:
+            if isinstance(op, triton.LoadOp) and self.vectors[op.result] >= _ASYNCHRONOUS:
+                self.staged += prod(shape_of(op.result)) * byte_size(element_of(op.result))
 
     def _moved(self, op: triton.LoadBlockOp | triton.StoreBlockOp, times: Times) -> Stream:
         """The stream of blocks that hardware moves, row by row."""

@@ -18,6 +18,7 @@ from collections.abc import Collection
 from math import prod
 
 from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.dtypes import byte_size
@@ -43,7 +44,7 @@ def live_bytes(kernel: triton.KernelOp, elsewhere: Collection[SSAValue]) -> int:
         for value in lives.first
         if shape_of(value) and value not in elsewhere and not isinstance(value.owner, _CHEAP)
     ]
-    sizes = {value: _bytes(value, 32 * kernel.warps) for value in values}
+    sizes = {value: _bytes(value, 32 * kernel.warps) * _copies(value) for value in values}
 
     def alive(at: int) -> list[SSAValue]:
         return [v for v in values if lives.first[v] <= at < lives.last.get(v, lives.first[v])]
@@ -63,6 +64,25 @@ def _bytes(value: SSAValue, threads: int) -> int:
     shape = shape_of(value)
     wide = max(byte_size(element_of(value)), 2)
     return max(prod(shape) * wide, threads * _REGISTER)
+
+
+def unrolled(loop: scf.ForOp) -> int:
+    """Of how many steps of a loop cells are loaded together.
+
+    Loads of the next step pass no barriers, at which threads reduce a tile or scan it, and no
+    stores, which may be to what they read for all that a compiler knows.
+    """
+    said = loop.attributes.get(triton.UNROLL)
+    ends = triton.CombineOp | triton.StoreOp | triton.StoreBlockOp
+    waits = any(isinstance(op, ends) for op in loop.body.block.ops)
+    return said.value.data if isinstance(said, IntegerAttr) and not waits else 1
+
+
+def _copies(value: SSAValue) -> int:
+    """How many steps' cells of a value are there at once: all that are loaded together."""
+    owner = value.owner
+    loop = owner.parent_op() if isinstance(owner, _LOADS) else None
+    return unrolled(loop) if isinstance(loop, scf.ForOp) else 1
 
 
 class _Lives:

@@ -47,6 +47,12 @@ GROUP = 8
 PROCESSORS = 132
 """The multiprocessors of a Hopper GPU: as many persistent programs run at once."""
 
+MIN_AHEAD, AHEAD = 2, 4
+"""The least stages with which a step's cells are loaded ahead of it, and what is tried."""
+
+UNROLLED = 4
+"""How many steps of a loop are tried one after another."""
+
 REGISTERS = 255
 """What a thread has on every target."""
 
@@ -93,6 +99,10 @@ class Task:
     def swizzles(self) -> bool:
         """Whether programs are along blocks of rows and of columns."""
         return len(self.grid) > 1 and all(axis in self.lengths for axis in self.grid[-2:])
+
+    def loops(self, tile: Mapping[str, int]) -> bool:
+        """Whether there is a loop along K that multiplies nothing."""
+        return not self.multiplied and self.lengths.get("K", 1) > tile.get("K", 1)
 
     def has_full(self, tile: Mapping[str, int]) -> bool:
         """Whether some programs have full blocks of the axes that are masked in others."""
@@ -170,6 +180,16 @@ def check(task: Task, schedule: Schedule) -> None:
             f"@{task.name} has no programs with full blocks beside others: along "
             f"{', '.join(task.grid) or 'no axis'}, all blocks are full, or there is one"
         )
+    if (schedule.pipeline == "loads" or schedule.unroll > 1) and not task.loops(tile):
+        raise ScheduleError(
+            f"@{task.name} has no loop of loads alone to unroll, or to load ahead in: "
+            + ("it multiplies tiles" if task.multiplied else "one block covers K")
+        )
+    if schedule.pipeline == "loads" and schedule.stages < MIN_AHEAD:
+        raise ScheduleError(
+            f"@{task.name} loads ahead stages - 1 steps: stages = {schedule.stages} is less than "
+            f"{MIN_AHEAD}"
+        )
     if schedule.loads == "descriptor" and not task.described:
         raise ScheduleError(
             f"@{task.name} has no tensor that a descriptor describes: along two axes, one of them "
@@ -231,13 +251,16 @@ def _family(task: Task, first: Schedule) -> Iterator[Schedule]:
 
 
 def _versions(task: Task, schedule: Schedule) -> Iterator[Schedule]:
-    """A schedule, and what differs from it only in where masks are."""
+    """A schedule, and what differs from it only in where masks are, and what loops wait for."""
     yield schedule
     if task.multiplied:
         # Code of products is long, and does not wait for masks.
         return
     for segments, masks in ((2, "always"), (1, "boundary"), (2, "boundary")):
         yield replace(schedule, segments=segments, masks=masks)
+    for segments in (1, 2):
+        yield replace(schedule, segments=segments, unroll=UNROLLED)
+        yield replace(schedule, segments=segments, pipeline="loads", stages=AHEAD)
 
 
 def _products(task: Task, first: Schedule) -> Iterator[Schedule]:

@@ -18,10 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
 from xdsl.ir import Block, Region, SSAValue
 
 from tapestry.dialects import triton
-from tapestry.dialects.triton import MASKS, Schedule
+from tapestry.dialects.triton import MASKS, PIPELINED, PIPELINES, UNROLL, Schedule
 from tapestry.passes.triton.positions import Axis, Positions
 from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
 from tapestry.passes.triton.spans import run_inside, segments, span_inside
@@ -189,6 +190,11 @@ class Walks:
                 place(first)
             tiles.append(scf.YieldOp(*step(carried)))
         loop = scf.ForOp(start, end, size, init, body)
+        if not any(isinstance(op, triton.DotOp | scf.ForOp) for op in body.walk()):
+            if self.schedule.pipeline != PIPELINES[0]:
+                loop.attributes[PIPELINED] = UnitAttr()
+            if self.schedule.unroll > 1:
+                loop.attributes[UNROLL] = IntegerAttr(self.schedule.unroll, i64)
         tiles.append(loop)
         for result, argument in zip(loop.res, carried, strict=True):
             result.name_hint = argument.name_hint

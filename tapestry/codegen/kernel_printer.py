@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import IntegerAttr, i1
 from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.codegen.expressions import (
@@ -47,7 +47,8 @@ class BodyPrinter(ValuePrinter):
     """Prints the operations of a block as lines of Python.
 
     `names` are taken, `combiners` names the functions that reductions combine with. Variables that
-    start with the kernel's `label` are named by what follows, if that is long.
+    start with the kernel's `label` are named by what follows, if that is long. `stages` is how many
+    steps of pipelined loops are in flight.
     """
 
     def __init__(
@@ -56,9 +57,11 @@ class BodyPrinter(ValuePrinter):
         names: set[str],
         combiners: Mapping[triton.CombineOp, str],
         label: str = "",
+        stages: int = 1,
     ) -> None:
         super().__init__(shared)
         self._label = label
+        self._stages = stages
         self._names = names
         self._combiners = combiners
         self.lines: list[str] = []
@@ -171,12 +174,7 @@ class BodyPrinter(ValuePrinter):
         counter = self._fresh(index, "start")
         self._shown[index] = Shown(counter, ATOM, ())
         bounds = ", ".join(self.text(value) for value in (op.lb, op.ub, op.step))
-        loop = (
-            f"tl.range({bounds}, flatten=True)"
-            if triton.FLATTEN in op.attributes
-            else f"range({bounds})"
-        )
-        self._line(f"for {counter} in {loop}:")
+        self._line(f"for {counter} in {self._range(op, bounds)}:")
         self._depth += 1
         self.print_block(op.body.block)
         end = op.body.block.last_op
@@ -186,6 +184,19 @@ class BodyPrinter(ValuePrinter):
             for line in assignments(dict(zip(names, steps, strict=True))):
                 self._line(line)
         self._depth -= 1
+
+    def _range(self, op: scf.ForOp, bounds: str) -> str:
+        """What a loop walks, with how it is compiled where that is said."""
+        how: dict[str, bool | int] = {}
+        if triton.FLATTEN in op.attributes:
+            how["flatten"] = True
+        if triton.PIPELINED in op.attributes:
+            how["num_stages"] = self._stages
+        unroll = op.attributes.get(triton.UNROLL)
+        if isinstance(unroll, IntegerAttr):
+            how["loop_unroll_factor"] = unroll.value.data
+        said = "".join(f", {name}={value}" for name, value in how.items())
+        return f"tl.range({bounds}{said})" if how else f"range({bounds})"
 
     def _branch(self, op: scf.IfOp) -> None:
         self._line(f"if {self.text(op.cond)}:")
@@ -265,7 +276,8 @@ def print_kernel(kernel: triton.KernelOp, name: str, shared: Shared) -> PrintedK
     reductions = [op for op in kernel.body.walk() if isinstance(op, triton.CombineOp)]
     # Combiners come first, so that no variable takes the name of one.
     combiners = {op: _combiner(op, shared) for op in reductions if ready_reduction(op) is None}
-    printer = BodyPrinter(shared, {*shared.names, *blocks}, combiners, name)
+    names = {*shared.names, *blocks}
+    printer = BodyPrinter(shared, names, combiners, name, kernel.stages)
     arguments = [printer.argument(a, f"arg{n}") for n, a in enumerate(kernel.body.block.args)]
     parameters = [*arguments, *(f"{block}: tl.constexpr" for block in blocks)]
     printer.print_block(kernel.body.block)

@@ -96,6 +96,20 @@ def test_full_steps_of_odd_walks_are_read_16_bytes_at_a_time(segments, wide, tmp
     assert ("ld.global.v4" in kernel.ptx) == wide
 
 
+@pytest.mark.parametrize(
+    ("how", "loads", "copies"),
+    [("stages = 2", 1, 0), ("unroll = 4", 4, 0), ("stages = 3, pipeline = loads", 0, 3)],
+)
+def test_long_folds_load_ahead(how, loads, copies, tmp_path):
+    """A step's cells are 16 bytes of each thread: loads, or copies before and in the loop."""
+    module = tapestry.compile(tapestry.input("x", (64, 1 << 15), "bf16").sum(axis=1)).lowered
+    pipeline = f'loom-to-triton{{schedules="sum: P = 1, K = 1024, {how}"}}'
+    (kernel,) = compiled(module, pipeline, tmp_path, targets=(90,))
+    check_fits([kernel])
+    assert kernel.ptx.count("ld.global.v4") == loads
+    assert kernel.ptx.count("cp.async.cg.shared.global") == copies
+
+
 def aot_pointwise(shape, folder):
     folder.mkdir()
     module = tapestry.compile(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tapestry as t
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import loom
-from tapestry.dialects.triton import MASKS, ORDERS, Schedule
+from tapestry.dialects.triton import MASKS, ORDERS, PIPELINES, Schedule
 from tapestry.frontend import run_pipeline
 from tapestry.passes.triton.schedule import Task, is_legal
 from tapestry.passes.triton.tasks import give, tasks
@@ -80,9 +80,14 @@ def schedules(draw, task: Task):
     )
     if not is_legal(task, schedule):
         schedule = replace(schedule, segments=1)
-    full = replace(schedule, masks=draw(st.sampled_from(MASKS)))
-    if is_legal(task, full):
-        schedule = full
+    for how, values in (
+        ("masks", MASKS),
+        ("unroll", (1, 2, 3)),
+        ("pipeline", PIPELINES),
+    ):
+        other = replace(schedule, **{how: draw(st.sampled_from(values))})
+        if is_legal(task, other):
+            schedule = other
     assert is_legal(task, schedule)
     return schedule
 

@@ -18,6 +18,8 @@ from tapestry.passes.triton.calls import calls_of
 from tapestry.passes.triton.cost import Estimate, estimate_of, memory_bytes
 from tapestry.passes.triton.counting import work_of
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.predicting import predictions
+from tapestry.passes.triton.tasks import tasks
 from tapestry.passes.triton.work import Product, Stream, Work
 
 H200, A100 = find_spec("h200"), find_spec("a100")
@@ -68,6 +70,27 @@ def test_small_requests_take_longer_where_memory_is_what_takes_longest():
     # Those of 4 bytes are as large as any.
     whole, odd = (estimate(t.input("x", (n,), "f32") * 2.0) for n in (1 << 27, (1 << 27) - 1))
     assert odd.seconds < 1.01 * whole.seconds
+
+
+def _waiting(expression: Expression, schedule: str) -> float:
+    """Seconds that programs wait on an H200, with a schedule of the last kernel."""
+    module = t.compile(expression, on="triton").lowered
+    name = tasks(module)[-1].name
+    LoomToTriton(schedules=(f"{name}: {schedule}",), device="none").apply(Context(), module)
+    return predictions(module, H200)[-1].estimate.parts.get("waiting", 0.0)
+
+
+def test_steps_wait_together_where_loads_can_pass_what_is_between_them():
+    x = t.input("x", (64, 1 << 15), "f32")
+    tile = "P = 1, K = 1024, warps = 4"
+    alone = _waiting(x.sum(axis=1), tile)
+    assert _waiting(x.sum(axis=1), f"{tile}, unroll = 4") < 0.3 * alone
+    assert _waiting(x.sum(axis=1), f"{tile}, stages = 4, pipeline = loads") < 0.5 * alone
+    # Threads reduce each block's maximum, and store each block: loads do not move past that.
+    tile = "M = 1, K = 1024, warps = 4"
+    alone = _waiting(t.softmax(x, axis=1), tile)
+    assert _waiting(t.softmax(x, axis=1), f"{tile}, unroll = 4") == alone
+    assert _waiting(t.softmax(x, axis=1), f"{tile}, stages = 4, pipeline = loads") < 0.6 * alone
 
 
 counts = st.integers(1, 1 << 14)

@@ -27,6 +27,8 @@ schedules = st.builds(
     segments=st.integers(1, 2),
     order=st.sampled_from(["ascending", "descending"]),
     masks=st.sampled_from(["always", "boundary"]),
+    unroll=st.integers(1, 8),
+    pipeline=st.sampled_from(["products", "loads"]),
 )
 
 
@@ -69,6 +71,7 @@ def test_so_is_the_attribute(schedule):
         ("segments = 3", "segments = 3 is not 1 or 2"),
         ("loads = some", "loads = some is not pointer or descriptor"),
         ("masks = some", "masks = some is not always or boundary"),
+        ("unroll = 0", "unroll = 0 is less than 1"),
         ("speed = 2", "speed is no parameter of a schedule"),
         ("M = big", "M = big is not a number"),
     ],
@@ -135,6 +138,27 @@ def test_programs_branch_where_some_are_full_and_others_not(lengths, tile, legal
     if not legal:
         with pytest.raises(ScheduleError, match="no programs with full blocks beside others"):
             check(task, schedule)
+
+
+@pytest.mark.parametrize(
+    ("task", "schedule", "message"),
+    [
+        (Task("f", "fold", {"P": 8, "K": 64}), "P = 1, K = 64, unroll = 2", "one block covers K"),
+        (
+            Task("f", "fold", {"P": 8, "K": 64}),
+            "P = 1, K = 16, stages = 1, pipeline = loads",
+            "stages = 1 is less than 2",
+        ),
+        (
+            Task("f", "contraction", {"M": 64, "N": 64, "K": 64}),
+            "M = 16, N = 16, K = 16, pipeline = loads",
+            "it multiplies tiles",
+        ),
+    ],
+)
+def test_loops_of_loads_alone_load_ahead(task, schedule, message):
+    with pytest.raises(ScheduleError, match=message):
+        check(task, Schedule.parse(schedule))
 
 
 def test_odd_lengths_have_candidates_with_masks_at_the_boundary():
