@@ -14,7 +14,7 @@ RESERVE = 15.0
 """Seconds of the part that its start and end take."""
 
 
-def cases() -> dict[str, tuple[Any, tuple[int, ...], Any, float]]:
+def cases(*, small: bool = False) -> dict[str, tuple[Any, tuple[int, ...], Any, float]]:
     """Models, the shape of their input, the dtype, and how far results may be from float64."""
     import torch
     from torch import nn
@@ -35,14 +35,25 @@ def cases() -> dict[str, tuple[Any, tuple[int, ...], Any, float]]:
             x = x + self.out(y.transpose(1, 2).reshape(b, t, c))
             return x + self.down(nn.functional.gelu(self.up(self.after(x))))
 
-    perceptron = nn.Sequential(nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 10))
+    hidden = 16 if small else 1024
+    perceptron = nn.Sequential(nn.Linear(784, hidden), nn.ReLU(), nn.Linear(hidden, 10))
     images = nn.Sequential(
         nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.LazyLinear(10)
     )
     return {
-        "perceptron": (perceptron, (256, 784), torch.float32, 1e-3),
-        "block, float16": (Block(), (4, 256, 512), torch.float16, 2e-2),
-        "convolution": (images, (64, 3, 32, 32), torch.float32, 1e-3),
+        "perceptron": (perceptron, (4 if small else 256, 784), torch.float32, 1e-3),
+        "block, float16": (
+            Block(32, 2) if small else Block(),
+            (1, 16, 32) if small else (4, 256, 512),
+            torch.float16,
+            2e-2,
+        ),
+        "convolution": (
+            images,
+            (1, 3, 8, 8) if small else (64, 3, 32, 32),
+            torch.float32,
+            1e-3,
+        ),
     }
 
 
@@ -65,7 +76,7 @@ def backends() -> dict[str, Callable[[Any], Callable[..., Any]]]:
     }
 
 
-def models_part(path: Path, seconds: float) -> dict[str, Any]:
+def models_part(path: Path, seconds: float, *, small: bool = False) -> dict[str, Any]:
     """Models of PyTorch: results against eager in float64, and time beside eager and inductor."""
     import torch
 
@@ -73,10 +84,10 @@ def models_part(path: Path, seconds: float) -> dict[str, Any]:
     kept = Rows(path)
     end = kept.rest.setdefault("until", end)
     for name, compiling in backends().items():
-        for model in cases():
+        for model in cases(small=small):
             if not kept.has(model=model, by=name) and perf_counter() < end:
                 kept.add({"model": model, "by": name})  # also where the process dies of it
-                kept.rows[-1] |= _row(model, compiling, end - perf_counter())
+                kept.rows[-1] |= _row(model, compiling, end - perf_counter(), small=small)
                 kept.write()
                 kept.restart_if_lost(torch)
     ours = [row for row in kept.rows if row["by"].startswith("tapestry")]
@@ -85,13 +96,15 @@ def models_part(path: Path, seconds: float) -> dict[str, Any]:
     return {**kept.rest, "rows": kept.rows, "summary": summary, "ok": right == len(ours)}
 
 
-def _row(name: str, compiling: Callable[[Any], Callable[..., Any]], left: float) -> dict[str, Any]:
+def _row(
+    name: str, compiling: Callable[[Any], Callable[..., Any]], left: float, *, small: bool
+) -> dict[str, Any]:
     """A model on a backend: the error, and what compiling and a call take."""
     import torch
 
     torch.manual_seed(0)
     torch.compiler.reset()
-    model, shape, dtype, tolerance = cases()[name]
+    model, shape, dtype, tolerance = cases(small=small)[name]
     x = torch.randn(shape)
     row: dict[str, Any] = {}
     try:

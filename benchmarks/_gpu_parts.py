@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -25,9 +26,11 @@ from _gpu_rows import Rows
 import tapestry
 from tapestry.codegen.aot import compile_kernels
 from tapestry.codegen.driver import Cuda
+from tapestry.devices import find_spec, name_of
 from tapestry.runtime.triton_devices import find_device
 from tapestry.runtime.triton_executor import TritonExecutor
 from tapestry.store import find_store
+from tapestry.tuning.calibration import CudaStopwatch, Probe, calibrate, write_spec
 
 RNG = np.random.default_rng(0)
 WORKERS = 8
@@ -171,35 +174,37 @@ with torch.cuda.stream(torch.cuda.Stream()):
 torch.cuda.synchronize()
 assert torch.equal(y, out) and torch.equal(y, elsewhere)
 begin = time.perf_counter()
-for _ in range(200):
+calls = int(sys.argv[4])
+for _ in range(calls):
     program(*tensors)
 torch.cuda.synchronize()
-print((time.perf_counter() - begin) / 200 * 1e6)
+print((time.perf_counter() - begin) / calls * 1e6)
 numpy.save(sys.argv[3], y.cpu().numpy())
 """
 
 
-def loader_part() -> dict[str, Any]:
+def loader_part(*, small: bool = False) -> dict[str, Any]:
     """A compiled folder, run by its own loader in a process that has no Tapestry."""
     import torch
 
     from tapestry.codegen.bundle import compile_bundle
 
     major, minor = torch.cuda.get_device_capability()
-    x = tapestry.input("x", (512, 256))
+    rows = 16 if small else 512
+    x = tapestry.input("x", (rows, 256))
     y = x
     for _ in range(3):
         weights = RNG.normal(size=(256, 256)).astype("f4") / 16
         y = tapestry.softmax(y @ weights)
     program = tapestry.compile(y)
-    given = RNG.normal(size=(512, 256)).astype("f4")
+    given = RNG.normal(size=(rows, 256)).astype("f4")
     with tempfile.TemporaryDirectory() as folder:
         began = perf_counter()
         bundle = compile_bundle(program.lowered, Path(folder, "out"), targets=[10 * major + minor])
         compiled = perf_counter() - began
         np.savez(Path(folder, "in.npz"), x=given)
         files = [f"{folder}/{name}" for name in ("out", "in.npz", "y.npy")]
-        asked = [sys.executable, "-c", _ALONE, *files]
+        asked = [sys.executable, "-c", _ALONE, *files, "2" if small else "200"]
         environment = {"PATH": "/usr/bin:/bin", "HOME": folder}
         environment |= {k: v for k, v in os.environ.items() if k.startswith(("LD_", "CUDA", "NV"))}
         done = subprocess.run(
@@ -222,11 +227,32 @@ def loader_part() -> dict[str, Any]:
     }
 
 
+def calibrated_part(path: Path, *, small: bool = False) -> dict[str, Any]:
+    """The figures of this GPU that the cost model is made of; a file of them beside the table."""
+    import torch
+
+    own = name_of(torch.cuda.get_device_name(), Cuda().capability()) or "h100"
+    base, stopwatch = find_spec(own), CudaStopwatch(torch)
+
+    def little(probe: Probe) -> float:
+        """A time that is made up, after a run of little work of that kind."""
+        stopwatch(replace(probe, size=max(1, probe.size >> 16)))
+        return 1e-6 * probe.size
+
+    spec, measured = calibrate(base, little if small else stopwatch)
+    named = spec.model_copy(update={"title": torch.cuda.get_device_name()})
+    write_spec(path.with_name(f"{own}.yaml"), named, measured, own)
+    memory, rates = spec.memory.bandwidth / 1e12, spec.rates.bf16 / 1e12
+    summary = f"copy {memory:.2f} TB/s, bf16 {rates:.0f} TFLOP/s, in {own}.yaml"
+    return {"figures": spec.model_dump(), "measured": sorted(measured), "summary": summary}
+
+
 PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "machine": lambda _: machine_part(),
     "small": small_part,
-    "loader": lambda _: loader_part(),
-    "models": lambda path: models_part(path, float(sys.argv[3])),
+    "loader": lambda _: loader_part(small="--small" in sys.argv),
+    "calibrated": lambda path: calibrated_part(path, small="--small" in sys.argv),
+    "models": lambda path: models_part(path, float(sys.argv[3]), small="--small" in sys.argv),
 }
 
 

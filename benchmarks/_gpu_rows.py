@@ -17,13 +17,13 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_RESTARTED = "TAPESTRY_RESTARTED"
-"""Set in the environment of a script that was started again."""
+RESTARTED = "TAPESTRY_RESTARTED"
+"""Set in the environment of a script that was started again: it goes on with the rows there are."""
 
 
 class Rows:
@@ -33,7 +33,7 @@ class Rows:
         self.path = path
         self.rest: dict[str, Any] = {}
         self.rows: list[dict[str, Any]] = []
-        if path is not None and path.exists() and _RESTARTED in os.environ:
+        if path is not None and path.exists() and RESTARTED in os.environ:
             self.rest = json.loads(path.read_text())
             self.rows = self.rest.pop("rows", [])
 
@@ -58,8 +58,19 @@ class Rows:
         if self.path is not None and lost(torch):
             self.write()
             sys.stdout.flush()
-            os.environ[_RESTARTED] = "1"
+            os.environ[RESTARTED] = "1"
             os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
+def without_problems(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table to go on with another time: the clock starts anew, and so do rows with problems."""
+    rows = [
+        row
+        for row in table.get("rows", [])
+        if row.get("right", True) and not row.get("problem") and not row.get("problems")
+    ]
+    own = {"rows", "until", "summary", "ok"}
+    return {name: value for name, value in table.items() if name not in own} | {"rows": rows}
 
 
 def lost(torch: Any) -> bool:

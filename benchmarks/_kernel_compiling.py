@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,13 +101,17 @@ def floor(module: Any, lowered: Any, spec: DeviceSpec) -> float:
     return max(moving, needed * sum(number / rate for number, rate in done))
 
 
-def compiled_row(case: Case, module: Any, target: int) -> Row:
-    """What is predicted of a case on a target, and what compiling it in a process says."""
+def compiled_row(case: Case, module: Any, target: int, device: str | None = None) -> Row:
+    """What is predicted of a case on a target, and what compiling it in a process says.
+
+    Schedules are those for the device, or for the one that the target stands for.
+    """
     started = perf_counter()
     kept = find_store("aot")
-    refusals = find_refusals(DEVICES[target])
+    device = device or DEVICES[target]
+    refusals = find_refusals(device)
     while True:
-        lowered = lowered_for(module, DEVICES[target], refusals)
+        lowered = lowered_for(module, device, refusals)
         printed = print_module(lowered)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "kernels.py")
@@ -120,21 +124,21 @@ def compiled_row(case: Case, module: Any, target: int) -> Row:
                     cache=None if kept is None else kept.folder,
                 )
             except CompileError as error:
-                row = predicted_row(case, module, lowered, target)
+                row = predicted_row(case, module, lowered, target, device)
                 row.problems.append(str(error.message))
                 return row
         if not refusals.learn(lowered, kernels):
             break
-    row = predicted_row(case, module, lowered, target)
+    row = predicted_row(case, module, lowered, target, device)
     _count(row, case, kernels)
     row.seconds = perf_counter() - started
     return row
 
 
-def predicted_row(case: Case, module: Any, lowered: Any, target: int) -> Row:
+def predicted_row(case: Case, module: Any, lowered: Any, target: int, device: str) -> Row:
     """What is predicted of a case on a target."""
     row = Row(case.name, case.family, target)
-    spec = find_spec(DEVICES[target])
+    spec = find_spec(device)
     predicted = predictions(lowered, spec)
     row.floor = floor(module, lowered, spec)
     row.predicted = sum(one.estimate.seconds for one in predicted)
@@ -166,14 +170,17 @@ def _cores(kernel: CompiledKernel) -> str:
     return "mma" if "mma.sync" in kernel.ptx else ""
 
 
-def compiled(cases: Sequence[Case], targets: Sequence[int], workers: int | None) -> list[Row]:
-    """What all cases take, compiled in as many processes at once as there are cores."""
+def compiled(cases: Sequence[Case], devices: Mapping[int, str], workers: int | None) -> list[Row]:
+    """What all cases take, compiled in as many processes at once as there are cores.
+
+    `devices` has the device that each target is compiled for.
+    """
     console = Console(stderr=True)
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         waiting = [
-            pool.submit(compiled_row, case, module, target)
+            pool.submit(compiled_row, case, module, target, device)
             for case, module in ((one, loom_of(one)) for one in cases)
-            for target in targets
+            for target, device in devices.items()
         ]
         shown = track(waiting, "compiling", console=console, transient=True)
         return [one.result() for one in shown]

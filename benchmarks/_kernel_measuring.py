@@ -60,16 +60,20 @@ class Timing:
     schedules: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
     """Peers that failed, and what with."""
+    measured: list[dict[str, Any]] = field(default_factory=list)
+    """What tuning tried: kernels alone, their schedules, and seconds or problems."""
     problems: list[str] = field(default_factory=list)
 
 
 class Gpu:
     """Checks, tunes and times cases on a GPU, through PyTorch."""
 
-    def __init__(self, torch: Any, spec: DeviceSpec, seconds: float, tune: float) -> None:
-        self.torch, self.spec = torch, spec
+    def __init__(
+        self, torch: Any, spec: DeviceSpec, seconds: float, tune: float, *, small: bool = False
+    ) -> None:
+        self.torch, self.spec, self.small = torch, spec, small
         self.end = perf_counter() + seconds
-        self.tune = tune
+        self.tuning = tune
 
     @property
     def left(self) -> float:
@@ -79,12 +83,14 @@ class Gpu:
     def ceilings(self) -> dict[str, float]:
         """Bytes per second of a copy, and operations per second of a product in bf16."""
         torch = self.torch
-        big = torch.empty(1 << 30, dtype=torch.uint8, device="cuda").random_()
+        size, side = (1 << 16, 64) if self.small else (1 << 30, 8192)
+        big = torch.empty(size, dtype=torch.uint8, device="cuda").random_()
         other = torch.empty_like(big)
-        copy = self.time([lambda: other.copy_(big)])
-        a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+        a = torch.randn(side, side, device="cuda", dtype=torch.bfloat16)
+        self.time([lambda: a @ a])  # so that clocks are what they are under load
         product = self.time([lambda: a @ a])
-        return {"copy bytes/s": 2 * big.numel() / copy, "bf16 flop/s": 2 * 8192**3 / product}
+        copy = self.time([lambda: other.copy_(big)])
+        return {"copy bytes/s": 2 * big.numel() / copy, "bf16 flop/s": 2 * side**3 / product}
 
     def time(self, calls: Sequence[Callable[[], object]]) -> float:
         """The seconds of calls, which take turns."""
@@ -105,14 +111,30 @@ class Gpu:
                 made.append(cells.to(dtypes[one.dtype]))
         return made
 
-    def scheduled(self, case: Case, seconds: float) -> Any:
-        """The program of a case in loom, with the best schedules that are known or found now."""
+    def scheduled(self, case: Case) -> Any:
+        """The program of a case in loom, with the best schedules that are known."""
         module = loom_of(case)
-        bench, store = CudaBench(self.torch, LoomToTriton()), find_store(KIND)
-        if seconds > 0:
-            Tuner(bench, self.spec, LoomToTriton(), store).tune(module, seconds)
-        give_best(module, bench.device, store, LoomToTriton())
+        give_best(module, self.bench.device, find_store(KIND), LoomToTriton())
         return module
+
+    @property
+    def bench(self) -> CudaBench:
+        """Where candidates are measured."""
+        return CudaBench(self.torch, LoomToTriton())
+
+    def tune(self, case: Case, seconds: float) -> list[dict[str, Any]]:
+        """Look for the best schedules of a case for some time; all that is known of each."""
+        tuner = Tuner(self.bench, self.spec, LoomToTriton(), find_store(KIND))
+        return [
+            {
+                "kernel": tuned.job.task.name,
+                "schedule": str(one.schedule),
+                "seconds": one.seconds,
+                "problem": one.problem,
+            }
+            for tuned in tuner.tune(loom_of(case), seconds)
+            for one in tuned.records.made.values()
+        ]
 
     def launch(self, lowered: Any) -> Callable[..., Any]:
         """What runs a program in triton on tensors, as the executor does."""
@@ -135,7 +157,7 @@ class Gpu:
     def check(self, case: Case) -> Timing:
         """Check a case, and time it and eager PyTorch."""
         row = Timing(case.name, case.family)
-        module = self.scheduled(case, 0.0)
+        module = self.scheduled(case)
         lowered = lowered_for(module, self.spec.name)
         predicted = predictions(lowered, self.spec)
         row.floor = floor(module, lowered, self.spec)
@@ -160,7 +182,8 @@ class Gpu:
 
     def improve(self, case: Case, row: Timing, seconds: float) -> None:
         """Tune a case for some time, check it and time it again."""
-        lowered = lowered_for(self.scheduled(case, seconds), self.spec.name)
+        row.measured = self.tune(case, seconds)
+        lowered = lowered_for(self.scheduled(case), self.spec.name)
         launch, sets = self.launch(lowered), self.sets(case)
         error = self.error(case, launch(*sets[0]), sets[0])
         if not error <= TOLERANCES[case.inputs[0].dtype]:
@@ -228,6 +251,8 @@ def measured(
                 f"no time was left for {case.name} and the {len(fresh) - number - 1} after it"
             )
             break
+        # Where the process dies of it, that is what became of it.
+        keep(Timing(case.name, case.family, problems=["it did not end"]))
         keep(checked(gpu, case))
         row = rows[case.name]
         console.print(f"{row.case}: {row.ours * 1e6:.1f} us {'; '.join(row.problems)}")
@@ -236,13 +261,13 @@ def measured(
         for name in PEERS[1:]:
             row = rows[case.name]
             tried = name in row.peers or name in row.missing
-            if gpu.left > gpu.tune and not tried:
+            if gpu.left > gpu.tuning and not tried:
                 gpu.beside(case, row, name)
                 keep(row)
     for number, case in enumerate(spread(working)):
         row = rows[case.name]
-        share = max(5.0, min(gpu.tune, gpu.left) / max(1, len(working) - number))
-        if gpu.tune > 0 and gpu.left > share and row.tuned is None:
+        share = max(5.0, min(gpu.tuning, gpu.left) / max(1, len(working) - number))
+        if gpu.tuning > 0 and gpu.left > share and row.tuned is None:
             try:
                 gpu.improve(case, row, share)
             except Exception as error:  # noqa: BLE001 - see above

@@ -3,6 +3,7 @@
     python benchmarks/gpu_check.py                      # tables into $OUT, or benchmarks/results
     python benchmarks/gpu_check.py --only small launch
     python benchmarks/gpu_check.py --seconds 120        # less time for each part
+    python benchmarks/gpu_check.py --go-on before.json  # what an earlier call did not reach
 
 | part | what it does |
 |---|---|
@@ -11,13 +12,18 @@
 | `loader` | a program compiled ahead of time, run from its folder without Tapestry |
 | `compiled` | every kernel of `kernels.py` compiled on all cores, beside the parts before it |
 | `kernels` | kernels against float64, with ceilings and peers, tuned (`kernels.py --measure`) |
-| `models` | PyTorch models compiled by the backend: right, and how fast beside eager and inductor |
 | `launch` | what launching costs on the host and on the GPU, with graphs (`launch.py`) |
+| `calibrated` | this GPU's own figures for the cost model, also as a file |
+| `models` | PyTorch models compiled by the backend: right, and how fast beside eager and inductor |
 
-Each part is a process of its own with a limit of time; one that fails or takes too long is
-recorded, with the end of what it said and the rows that it had made, and the rest goes on. Without
-a GPU the parts that need one are recorded as skipped. The exit code is 1 if a part failed. Tapestry
-need not be installed, but what it needs must be: see `docs/how-to/gpu.md`.
+What is worth most comes first. Each part is a process of its own with a limit of time; one that
+fails or takes too long is recorded, with the end of what it said and the rows that it had made, and
+the rest goes on. One that dies, or makes no row for long, is started again after the row at which
+it did. Without a GPU the parts that need one are recorded as skipped. The exit code is 1 if a part
+failed. Tapestry need not be installed, but what it needs must be: see `docs/how-to/gpu.md`.
+
+With `--go-on` what is done is not done again, and rows without problems are kept. With `--small`
+sizes are those that an interpreter of kernels takes: that is to try the script itself.
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,9 +39,10 @@ import tempfile
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any, Literal
 
+from _gpu_rows import RESTARTED, without_problems
 from machine import machine
 from rich.console import Console
 from rich.table import Table
@@ -44,14 +52,23 @@ LIMITS = {
     "machine": 25,
     "small": 75,
     "loader": 35,
-    "compiled": 60,
+    "compiled": 45,
     "kernels": 225,
+    "launch": 30,
+    "calibrated": 25,
     "models": 80,
-    "launch": 40,
 }
 """Seconds that each part may take, 540 together."""
 BESIDE = "compiled"
 """The part that runs beside those before it, which measure nothing; its limit is what is waited."""
+WITH_ROWS = ("small", "kernels", "models")
+"""The parts whose tables have rows that are kept as they are made."""
+AGAIN = ("compiled", "kernels", "models")
+"""The parts that there may be more of, also where they ended well."""
+SILENT = 100.0
+"""Seconds without a row after which a part hangs; the longest row takes less."""
+LEAST = 5.0
+"""Seconds for which no part is started."""
 TUNED = 0.25
 """The share of the time of `kernels` that is for tuning."""
 ALONE = ("machine", "launch")
@@ -82,61 +99,95 @@ def gpu() -> str | None:
     return done.stdout.strip() or None
 
 
-def command(part: str, table: Path, limit: float) -> list[str]:
+def command(part: str, table: Path, limit: float, *, small: bool = False) -> list[str]:
     """What runs a part and writes its table."""
-    python = sys.executable
+    python, tiny = sys.executable, ["--small"] if small else []
     if part == "launch":
-        return [python, str(HERE / "launch.py"), "--json", str(table)]
+        counts = ["--launches", "1", "3"] if small else []
+        return [python, str(HERE / "launch.py"), "--json", str(table), *counts]
     if part == "compiled":
         # One core is left to the parts that it runs beside.
         workers = str(max(1, (os.cpu_count() or 1) - 1))
-        asked = ("--target", "90", "--workers", workers, "--output", str(table))
-        return [python, str(HERE / "kernels.py"), *asked]
+        asked = ["--here", "--workers", workers, "--output", str(table)]
+        return [python, str(HERE / "kernels.py"), *asked, *tiny]
     if part == "kernels":
         seconds = max(20.0, limit - 25)
-        asked = ("--seconds", f"{seconds:.0f}", "--tune", f"{TUNED * seconds:.0f}")
-        return [python, str(HERE / "kernels.py"), "--measure", *asked, "--output", str(table)]
-    return [python, str(HERE / "_gpu_parts.py"), part, str(table), f"{limit:.0f}"]
+        asked = ["--measure", "--seconds", f"{seconds:.0f}", "--tune", f"{TUNED * seconds:.0f}"]
+        return [python, str(HERE / "kernels.py"), *asked, "--output", str(table), *tiny]
+    return [python, str(HERE / "_gpu_parts.py"), part, str(table), f"{limit:.0f}", *tiny]
 
 
 class Running:
-    """A part that was started."""
+    """A part that was started; `before` is its table of an earlier call, to go on with."""
 
-    def __init__(self, part: str, limit: float) -> None:
-        self.part, self.began = part, perf_counter()
+    def __init__(self, part: str, limit: float, before: Any = None, *, small: bool = False) -> None:
+        self.part, self.began, self._small = part, perf_counter(), small
         self._folder = tempfile.TemporaryDirectory()
         self._table, self._log = (Path(self._folder.name, name) for name in ("table.json", "log"))
-        with self._log.open("w") as file:
+        if before is not None:
+            self._table.write_text(json.dumps(without_problems(before)))
+        self._start(limit, again=before is not None)
+
+    def _start(self, limit: float, *, again: bool) -> None:
+        with self._log.open("a") as file:
             self._process = subprocess.Popen(
-                command(part, self._table, limit),
+                command(self.part, self._table, limit, small=self._small),
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 cwd=HERE.parent,
-                env=_environment(),
+                env=_environment() | ({RESTARTED: "1"} if again else {}),
                 start_new_session=True,
             )
 
-    def outcome(self, limit: float) -> Outcome:
-        """What becomes of it in so many more seconds."""
-        try:
-            self._process.wait(limit)
-            slow = False
-        except subprocess.TimeoutExpired:
-            slow = True
-        self.stop()
+    def outcome(self, limit: float, folder: Path) -> Outcome:
+        """What becomes of it in so many more seconds; files that it made are copied to a folder."""
+        end = perf_counter() + limit
+        while True:
+            before = len(self._rows())
+            slow = self._over(end)
+            self.stop()
+            code, more = self._process.returncode, len(self._rows()) > before
+            if slow or code >= 0 or not more or end - perf_counter() < LEAST:
+                break
+            self._start(end - perf_counter(), again=True)
         taken = perf_counter() - self.began
         said = self._log.read_text(errors="replace")[-SHOWN:]
-        try:
-            found = json.loads(self._table.read_text())
-        except (OSError, ValueError):
-            found = None
+        found = self._written()
+        for file in Path(self._folder.name).glob("*.yaml"):
+            shutil.copy(file, folder)
         self._folder.cleanup()
         if slow:
             return Outcome(self.part, "too slow", taken, found, said)
-        code = self._process.returncode
         if code != 0 or found is None:
             return Outcome(self.part, "failed", taken, found, f"exit code {code}\n{said}")
         return Outcome(self.part, "done", taken, found)
+
+    def _over(self, end: float) -> bool:
+        """Wait until it ends, or makes no more rows; whether its time was over before."""
+        heard = perf_counter()
+        while True:
+            until = min(end, heard + SILENT) if self.part in WITH_ROWS else end
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(max(0.0, until - perf_counter()))
+                return False
+            now = perf_counter()
+            if now >= end:
+                return True
+            with suppress(OSError):
+                heard = max(heard, now - max(0.0, time() - self._table.stat().st_mtime))
+            if now >= heard + SILENT:
+                return False
+
+    def _written(self) -> Any:
+        try:
+            return json.loads(self._table.read_text())
+        except (OSError, ValueError):
+            return None
+
+    def _rows(self) -> list[Any]:
+        """The rows that are there."""
+        found = self._written()
+        return found.get("rows", []) if self.part in WITH_ROWS and found else []
 
     def stop(self) -> None:
         """End it, and what it has started."""
@@ -154,37 +205,64 @@ def _environment() -> dict[str, str]:
 
 def main() -> int:
     """Run the parts, write and print what came of them."""
+    began = perf_counter()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=list(LIMITS), default=list(LIMITS))
     parser.add_argument("--seconds", type=float, default=540.0, help="what all parts may take")
     parser.add_argument("--output", type=Path, help="the folder for the tables")
+    parser.add_argument("--go-on", type=Path, help="gpu_check.json of an earlier call")
+    parser.add_argument("--small", action="store_true", help="small sizes: to try the script")
     options = parser.parse_args()
     folder = options.output or Path(os.environ.get("OUT") or HERE / "results")
     folder.mkdir(parents=True, exist_ok=True)
     console = Console()
     name = gpu()
     console.print(f"GPU: {name or 'none; parts that need one are skipped'}")
-    scale = options.seconds / sum(LIMITS.values())
-    outcomes: list[Outcome] = []
-    beside = Running(BESIDE, LIMITS[BESIDE] * scale) if BESIDE in options.only and name else None
-    for part in [one for one in LIMITS if one in options.only]:
-        limit = LIMITS[part] * scale
+    before = earlier(options.go_on, name)
+    done = {part for part, one in before.items() if one.state == "done"} - set(AGAIN)
+    wanted = [one for one in LIMITS if one in options.only and one not in done]
+    end, scale = began + options.seconds, options.seconds / sum(LIMITS.values())
+    outcomes = {part: one for part, one in before.items() if part not in wanted}
+
+    def started(part: str, limit: float) -> Running:
+        known = before.get(part)
+        table = known.table if known is not None and part in WITH_ROWS else None
+        return Running(part, limit, table, small=options.small)
+
+    beside = started(BESIDE, LIMITS[BESIDE] * scale) if BESIDE in wanted and name else None
+    for part in wanted:
+        left = end - perf_counter()
+        limit = left if part == wanted[-1] else min(LIMITS[part] * scale, left)
         if name is None and part not in ALONE:
-            outcomes.append(Outcome(part, "skipped", said="PyTorch sees no GPU"))
+            outcomes[part] = Outcome(part, "skipped", said="PyTorch sees no GPU")
+        elif limit < min(LEAST, LIMITS[part] * scale):
+            table = before[part].table if part in before else None
+            outcomes[part] = Outcome(part, "too slow", table=table, said="no time was left for it")
         else:
             console.print(f"{part} ...")
-            running = beside if part == BESIDE and beside else Running(part, limit)
-            outcomes.append(running.outcome(limit))
+            running = beside if part == BESIDE and beside else started(part, limit)
+            outcomes[part] = running.outcome(limit, folder)
         # After each part, so that what was found is there whatever happens next.
-        text = {"gpu": name, "machine": machine(), "parts": [asdict(one) for one in outcomes]}
+        parts = [asdict(outcomes[one]) for one in LIMITS if one in outcomes]
+        text = {"gpu": name, "machine": machine(), "parts": parts}
         (folder / "gpu_check.json").write_text(json.dumps(text, indent=1) + "\n")
     table = Table("part", "", "seconds", "what it says")
-    for one in outcomes:
+    for one in [outcomes[part] for part in LIMITS if part in outcomes]:
         last = one.said.strip().splitlines()[-1] if one.said.strip() else ""
         table.add_row(one.part, one.state, f"{one.seconds:.0f}", _shown(one.table) or last)
     console.print(table)
     console.print(f"written to {folder / 'gpu_check.json'}")
-    return int(any(one.state in ("failed", "too slow") for one in outcomes))
+    return int(any(one.state in ("failed", "too slow") for one in outcomes.values()))
+
+
+def earlier(path: Path | None, name: str | None) -> dict[str, Outcome]:
+    """What an earlier call on such a GPU found, by part."""
+    if path is None:
+        return {}
+    found = json.loads(path.read_text())
+    if found["gpu"] != name:
+        sys.exit(f"{path} is of {found['gpu'] or 'no GPU'}, and here is {name or 'none'}")
+    return {one["part"]: Outcome(**one) for one in found["parts"]}
 
 
 def _shown(table: Any) -> str:

@@ -48,30 +48,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 1 where a case has problems."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", type=int, nargs="+", default=[90, 80], choices=sorted(DEVICES))
+    parser.add_argument("--here", action="store_true", help="compile for the GPU that is there")
     parser.add_argument("--only", nargs="*", default=[], help="words in the names of cases")
     parser.add_argument("--measure", action="store_true", help="time the cases on a GPU")
     parser.add_argument("--seconds", type=float, default=540.0, help="at most, with --measure")
     parser.add_argument("--tune", type=float, default=0.0, help="seconds of these to tune for")
+    parser.add_argument("--small", action="store_true", help="sizes of 40: to try the script")
     parser.add_argument("--workers", type=int, help="processes that compile, cores unless given")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args(arguments)
     wanted: list[str] = options.only
     cases = [one for one in CASES if not wanted or any(word in one.name for word in wanted)]
+    cases = [one.small for one in cases] if options.small else cases
     console = Console(width=int(os.environ.get("COLUMNS", "200")))
     name = "kernels.json" if options.measure else "kernels_compiled.json"
     output: Path = options.output or RESULTS / name
     output.parent.mkdir(parents=True, exist_ok=True)
-    if options.measure:
+    devices = {target: DEVICES[target] for target in options.target}
+    if options.measure or options.here:
         torch: Any = import_module("torch")
         if not torch.cuda.is_available():
-            parser.error("--measure needs a GPU that PyTorch sees")
+            parser.error("--measure and --here need a GPU that PyTorch sees")
         major, minor = torch.cuda.get_device_capability()
-        spec = find_spec(name_of(torch.cuda.get_device_name(), 10 * major + minor) or "h200")
-        gpu = Gpu(torch, spec, options.seconds, options.tune)
+        target = 10 * major + minor
+        devices = {target: name_of(torch.cuda.get_device_name(), target) or DEVICES[90]}
+    if options.measure:
+        spec = find_spec(devices[target])
+        gpu = Gpu(torch, spec, options.seconds, options.tune, small=options.small)
         result = measured(cases, gpu, console, output)
         result |= {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
     else:
-        found = compiled(cases, options.target, options.workers)
+        found = compiled(cases, devices, options.workers)
         show_compiled(found, console)
         result = {"rows": [asdict(row) for row in found]}
     written = {"machine": machine(), "triton": version("triton"), **result}

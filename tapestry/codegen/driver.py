@@ -14,8 +14,11 @@ import ctypes
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
-from threading import local
+from threading import Lock, local
 from typing import Any, Protocol
+
+_capturing = Lock()
+"""PyTorch captures one graph at a time."""
 
 
 class LoadError(Exception):
@@ -198,10 +201,16 @@ class Cuda:
         return cells.view(self.dtype(dtype)).reshape(shape).to(self._device)
 
     def capture(self, run: Callable[[], list[Any]]) -> tuple[Callable[[], object], list[Any]]:
-        """What replays the work that `run` launches as a CUDA graph, and what `run` returned."""
+        """What replays the work that `run` launches as a CUDA graph, and what `run` returned.
+
+        PyTorch's own stream for captures is of the device where it captured first, and a capture
+        that fails does not give back the stream from before: so both are said here.
+        """
         torch = self._torch
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(self._device)
+        before = torch.cuda.stream(torch.cuda.current_stream(self.index))
+        how = {"stream": stream, "capture_error_mode": "thread_local"}
+        with _capturing, before, torch.cuda.graph(graph, **how):
             made = run()
         return graph.replay, made
 

@@ -131,7 +131,9 @@ class Cpu:
 
 
 class Gpu:
-    """A CUDA device through PyTorch."""
+    """A CUDA device through PyTorch: that of an index, or the one that is current when it is made,
+    also where another one is current later.
+    """
 
     tile = GPU_TILE
     target: Target = "torch"
@@ -139,8 +141,8 @@ class Gpu:
 
     def __init__(self, torch: Any, index: int | None = None) -> None:
         self._torch = torch
-        self._index = index
-        self._where = "cuda" if index is None else f"cuda:{index}"
+        self._index: int = torch.cuda.current_device() if index is None else index
+        self._where = f"cuda:{self._index}"
 
     @property
     def model(self) -> str:

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
-import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -31,10 +33,11 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from tapestry.codegen import aot, bundle
 from tapestry.codegen import driver as codegen_driver
+from tapestry.codegen.specs import KernelSpec
 from tapestry.runtime import compiled
 from tapestry.runtime.triton_interpreter import interpreted
 from tests.codegen.standing import Standing, standing
-from tests.pretending.driver import PretendDriver
+from tests.pretending.driver import PretendDriver, digest
 
 CAPTURING = "operation not permitted when stream is capturing"
 _WAITS = {"cpu", "item", "tolist", "numpy", "__bool__", "__float__", "__int__"}
@@ -92,7 +95,7 @@ class Tensors(TorchFunctionMode):
                 return made if isinstance(made, kind) else made.as_subclass(kind)
             if there:
                 kwargs["device"] = "cpu"
-            plain = [o for o, own in zip(flat, ours, strict=True) if not own and o.dim()]
+            plain = [o for o, own in zip(flat, ours, strict=True) if not own and _is_cpu(o)]
             if any(ours) and plain and name not in _MOVES:
                 raise RuntimeError(
                     f"{name}: Expected all tensors to be on the same device, but found at least "
@@ -121,6 +124,11 @@ class Tensors(TorchFunctionMode):
                     getattr(out, name)(*given[1:])
 
         self.capturing.append(again)
+
+
+def _is_cpu(one: torch.Tensor) -> bool:
+    """Whether a tensor is surely on the CPU: a model's parameters stay what they are when moved."""
+    return bool(one.dim()) and not isinstance(one, torch.nn.Parameter)
 
 
 def _there(one: Any) -> Any:
@@ -211,15 +219,20 @@ class Cuda:
     @classmethod
     @contextmanager
     def graph(cls, graph: Graph, **options: Any) -> Iterator[None]:
+        """A capture that was refused something leaves its stream the current one, as PyTorch's."""
         assert options.keys() <= {"pool", "stream", "capture_error_mode"}
         cls.synchronize()
         work: list[Callable[[], object]] = []
         cls.driver.capturing = cls.tensors.capturing = work
+        before, cls.now = cls.now, options.get("stream") or Stream()
         try:
-            with cls.stream(Stream()):
-                yield
+            yield
+        except RuntimeError as error:
+            before = cls.now if CAPTURING in str(error) else before
+            raise
         finally:
             cls.driver.capturing = cls.tensors.capturing = None
+            cls.now = before
         graph.work = work
 
     @staticmethod
@@ -234,6 +247,7 @@ def pretended(folder: Path, driver: PretendDriver | None = None) -> Iterator[Pre
     with interpreted():
         knobs: Any = import_module("triton.knobs")
     driver = driver or PretendDriver.built(folder)
+    driver.asked = lambda found: _kept(folder / "known" / found)
     tensors = Tensors()
     Cuda.driver, Cuda.tensors, Cuda.pending, Cuda.now = driver, tensors, [], Stream(number=0)
     driver.expected = lambda: Cuda.now.cuda_stream
@@ -288,6 +302,20 @@ class Generator(torch.Generator):
         return super().__new__(cls, "cpu")
 
 
+@contextmanager
+def really() -> Iterator[None]:
+    """While it lasts, PyTorch says what there is."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in _REAL.items():
+            patch.setattr(torch.cuda, name, value)
+        patch.setattr(torch, "Generator", _GENERATOR)
+        yield
+
+
+_REAL = {name: getattr(torch.cuda, name) for name in _cuda()}
+_GENERATOR = torch.Generator
+
+
 def _compiling(driver: PretendDriver) -> Callable[..., Any]:
     """`compile_kernels`, which also says what a launch of each cubin is to run."""
     real = aot.compile_kernels
@@ -297,9 +325,29 @@ def _compiling(driver: PretendDriver) -> Callable[..., Any]:
         device = standing(path, kernels)
         for one in made:
             driver.knows(one.cubin, _running(device))
+            _keep(driver.path.parent / "known" / digest(one.cubin), path, kernels)
         return made
 
     return compiling
+
+
+def _keep(folder: Path, path: Path, kernels: Any) -> None:
+    """Let other processes know what a launch of a cubin is to run."""
+    if not folder.exists():
+        partial = folder.with_name(f"{folder.name}.{os.getpid()}.{threading.get_ident()}")
+        partial.mkdir(parents=True)
+        (partial / "kernels.py").write_text(path.read_text())
+        (partial / "specs.json").write_text(json.dumps([asdict(one) for one in kernels]))
+        with contextlib.suppress(OSError):  # another one was faster
+            partial.rename(folder)
+
+
+def _kept(folder: Path) -> Callable[[str, int, int, Any], None] | None:
+    """What another process keeps of a cubin."""
+    if not folder.exists():
+        return None
+    rows = json.loads((folder / "specs.json").read_text())
+    return _running(standing(folder, [KernelSpec(**row) for row in rows]))
 
 
 def _running(device: Standing) -> Callable[[str, int, int, Any], None]:
@@ -309,23 +357,3 @@ def _running(device: Standing) -> Callable[[str, int, int, Any], None]:
             device.launch(name, programs, 1, 1, threads, 1, 1, 0, queue, table, None)
 
     return run
-
-
-def main() -> None:
-    """Run a script as `python -m tests.pretending.cuda FOLDER script.py arguments`."""
-    import runpy
-
-    folder, script, *rest = sys.argv[1:]
-    sys.argv = [script, *rest]
-    sys.path.insert(0, os.path.dirname(script))
-    with pretended(Path(folder)) as driver:
-        try:
-            runpy.run_path(script, run_name="__main__")
-        finally:
-            sys.stderr.write(f"{len(driver.launches)} launches, {driver.fills} fills\n")
-            for problem in driver.problems:
-                sys.stderr.write(f"problem: {problem}\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -13,6 +13,7 @@ is known of the cubin; `reads_only` says that nothing is to be run.
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import struct
 import subprocess
@@ -66,6 +67,8 @@ class PretendDriver:
     capturing: list[Callable[[], object]] | None = None
     expected: Callable[[], int] = lambda: 0
     """The stream that work has to be on."""
+    asked: Callable[[str], Callable[[str, int, int, Any], None] | None] = lambda _: None
+    """What a kernel of a cubin runs that is not known yet."""
 
     def __post_init__(self) -> None:
         self._library = ctypes.CDLL(str(self.path))
@@ -81,13 +84,16 @@ class PretendDriver:
         """Build the library in a folder with the C compiler that there is."""
         compiler = shutil.which("cc") or shutil.which("gcc")
         assert compiler is not None, "there is no C compiler"
-        path = folder / "libcuda.so.1"
-        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", path, _SOURCE], check=True)
+        path, partial = folder / "libcuda.so.1", folder / f"libcuda.{os.getpid()}"
+        if not path.exists():  # another process may use it
+            asked = [compiler, "-shared", "-fPIC", "-O1", "-o", partial, _SOURCE]
+            subprocess.run(asked, check=True)
+            partial.replace(path)
         return cls(path)
 
     def knows(self, cubin: bytes, run: Callable[[str, int, int, Any], None]) -> None:
         """A launch of a kernel of a cubin runs this: its name, programs, threads, parameters."""
-        self.kernels[_digest(cubin[: _size(cubin)])] = run
+        self.kernels[digest(cubin)] = run
 
     def _called(self, name: bytes, given: Any) -> int:
         try:
@@ -140,7 +146,7 @@ class PretendDriver:
         except KeyError:
             return self._refuse(f"{name} is not in its module", NOT_FOUND)
         handle = 0xF000000000000000 + len(self._functions)
-        self._functions[handle] = Kernel(name, _digest(image), said)
+        self._functions[handle] = Kernel(name, digest(image), said)
         ctypes.c_uint64.from_address(given[0]).value = handle
         return 0
 
@@ -202,7 +208,9 @@ class PretendDriver:
             for place, size in zip(places, sizes, strict=True)
         ]
         self.launches.append(Launch(kernel.name, x, shared, stream, values))
-        run = self.kernels.get(kernel.digest)
+        run = self.kernels.get(kernel.digest) or self.asked(kernel.digest)
+        if run is not None:
+            self.kernels[kernel.digest] = run
         if run is None:
             return 0 if self.reads_only else self._refuse(f"{kernel.name} is of an unknown cubin")
         # A kernel has the values of the time of its launch, also where it is captured.
@@ -232,5 +240,7 @@ def _size(elf: bytes) -> int:
     return start + each * count
 
 
-def _digest(image: bytes) -> str:
+def digest(image: bytes) -> str:
+    """What a cubin, or what starts with it, is known by."""
+    image = image[: _size(image)]
     return sha256(image).hexdigest()

@@ -7,7 +7,7 @@ tensors that are brought there.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,33 +20,19 @@ if torch.cuda.is_available():
     pytest.skip("there is a real GPU", allow_module_level=True)
 
 from torch import nn  # noqa: E402
-from torch.utils._python_dispatch import _disable_current_modes  # noqa: E402
 
-from tapestry.importers.torch import backend, compiling, running  # noqa: E402
-from tests.pretending.cuda import pretended  # noqa: E402
+from tapestry.importers.torch import backend  # noqa: E402
+from tests.pretending.compiling import placing  # noqa: E402
 from tests.pretending.driver import PretendDriver  # noqa: E402
 
 
 @pytest.fixture
-def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PretendDriver:
+def gpu(tmp_path: Path) -> Iterator[PretendDriver]:
     driver = PretendDriver.built(tmp_path)
-
-    def runner(*given: Any, **options: Any) -> Callable[[Sequence[Any]], tuple[object, ...]]:
-        with pretended(tmp_path, driver):
-            run = running.runner(*given, **options)
-
-        def called(tensors: Sequence[Any]) -> tuple[object, ...]:
-            # PyTorch watches its first call by a mode that knows no subclasses of tensors.
-            with _disable_current_modes(), pretended(tmp_path, driver):
-                return run(tensors)
-
-        return called
-
-    monkeypatch.setattr(compiling, "device_of", lambda _: torch.device("cuda", 0))
-    monkeypatch.setattr(compiling, "runner", runner)
     torch.manual_seed(0)
     torch._dynamo.reset()
-    return driver
+    with placing(tmp_path, driver):
+        yield driver
 
 
 class Attention(nn.Module):

@@ -25,11 +25,12 @@ if torch.cuda.is_available():
     pytest.skip("there is a real GPU", allow_module_level=True)
 
 from tapestry.codegen.bundle import compile_bundle  # noqa: E402
+from tapestry.codegen.driver import Cuda as CudaDevice  # noqa: E402
 from tapestry.dialects.triton import Schedule  # noqa: E402
 from tapestry.passes.triton.loom_to_triton import LoomToTriton  # noqa: E402
 from tapestry.passes.triton.tasks import give  # noqa: E402
-from tapestry.runtime.triton_devices import find_device  # noqa: E402
-from tapestry.tuning.cuda import CudaBench  # noqa: E402
+from tapestry.runtime.triton_devices import Gpu, find_device  # noqa: E402
+from tapestry.tuning.cuda import CudaBench, sustained_seconds  # noqa: E402
 from tests.pretending.cuda import Cuda, Pretended, Stream, pretended  # noqa: E402
 from tests.pretending.driver import PretendDriver  # noqa: E402
 
@@ -177,6 +178,33 @@ def test_kernels_with_much_shared_memory_are_allowed_it(gpu: PretendDriver, tmp_
     loaded(tmp_path / "out")(there(cells(128, 256, dtype="f2")), there(cells(256, 256, dtype="f2")))
     (launch,) = gpu.launches
     assert launch.shared > 48 * 1024
+
+
+def test_a_capture_that_fails_gives_the_stream_back(gpu: PretendDriver) -> None:
+    device, before = CudaDevice(), torch.cuda.current_stream()
+    x = there(cells(4))
+    with pytest.raises(RuntimeError, match="when stream is capturing"):
+        device.capture(lambda: [x.cpu()])
+    assert torch.cuda.current_stream() is before
+    replay, (y,) = device.capture(lambda: [x.clone()])
+    replay()
+    np.testing.assert_array_equal(y.cpu(), x.cpu())
+    assert torch.cuda.current_stream() is before
+    # What cannot be captured is timed as it is.
+    assert sustained_seconds(torch, [lambda: x.cpu()]) > 0
+    assert torch.cuda.current_stream() is before
+    assert not gpu.launches
+
+
+def test_a_device_stays_where_the_caller_goes_to_another(
+    gpu: PretendDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = find_device()
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    assert device._where == "cuda:0"
+    assert Gpu(torch)._where == "cuda:1"
+    assert Gpu(torch, 0)._where == "cuda:0"
+    assert not gpu.launches
 
 
 def test_candidates_are_built_compared_and_timed(gpu: PretendDriver) -> None:
