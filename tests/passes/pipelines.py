@@ -29,6 +29,7 @@ OPTIONS = {
         "{kinds=prologue recompute=1000}",
         "{kinds=keep}",
         "{kinds=beside}",
+        "{cells=1}",
     ),
     "loom-expand": ("", "{shared=true}"),
     "loom-recompute": ("", "{recompute=1000}"),

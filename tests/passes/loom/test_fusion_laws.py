@@ -11,7 +11,10 @@ from tapestry.runtime.executor import NoWatch, find_executor
 from tests.passes.random_graphs import random_graph
 from tests.passes.test_random_pipelines import agree
 
-JOINED = "loom-simplify,loom-fuse{recompute=100},loom-derive,loom-fuse{kinds=keep,beside parts=8}"
+JOINED = (
+    "loom-simplify,loom-fuse{recompute=100 cells=1},loom-derive,"
+    "loom-fuse{kinds=keep,beside parts=8}"
+)
 PIPELINES = (
     f"{JOINED},loom-canonicalize,loom-group",
     f"{JOINED},loom-expand{{shared=true}},loom-unfuse,loom-canonicalize",
