@@ -113,3 +113,20 @@ func.func @repeated(%x: !v) -> !v {
          outs((d0) -> (d0)) wrap (%p: f32, %q: f32) { %e = arith.mulf %p, %q : f32 loom.yield %e : f32 } : (!v, !v) -> !v
   func.return %c : !v
 }
+
+// -----
+
+// Maxima whose places nobody reads are folded alone, though places decide between equal values.
+!x = !loom.tensor<[0, 0] : [4, 6], f32>
+!y = !loom.tensor<[0] : [4], f32>
+!p = !loom.tensor<[0] : [4], i64>
+// CHECK-LABEL: @places
+func.func @places(%x: !x) -> !y {
+  // CHECK-NEXT: %m = loom.operation @m over <[0, 0] : [4, 6]> [map, fold] by @max
+  // CHECK:      loom.yield %c : f32
+  // CHECK-NOT:  loom.operation
+  %m, %p = loom.operation @m over <[0, 0] : [4, 6]> [map, fold] by @argmax
+         ins(%x : (d0, d1) -> (d0, d1)) outs((d0) -> (d0), (d0) -> (d0))
+         wrap (%c: f32) { %d = loom.index 1 : i64 loom.yield %c, %d : f32, i64 } : (!x) -> (!y, !p)
+  func.return %m : !y
+}

@@ -5,6 +5,9 @@
 without its second output is
 
     %s = loom.operation @s_m ... by @add ... wrap {yield %e}
+
+Maxima whose places nobody reads are folded by `@max`, though places are compared where two values
+are equal (`tapestry.algebra.orders`).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from tapestry.algebra.bodies import needed_operations
 from tapestry.algebra.literals import number_attr
 from tapestry.algebra.monoids import BUILTIN_MONOIDS, Monoid, builtin_monoid, monoid_of
+from tapestry.algebra.orders import chosen_by_order
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read
 from tapestry.passes.loom._bodies import body_key, drop_unused, inlined
@@ -36,7 +40,8 @@ def parts_needed(op: loom.OperationOp, wanted: Sequence[int]) -> tuple[int, ...]
         read = _read_by(op.unwrap_block, wanted)
         needed = {part for part, argument in enumerate(arguments) if argument in read}
     while True:
-        read = _read_by(monoid.merge, sorted(needed))
+        merged = [part for part in sorted(needed) if chosen_by_order(monoid, part) is None]
+        read = _read_by(monoid.merge, merged)
         grown = needed | {n % count for n, a in enumerate(monoid.merge.args) if a in read}
         if grown == needed:
             return tuple(sorted(needed)) or (0,)
@@ -135,6 +140,7 @@ def _part_of_monoid(op: loom.OperationOp, parts: Sequence[int], rewriter: Patter
     assert monoid is not None
     count = len(monoid.state)
     merge = _copy(monoid.merge)
+    _order_alone(monoid, parts, merge)
     _yield_only(merge, parts, rewriter)
     for number in reversed(range(2 * count)):
         if number % count not in parts:
@@ -148,6 +154,19 @@ def _part_of_monoid(op: loom.OperationOp, parts: Sequence[int], rewriter: Patter
     name = f"{monoid.name}_{'_'.join(map(str, parts))}"
     new = loom.MonoidOp(name, zeros, Region(merge), commutative=monoid.commutative)
     return defined_once(op, new, rewriter).sym_name.data
+
+
+def _order_alone(monoid: Monoid, parts: Sequence[int], merge: Block) -> None:
+    """Parts that need no others are the larger or the smaller of two in a copy of the merge."""
+    end, count = merge.last_op, len(monoid.state)
+    assert end is not None
+    for part in parts:
+        single = chosen_by_order(monoid, part)
+        if single is not None and single.merge.first_op is not None:
+            pair = (merge.args[part], merge.args[count + part])
+            chosen = single.merge.first_op.clone(dict(zip(single.merge.args, pair, strict=True)))
+            merge.insert_op_before(chosen, end)
+            end.operands[part] = chosen.results[0]
 
 
 def _builtin(kinds: tuple[Attribute, ...], zero: tuple[object, ...], merge: Block) -> Monoid | None:

@@ -44,6 +44,7 @@ from tapestry.passes.loom._one_point import FoldOfOnePoint
 from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
 from tapestry.passes.loom._repeats import ComputeRepeatedOnce
 from tapestry.passes.loom._reshape import fold_into_reader, fold_into_view, fold_into_writer
+from tapestry.passes.loom._tidying import DropUnusedOutputs
 from tapestry.zspace import Projection, Range
 
 
@@ -284,6 +285,7 @@ class LoomSimplify(ModulePass):
             WriteEqualCellsIntoBody(),
             ComputeSequence(),
             ComputeFromCoordinates(),
+            DropUnusedOutputs(),
             FoldOfOnePoint(),
             ComputeRepeatedOnce(),
         ]

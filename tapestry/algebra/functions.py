@@ -70,6 +70,15 @@ def select(condition: Array, a: Array, b: Array) -> Array:
     return np.bitwise_xor(picked, y, out=picked).view(a.dtype)
 
 
+def _has_negative_zero(x: Array) -> bool:
+    """Whether some cell is -0.0: its bits are the least integer."""
+    x = np.asarray(x)
+    if x.itemsize > 8:  # no integer is as wide
+        return bool(np.any((x == 0) & np.signbit(x)))
+    bits = x.view(f"i{x.itemsize}")
+    return bool(x.size) and bool(bits.min() == np.iinfo(bits.dtype).min)
+
+
 def _zeros_ordered(function: np.ufunc, *, most: bool) -> Callable[..., Array]:
     """A maximum or minimum that takes 0.0 for larger than -0.0; NumPy takes either.
 
@@ -85,8 +94,9 @@ def _zeros_ordered(function: np.ufunc, *, most: bool) -> Callable[..., Array]:
                 chosen = np.asarray(function(a, b, out=out))
             return chosen if b != 0 else np.add(chosen, b, out=chosen)
         chosen = np.asarray(function(a, b))
-        zero = chosen == 0
-        if np.any(zero):
+        # A maximum is wrong only where it is -0.0; a minimum, where an operand is.
+        if any(_has_negative_zero(one) for one in ((chosen,) if most else (a, b))):
+            zero = chosen == 0
             # The sign is that of the zeros: what is beside one may be a NaN.
             kept = [(one == 0) & (np.signbit(one) != most) for one in (a, b)]
             negative = ~(kept[0] | kept[1]) if most else kept[0] | kept[1]

@@ -66,3 +66,17 @@ def test_the_error_function_of_what_is_not_finite() -> None:
         assert erf(np.float32(-np.inf)) == -1
     np.testing.assert_array_equal(got, [1, -1, np.nan, 1, 0, 0])
     assert np.signbit(got).tolist() == [False, True, False, False, False, True]
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", ml_dtypes.bfloat16])
+def test_zeros_are_ordered(dtype: object) -> None:
+    cells = np.array([0.0, -0.0, 1.0, -1.0, np.nan, -np.nan]).astype(dtype)
+    a, b = (one.ravel() for one in np.meshgrid(cells, cells))
+    for choose, sign in ((larger, np.logical_and), (smaller, np.logical_or)):
+        both = (a == 0) & (b == 0)
+        with np.errstate(all="ignore"):
+            got, turned = (choose(*pair).astype("g") for pair in ((a, b), (b, a)))
+        np.testing.assert_array_equal(got, turned)
+        np.testing.assert_array_equal(
+            np.signbit(got)[both], sign(np.signbit(a), np.signbit(b))[both]
+        )

@@ -181,6 +181,16 @@ def is_reduction(op: loom.OperationOp) -> bool:
     return end is op.wrap_block.first_op and monoid.state == op.state_types
 
 
+def moves_products(op: loom.OperationOp, monoid: Monoid | None) -> bool:
+    """Whether parts of a state are moved, and summed as products of matrices: so is attention."""
+    moved = None if monoid is None else find_merged_at_once(monoid)
+    if moved is None:
+        return False
+    masked = frozenset[int]() if op.inside is None else frozenset[int]().union(*op.inside.moving())
+    blocks = moved.moved.values()
+    return any(_contraction(op, block, moved, masked)[0] is not None for block in blocks)
+
+
 def values_between(op: loom.OperationOp) -> set[Dims]:
     """The dimensions of the arrays that are made on the way to a member's state."""
     monoid = accumulating_monoid_of(op)

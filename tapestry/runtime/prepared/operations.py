@@ -33,6 +33,7 @@ from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.prepared.bodies import record_body, yielded
 from tapestry.runtime.prepared.folds import Folding
 from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.members import moves_products
 from tapestry.runtime.prepared.products import record_product
 from tapestry.runtime.prepared.scatters import Scatter
 from tapestry.runtime.prepared.script import Run, Script
@@ -66,7 +67,8 @@ def windowed_operation(op: loom.OperationOp, library: Library) -> Run | None:
     if slide is not None:
         return _finished(op, library, slide)
     threads = thread_count() if library.is_numpy else 1
-    fold = None if find_contractions(op, monoid) else unrolled(op, monoid, threads)
+    multiplied = bool(find_contractions(op, monoid)) or moves_products(op, monoid)
+    fold = None if multiplied else unrolled(op, monoid, threads, library.loops)
     return None if fold is None else _finished(op, library, fold)
 
 

@@ -29,11 +29,14 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.prepared.bodies import Body, prepared_body
 from tapestry.runtime.prepared.halves import merge_of
+from tapestry.runtime.prepared.looped_windows import looped_fold
+from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.sources import bits
 from tapestry.runtime.prepared.views import View, reader
+from tapestry.runtime.scalar import evaluate
 from tapestry.runtime.threads import share
-from tapestry.zspace import Projection, Range
+from tapestry.zspace import Domain, Projection, Range
 
 Unrolled: TypeAlias = Callable[[Sequence[Array]], list[Array]]
 """The state over all kept dimensions from the arrays of the inputs."""
@@ -47,10 +50,17 @@ _LEAST = 1 << 12
 _BLOCK = 1 << 14
 """Kept points that are computed at once, so that what is in between stays in cache."""
 
+_NOWHERE = Range((), ())
+
 _At: TypeAlias = tuple[slice, ...]
 
 
-def unrolled(op: loom.OperationOp, monoid: Monoid | None, threads: int = 1) -> Unrolled | None:
+def unrolled(
+    op: loom.OperationOp,
+    monoid: Monoid | None,
+    threads: int = 1,
+    loops: Loops | None = None,
+) -> Unrolled | None:
     """The state of a fold over windows, on so many threads; None where it is none, or a large one.
 
     Some input is read along a kept and a folded dimension at once. States merge in the order of
@@ -59,14 +69,43 @@ def unrolled(op: loom.OperationOp, monoid: Monoid | None, threads: int = 1) -> U
     """
     few = op.fold_range(op.index).size <= _MOST and op.kept_range(op.index).size >= _LEAST
     folded = set(op.fold_dims)
-    domain = () if op.inside is None else op.inside.moving()
+    inside = op.inside
+    if inside is not None and monoid is not None and _is_idle(op, inside, monoid):
+        inside = None
+    domain = () if inside is None else inside.moving()
     if monoid is None or not few or not _slides(op) or any(len(d - folded) > 1 for d in domain):
         return None
-    every = map(partial(_point, op), np.ndindex(op.fold_range(op.index).shape))
+    every = map(partial(_point, op, inside), np.ndindex(op.fold_range(op.index).shape))
     points = [point for point in every if point is not None]
     if not points or prepared_body(op.wrap_block, points[0], range(op.index.rank)) is None:
         return None
-    return _Unrolled(op, monoid, points, threads)
+    return _Unrolled(op, monoid, points, _blocks(op, inside), threads, loops)
+
+
+def _is_idle(op: loom.OperationOp, inside: Domain, monoid: Monoid) -> bool:
+    """Whether a domain leaves out only what is read outside and adds nothing there.
+
+    Points outside read the fill of the only input, of which wrap makes the zero of the monoid.
+    """
+    if len(op.ins) != 1 or any(isinstance(one, loom.IndexOp) for one in op.wrap_block.ops):
+        return False
+    fill, projection = op.in_fills[0], op.in_maps[0]
+    value = None if fill is None else number_in(fill)
+    if fill is None or value is None or prepared_body(op.wrap_block, _NOWHERE, ()) is None:
+        return False
+    box, read = tensor_type(op.ins[0]).box, projection.map
+    bounds: set[tuple[tuple[int, ...], int]] = set()
+    for row, offset, low, high in zip(read.matrix, read.offset, box.start, box.end, strict=True):
+        bounds.add((tuple(row), offset - low))
+        bounds.add((tuple(-c for c in row), high - 1 - offset))
+    rows = zip(inside.rows.matrix, inside.rows.offset, strict=True)
+    if not {(tuple(row), offset) for row, offset in rows} <= bounds:
+        return False
+    outside = bits(cell_constant(value, fill.type))
+    with np.errstate(all="ignore"):
+        made = evaluate(op.wrap_block, [outside], lambda _: outside)
+    zeros = zip(made, monoid.zero, monoid.state, strict=True)
+    return all(np.array_equal(cell, cell_constant(zero, kind)) for cell, zero, kind in zeros)
 
 
 def _slides(op: loom.OperationOp) -> bool:
@@ -77,21 +116,21 @@ def _slides(op: loom.OperationOp) -> bool:
     return windows and all(p.is_unit for p in op.in_maps)
 
 
-def _point(op: loom.OperationOp, number: Sequence[int]) -> Range | None:
+def _point(op: loom.OperationOp, inside: Domain | None, number: Sequence[int]) -> Range | None:
     """The points of the index space that count at a point of the window."""
     low, high = list(op.index.start), list(op.index.end)
     for dim, n in zip(op.fold_dims, number, strict=True):
         low[dim] += n
         high[dim] = low[dim] + 1
     box = Range(tuple(low), tuple(high))
-    return box if op.inside is None else op.inside.bounds(box)
+    return box if inside is None else inside.bounds(box)
 
 
-def _blocks(op: loom.OperationOp) -> list[_At]:
+def _blocks(op: loom.OperationOp, inside: Domain | None) -> list[_At]:
     """The kept points in parts, along dimensions that neither the domain nor the body knows of."""
     known = {one.dimension for one in op.wrap_block.ops if isinstance(one, loom.IndexOp)}
-    if op.inside is not None:
-        known = known.union(*op.inside.moving())
+    if inside is not None:
+        known = known.union(*inside.moving())
     size = op.kept_range(op.index).size
     axes: list[list[slice]] = []
     for dim, extent in enumerate(op.index.shape):
@@ -149,10 +188,16 @@ class _Unrolled:
     """A fold over windows at all points of one where some kept points count."""
 
     def __init__(
-        self, op: loom.OperationOp, monoid: Monoid, points: Sequence[Range], threads: int
+        self,
+        op: loom.OperationOp,
+        monoid: Monoid,
+        points: Sequence[Range],
+        blocks: Sequence[_At],
+        threads: int,
+        loops: Loops | None,
     ) -> None:
         self._op, self._points, self._threads = op, points, threads
-        self._blocks = _blocks(op)
+        self._blocks = blocks
         self._inputs = [_Input.of(op, number, points) for number in range(len(op.ins))]
         self._shape = tuple(1 if d in op.fold_dims else n for d, n in enumerate(op.index.shape))
         self._dtypes = [numpy_dtype(kind) for kind in monoid.state]
@@ -160,11 +205,17 @@ class _Unrolled:
         self._zeros = [cell_constant(zero, kind) for zero, kind in zeros]
         self._within = [self._kept(point) for point in points]
         self._known = _Known(monoid)
+        whole = all(one == slice(None) for within in self._within for one in within)
+        alone = threads == 1 and whole
+        self._looped = looped_fold(op, monoid, points, loops) if alone else None
 
     def __call__(self, ins: Sequence[Array]) -> list[Array]:
         """The state."""
         pairs = [(one, one.filled(cells)) for one, cells in zip(self._inputs, ins, strict=True)]
         views = [[one.views[n](cells) for one, cells in pairs] for n in range(len(self._points))]
+        if self._looped is not None:
+            state = self._looped([view for some in views for view in some])
+            return [part.squeeze(self._op.fold_dims) for part in state]
         made = [empty(self._shape, dtype) for dtype in self._dtypes]
 
         def work(at: _At) -> None:
