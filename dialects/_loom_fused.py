@@ -209,10 +209,11 @@ class FusedOp(CheckedOperation):
         """
         from tapestry.dialects import _loom_group_rules as rules
 
+        edges = rules.inner_edges(self)
         return tuple(
             dim
             for dim in range(self.index.rank)
-            if dim not in self.map_dims and rules.why_whole(self, dim) is None
+            if dim not in self.map_dims and rules.why_whole(self, dim, edges) is None
         )
 
     @property

@@ -190,9 +190,10 @@ def sharding_problems(op: FusedOp, partition: Partition) -> list[Problem]:
     if problems:
         return problems
     whole = list(zip(op.index.start, op.index.end, strict=True))
+    edges = inner_edges(op)
     for dim in range(rank):
         if any((s.start[dim], s.end[dim]) != whole[dim] for s in partition.ranges()):
-            reason = why_whole(op, dim)
+            reason = why_whole(op, dim, edges)
             if reason is None and dim not in merged and dim not in op.map_dims:
                 reason = "states of members merge over a grid alone"
             if reason is not None:
@@ -205,10 +206,12 @@ def sharding_problems(op: FusedOp, partition: Partition) -> list[Problem]:
     return problems
 
 
-def why_whole(op: Aligned, dim: int) -> str | None:
+def why_whole(op: Aligned, dim: int, edges: Sequence[Edge] | None = None) -> str | None:
     """Why a dimension of a group must not be cut, None when it may be.
 
-    A box of more than one cell may reach into what another part writes, wherever it starts.
+    A box of more than one cell may reach into what another part writes, wherever it starts. `edges`
+    are the group's `inner_edges`, where they are known: who asks of many dimensions finds them
+    once.
     """
     for member, place in op.aligned:
         own = member_dim(place, dim)
@@ -223,7 +226,7 @@ def why_whole(op: Aligned, dim: int) -> str | None:
             return f"@{member.label.data} leaves it out of what it writes"
         if own is None and any(out in op.yielded for out in member.outs):
             return f"@{member.label.data}, which writes an output, lacks it"
-    for writer, reader, written, read, _ in inner_edges(op):
+    for writer, reader, written, read, _ in inner_edges(op) if edges is None else edges:
         for ours, theirs in zip(_rows(written), _rows(read), strict=True):
             if ours.terms[dim] and ours != theirs:
                 names = f"@{reader.label.data} reads other cells of @{writer.label.data}"

@@ -9,7 +9,7 @@ computed again from `%x`. Of projections alone follows which dimensions programs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -47,10 +47,14 @@ class Limits:
 
 def grid_dims(group: Aligned) -> tuple[int, ...]:
     """The dimensions that every member maps, and that may be cut."""
+    return _grid_dims(group, inner_edges(group))
+
+
+def _grid_dims(group: Aligned, edges: Sequence[Edge]) -> tuple[int, ...]:
     return tuple(
         dim
         for dim, kind in enumerate(dim_classes(group))
-        if kind == "shared" and why_whole(group, dim) is None
+        if kind == "shared" and why_whole(group, dim, edges) is None
     )
 
 
@@ -76,7 +80,7 @@ def why_not_one_kernel(group: Aligned, limits: Limits) -> str | None:
             )
         if not _dims(group, edge.reader) & _dims(group, edge.writer):
             return f"{edge.reader.subject} has no dimension of {edge.writer.subject}"
-    grid = grid_dims(group)
+    grid = _grid_dims(group, edges)
     for member, place in group.aligned:
         if member.scan_dim is not None:
             return f"{member.subject} scans"
@@ -139,7 +143,7 @@ def _why_not_held(
         )
     if not grid:
         return f"all that {member.subject} maps is folded, so one program would do it"
-    phases = _phases(group, edges)
+    phases = _phases(group, grid, edges)
     if len({phases[reader] for reader in readers}) > 1:
         return f"{member.subject} would be folded for one reader, and again for one that needs it"
     depth = prod(shape[dims[own]] for own in member.fold_dims)
@@ -178,7 +182,9 @@ def _is_taken(group: Aligned, member: loom.OperationOp, dim: int, edges: list[Ed
     return bool(readers)
 
 
-def _phases(group: Aligned, edges: list[Edge]) -> dict[loom.OperationOp, int]:
+def _phases(
+    group: Aligned, grid: tuple[int, ...], edges: list[Edge]
+) -> dict[loom.OperationOp, int]:
     """Per member, how many walks are finished before it can begin: folds, one after another.
 
     What is taken piece by piece is made in the walk of its reader.
@@ -191,21 +197,23 @@ def _phases(group: Aligned, edges: list[Edge]) -> dict[loom.OperationOp, int]:
         phases[member] = max((ready[e.writer] for e in read if not e.is_extra), default=0)
         later = max((ready[e.writer] for e in read if e.is_extra), default=0)
         folded = _folded_dims(member, places)
-        passes = _is_streamed(group, member, edges)
+        passes = _is_streamed(group, member, grid, edges)
         ready[member] = max(phases[member] + (bool(folded) and not passes), later)
     return phases
 
 
-def _is_streamed(group: Aligned, member: loom.OperationOp, edges: list[Edge]) -> bool:
+def _is_streamed(
+    group: Aligned, member: loom.OperationOp, grid: tuple[int, ...], edges: list[Edge]
+) -> bool:
     """Whether a fold's cells are folded along something that programs do not share.
 
     By what reads them, or by what reads that.
     """
-    places, grid = dict(group.aligned), set(grid_dims(group))
-    kept = _dims(group, member) - grid - _folded_dims(member, places)
+    places = dict(group.aligned)
+    kept = _dims(group, member) - {*grid} - _folded_dims(member, places)
     readers = dict.fromkeys(edge.reader for edge in edges if edge.writer is member)
     return any(
-        kept & _folded_dims(reader, places) or _is_streamed(group, reader, edges)
+        kept & _folded_dims(reader, places) or _is_streamed(group, reader, grid, edges)
         for reader in readers
     )
 

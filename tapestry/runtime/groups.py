@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_part
-from tapestry.dialects._loom_group_rules import why_whole
+from tapestry.dialects._loom_group_rules import inner_edges, why_whole
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.mapfold import Tensor, boxes_within
 from tapestry.zspace import Range
@@ -25,7 +25,8 @@ RunMember = Callable[[loom.OperationOp, Range, Sequence[Tensor], Sequence[Tensor
 
 def parts_within(op: loom.FusedOp, shard: Range, limit: int) -> list[Range]:
     """Parts of a shard of which no member writes more than `limit` cells, if it can be cut so."""
-    cut = [dim for dim in op.map_dims if why_whole(op, dim) is None]
+    edges = inner_edges(op)
+    cut = [dim for dim in op.map_dims if why_whole(op, dim, edges) is None]
     points = shard.select(cut)
     if shard.is_empty:
         return [shard]

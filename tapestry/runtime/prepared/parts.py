@@ -21,7 +21,7 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_reads, member_writes
-from tapestry.dialects._loom_group_rules import why_whole
+from tapestry.dialects._loom_group_rules import inner_edges, why_whole
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cuts import Access, Cuts, cache_size
@@ -119,7 +119,8 @@ def _apart(op: loom.FusedOp | loom.OperationOp) -> list[int]:
     """The dimensions along which parts have nothing to do with each other."""
     if isinstance(op, loom.FusedOp):
         shared = [dim for dim, kind in enumerate(op.dim_classes) if kind == "shared"]
-        return [dim for dim in shared if why_whole(op, dim) is None]
+        edges = inner_edges(op)
+        return [dim for dim in shared if why_whole(op, dim, edges) is None]
     written = [moving_dims(p) for _, p in _written(_members(op))]
     return [dim for dim in op.map_dims if all(dim in moving for moving in written)]
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from tapestry.dialects import loom
+from tapestry.dialects import _loom_group_rules, loom
 from tapestry.frontend import parse_text, run_pipeline, verify_module
+from tapestry.passes.loom import _one_kernel
 from tapestry.runtime.executor import NoWatch, find_executor
 
 # Layer norm's two folds read one tensor by equal rows: they share both dimensions.
@@ -81,3 +82,19 @@ def test_values_stay(on: str, pipeline: str) -> None:
 def test_a_second_grouping_changes_nothing() -> None:
     once, twice = _module("loom-group"), _module("loom-group,loom-group")
     assert twice.is_structurally_equivalent(once)
+
+
+def test_what_members_read_of_each_other_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many dimensions are asked of, and however many folds."""
+    (group,) = [op for op in _module(_ALL).walk() if isinstance(op, loom.FusedOp)]
+    asked: list[object] = []
+    plain = _loom_group_rules.inner_edges
+
+    def counted(op: _loom_group_rules.Aligned) -> list[_loom_group_rules.Edge]:
+        asked.append(op)
+        return plain(op)
+
+    monkeypatch.setattr(_loom_group_rules, "inner_edges", counted)
+    monkeypatch.setattr(_one_kernel, "inner_edges", counted)
+    assert _one_kernel.why_not_one_kernel(group, _one_kernel.Limits()) is None
+    assert len(asked) == 1
