@@ -10,11 +10,17 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.pattern_rewriter import PatternRewriter
 
+from tapestry.algebra.monoids import accumulating_monoid_of
+from tapestry.dialects import loom
 from tapestry.frontend import run_pipeline
 from tapestry.importers.building import ProgramBuilder
+from tapestry.passes.loom._outputs import with_outputs
+from tapestry.runtime import native
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram, unrolled
+from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.program import arguments
 
 _DTYPES = {"f32": "f4", "f64": "f8", "f16": "f2", "i32": "i4", "i64": "i8"}
@@ -126,3 +132,24 @@ def test_a_large_convolution_holds_no_windows() -> None:
     tracemalloc.stop()
     np.testing.assert_array_equal(got, np.full((1, 8, 196, 196), 200, "f4"))
     assert most < 10 * images.nbytes  # windows have 25 times as many cells
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_a_window_of_many_is_one_loop(padding: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though a domain leaves out what is read outside, where the fill adds nothing."""
+    monkeypatch.setattr(unrolled, "_LEAST", 1)
+    images = _numbers((2, 3, 9, 11), "f32", 0)
+    images.flat[5] = np.nan
+    name, loops = "max_pool2d_with_indices", Loops(1)
+    module = _program(name, [images], "f32", "default", kernel=[3, 3], padding=[padding] * 2)
+    (pool,) = [op for op in module.walk() if isinstance(op, loom.OperationOp)]
+    rewriter = PatternRewriter(pool)
+    values = with_outputs(pool, [0], "values", rewriter)
+    monoid = accumulating_monoid_of(values)
+    fold = unrolled.unrolled(values, monoid, 1, loops)
+    plain = unrolled.unrolled(values, monoid, 1)
+    assert fold is not None
+    assert plain is not None
+    if native.is_available():
+        assert fold._looped is not None  # pyright: ignore[reportPrivateUsage,reportFunctionMemberAccess]
+    np.testing.assert_array_equal(fold([images])[0], plain([images])[0])

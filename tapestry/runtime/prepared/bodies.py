@@ -75,12 +75,9 @@ def record_body(
     """
     at, known = places or {}, functions or {}
     needed = needed_operations(wanted)
-    if loops is not None and _is_for_loops(needed, wanted) and loops.pay(len(needed) * index.size):
-        plain = prepared_body(block, index, dims, wanted, functions=functions)
-        if plain is not None:
-            ordered = [op for op in block.ops if op in needed]
-            body = _looped_body(plain, ordered, block.args, wanted)
-            return script.calls(body, given, len(wanted))
+    body = None if loops is None else looped_body(block, index, dims, wanted, loops, functions)
+    if body is not None:
+        return script.calls(body, given, len(wanted))
     slots: dict[SSAValue, int] = dict(zip(block.args, given, strict=True))
     for op in block.ops:
         if op not in needed:
@@ -95,6 +92,31 @@ def record_body(
         ins = [slots[operand] for operand in op.operands]
         slots[result] = script.call(known.get(function, function), ins)
     return [slots[value] for value in wanted]
+
+
+def looped_body(
+    block: Block,
+    index: Range,
+    dims: Sequence[int],
+    wanted: Sequence[SSAValue],
+    loops: Loops,
+    functions: Mapping[Function, Function] | None = None,
+    *,
+    passes: int = 1,
+) -> LoopedBody | None:
+    """Values of a body by loops; None where it is not for them, or too little to compute.
+
+    `passes` is how many times as long as usual it takes without.
+    """
+    needed = needed_operations(wanted)
+    count = passes * len(needed) * index.size
+    if not _is_for_loops(needed, wanted) or not loops.pay(count):
+        return None
+    plain = prepared_body(block, index, dims, wanted, functions=functions)
+    if plain is None:
+        return None
+    ordered = [op for op in block.ops if op in needed]
+    return _looped_body(plain, ordered, block.args, wanted)
 
 
 def _is_for_loops(operations: Iterable[Operation], wanted: Sequence[SSAValue]) -> bool:

@@ -15,12 +15,10 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, SSAValue
 
-from tapestry.algebra.bodies import needed_operations
 from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.runtime.prepared.bodies import prepared_body, yielded
-from tapestry.runtime.prepared.looped_bodies import LoopedBody, is_for_loops
+from tapestry.runtime.prepared.bodies import looped_body, yielded
 from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.prepared.script import Run
 from tapestry.zspace import Range
@@ -30,8 +28,6 @@ _MOST = 32
 
 _PASSES = 4
 """How many times as long NumPy takes for an operation on views of windows as on runs of memory."""
-
-_NOWHERE = Range((), ())
 
 
 def looped_fold(
@@ -46,16 +42,8 @@ def looped_fold(
     block = _of_all(op, monoid, points)
     if block is None:
         return None
-    wanted = yielded(block)
-    needed = needed_operations(wanted)
-    kept = op.kept_range(op.index).size
-    if not is_for_loops(needed, wanted) or not loops.pay(_PASSES * len(needed) * kept):
-        return None
-    plain = prepared_body(block, _NOWHERE, (), wanted)
-    if plain is None:
-        return None
-    ordered = [one for one in block.ops if one in needed]
-    return LoopedBody(plain, ordered, block.args, wanted)
+    kept = op.kept_range(op.index)
+    return looped_body(block, kept, (), yielded(block), loops, passes=_PASSES)
 
 
 def _of_all(op: loom.OperationOp, monoid: Monoid, points: Sequence[Range]) -> Block | None:
