@@ -44,7 +44,10 @@ PIPELINED = "pipelined"
 UNROLL = "unroll"
 """The attribute of a loop that says how many of its steps are written one after another."""
 
-_NUMBERS = ("warps", "stages", "swizzle", "programs", "segments", "unroll")
+_NUMBERS = ("warps", "stages", "swizzle", "programs", "segments", "unroll", "parts")
+
+
+_LEAST = {"stages": 1, "swizzle": 1, "programs": 0, "unroll": 1, "parts": 1}
 
 
 class ScheduleError(ValueError):
@@ -72,6 +75,9 @@ class Schedule:
     Loops that multiply no tiles wait for the loads of each step. With `unroll` = u, those of u
     steps are asked for together; with the `pipeline` of `loads`, they are copied to shared memory
     ahead of time, `stages` - 1 steps of them.
+
+    With `parts`, so many programs share the fold of each point, and merge what they folded in
+    memory by atomics: in any order, so that the last bits of float sums differ from run to run.
     """
 
     tile: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -85,6 +91,7 @@ class Schedule:
     masks: str = "always"
     unroll: int = 1
     pipeline: str = "products"
+    parts: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tile", MappingProxyType(dict(self.tile)))
@@ -93,7 +100,13 @@ class Schedule:
                 raise ScheduleError(f"{axis} = {size} is not a power of two")
         if self.warps not in (1, 2, 4, 8, 16, 32):
             raise ScheduleError(f"warps = {self.warps} is not one of 1, 2, 4, 8, 16, 32")
-        for name, least in (("stages", 1), ("swizzle", 1), ("programs", 0), ("unroll", 1)):
+        for name, least in (
+            ("stages", 1),
+            ("swizzle", 1),
+            ("programs", 0),
+            ("unroll", 1),
+            ("parts", 1),
+        ):
             if getattr(self, name) < least:
                 raise ScheduleError(f"{name} = {getattr(self, name)} is less than {least}")
         if self.segments not in (1, 2):
@@ -113,7 +126,11 @@ class Schedule:
     @property
     def constants(self) -> dict[str, int]:
         """What a kernel takes at compile time, by name: its blocks, and how programs take them."""
-        more = {"GROUP_M": self.swizzle if self.swizzle > 1 else 0, "PROGRAMS": self.programs}
+        more = {
+            "GROUP_M": self.swizzle if self.swizzle > 1 else 0,
+            "PROGRAMS": self.programs,
+            "PARTS": self.parts if self.parts > 1 else 0,
+        }
         return {**self.blocks, **{name: value for name, value in more.items() if value}}
 
     @staticmethod

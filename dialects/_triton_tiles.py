@@ -34,6 +34,10 @@ PREDICATES = ("<", "<=", ">", ">=", "==", "!=")
 """What `triton.compare` compares by; on floats all but `!=` are false when a side is NaN."""
 
 
+ATOMICS = ("add", "max", "min")
+"""How what is stored can be merged with what is there."""
+
+
 @irdl_op_definition
 class CompareOp(IRDLOperation):
     """Cell by cell comparison, signed on integers; false on NaN except for `!=`.
@@ -273,9 +277,12 @@ class AssertOp(IRDLOperation):
 class StoreOp(IRDLOperation):
     """Write a tile to a buffer at offsets: `tl.store(ptr + offsets, value, mask)`.
 
+    With `atomic`, cells are merged with what is there, whichever program comes first:
+    `tl.atomic_add(ptr + offsets, value, mask)`.
+
     Example:
 
-        triton.store %y to %y_ptr[%p] mask %inside
+        triton.store %y to %y_ptr[%p] mask %inside atomic "add"
           : tensor<64xf32>, !triton.ptr<f32>, tensor<64xi32>, tensor<64xi1>
     """
 
@@ -285,22 +292,33 @@ class StoreOp(IRDLOperation):
     pointer = operand_def(PointerType)
     offsets = operand_def()
     mask = opt_operand_def()
+    atomic = opt_prop_def(StringAttr)
 
     assembly_format = (
-        "$value `to` $pointer `[` $offsets `]` (`mask` $mask^)? attr-dict `:` type($value) `,` "
-        "type($pointer) `,` type($offsets) (`,` type($mask)^)?"
+        "$value `to` $pointer `[` $offsets `]` (`mask` $mask^)? (`atomic` $atomic^)? attr-dict `:` "
+        "type($value) `,` type($pointer) `,` type($offsets) (`,` type($mask)^)?"
     )
 
     def __init__(
-        self, value: SSAValue, pointer: SSAValue, offsets: SSAValue, mask: SSAValue | None
+        self,
+        value: SSAValue,
+        pointer: SSAValue,
+        offsets: SSAValue,
+        mask: SSAValue | None,
+        atomic: str | None = None,
     ) -> None:
-        super().__init__(operands=[value, pointer, offsets, mask])
+        super().__init__(
+            operands=[value, pointer, offsets, mask],
+            properties={"atomic": None if atomic is None else StringAttr(atomic)},
+        )
 
     def verify_(self) -> None:
         assert isinstance(self.pointer.type, PointerType)
         shape = shape_of(self.offsets)
         if self.value.type != tile_type(self.pointer.type.element_type, shape):
             raise VerifyException(f"{self.pointer.type} does not store {self.value.type}")
+        if self.atomic is not None and self.atomic.data not in ATOMICS:
+            raise VerifyException(f"{self.atomic} is not one of {', '.join(ATOMICS)}")
         if self.mask is not None and shape_of(self.mask) != shape:
             raise VerifyException(f"a mask {self.mask.type} does not fit {self.offsets.type}")
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import f32, f64, i32, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.algebra.monoids import Monoid, accumulating
 from tapestry.dialects import triton
@@ -18,6 +20,15 @@ from tapestry.passes.triton.bodies import Values, no_coordinate, no_read, write_
 from tapestry.passes.triton.tiles import TileBuilder
 
 State = tuple[SSAValue, ...]
+
+
+_ATOMICS: dict[type[Operation], str] = {
+    arith.AddfOp: "add",
+    arith.AddiOp: "add",
+    arith.MaxSIOp: "max",
+    arith.MinSIOp: "min",
+}
+"""Not maxima of floats: those here propagate NaN, and atomics do not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +42,14 @@ class FoldState:
     def of(monoid: Monoid) -> FoldState:
         """The state that `monoid` folds in."""
         return FoldState(monoid, accumulating(monoid).state)
+
+    @property
+    def atomic(self) -> str | None:
+        """How memory merges states by itself, whichever comes first; None where it cannot."""
+        monoid = accumulating(self.monoid)
+        if not monoid.commutative or monoid.state[0] not in (f32, f64, i32, i64):
+            return None
+        return _ATOMICS.get(monoid.primitive) if monoid.primitive is not None else None
 
     def enter(self, tiles: TileBuilder, parts: Sequence[SSAValue]) -> State:
         """Parts in their own types as they are kept."""

@@ -7,6 +7,8 @@ n = pid % blocks_n * BLOCK_N + tl.arange(0, BLOCK_N)
 block_m, block_n = tl.swizzle2d(pid // blocks_n, pid % blocks_n, blocks_m, blocks_n, GROUP_M)
 
 for block in tl.range(tl.program_id(0), blocks_m * blocks_n, PROGRAMS, flatten=True):
+
+part = pid // (blocks_m * blocks_n)                           # of the fold of these blocks
 """
 
 from __future__ import annotations
@@ -55,8 +57,11 @@ class Persistent:
 
 def place_programs(
     tiles: TileBuilder, positions: Positions, schedule: Schedule, grid: Sequence[Axis]
-) -> Persistent | None:
-    """Place the axes of the grid from the program id; the loop to close where there is one."""
+) -> tuple[Persistent | None, SSAValue | None]:
+    """Place the axes of the grid from the program id.
+
+    The loop to close, where there is one, and which part of a shared fold a program does.
+    """
     rest = tiles.program_id()
     loop: Persistent | None = None
     if schedule.programs:
@@ -68,11 +73,12 @@ def place_programs(
     taken: dict[Axis, SSAValue] = {}
     for place, axis in reversed(list(enumerate(grid))):
         taken[axis] = rest
-        if place > 0:
+        if place > 0 or schedule.parts > 1:
             count = _blocks_along(tiles, positions, axis)
             taken[axis], rest = tiles.remainder(rest, count), tiles.quotient(rest, count)
             taken[axis].name_hint = f"pid_{axis.hint}"
-            rest.name_hint = f"pid_{''.join(outer.hint for outer in grid[:place])}"
+            outer = "".join(other.hint for other in grid[:place])
+            rest.name_hint = f"pid_{outer}" if outer else "part"
     if schedule.order == "descending":
         rows = next(axis for axis in grid if axis.name == ROWS)
         last = tiles.subtract(_blocks_along(tiles, positions, rows), tiles.position(1))
@@ -99,7 +105,7 @@ def place_programs(
             first.name_hint = f"{axis.hint}_start"
         start, _ = positions.span(axis)
         positions.place(axis, first if start == tiles.position(0) else tiles.add(start, first))
-    return loop
+    return loop, rest if schedule.parts > 1 else None
 
 
 def _blocks_along(tiles: TileBuilder, positions: Positions, axis: Axis) -> SSAValue:

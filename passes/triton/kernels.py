@@ -88,7 +88,7 @@ def _lower(fold: MapFold, options: Options, origins: Sequence[str]) -> Lowered:
             return _fold_kernel(target, state, options, origins)
         return _contraction_kernel(target, contraction, state, options, origins)
 
-    if not fold.folds_apart:
+    if not (fold.folds_apart or options.parts(fold) > 1):
         return Lowered(kernel(fold))
     buffers = state_tensors(fold, state)
     main = kernel(replace(fold, outs=buffers, extras=(), unwrap=None))
@@ -181,6 +181,10 @@ def _facing_writer(fold: MapFold, facing: Sequence[str], options: Options) -> Ke
 
 def _end(writer: KernelWriter, frame: Frame, state: FoldState, parts: State) -> None:
     """Unwrap and store a folded state, or merge it into the state buffers."""
+    if writer.part is not None:
+        (port,), (value,) = writer.outs, parts
+        writer.store(port, frame, value, state.atomic)
+        return
     if not writer.fold.folds_apart:
         unwrap(writer, frame, state, parts, writer.extras, writer.outs)
         return
@@ -200,6 +204,7 @@ def _fold_kernel(
         {axis: longest(space, axis, fold.shards) for axis in ("P", "K")},
         grid=("P",),
         ordered=not state.monoid.commutative,
+        atomic=state.atomic is not None,
         bounded=is_bounded(space),
         across=space.lies_along("P", "K"),
     )
@@ -248,6 +253,7 @@ def _contraction_kernel(
         lengths,
         half=is_half(a.type),
         grid=spread,
+        atomic=state.atomic is not None,
         bounded=is_bounded(space),
         grows=grows(space),
         described=any_described(fold, space, [batch, *axes]),

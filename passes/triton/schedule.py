@@ -67,7 +67,7 @@ class Task:
     to hold. An `ordered` fold takes one point at a time; one `across` memory has points that lie
     side by side; rows are read in `walks` walks. `described` says that some tensor can be moved by
     descriptors, `bounded` that a domain ends or starts walks along K, `grows` that they are longer
-    for later rows.
+    for later rows. States of an `atomic` fold are merged by memory itself.
     """
 
     name: str
@@ -83,6 +83,7 @@ class Task:
     described: bool = False
     bounded: bool = False
     grows: bool = False
+    atomic: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengths", MappingProxyType(dict(self.lengths)))
@@ -180,6 +181,8 @@ def check(task: Task, schedule: Schedule) -> None:
             f"@{task.name} has no programs with full blocks beside others: along "
             f"{', '.join(task.grid) or 'no axis'}, all blocks are full, or there is one"
         )
+    if schedule.parts > 1:
+        _check_parts(task, schedule)
     if (schedule.pipeline == "loads" or schedule.unroll > 1) and not task.loops(tile):
         raise ScheduleError(
             f"@{task.name} has no loop of loads alone to unroll, or to load ahead in: "
@@ -198,6 +201,22 @@ def check(task: Task, schedule: Schedule) -> None:
     for a, b in combinations(tile.values(), 2):
         if a * b > MAX_CELLS:
             raise ScheduleError(f"@{task.name} has a tile of {a} x {b} cells; Triton's have 2^20")
+
+
+def _check_parts(task: Task, schedule: Schedule) -> None:
+    """Raise ScheduleError where programs cannot share the fold of each point."""
+    if not task.atomic:
+        raise ScheduleError(
+            f"@{task.name} has no fold whose parts memory merges: a sum of 32 or 64 bits, or a "
+            "maximum or minimum of integers"
+        )
+    if task.lengths.get("K", 1) <= schedule.tile.get("K", 1):
+        raise ScheduleError(f"@{task.name} has one block along K, and no parts to share")
+    if schedule.programs or schedule.segments > 1:
+        raise ScheduleError(
+            f"@{task.name} is shared in {schedule.parts} parts: programs = 0 and segments = 1 go "
+            "with that"
+        )
 
 
 def _has_boundary(task: Task, tile: Mapping[str, int]) -> bool:

@@ -45,6 +45,11 @@ class Options:
         """How careful the kernels of an operation or a group are to be."""
         return self.rungs.get(name, Rung.GIVEN)
 
+    def parts(self, fold: MapFold) -> int:
+        """How many programs share a fold, by the schedule that is given for it."""
+        given = None if self.rung(fold.name) > Rung.GIVEN else fold.schedule
+        return 1 if given is None else given.parts
+
     @property
     def is_strict(self) -> bool:
         """Whether a dot must give what the fold it stands for gives."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
 from xdsl.ir import Block, Region, SSAValue
 
@@ -48,6 +48,8 @@ class Walks:
         self.axes, self.schedule = axes, schedule
         self._grid = grid
         self._covered: set[str] = set()
+        self.part: SSAValue | None = None
+        """Which part of a fold a program does, where several share it."""
 
     def cover(self, axis: Axis) -> None:
         """Place an axis that one block holds whole."""
@@ -86,12 +88,29 @@ class Walks:
         if not everywhere:
             rows = self.space.domain if within is None else within
             run = run_inside(self.positions, self.axes, axis, rows)
-            if run is not None:
+            if run is not None and self.part is None:
                 return self._runs(axis, run, init(), step, hoist=hoist)
             span = span_inside(self.positions, self.axes, axis, span, rows)
+        if self.part is not None and axis.name == FOLD_AXIS:
+            span = self._own_part(span, axis.block, self.part)
         if self.schedule.segments > 1 and axis.name == FOLD_AXIS:
             return self._segments(axis, span, rows, init(), step, hoist=hoist)
         return self._loop(axis, axis.block, span, init(), step, hoist=hoist)
+
+    def _own_part(
+        self, span: tuple[SSAValue, SSAValue], block: str, part: SSAValue
+    ) -> tuple[SSAValue, SSAValue]:
+        """The blocks of a span that one of the programs walks that share it."""
+        tiles, (start, end) = self.tiles, span
+        length = end if start == tiles.position(0) else tiles.subtract(end, start)
+        blocks = tiles.value(triton.CdivOp(length, block))
+        each = tiles.value(triton.CdivOp(blocks, "PARTS"))
+        each = tiles.times(each, tiles.value(triton.BlockSizeOp(block, tiles.index)))
+        first = tiles.times(part, each)
+        if start != tiles.position(0):
+            first = tiles.add(start, first)
+        first.name_hint = f"{FOLD_AXIS.lower()}_first"
+        return first, tiles.value(arith.MinSIOp(end, tiles.add(first, each)))
 
     def _runs(
         self,

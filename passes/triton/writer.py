@@ -156,7 +156,7 @@ class KernelWriter(Walks):
         self._descriptors: Descriptors | None = None
         if schedule.loads == "descriptor":
             self._descriptors = Descriptors(self.tiles, self.positions, space, named)
-        self._persistent = place_programs(self.tiles, self.positions, schedule, self._grid)
+        self._persistent, self.part = place_programs(tiles, positions, schedule, self._grid)
 
     def _argument(self, kind: Attribute, name: str) -> SSAValue:
         argument = self._body.insert_arg(kind, len(self._body.args))
@@ -235,19 +235,20 @@ class KernelWriter(Walks):
 
         return read
 
-    def store(self, port: Port, frame: Frame, value: SSAValue) -> None:
-        """Write a value over a frame to a tensor."""
+    def store(self, port: Port, frame: Frame, value: SSAValue, atomic: str | None = None) -> None:
+        """Write a value over a frame to a tensor, or merge it with what is there."""
         tiles, blocks = self.tiles, self.blocks(frame)
         assert isinstance(port.pointer.type, PointerType)
         cells = tiles.bits(tiles.spread(value, blocks), port.pointer.type.element_type)
-        if self._descriptors is not None and self._descriptors.store(port, frame, cells):
+        moves = None if atomic is not None else self._descriptors
+        if moves is not None and moves.store(port, frame, cells):
             return
         offsets = tiles.spread(self.positions.offsets(port.access, frame), blocks)
         mask = self.positions.frame_mask(frame, frame)
         mask = tiles.both(mask, self.positions.inside(port.access, frame))
         if mask is not None:
             mask = tiles.spread(mask, blocks)
-        tiles.append(triton.StoreOp(cells, port.pointer, offsets, mask))
+        tiles.append(triton.StoreOp(cells, port.pointer, offsets, mask, atomic))
 
     def blocks(self, frame: Frame) -> tuple[str, ...]:
         """The names of the blocks along a frame."""
@@ -278,7 +279,9 @@ class KernelWriter(Walks):
             self._persistent.close()
         remove_unused(self._body)
         op = KernelOp(name, self._body, self.schedule, origins)
+        parts = self.schedule.parts
         grid = tuple(GridAxis(_extents(axis), axis.block) for axis in self._grid)
+        grid = (GridAxis((parts,)), *grid) if parts > 1 else grid
         return Kernel(op, grid, self.space.cut_dims, tuple(self._pointed))
 
 

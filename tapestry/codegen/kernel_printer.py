@@ -156,7 +156,12 @@ class BodyPrinter(ValuePrinter):
         items = [self.address(op.pointer, op.offsets), value]
         if op.mask is not None:
             items.append(f"mask={self.text(op.mask)}")
-        self.lines += wrapped("tl.store(", items, ")", self._depth)
+        function = "tl.store("
+        if op.atomic is not None:
+            # Whoever reads the cells is launched later.
+            items.append('sem="relaxed"')
+            function = f"tl.atomic_{op.atomic.data}("
+        self.lines += wrapped(function, items, ")", self._depth)
 
     def _loop(self, op: scf.ForOp) -> None:
         index, *carried = op.body.block.args
@@ -284,6 +289,9 @@ def print_kernel(kernel: triton.KernelOp, name: str, shared: Shared) -> PrintedK
     signature = wrapped(f"def {name}(", parameters, "):")
     comments = [comment(origin.data) for origin in kernel.origins]
     comments.append(comment(f"  schedule: {kernel.schedule.data}"))
+    parts = kernel.schedule.data.parts
+    if parts > 1:
+        comments.append(comment(f"  {parts} programs merge what each folded, in any order"))
     if kernel.numerics is not None:
         comments.append(
             comment(f"  numerics: {NUMERICS.get(kernel.numerics.data, kernel.numerics.data)}")

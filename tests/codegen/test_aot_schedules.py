@@ -110,6 +110,19 @@ def test_long_folds_load_ahead(how, loads, copies, tmp_path):
     assert kernel.ptx.count("cp.async.cg.shared.global") == copies
 
 
+def test_parts_are_merged_by_memory(tmp_path):
+    how = "M = 64, N = 64, K = 64, warps = 4, stages = 3, parts = 8"
+    module = matmul("bf16", 64, 64, 8192)
+    kernels = compiled(
+        module, f'loom-to-triton{{schedules="product: {how}"}}', tmp_path, targets=(90,)
+    )
+    check_fits(kernels)
+    main, finish = kernels
+    assert main.uses_wgmma
+    assert re.search(r"(atom|red)\.\S*global\S*add\S*f32", main.ptx)
+    assert "add.f32" not in finish.ptx
+
+
 def aot_pointwise(shape, folder):
     folder.mkdir()
     module = tapestry.compile(

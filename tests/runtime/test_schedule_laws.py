@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -84,6 +85,7 @@ def schedules(draw, task: Task):
         ("masks", MASKS),
         ("unroll", (1, 2, 3)),
         ("pipeline", PIPELINES),
+        ("parts", (1, 2, 5)),
     ):
         other = replace(schedule, **{how: draw(st.sampled_from(values))})
         if is_legal(task, other):
@@ -117,6 +119,11 @@ def check(expression, pipeline, draw):
             parent = op.parent_op()
             if not isinstance(parent, loom.FusedOp):
                 give(op, draw(schedules(known[op.label.data])))
+    compare(module, lowered)
+
+
+def compare(module, lowered):
+    """Compare what the reference executor gives with what Triton's interpreter does."""
     rng = np.random.default_rng(0)
     inputs = {a.name: draws(rng, a.type) for a in arguments(module)}
     expected = run(module, ReferenceExecutor(), inputs)
@@ -127,6 +134,34 @@ def check(expression, pipeline, draw):
         np.testing.assert_allclose(
             a.astype(np.float64), b.astype(np.float64), rtol=tolerance, atol=tolerance * size
         )
+
+
+EDGES = {
+    "sum": (lambda x: x.sum(axis=1), "P = 2, K = 16, parts = 3, masks = boundary, unroll = 2"),
+    "maximum": (lambda x: x.max(axis=1), "P = 4, K = 16, parts = 4"),
+    "root": (lambda x: t.sqrt((x * x).sum(axis=1)), "P = 4, K = 32, parts = 7"),
+    "product": (lambda x: t.relu(x @ x.T), "M = 16, N = 16, K = 16, parts = 3"),
+    "full product": (lambda x: x @ x.T, "M = 16, N = 16, K = 16, masks = boundary, segments = 2"),
+    "softmax": (t.softmax, "M = 2, K = 16, masks = boundary, segments = 2"),
+    "scan": (lambda x: t.cumsum(x, axis=1), "P = 2, K = 16, masks = boundary, segments = 2"),
+    "transposed": (lambda x: x.T * 2.0, "M = 16, N = 8, masks = boundary"),
+}
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+@pytest.mark.parametrize("name", EDGES)
+def test_schedules_that_treat_edges_apart_give_the_reference(name, shards):
+    program, schedule = EDGES[name]
+    expression = program(*given_inputs("i32" if name == "maximum" else "f32", x=(33, 71)))
+    module = t.compile(expression, on="reference").module.clone()
+    lowered = module.clone()
+    run_pipeline(module, "weft-apply")
+    run_pipeline(lowered, f"default,loom-shard{{shards={shards}}}")
+    (task,) = tasks(lowered)
+    for op in lowered.walk():
+        if isinstance(op, loom.OperationOp | loom.FusedOp) and op.label.data == task.name:
+            give(op, Schedule.parse(schedule))
+    compare(module, lowered)
 
 
 def draws(rng, kind):

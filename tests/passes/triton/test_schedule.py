@@ -28,6 +28,7 @@ schedules = st.builds(
     order=st.sampled_from(["ascending", "descending"]),
     masks=st.sampled_from(["always", "boundary"]),
     unroll=st.integers(1, 8),
+    parts=st.integers(1, 8),
     pipeline=st.sampled_from(["products", "loads"]),
 )
 
@@ -156,9 +157,67 @@ def test_programs_branch_where_some_are_full_and_others_not(lengths, tile, legal
         ),
     ],
 )
-def test_loops_of_loads_alone_load_ahead(task, schedule, message):
+def test_what_cannot_load_ahead_says_so_ahead(task, schedule, message):
     with pytest.raises(ScheduleError, match=message):
         check(task, Schedule.parse(schedule))
+
+
+@pytest.mark.parametrize(
+    ("task", "schedule", "message"),
+    [
+        (Task("f", "fold", {"P": 8, "K": 64}), "P = 1, K = 16, parts = 4", "memory merges"),
+        (
+            Task("f", "fold", {"P": 8, "K": 64}, atomic=True),
+            "P = 1, K = 64, parts = 4",
+            "one block along K",
+        ),
+        (
+            Task("f", "fold", {"P": 8, "K": 60}, atomic=True),
+            "P = 1, K = 16, parts = 4, segments = 2",
+            "segments = 1",
+        ),
+    ],
+)
+def test_what_programs_cannot_share_says_so(task, schedule, message):
+    with pytest.raises(ScheduleError, match=message):
+        check(task, Schedule.parse(schedule))
+
+
+def fold_of(dtype, reduction):
+    module = parse_text(f"""
+!x = !loom.tensor<[0, 0] : [8, 64], {dtype}>
+!y = !loom.tensor<[0] : [8], {dtype}>
+func.func @main(%x: !x) -> !y {{
+  %y = weft.apply @{reduction}(%x) {{axis = 1}} : (!x) -> !y
+  func.return %y : !y
+}}
+""")
+    verify_module(module)
+    run_pipeline(module, "default")
+    return module
+
+
+@pytest.mark.parametrize(
+    ("dtype", "reduction", "atomic"),
+    [
+        ("f32", "sum", True),
+        ("bf16", "sum", True),  # in float32
+        ("i64", "sum", True),
+        ("i32", "max", True),
+        ("f32", "max", False),  # memory's own drops NaN
+        ("f32", "prod", False),
+        ("i8", "sum", False),
+    ],
+)
+def test_memory_merges_what_it_merges_as_the_monoid_does(dtype, reduction, atomic):
+    (task,) = tasks(fold_of(dtype, reduction))
+    assert task.atomic == atomic
+
+
+def test_parts_are_shared_only_where_that_is_asked_for():
+    assert {
+        c.parts for c in candidates(Task("f", "fold", {"P": 8, "K": 1 << 20}, atomic=True))
+    } == {1}
 
 
 def test_odd_lengths_have_candidates_with_masks_at_the_boundary():
