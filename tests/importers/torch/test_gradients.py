@@ -13,24 +13,6 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from tapestry.importers.torch import tracing  # noqa: E402
-
-
-@pytest.fixture
-def traced(tmp_path, monkeypatch):
-    """The graphs that were traced, with a cache of one's own."""
-    monkeypatch.setenv("TAPESTRY_CACHE", "1")
-    monkeypatch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path))
-    seen: list[object] = []
-    trace = tracing.traced
-
-    def follow(graph, *arguments):
-        seen.append(graph)
-        return trace(graph, *arguments)
-
-    monkeypatch.setattr(tracing, "traced", follow)
-    return seen
-
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that is compiled as in a new process."""

@@ -11,24 +11,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from tapestry.importers.torch import recording, tracing  # noqa: E402
+from tapestry.importers.torch import recording  # noqa: E402
 from tapestry.importers.torch.descriptions import described  # noqa: E402
-
-
-@pytest.fixture
-def traced(tmp_path, monkeypatch):
-    """The graphs that were traced, with a cache of one's own."""
-    monkeypatch.setenv("TAPESTRY_CACHE", "1")
-    monkeypatch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path))
-    seen: list[object] = []
-    trace = tracing.traced
-
-    def follow(graph, *arguments):
-        seen.append(graph)
-        return trace(graph, *arguments)
-
-    monkeypatch.setattr(tracing, "traced", follow)
-    return seen
 
 
 def _run(function, *args, seed=0, **options):
