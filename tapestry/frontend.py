@@ -114,6 +114,8 @@ class SourceParser(Parser):
         try:
             return super().parse_module(allow_implicit_module)
         except ParseError as error:
+            if error.msg == "Could not parse entire input!":
+                raise ParseError(self._current_token.span, self._expected()) from error
             if self._current_token.kind != MLIRTokenKind.EOF:
                 raise
             for name in self.forward_ssa_references:
@@ -121,6 +123,11 @@ class SourceParser(Parser):
                     message = f"%{name} is used, but defined nowhere in its scope"
                     raise ParseError(self._first_use[name], message) from error
             raise
+
+    def _expected(self) -> str:
+        """What is wrong where no operation stands."""
+        empty = self._current_token.kind == MLIRTokenKind.EOF
+        return "there is no program" if empty else "an operation expected, such as func.func @main"
 
     def parse_optional_region(
         self, arguments: Iterable[Parser.Argument] | None = None
@@ -275,7 +282,8 @@ def parse_passes(spec: str) -> tuple[ModulePass, ...]:
     for entry in pass_specs(spec):
         if entry.name not in known:
             raise UsageError(
-                f"there is no pass {entry.name!r}", hint=_nearest(entry.name, list(known))
+                f"there is no pass {entry.name!r}",
+                hint=_nearest(entry.name, ["default", *known]),
             )
         pass_type = known[entry.name]()
         try:

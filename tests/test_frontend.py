@@ -147,3 +147,18 @@ def test_wrong_pipelines(spec: str, message: str) -> None:
 
 def test_an_empty_pipeline_is_no_pass() -> None:
     assert parse_passes("") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "there is no program"),
+        ("// all of it\n", "there is no program"),
+        ('\n {"a": 1}', "an operation expected, such as func.func @main"),
+        ("module {} }", "an operation expected"),
+    ],
+)
+def test_text_that_is_no_program(text: str, message: str) -> None:
+    with pytest.raises(ParseError) as raised:
+        parse_text(text)
+    assert message in raised.value.msg

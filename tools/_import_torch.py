@@ -84,14 +84,20 @@ def _called(function: Callable[[], object], factory: str) -> object:
 
 
 def _failed(error: Exception, doing: str) -> InvalidProgramError:
-    """What the user's own code raised, at the innermost line of it that is not a library's."""
+    """What the user's own code raised, at the innermost line of it that is not a library's.
+
+    Without such a line there is no place: the call itself is wrong.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "site-packages" not in frame.filename]
     own = [frame for frame in own if not frame.filename.startswith("<")]
-    last = own[-1] if own else frames[-1]
+    own = [frame for frame in own if frame.filename != __file__]
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         place = Location(error.filename, error.lineno, error.offset or 1)
     else:
-        place = Location(last.filename, last.lineno or 1, (last.colno or 0) + 1)
+        lines = [Location(one.filename, one.lineno or 1, (one.colno or 0) + 1) for one in own]
+        place = lines[-1] if lines else None
     text = (str(error).splitlines() or [""])[0]
-    return InvalidProgramError(f"{doing} raised {type(error).__name__}: {text}", location=place)
+    message = f"{doing} raised {type(error).__name__}: {text}"
+    hint = None if place else "it is called without arguments, and returns a model and its inputs"
+    return InvalidProgramError(message, location=place, hint=hint)

@@ -124,6 +124,7 @@ def test_inputs_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("mlp:number", tapestry.UsageError, "mlp has no function number"),
         ("mlp:odd", tapestry.UsageError, "mlp:odd returns Net"),
         ("mlp:broken", tapestry.InvalidProgramError, r"mlp.py:27:12: error: calling mlp:broken"),
+        ("os.path:join", tapestry.InvalidProgramError, r"^error: .*\n  hint: it is called without"),
         ("wrong:make", tapestry.InvalidProgramError, "wrong.py:2:"),
         ("mlp:unique", tapestry.TapestryError, "svd"),
     ],

@@ -19,6 +19,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import cast
 
 from tapestry.diagnostics import UsageError
 from tapestry.pipelines import pass_specs
@@ -42,10 +43,14 @@ class Options:
         return self.on or ("numpy" if device == "cpu" else "triton")
 
     @staticmethod
-    def of(given: Mapping[str, object]) -> Options:
+    def of(given: object) -> Options:
         """Options by name; UsageError for others, and for values that do not fit."""
+        if not isinstance(given, Mapping):
+            hint = 'such as options={"on": "numpy"}'
+            raise UsageError(f"options are a dictionary, not {given!r}", hint=hint)
+        named = cast("Mapping[str, object]", given)
         known = {field.name: field for field in fields(Options)}
-        for name, value in given.items():
+        for name, value in named.items():
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
@@ -53,7 +58,7 @@ class Options:
             kind = bool if isinstance(known[name].default, bool) else str
             if not isinstance(value, kind) and (value is not None or kind is bool):
                 raise UsageError(f"the option {name} is a {kind.__name__}, not {value!r}")
-        options = Options(**given)  # pyright: ignore[reportArgumentType] (checked above)
+        options = Options(**named)  # pyright: ignore[reportArgumentType] (checked above)
         _check(options.on, "executor", EXECUTORS)
         if options.numerics is not None:
             from tapestry.passes.triton.loom_to_triton import NUMERICS

@@ -101,10 +101,11 @@ def test_a_mark_of_a_dynamic_size_is_kept() -> None:
         ({"on": "gpu"}, "there is no executor 'gpu'\n  hint: one of reference, numpy, triton"),
         ({"strict": 1}, "the option strict is a bool, not 1"),
         ({"pipeline": "loom-fuse{"}, "is not well formed"),
+        (["on"], "options are a dictionary, not ['on']"),
         ({"numerics": "wrong"}, "there is no numerics 'wrong'"),
     ],
 )
-def test_wrong_options(options: dict[str, object], message: str) -> None:
+def test_wrong_options(options: object, message: str) -> None:
     with pytest.raises(tapestry.UsageError, match="error") as error:
         backend(None, [], options=options)
     assert message in str(error.value)
