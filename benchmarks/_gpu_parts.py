@@ -109,6 +109,7 @@ def small_part(path: Path) -> dict[str, Any]:
         raise RuntimeError("programs would run in Triton's interpreter, not on the GPU")
     cases = [(name, shards) for name in _programs() for shards in (1, 3)]
     left = [case for case in cases if not kept.has(program=case[0], shards=case[1])]
+    kept.write()
     lowered = [_lowered(*case) for case in left]
     began = perf_counter()
     with ThreadPoolExecutor(WORKERS) as pool:  # kernels are compiled in processes of their own

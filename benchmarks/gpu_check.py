@@ -66,7 +66,7 @@ WITH_ROWS = ("small", "kernels", "models")
 AGAIN = ("compiled", "kernels", "models")
 """The parts that there may be more of, also where they ended well."""
 SILENT = 100.0
-"""Seconds without a row after which a part hangs; the longest row takes less."""
+"""Seconds without a row after which a part hangs, of 540; the longest row takes less."""
 LEAST = 5.0
 """Seconds for which no part is started."""
 TUNED = 0.25
@@ -103,7 +103,7 @@ def command(part: str, table: Path, limit: float, *, small: bool = False) -> lis
     """What runs a part and writes its table."""
     python, tiny = sys.executable, ["--small"] if small else []
     if part == "launch":
-        counts = ["--launches", "1", "3"] if small else []
+        counts = ["--launches", "1", "3", "--calls", "2"] if small else []
         return [python, str(HERE / "launch.py"), "--json", str(table), *counts]
     if part == "compiled":
         # One core is left to the parts that it runs beside.
@@ -139,12 +139,15 @@ class Running:
                 start_new_session=True,
             )
 
-    def outcome(self, limit: float, folder: Path) -> Outcome:
-        """What becomes of it in so many more seconds; files that it made are copied to a folder."""
+    def outcome(self, limit: float, folder: Path, silent: float = SILENT) -> Outcome:
+        """What becomes of it in so many more seconds, no more than `silent` of them without a row.
+
+        Files that it made are copied to a folder.
+        """
         end = perf_counter() + limit
         while True:
             before = len(self._rows())
-            slow = self._over(end)
+            slow = self._over(end, silent)
             self.stop()
             code, more = self._process.returncode, len(self._rows()) > before
             if slow or code >= 0 or not more or end - perf_counter() < LEAST:
@@ -162,11 +165,11 @@ class Running:
             return Outcome(self.part, "failed", taken, found, f"exit code {code}\n{said}")
         return Outcome(self.part, "done", taken, found)
 
-    def _over(self, end: float) -> bool:
+    def _over(self, end: float, silent: float) -> bool:
         """Wait until it ends, or makes no more rows; whether its time was over before."""
         heard = perf_counter()
         while True:
-            until = min(end, heard + SILENT) if self.part in WITH_ROWS else end
+            until = min(end, heard + silent) if self.part in WITH_ROWS else end
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(0.0, until - perf_counter()))
                 return False
@@ -175,7 +178,7 @@ class Running:
                 return True
             with suppress(OSError):
                 heard = max(heard, now - max(0.0, time() - self._table.stat().st_mtime))
-            if now >= heard + SILENT:
+            if now >= heard + silent:
                 return False
 
     def _written(self) -> Any:
@@ -241,7 +244,7 @@ def main() -> int:
         else:
             console.print(f"{part} ...")
             running = beside if part == BESIDE and beside else started(part, limit)
-            outcomes[part] = running.outcome(limit, folder)
+            outcomes[part] = running.outcome(limit, folder, SILENT * max(1.0, scale))
         # After each part, so that what was found is there whatever happens next.
         parts = [asdict(outcomes[one]) for one in LIMITS if one in outcomes]
         text = {"gpu": name, "machine": machine(), "parts": parts}

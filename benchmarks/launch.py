@@ -191,7 +191,7 @@ def tritons(launches: int) -> float | str:
         return f"not measured: {type(error).__name__}: {error}"
 
 
-def on_gpu(launches: int) -> dict[str, float]:
+def on_gpu(launches: int, calls: int) -> dict[str, float]:
     """Microseconds of a call on the GPU that is there."""
     import torch
 
@@ -204,35 +204,35 @@ def on_gpu(launches: int) -> dict[str, float]:
     (y,) = run(inputs)
     torch.testing.assert_close(y, inputs[0] + launches * inputs[1])
     rounds: list[float] = []
-    for _ in range(30):
+    for _ in range(calls):
         torch.cuda.synchronize()
         began = perf_counter()
         run(inputs)
         rounds.append(perf_counter() - began)
     found = {"queued": min(rounds) * 1e6}
     began = perf_counter()
-    for _ in range(50):
+    for _ in range(calls):
         run(inputs)
     torch.cuda.synchronize()
-    found["run"] = (perf_counter() - began) / 50 * 1e6
+    found["run"] = (perf_counter() - began) / calls * 1e6
     replayed = Replayed(run)
     for _ in range(3):
         (y,) = replayed(inputs)
     torch.testing.assert_close(y, inputs[0] + launches * inputs[1])
     torch.cuda.synchronize()
     began = perf_counter()
-    for _ in range(50):
+    for _ in range(calls):
         replayed(inputs)
     torch.cuda.synchronize()
-    found["graph"] = (perf_counter() - began) / 50 * 1e6
+    found["graph"] = (perf_counter() - began) / calls * 1e6
     host = vars(load_kernels(path))["launch"]
     host(*inputs)
     torch.cuda.synchronize()
     began = perf_counter()
-    for _ in range(50):
+    for _ in range(calls):
         host(*inputs)
     torch.cuda.synchronize()
-    found["triton"] = (perf_counter() - began) / 50 * 1e6
+    found["triton"] = (perf_counter() - began) / calls * 1e6
     return found
 
 
@@ -240,6 +240,7 @@ def main() -> None:
     """Measure, print a table, write JSON."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--launches", type=int, nargs="+", default=[1, 10, 100])
+    options.add_argument("--calls", type=int, default=50, help="that are timed on a GPU")
     options.add_argument("--json", type=Path, default=RESULTS)
     asked = options.parse_args()
     rows: list[dict[str, Any]] = []
@@ -261,7 +262,7 @@ def main() -> None:
         from triton.runtime import driver
 
         driver.reset_active()
-        real = [{"launches": count, **on_gpu(count)} for count in asked.launches]
+        real = [{"launches": count, **on_gpu(count, asked.calls)} for count in asked.launches]
     table = Table("launches", "a call (us)", "per kernel (us)", "Triton's, per kernel (us)")
     for row in rows:
         other = row["triton_per_kernel"]

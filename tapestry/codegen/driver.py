@@ -122,6 +122,9 @@ class Cuda:
             self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(cubin))
             self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
             if shared > 48 * 1024:
+                # CU_FUNC_CACHE_PREFER_SHARED, so that as many blocks fit as there is room for. It
+                # is a wish, so what becomes of it does not matter.
+                self._driver.cuFuncSetCacheConfig(function, 1)
                 # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
                 self._call("cuFuncSetAttribute", function, 8, shared)
         return function

@@ -127,9 +127,11 @@ def test_memory_is_filled_in_cells_of_every_size(cuda, dtype: str, value: float)
 def test_a_kernel_is_allowed_the_shared_memory_that_it_takes(cuda) -> None:
     device, made = cuda
     device.function(b"\x7fELF", "small", 1024)
-    assert made.named("cuFuncSetAttribute") == []
+    assert made.named("cuFuncSetAttribute") == made.named("cuFuncSetCacheConfig") == []
+    made.codes["cuFuncSetCacheConfig"] = 1  # which is no reason not to run
     device.function(b"\x7fELF", "large", 100_000)
     assert [call[1:] for call in made.named("cuFuncSetAttribute")] == [(8, 100_000)]
+    assert [call[1:] for call in made.named("cuFuncSetCacheConfig")] == [(1,)]
     with pytest.raises(LoadError, match="huge takes 300000 bytes .* and this GPU has 232448"):
         device.function(b"\x7fELF", "huge", 300_000)
 

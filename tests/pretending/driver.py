@@ -156,6 +156,11 @@ class PretendDriver:
         self._functions[given[0]].allowed = given[2]
         return 0
 
+    def _cuFuncSetCacheConfig(self, given: Any) -> int:
+        if given[1] != 1 or given[0] not in self._functions:
+            return self._refuse(f"cache {given[1]} of {given[0]:#x}")
+        return 0
+
     def _cuGetErrorString(self, given: Any) -> None:
         ctypes.c_uint64.from_address(given[1]).value = ctypes.addressof(self._text)
 

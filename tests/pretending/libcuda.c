@@ -37,6 +37,8 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
     ASK(BITS(function), attribute, value);
 }
 
+int cuFuncSetCacheConfig(void *function, int config) { ASK(BITS(function), config); }
+
 int cuGetErrorString(int error, const char **text) { ASK(error, BITS(text)); }
 
 int cuMemsetD8Async(uint64_t at, unsigned char value, size_t count, void *stream) {

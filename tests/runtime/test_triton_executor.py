@@ -226,9 +226,17 @@ func.func @main(%x: {x}) -> {x} {{
         )
 
 
-def test_torch_is_not_imported_on_the_cpu():
+def test_torch_is_not_needed_on_the_cpu():
+    """Triton's own drivers may look for it."""
     script = '''
 import sys
+
+class NoTorch:
+    def find_spec(self, name, *_):
+        if name == "torch":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, NoTorch())
 import numpy as np
 from tapestry.frontend import parse_text
 from tapestry.runtime.executor import NoWatch
@@ -243,12 +251,12 @@ module = parse_text(f"""
     func.return %y : {x}
   }}""")
 given = np.arange(4, dtype=np.float32)
-print(TritonExecutor(Cpu()).run(module, {"x": given}, NoWatch()).outputs[0], "torch" in sys.modules)
+print(TritonExecutor(Cpu()).run(module, {"x": given}, NoWatch()).outputs[0])
 '''
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "[0. 2. 4. 6.] False"
+    assert done.stdout.strip() == "[0. 2. 4. 6.]"
 
 
 def test_kernels_are_interpreted_where_triton_was_imported_to_compile():

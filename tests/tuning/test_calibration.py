@@ -45,6 +45,21 @@ def test_a_device_is_found_again_from_another_one() -> None:
     assert found.memory.latency == A100.memory.latency
 
 
+def test_an_l2_whose_rate_does_not_show_is_left() -> None:
+    """Copies of some megabytes take what a launch takes, or as long per byte as large ones."""
+    usual = stopwatch_of(H200)
+    for little in (0.0, 2 / H200.memory.bandwidth):
+
+        def seconds(probe: Probe, little: float = little) -> float:
+            inside = probe.kind == "copy" and probe.size < 1 << 25
+            return 5e-6 + little * probe.size if inside else usual(probe)  # type: ignore[operator]
+
+        found, measured = calibrate(A100, seconds)
+        assert "memory.l2_bandwidth" not in measured
+        assert found.memory.l2_bandwidth == A100.memory.l2_bandwidth
+        assert found.memory.bandwidth == pytest.approx(H200.memory.bandwidth)
+
+
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     found, measured = calibrate(H200, stopwatch_of(A100))  # type: ignore[arg-type]
     path = tmp_path / "mine.yaml"
