@@ -33,6 +33,7 @@ from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.prepared.bodies import record_body, yielded
 from tapestry.runtime.prepared.folds import Folding
 from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.masked_products import Masked, MaskedProducts, find_masked
 from tapestry.runtime.prepared.members import moves_products
 from tapestry.runtime.prepared.products import record_product
 from tapestry.runtime.prepared.scatters import Scatter
@@ -122,6 +123,41 @@ def _state(
     placed = _scattered(script, op, monoid, ins)
     if placed is not None:
         return placed
+    masked = () if products else find_masked(op, monoid) or ()
+    if masked:
+        return _masked(script, op, monoid, masked, library, ins)
+    return _plain_state(script, op, monoid, products, library, ins)
+
+
+def _masked(
+    script: Script,
+    op: loom.OperationOp,
+    monoid: Monoid | None,
+    found: Sequence[Masked],
+    library: Library,
+    ins: Sequence[int],
+) -> Slots | None:
+    """The state by products of masked factors."""
+    slow, fast = Script(), Script()
+    state = _plain_state(slow, op, monoid, (), library, [slow.argument() for _ in ins])
+    read = _reads(fast, op, op.index, [fast.argument() for _ in ins])
+    wanted = [side for one in found for side in (one.contraction.left, one.contraction.right)]
+    sides = record_body(fast, op.wrap_block, op.index, range(op.index.rank), read, wanted)
+    if state is None or sides is None:
+        return state
+    run = MaskedProducts(op, found, fast.finish(sides), slow.finish(state), library.multiply)
+    return script.calls(run, ins, len(found))
+
+
+def _plain_state(
+    script: Script,
+    op: loom.OperationOp,
+    monoid: Monoid | None,
+    products: Sequence[Contraction],
+    library: Library,
+    ins: Sequence[int],
+) -> Slots | None:
+    """The state, of products of factors that are not masked, or of folded values."""
     held = _held(op, products)
     limit = _BLOCK if monoid is None else CELLS
     dim = next((d for d in op.kept_dims if op.index.shape[d] > 1), None)
