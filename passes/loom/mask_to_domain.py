@@ -20,8 +20,9 @@ are masked as a whole are then skipped by range arithmetic, in every executor. T
 stand in the body: maps, and what earlier folds do with their result, are looked through.
 
 Some programs mask with a large negative number, as JAX does with -2.38e38. Such a number is none of
-a fold's zero: of a row that is masked everywhere, the softmax is the same for all. Under
-`lowest=-1000000000.0` numbers not above that count as -inf, where every row sees something.
+a fold's zero: of a row that is masked everywhere, the softmax is the same for all. Where every row
+sees something, and that is a score, a sum of products, numbers below -1e38 count as -inf. Under
+`lowest=-1000000000.0` numbers not above that do, whatever is seen.
 
 Input: any verified loom program, best after `loom-derive`: folds of one pass have one domain.
 Output: the same values, if what `assumes` says is so. Each rewrite adds a row to a domain or
@@ -32,7 +33,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf
 from typing import cast
 
 from xdsl.context import Context
@@ -54,7 +54,8 @@ from tapestry.passes.loom._notes import ASSUMES
 from tapestry.passes.loom._rebuild import rebuild
 from tapestry.passes.loom.derivation.planning import always_folds
 from tapestry.passes.loom.masks.conditions import Fact, domain_of, rows_of
-from tapestry.passes.loom.masks.outside import masked, rows_read
+from tapestry.passes.loom.masks.heights import LEAST
+from tapestry.passes.loom.masks.outside import masked, rows_read, sees_scores
 from tapestry.passes.loom.masks.settling import settle
 
 
@@ -69,10 +70,12 @@ class FoldWhereSeen(RewritePattern):
     what their members are, and a scan goes on from what is outside: both are left alone.
 
     Numbers not above the `lowest` are taken for -inf, which is legal where every point that is kept
-    folds something inside: that what is not masked is far above them is recorded.
+    folds something inside that is far above them. Without a `lowest` that is proved of what is
+    computed of products (`masks/heights.py`), for numbers near the least of float32; with one it
+    is taken on trust. That products stay above it is recorded.
     """
 
-    lowest: float = -inf
+    lowest: float | None = None
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
@@ -81,12 +84,16 @@ class FoldWhereSeen(RewritePattern):
         found = list(masked(op))
         assumes = {assumed for mask in found for assumed in mask.assumes}
         rows = [*rows_of(op.inside), *(mask.row for mask in found)]
-        low = [] if found or self.lowest == -inf else list(masked(op, self.lowest))
+        lowest = LEAST if self.lowest is None else self.lowest
+        low = [] if found else list(masked(op, lowest))
         if low:
-            rows += [mask.row for mask in low]
+            masks = [mask.row for mask in low]
+            rows += masks
             if not always_folds(op, domain_of(rows, op.index)):
                 return
-            assumes = {f"above({self.lowest:g})"}.union(*(mask.assumes for mask in low))
+            if self.lowest is None and not sees_scores(op, masks, lowest):
+                return
+            assumes = {f"above({lowest:g})"}.union(*(mask.assumes for mask in low))
         if found or low:
             new = rebuild(op, rewriter, inside=domain_of(rows, op.index))
             _record(new, assumes)
@@ -149,7 +156,7 @@ class LoomMaskToDomain(ModulePass):
 
     name = "loom-mask-to-domain"
 
-    lowest: float = -inf
+    lowest: float | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # From the end on: what a fold reads is known when its readers' domains are.

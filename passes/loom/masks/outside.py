@@ -15,6 +15,7 @@ from math import inf
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat
 
+from tapestry.algebra.contraction import find_contractions
 from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read
@@ -23,6 +24,7 @@ from tapestry.passes.loom.derivation.planning import always_folds
 from tapestry.passes.loom.derivation.terms import Inliner, Term, Terms
 from tapestry.passes.loom.masks.conditions import Fact, Row, condition_rows, rows_of
 from tapestry.passes.loom.masks.folding import Folding
+from tapestry.passes.loom.masks.heights import is_moderate
 from tapestry.passes.loom.masks.specials import Nature, Specials, number_of, special
 from tapestry.zspace import AffineMap, Range
 from tapestry.zspace.origins import origin
@@ -63,6 +65,11 @@ class Expressions:
         ]
         self.states.update(parts)
         return parts
+
+    def is_sum_of_products(self, name: str) -> bool:
+        """Whether the result of that name is a sum of products, as of a contraction."""
+        found = (op for (op, _, _), known in self._named.items() if known == name)
+        return any(find_contractions(op, monoid_of(op)) is not None for op in found)
 
     def _result(self, op: loom.OperationOp, place: int, read: Read) -> Term | None:
         """What a read of a fold's output is, in terms of the folded state."""
@@ -153,6 +160,24 @@ def masked(op: loom.OperationOp, lowest: float = -inf) -> Iterator[Masked]:
             divisors = (f"nonzero({_said(leaf)})" for leaf in folding.nonzero)
             cells = _finite_inputs(expressions, folding)
             yield Masked(inside, frozenset((*finite, *divisors, *cells)))
+
+
+def sees_scores(op: loom.OperationOp, rows: Sequence[Row], lowest: float) -> bool:
+    """Whether a fold sees what is far above the `lowest` where some rows hold (`heights.py`).
+
+    The rows are such outside of which it folds numbers not above that. A fold that knows those by
+    an earlier one's maximum is not looked through.
+    """
+    expressions = Expressions(op)
+    wrapped = expressions.wrapped()
+    known = [Fact(row, True) for row in rows_of(op.inside)]
+    low: set[Term] = set()
+    for row in rows:
+        outside = expressions.folding([*known, Fact(row.negated, True)], lowest)
+        low.update(term for term in wrapped if number_of(outside(term)) == -inf)
+    inside = expressions.folding([*known, *(Fact(row, True) for row in rows)])
+    seen = [inside(term) for term in low]
+    return bool(seen) and all(is_moderate(term, expressions.is_sum_of_products) for term in seen)
 
 
 def _finite_inputs(expressions: Expressions, folding: Folding) -> Iterator[str]:
