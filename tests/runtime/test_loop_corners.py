@@ -41,6 +41,13 @@ FOLDS = {
     "b": {"andi": "true", "ori": "false", "xori": "false"},
 }
 
+_POWER = """%low = arith.constant -8.0 : {kind}
+%high = arith.constant 8.0 : {kind}
+%up = arith.maximumf {made}, %low : {kind}
+%within = arith.minimumf %up, %high : {kind}
+%whole = math.floor %within : {kind}
+%power = math.exp2 %whole : {kind}"""
+
 
 @dataclass
 class Corner:
@@ -74,10 +81,11 @@ class Corner:
         random, kind = self.random, self.kind
         late = self.values[-2:] if random.random() < 0.7 else self.values
         given = [random.choice(some) for some in (late, self.values)][: random.randint(1, 2)]
-        style = random.choice(["whole", "whole", "row", "column", "line"])
+        style = random.choice(["whole", "whole", "row", "column"])
         forms = {form for _, form in given}
-        if style == "line" and (len(forms) > 1 or "whole" in forms):
-            style = "whole"
+        if len(forms) == 1 and "whole" not in forms and random.random() < 0.7:
+            # Along what it is the same: a map of lines, or a fold that gives what lies like them.
+            style = random.choice(["line", *forms])
         form = forms.pop() if style == "line" else style
         over, names, kinds = {
             "whole": (f"[0, 0] : [{self.n}, {self.m}]", "i, j", "map, map"),
@@ -96,6 +104,10 @@ class Corner:
             f"%b1 = arith.{second} %b0, {cells[0]} : {kind}",
         ]
         made = random.choice([cells[0], "%b0", "%b1"])
+        if self.group == "f" and random.random() < 0.5:
+            # No loop does this, and it is exact: what follows is on memory that others know of.
+            body += _POWER.format(made=made, kind=kind).split("\n")
+            made = "%power"
         by = f" by @{random.choice(list(FOLDS[self.group]))}" if "fold" in kinds else ""
         arguments = ", ".join(f"{cell}: {kind}" for cell in cells)
         types = ", ".join(self.type(f) for _, f in given)
