@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import tapestry
 from tapestry.frontend import parse_text, run_pipeline
 from tapestry.runtime import native
 from tapestry.runtime.executor import NoWatch, find_executor
@@ -132,3 +133,74 @@ def test_a_fold_does_not_write_over_what_it_folds() -> None:
     prepared = PreparedProgram(parse_text(_REPEATED), parts=parts)
     for _ in range(2):  # the second time exp2, which loops lack, is where its sum might go
         np.testing.assert_array_equal(prepared([x])[0], 3 * np.exp2(x))
+
+
+_EXTREME = """
+func.func @main(%x: {x}) -> ({value}, {place}) {{
+  %v, %p = loom.operation @extreme over <[0, 0] : [{n}, {m}]> [{kinds}] by @{name}
+       ins(%x : (i, j) -> (i, j)) outs((k) -> (k), (k) -> (k)) {domain}
+       wrap (%a: {kind}) {{ %i = loom.index {axis} : i64  loom.yield %a, %i : {kind}, i64 }}
+       : ({x}) -> ({value}, {place})
+  func.return %v, %p : {value}, {place}
+}}
+"""
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=_CHECKS)
+@given(
+    name=st.sampled_from(["argmax", "argmin"]),
+    kind=st.sampled_from(["f32", "f64", "i32", "i8"]),
+    extents=st.tuples(st.sampled_from([1, 3, 34]), st.sampled_from([1, 5, 33, 130])),
+    axis=st.integers(0, 1),
+    domain=st.booleans(),
+    seed=st.integers(0, 999),
+    cache=st.sampled_from([1, 300, 1 << 16]),
+    threads=st.integers(0, 2),
+)
+def test_places_of_extremes(
+    name: str,
+    kind: str,
+    extents: tuple[int, int],
+    axis: int,
+    domain: bool,
+    seed: int,
+    cache: int,
+    threads: int,
+) -> None:
+    """States of several parts fold in loops, too: the first of equals, and of NaN, is found."""
+    (n, m), kept = extents, extents[1 - axis]
+    text = _EXTREME.format(
+        x=f"!loom.tensor<[0, 0] : [{n}, {m}], {kind}>",
+        value=f"!loom.tensor<[0] : [{kept}], {kind}>",
+        place=f"!loom.tensor<[0] : [{kept}], i64>",
+        kinds="fold, map" if axis == 0 else "map, fold",
+        domain="domain(d0 - d1 + 2 >= 0)" if domain else "",
+        n=n,
+        m=m,
+        name=name,
+        kind=kind,
+        axis=axis,
+    )
+    random = np.random.default_rng(seed)
+    dtype = {"f32": "f4", "f64": "f8", "i32": "i4", "i8": "i1"}[kind]
+    some = [0, -1, 1, 2, 3] if kind[0] == "i" else [0.0, -0.0, 1.0, np.inf, -np.inf, np.nan]
+    x = random.choice(np.array(some[: random.integers(1, len(some) + 1)], dtype), extents)
+    want = find_executor("reference").run(parse_text(text), {"x": x}, NoWatch()).outputs
+    parts = partial(in_parts, small=0, threads=threads, cache=cache, loops=Loops(0))
+    library = Library(loops=Loops(0))
+    prepared = PreparedProgram(parse_text(text), library, parts if threads else None)
+    for _ in range(2):
+        for have, expected in zip(prepared([x]), want, strict=True):
+            assert have.dtype == expected.dtype
+            np.testing.assert_array_equal(have, expected)
+
+
+def test_places_of_extremes_are_one_loop(caplog: pytest.LogCaptureFixture) -> None:
+    x, seen = np.random.default_rng(0).standard_normal((64, 300), np.float32), caplog.records
+    shown = tapestry.compile(tapestry.input("x", x.shape).argmax(axis=1)).lowered
+    parts = partial(in_parts, small=0, threads=1, cache=1 << 30, loops=Loops(0))
+    native.forget()
+    with caplog.at_level(logging.INFO, "tapestry.kernels"):
+        (places,) = PreparedProgram(shown, parts=parts)([x])
+    assert len(seen) == 1, [one.getMessage() for one in seen]
+    np.testing.assert_array_equal(places, x.argmax(1))

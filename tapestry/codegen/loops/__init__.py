@@ -8,7 +8,7 @@ is in one pass over memory, in vectors; extents and strides are arguments.
 """
 
 from tapestry.codegen.loops.cells import is_known
-from tapestry.codegen.loops.graphs import Cell, Folded, Graph, Layout, Number
+from tapestry.codegen.loops.graphs import Cell, Folded, Graph, Layout, Merged, Number
 from tapestry.codegen.loops.nests import loop_text
 from tapestry.codegen.loops.vectors import BYTES, kind_of
 
@@ -18,6 +18,7 @@ __all__ = [
     "Folded",
     "Graph",
     "Layout",
+    "Merged",
     "Number",
     "is_known",
     "kind_of",

@@ -1,22 +1,26 @@
 """What a loop keeps of the values that it folds, until the end.
 
-    fold = accumulator("arith.maximumf")
-    parts = fold.lift(write, x)                     # of a value
-    parts = fold.merge(write, parts, others)        # in the loop
-    largest = fold.finish(write, parts)             # once
+    how = accumulator(Folded(slot, "arith.maximumf", zero))
+    parts = how.lift(write, [x])                    # of a value
+    parts = how.merge(write, parts, others)         # in the loop
+    (largest,) = how.finish(write, parts)           # once
+    (largest,) = how.both(write, [largest], [y])    # of two that are finished
 
-Most operations keep one number. The largest float is NaN where there is one, and +0 where there are
-zeros of both signs, which is several instructions for each comparison; apart, these are three
-short chains: the largest of what is no NaN, the bits that all have, and whether there was a NaN.
+Most folds keep what they fold, a number or the parts of a state. The largest float is NaN where
+there is one, and +0 where there are zeros of both signs, which is several instructions for each
+comparison; apart, these are three short chains: the largest of what is no NaN, the bits that all
+have, and whether there was a NaN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from tapestry.codegen.loops.cells import combined
+from tapestry.codegen.loops.graphs import Folded, Merge, Merged
 from tapestry.codegen.loops.vectors import BYTES, Value, Writer
 
 Parts = Sequence[Value]
@@ -25,40 +29,56 @@ Parts = Sequence[Value]
 class Accumulator(Protocol):
     """How values fold, in so many parts."""
 
-    def lift(self, write: Writer, value: Value) -> Parts:
-        """The parts of one value."""
+    def lift(self, write: Writer, values: Sequence[Value]) -> Parts:
+        """The parts of one value, or of one state, which come first among them."""
         ...
 
     def merge(self, write: Writer, left: Parts, right: Parts) -> Parts:
         """The parts of what both are of."""
         ...
 
-    def finish(self, write: Writer, parts: Parts) -> Value:
-        """The value that parts stand for."""
+    def finish(self, write: Writer, parts: Parts) -> Sequence[Value]:
+        """The value that parts stand for, or the state."""
+        ...
+
+    def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:
+        """Two values, or states, in one."""
         ...
 
 
-def accumulator(primitive: str) -> Accumulator:
-    """The accumulator of an operation that loops fold by."""
+def accumulator(fold: Folded | Merged) -> Accumulator:
+    """The accumulator of a fold."""
+    if isinstance(fold, Merged):
+        return _Plain(fold.merge)
+    primitive = fold.primitive
     if primitive in ("arith.maximumf", "arith.minimumf"):
         return _Extreme(largest=primitive == "arith.maximumf")
-    return _Single(primitive)
+    return _Plain(partial(_single, primitive))
+
+
+def _single(
+    primitive: str, write: Writer, left: Sequence[Value], right: Sequence[Value]
+) -> Sequence[Value]:
+    return (combined(primitive, write, left[0], right[0]),)
 
 
 @dataclass(frozen=True)
-class _Single:
-    """A value, as it is."""
+class _Plain:
+    """What is folded, as it is."""
 
-    primitive: str
+    how: Merge
 
-    def lift(self, write: Writer, value: Value) -> Parts:  # noqa: ARG002
-        return (value,)
+    def lift(self, write: Writer, values: Sequence[Value]) -> Parts:  # noqa: ARG002
+        return values
 
     def merge(self, write: Writer, left: Parts, right: Parts) -> Parts:
-        return (combined(self.primitive, write, left[0], right[0]),)
+        return self.how(write, left, right)
 
-    def finish(self, write: Writer, parts: Parts) -> Value:  # noqa: ARG002
-        return parts[0]
+    def finish(self, write: Writer, parts: Parts) -> Sequence[Value]:  # noqa: ARG002
+        return parts
+
+    def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:
+        return self.how(write, left, right)
 
 
 @dataclass(frozen=True)
@@ -71,7 +91,8 @@ class _Extreme:
 
     largest: bool
 
-    def lift(self, write: Writer, value: Value) -> Parts:
+    def lift(self, write: Writer, values: Sequence[Value]) -> Parts:
+        (value,) = values
         bits = write.cast("bitcast", value, _integer(value))
         nan = write.cast("sext", write.compared("uno", value, value), _integer(value))
         return value, bits, nan
@@ -83,7 +104,7 @@ class _Extreme:
         signs = write.binary("and" if self.largest else "or", bits, other_bits)
         return write.chosen(better, b, a), signs, write.binary("or", nan, other_nan)
 
-    def finish(self, write: Writer, parts: Parts) -> Value:
+    def finish(self, write: Writer, parts: Parts) -> Sequence[Value]:
         value, bits, nan = parts
         zero, none = write.number(0.0, value.kind), write.number(0, bits.kind)
         signed = write.compared("sge" if self.largest else "slt", bits, none)
@@ -91,7 +112,10 @@ class _Extreme:
         best = write.number(0.0 if self.largest else -0.0, value.kind)
         found = write.chosen(at_zero, best, value)
         missing = write.number(float("nan"), value.kind)
-        return write.chosen(write.compared("ne", nan, none), missing, found)
+        return (write.chosen(write.compared("ne", nan, none), missing, found),)
+
+    def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:
+        return _single("arith.maximumf" if self.largest else "arith.minimumf", write, left, right)
 
 
 def _integer(value: Value) -> str:

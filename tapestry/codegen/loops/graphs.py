@@ -8,7 +8,7 @@ is `x * 2`: slots are inputs, then numbers, then what cells make, in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tapestry.codegen.loops.vectors import Value, Writer
@@ -42,6 +42,30 @@ class Folded:
     primitive: str
     zero: float
 
+    @property
+    def slots(self) -> tuple[int, ...]:
+        return (self.slot,)
+
+    @property
+    def zeros(self) -> tuple[float, ...]:
+        return (self.zero,)
+
+
+Merge = Callable[[Writer, Sequence[Value], Sequence[Value]], Sequence[Value]]
+"""What writes the instructions that combine two states."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Slots whose values are the parts of a state: states are merged along the folded axes.
+
+    The order in which that is done is any.
+    """
+
+    slots: tuple[int, ...]
+    merge: Merge
+    zeros: tuple[float, ...]
+
 
 FOLDS = frozenset(
     {"arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf"}
@@ -62,12 +86,17 @@ class Graph:
     numbers: tuple[Number, ...]
     cells: tuple[Cell, ...]
     stores: tuple[int, ...]
-    folds: tuple[Folded, ...] = ()
+    folds: tuple[Folded | Merged, ...] = ()
 
     @property
     def kinds(self) -> list[str]:
         """The type of each slot."""
         return [*self.inputs, *(n.kind for n in self.numbers), *(c.kind for c in self.cells)]
+
+    @property
+    def folded(self) -> list[int]:
+        """The slots of what is folded, fold by fold."""
+        return [slot for fold in self.folds for slot in fold.slots]
 
 
 @dataclass(frozen=True)

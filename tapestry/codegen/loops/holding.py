@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tapestry.codegen.loops.accumulating import Parts, accumulator
-from tapestry.codegen.loops.cells import combined
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import Graph
 from tapestry.codegen.loops.vectors import WIDTH, Value
@@ -24,12 +23,14 @@ class Held:
 
     def __init__(self, write: Function, graph: Graph) -> None:
         self._write = write
-        self._folds = graph.folds
-        self._how = [accumulator(fold.primitive) for fold in graph.folds]
+        self._how = [accumulator(fold) for fold in graph.folds]
         self._places: list[list[tuple[str, str]]] = []
-        for fold, how in zip(self._folds, self._how, strict=True):
-            zero = write.widened(write.number(fold.zero, graph.kinds[fold.slot]))
-            parts = how.lift(write, zero)
+        for fold, how in zip(graph.folds, self._how, strict=True):
+            zeros = [
+                write.widened(write.number(zero, graph.kinds[slot]))
+                for slot, zero in zip(fold.slots, fold.zeros, strict=True)
+            ]
+            parts = how.lift(write, zeros)
             self._places.append([(write.place(part.type), part.kind) for part in parts])
             self._keep(self._places[-1], parts)
 
@@ -50,16 +51,18 @@ class Held:
             self._keep(places, how.merge(self._write, before, parts))
 
     def values(self) -> list[Value]:
-        """The number that each fold comes to."""
+        """The numbers that the folds come to."""
         found: list[Value] = []
-        for fold, how, parts in zip(self._folds, self._how, self.parts(), strict=True):
-            value = how.finish(self._write, parts)
+        for how, parts in zip(self._how, self.parts(), strict=True):
+            values = how.finish(self._write, parts)
             half = WIDTH // 2
             while half:
-                value = combined(fold.primitive, self._write, value, self._turned(value, half))
+                turned = [self._turned(value, half) for value in values]
+                values = how.both(self._write, values, turned)
                 half //= 2
-            text = f"extractelement {value.type} {value.name}, i64 0"
-            found.append(self._write.made(text, value.kind, wide=False))
+            for value in values:
+                text = f"extractelement {value.type} {value.name}, i64 0"
+                found.append(self._write.made(text, value.kind, wide=False))
         return found
 
     def _turned(self, value: Value, by: int) -> Value:

@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tapestry.codegen.loops.accumulating import Parts, accumulator
-from tapestry.codegen.loops.cells import combined
 from tapestry.codegen.loops.functions import Function
-from tapestry.codegen.loops.graphs import ROUNDED, Graph, Layout
+from tapestry.codegen.loops.graphs import ROUNDED, Graph, Layout, Merged
 from tapestry.codegen.loops.holding import Held
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value
 
@@ -48,8 +47,8 @@ class _Nest:
         count = len(graph.inputs)
         stores = count + len(graph.stores)
         self._stored = list(zip(range(count, stores), graph.stores, strict=True))
-        self._folded = list(enumerate(graph.folds, stores))
-        self._accumulators = [accumulator(fold.primitive) for fold in graph.folds]
+        self._folded = list(enumerate(graph.folded, stores))
+        self._accumulators = [accumulator(fold) for fold in graph.folds]
         levels = [layout.level(array) for array in range(count)] + [0] * len(graph.numbers)
         for cell in graph.cells:
             levels.append(max((levels[slot] for slot in cell.ins), default=0))
@@ -165,7 +164,9 @@ class _Nest:
             with self._write.loop(whole, WIDTH) as at:
                 self._point(at, rows)
         else:
-            rounded = any(one.primitive in ROUNDED for one in self._graph.folds)
+            rounded = any(
+                isinstance(one, Merged) or one.primitive in ROUNDED for one in self._graph.folds
+            )
             self._blocks(_DEPTH if rounded else 0, "0", whole, rows, held)
         with self._write.when(f"icmp ult i64 {whole}, {extent}"):
             rest = self._write.arithmetic("sub", extent, whole)
@@ -239,25 +240,33 @@ class _Nest:
         if self._layout.folded[last]:
             return parts
         pointers, _ = rows[0]
-        triples = zip(self._folded, self._accumulators, parts, strict=True)
-        for (array, fold), how, own in triples:
-            to, value = self._moved(array, last, pointers[array], at), own[0]
+        arrays = iter(self._folded)
+        for fold, how, own in zip(self._graph.folds, self._accumulators, parts, strict=True):
+            values = own[: len(fold.slots)]
             if len(rows) > 1:
-                value = how.finish(self._write, own)
+                values = how.finish(self._write, own)
+            places = [next(arrays)[0] for _ in values]
+            to = [self._moved(array, last, pointers[array], at) for array in places]
             if any(self._layout.folded):
-                before = self._vector(array, to, value.kind)
-                value = combined(fold.primitive, self._write, before, value)
-            self._put(array, to, value)
+                triples = zip(places, to, values, strict=True)
+                before = [self._vector(array, one, value.kind) for array, one, value in triples]
+                values = how.both(self._write, before, values)
+            for array, one, value in zip(places, to, values, strict=True):
+                self._put(array, one, value)
         return []
 
     def _lifted(self, values: dict[int, Value]) -> list[Parts]:
         """What is folded, of the elements that count."""
         write, found = self._write, list[Parts]()
         for fold, how in zip(self._graph.folds, self._accumulators, strict=True):
-            value = write.widened(values[fold.slot])
+            own = [write.widened(values[slot]) for slot in fold.slots]
             if write.mask is not None and self._layout.folded[-1]:
-                value = write.chosen(write.mask, value, write.number(fold.zero, value.kind))
-            found.append(how.lift(write, value))
+                zeros = zip(own, fold.zeros, strict=True)
+                own = [
+                    write.chosen(write.mask, value, write.number(zero, value.kind))
+                    for value, zero in zeros
+                ]
+            found.append(how.lift(write, own))
         return found
 
     def _vector(self, array: int, pointer: str, kind: str) -> Value:
@@ -291,7 +300,7 @@ class _Nest:
 
     def _width(self, array: int) -> int:
         slots = [*range(len(self._graph.inputs)), *self._graph.stores]
-        slots += [fold.slot for fold in self._graph.folds]
+        slots += self._graph.folded
         return BYTES[self._graph.kinds[slots[array]]]
 
     def _cleared(self, pointers: dict[int, str]) -> None:
@@ -299,8 +308,8 @@ class _Nest:
         if not self._folded:
             return
         last = self._layout.rank - 1
+        zeros = [zero for fold in self._graph.folds for zero in fold.zeros]
         with self._write.loop(self._extents[-1], 1) as at:
-            for array, fold in self._folded:
-                kind = self._graph.kinds[fold.slot]
+            for (array, slot), zero in zip(self._folded, zeros, strict=True):
                 to = self._moved(array, last, pointers[array], at)
-                self._write.store(self._write.number(fold.zero, kind), to)
+                self._write.store(self._write.number(zero, self._graph.kinds[slot]), to)

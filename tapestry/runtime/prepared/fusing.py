@@ -20,9 +20,19 @@ from tapestry.algebra.named import Scalar
 from tapestry.codegen.loops import Cell, Folded, Graph, Number, is_known, kind_of
 from tapestry.codegen.loops.cells import cast_between, written
 from tapestry.codegen.loops.graphs import FOLDS, Emit
+from tapestry.codegen.loops.graphs import Merged as MergedStates
 from tapestry.codegen.loops.vectors import Value, Writer
 from tapestry.runtime.prepared.loops import Loop
-from tapestry.runtime.prepared.meanings import Cast, Masked, Product, Reduced, Spread
+from tapestry.runtime.prepared.meanings import (
+    Cast,
+    Masked,
+    Merged,
+    Part,
+    Product,
+    Reduced,
+    Spread,
+)
+from tapestry.runtime.prepared.merging import emitted
 from tapestry.runtime.prepared.places import Seen
 from tapestry.runtime.prepared.tape import Call, Tape
 
@@ -48,12 +58,26 @@ def fuse(tape: Tape, stores: Sequence[int], seen: Mapping[int, Seen]) -> Tape:
 def work(tape: Tape, seen: Mapping[int, Seen]) -> int:
     """How many scalar operations there are for loops to do."""
     calls = (call for call in tape.calls if in_loops(call, seen))
-    return sum(prod(seen[call.ins[0] if _is_fold(call) else call.out].shape) for call in calls)
+    return sum(_operations(call) * prod(_extents(call, seen)) for call in calls)
+
+
+def _extents(call: Call, seen: Mapping[int, Seen]) -> tuple[int, ...]:
+    """All that a call is done for: parts of a state may be the same along what is kept."""
+    if not _is_fold(call):
+        return seen[call.out].shape
+    return np.broadcast_shapes(*(seen[slot].shape for slot in call.ins))
+
+
+def _operations(call: Call) -> int:
+    """How many there are for a cell."""
+    return len(call.meaning.merging.cells) if isinstance(call.meaning, Merged) else 1
 
 
 def in_loops(call: Call, seen: Mapping[int, Seen]) -> bool:
     """Whether a loop can do what a call does."""
     meaning = call.meaning
+    if isinstance(meaning, Merged):
+        return _is_merged(call, meaning, seen)
     if meaning is None or any(slot not in seen for slot in (*call.ins, call.out)):
         return False
     if seen[call.out].shape == ():
@@ -68,11 +92,21 @@ def in_loops(call: Call, seen: Mapping[int, Seen]) -> bool:
         case Scalar():
             return is_known(meaning)
         case _:
-            return not isinstance(meaning, Product)
+            return not isinstance(meaning, Product | Part)
+
+
+def _is_merged(call: Call, meaning: Merged, seen: Mapping[int, Seen]) -> bool:
+    """Whether states are of the types that they merge in, all along what is folded."""
+    if any(slot not in seen for slot in call.ins) or seen[call.ins[0]].shape == ():
+        return False
+    parts = [seen[slot] for slot in call.ins]
+    typed = all(a.dtype == b for a, b in zip(parts, meaning.merging.dtypes, strict=True))
+    lines = {tuple(part.shape[axis] for axis in meaning.axes) for part in parts}
+    return typed and len(lines) == 1
 
 
 def _is_fold(call: Call) -> bool:
-    return isinstance(call.meaning, Reduced)
+    return isinstance(call.meaning, Reduced | Merged)
 
 
 class _Fusing:
@@ -88,12 +122,20 @@ class _Fusing:
         self._made.constants = dict(tape.constants)
         self._left: dict[int, int] = {}
         """By how many calls that are not on the new tape a slot is read."""
+        self._parts: dict[int, list[int]] = {}
+        """The slots of the parts of each list."""
         for call in tape.calls:
             for slot in set(call.ins):
                 self._left[slot] = self._left.get(slot, 0) + 1
+            if isinstance(call.meaning, Part):
+                self._parts.setdefault(call.ins[0], []).append(call.out)
+        self._merged: set[int] = set()
+        """Lists whose parts loops make."""
 
     def fused(self) -> Tape:
         for call in self._tape.calls:
+            if isinstance(call.meaning, Part) and call.ins[0] in self._merged:
+                continue
             if not in_loops(call, self._seen):
                 for slot in call.ins:
                     self._compute([slot])
@@ -126,10 +168,10 @@ class _Fusing:
 
     def _fold(self, call: Call) -> None:
         """A fold, by a loop that also computes what it folds."""
-        assert isinstance(call.meaning, Reduced)
-        (slot,) = call.ins
         self._read(call)
-        self._loop([], self._seen[slot].shape, call)
+        if isinstance(call.meaning, Merged):
+            self._merged.add(call.out)
+        self._loop([], _extents(call, self._seen), call)
 
     def _behind(self, wanted: Sequence[int]) -> list[int]:
         """What waits, and is needed for some values, in order."""
@@ -167,9 +209,11 @@ class _Fusing:
             given = sorted({*given, *fold.ins} - own)
         graph = self._graph(given, calls, kept, fold)
         arrays = [slot for slot in given if not self._is_number(slot)]
-        folded = fold.meaning.axes if fold is not None and isinstance(fold.meaning, Reduced) else ()
+        meaning = None if fold is None else fold.meaning
+        folded = meaning.axes if isinstance(meaning, Reduced | Merged) else ()
         about = f"of {len(calls) + (fold is not None)} operations over {'x'.join(map(str, shape))}"
-        outs = tuple(kept) if fold is None else (*kept, fold.out)
+        ends = () if fold is None else self._parts.get(fold.out, [fold.out])
+        outs = (*kept, *ends)
         loop = Loop(graph, shape, folded, about)
         self._made.calls.append(Call(loop, tuple(arrays), outs, "loop", mapped=len(kept)))
         for slot in kept:
@@ -196,17 +240,14 @@ class _Fusing:
                 continue
             place[call.out] = len(given) + len(cells)
             cells.append(Cell(self._emit(call), ins, self._kind(call.out)))
-        folds: tuple[Folded, ...] = ()
-        if fold is not None:
-            assert isinstance(fold.meaning, Reduced)
-            folds = (Folded(place[fold.ins[0]], fold.meaning.primitive, fold.meaning.zero),)
+        slots = () if fold is None else tuple(place[slot] for slot in fold.ins)
         constants = self._tape.constants
         return Graph(
             tuple(self._kind(slot) for slot in arrays),
             tuple(Number(constants[slot].item(), self._kind(slot)) for slot in numbers),
             tuple(cells),
             tuple(place[slot] for slot in kept),
-            folds,
+            () if fold is None else (_folded(fold, slots),),
         )
 
     def _kind(self, slot: int) -> str:
@@ -227,6 +268,16 @@ class _Fusing:
                 return lambda write, values: _masked(write, values, zero)
             case _:
                 raise AssertionError(call.meaning)
+
+
+def _folded(fold: Call, slots: tuple[int, ...]) -> Folded | MergedStates:
+    match fold.meaning:
+        case Reduced(primitive, zero):
+            return Folded(slots[0], primitive, zero)
+        case Merged(merging, zeros):
+            return MergedStates(slots, emitted(merging), zeros)
+        case _:
+            raise AssertionError(fold.meaning)
 
 
 def _masked(write: Writer, values: Sequence[Value], zero: float) -> Value:

@@ -62,9 +62,9 @@ class Loop:
         kept = tuple(1 if axis in folded else extent for axis, extent in enumerate(shape))
         self._made = [
             *((shape, _DTYPES[kinds[slot]]) for slot in graph.stores),
-            *((kept, _DTYPES[kinds[fold.slot]]) for fold in graph.folds),
+            *((kept, _DTYPES[kinds[slot]]) for slot in graph.folded),
         ]
-        slots = [*range(len(graph.inputs)), *graph.stores, *(one.slot for one in graph.folds)]
+        slots = [*range(len(graph.inputs)), *graph.stores, *graph.folded]
         self._widths = [BYTES[kinds[slot]] for slot in slots]
         self._dtypes = [_DTYPES[kinds[slot]] for slot in slots]
         self._ready: dict[_Lying, _Ready] = {}

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tapestry.algebra.named import Scalar
+from tapestry.runtime.prepared.merging import Merging
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,24 @@ class Reduced:
 
 
 @dataclass(frozen=True)
+class Merged:
+    """The operands, which are the parts of states, as a list: states merged along some axes."""
+
+    merging: Merging
+    zeros: tuple[float, ...]
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of a list."""
+
+    number: int
+
+
+@dataclass(frozen=True)
 class Product:
     """The first two operands multiplied as stacks of matrices."""
 
 
-Meaning: TypeAlias = Scalar | Cast | Masked | Spread | Reduced | Product
+Meaning: TypeAlias = Scalar | Cast | Masked | Spread | Reduced | Merged | Part | Product

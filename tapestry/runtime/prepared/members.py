@@ -27,7 +27,8 @@ from tapestry.dialects import loom
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.contracted import record_masked, record_product
 from tapestry.runtime.prepared.halves import merged_halves
-from tapestry.runtime.prepared.meanings import Reduced, Spread
+from tapestry.runtime.prepared.meanings import Merged, Part, Reduced, Spread
+from tapestry.runtime.prepared.merging import merging_of
 from tapestry.runtime.prepared.recording import Recorder, Scope, Slots
 from tapestry.zspace import AffineMap
 
@@ -247,6 +248,7 @@ def _halved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int]
     counted = zip(own, monoid.zero, strict=True)
     own = [record_masked(recorder, scope, slot, zero) for slot, zero in counted]
     whole = [_along(recorder, scope, slot) for slot in own]
-    made = recorder.tape.call(merge, whole, ("halves", monoid.merge, folded))
-    call = recorder.tape.call
-    return [call(itemgetter(part), (made,), ("part", part)) for part in range(len(own))]
+    merging, call = merging_of(monoid), recorder.tape.call
+    meaning = None if merging is None else Merged(merging, monoid.real_zero, folded)
+    made = call(merge, whole, ("halves", monoid.merge, folded), meaning)
+    return [call(itemgetter(n), (made,), ("part", n), Part(n)) for n in range(len(own))]

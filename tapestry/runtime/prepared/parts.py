@@ -141,6 +141,9 @@ def _operations(members: Members) -> int:
         if _is_product(member):
             return 0
         count += (len(member.wrap_block.ops) - 1) * member.index.size
+        monoid = accumulating_monoid_of(member)
+        if monoid is not None and monoid.primitive is None:
+            count += (len(monoid.merge.ops) - 1) * member.index.size
         if member.unwrap_block is not None:
             count += (len(member.unwrap_block.ops) - 1) * member.kept_range(member.index).size
     return count

@@ -15,7 +15,7 @@ import numpy as np
 
 from tapestry.algebra.named import Scalar
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.meanings import Cast, Masked, Product, Reduced
+from tapestry.runtime.prepared.meanings import Cast, Masked, Merged, Product, Reduced
 from tapestry.runtime.prepared.places import Seen
 from tapestry.runtime.prepared.tape import Call, Tape
 
@@ -36,8 +36,8 @@ def shapes(tape: Tape, values: Sequence[Any]) -> dict[int, Seen] | None:
     return seen
 
 
-def _like(call: Call, given: Sequence[Any]) -> Array:
-    """An array that lies as the result does."""
+def _like(call: Call, given: Sequence[Any]) -> Array | list[Array]:
+    """An array that lies as the result does, or a list of them."""
     have = [() if isinstance(value, list) else np.shape(value) for value in given]
     match call.meaning:
         case Scalar(result=dtype):
@@ -49,6 +49,10 @@ def _like(call: Call, given: Sequence[Any]) -> Array:
         case Reduced(axes=axes):
             kept = [1 if axis in axes else extent for axis, extent in enumerate(have[0])]
             return np.zeros(kept, given[0].dtype)
+        case Merged(merging, axes=axes):
+            whole = np.broadcast_shapes(*have)
+            kept = [1 if axis in axes else extent for axis, extent in enumerate(whole)]
+            return [np.zeros(kept, dtype) for dtype in merging.dtypes]
         case Product():
             left, right = given[:2]
             batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
