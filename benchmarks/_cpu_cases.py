@@ -7,6 +7,7 @@ program or a graph of dask's is made once, and called often.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ _CHUNK = 1 << 20
 class Case:
     """One computation: its inputs, and how each implementation says it.
 
-    `numpy`, `tapestry` and `torch` take arrays of their own kind; `dask` takes dask's.
+    `numpy`, `tapestry` and `torch` take arrays of their own kind; `dask` takes dask's. What only
+    `reads` its inputs cannot be faster than memory is.
     """
 
     name: str
@@ -39,6 +41,17 @@ class Case:
     torch: Callable[..., Any]
     dask: Callable[..., Any]
     pipeline: str = "default"
+    reads: bool = False
+
+    def reading(self, threads: int) -> Call:
+        """A function that reads all inputs once: the largest of their bits, as integers."""
+        pool = ThreadPoolExecutor(threads)
+        parts = [
+            part
+            for one in self.arrays().values()
+            for part in np.array_split(one.reshape(-1).view(np.int32), threads)
+        ]
+        return lambda: list(pool.map(np.max, parts))
 
     def call(self, peer: str) -> Call:
         """A function that computes it once more."""
@@ -235,7 +248,9 @@ def _reduction(name: str, axis: int | None) -> Case:
         return made(x) if axis is None else made(x, axis=axis)
 
     label = f"{name} of all" if axis is None else f"{name} along axis {axis}"
-    return Case(label, _ROWS, expression, tapestry_expression, torch_expression, expression)
+    return Case(
+        label, _ROWS, expression, tapestry_expression, torch_expression, expression, reads=True
+    )
 
 
 def cases() -> Sequence[Case]:

@@ -8,13 +8,15 @@ all are called in turns, and a figure is the median of the calls: milliseconds, 
 time, which other work on the machine disturbs less. `peak` is the memory that a call needs beyond
 its inputs, in megabytes: how far the resident set of a process that runs nothing else rises above
 what it was before the first call (VmHWM of /proc/self/status, which Linux lets a process reset). A
-peer that is not installed is named, and left out.
+peer that is not installed is named, and left out. Beside reductions there is what it takes to read
+the input once, by one thread and by all: nothing is faster than that.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -56,7 +58,9 @@ def timed(case: Case, peers: Sequence[str], seconds: float) -> dict[str, tuple[f
         for got, expected in zip(_tuple(call()), _tuple(want), strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3, err_msg=peer)
     del want
-    found: dict[str, list[tuple[float, float]]] = {peer: [] for peer in peers}
+    if case.reads:
+        calls |= {f"a read by {count}": case.reading(count) for count in sorted({1, cores()})}
+    found: dict[str, list[tuple[float, float]]] = {peer: [] for peer in calls}
     end = perf_counter() + seconds
     while perf_counter() < end or len(found[peers[0]]) < 3:
         for peer, call in calls.items():
@@ -68,6 +72,11 @@ def timed(case: Case, peers: Sequence[str], seconds: float) -> dict[str, tuple[f
         peer: (*(1e3 * median(column) for column in zip(*took, strict=True)), len(took))
         for peer, took in found.items()
     }
+
+
+def cores() -> int:
+    """How many threads implementations have."""
+    return len(os.sched_getaffinity(0))
 
 
 def _tuple(made: object) -> tuple[object, ...]:
@@ -116,7 +125,7 @@ def show(rows: Sequence[Row], console: Console) -> None:
     for column in ("ms", "processor ms", "peak MB", "tapestry is"):
         table.add_column(column, justify="right")
     own = {row.case: row for row in rows if row.peer == "tapestry"}
-    for row in rows:
+    for row, after in zip(rows, [*rows[1:], None], strict=True):
         first = row.peer == "tapestry"
         faster = "" if first else f"{row.wall / own[row.case].wall:.2f} x as fast"
         table.add_row(
@@ -126,7 +135,7 @@ def show(rows: Sequence[Row], console: Console) -> None:
             f"{row.processor:.2f}",
             f"{row.peak:.1f}",
             faster,
-            end_section=row.peer == rows[-1].peer,
+            end_section=after is not None and after.case != row.case,
         )
     console.print(table)
 
@@ -151,7 +160,7 @@ def main() -> None:
     rows: list[Row] = []
     for case in track(chosen, "time", console=console):
         for peer, took in timed(case, peers, options.seconds).items():
-            rows.append(Row(case.name, peer, *took, memory[peer][case.name]))
+            rows.append(Row(case.name, peer, *took, memory.get(peer, {}).get(case.name, 0.0)))
     show(rows, console)
     result = {"machine": machine(), "rows": [asdict(row) for row in rows]}
     if options.output or (len(chosen) == len(cases()) and set(peers) == set(PEERS)):
