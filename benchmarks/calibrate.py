@@ -31,6 +31,9 @@ from tapestry.tuning import jobs_of
 from tapestry.tuning.calibration import write_spec
 from tapestry.tuning.regression import Sample, fitted, works_of
 
+HOPELESS = 2.0
+"""Predictions that are still off by more are of something else than these kernels on a GPU."""
+
 
 def parts_of(table: Mapping[str, Any]) -> dict[str, Any]:
     """The tables of a file by part; that of `kernels.py` is a part itself."""
@@ -69,7 +72,7 @@ def _samples(case: Case, timed: Sequence[Mapping[str, Any]]) -> Iterator[Sample]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 1 where there is nothing to fit."""
+    """Run the command; 1 where there is nothing to fit, or nothing fits."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tables", type=Path, nargs="+")
     parser.add_argument("--base", help="the device that the GPU is like; its own name else")
@@ -87,11 +90,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = fitted(samples, base)
     title = str(tables[0].get("gpu") or base.title)
     spec = found.spec.model_copy(update={"title": title})
-    write_spec(options.output, spec, measured | found.known, name)
     console.print(
         f"{len(samples)} kernels: predictions were off by a factor of {found.before:.2f}, "
-        f"and are by {found.after:.2f}; {len(found.known)} figures fitted, in {options.output}"
+        f"and are by {found.after:.2f} with {len(found.known)} figures fitted"
     )
+    if found.after > HOPELESS:
+        console.print("no coefficients explain these times, so nothing is written")
+        return 1
+    write_spec(options.output, spec, measured, name, found.known)
+    console.print(f"written to {options.output}")
     return 0
 
 

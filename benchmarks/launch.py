@@ -191,7 +191,7 @@ def tritons(launches: int) -> float | str:
         return f"not measured: {type(error).__name__}: {error}"
 
 
-def on_gpu(launches: int, calls: int) -> dict[str, float]:
+def on_gpu(launches: int, calls: int) -> dict[str, float | str]:
     """Microseconds of a call on the GPU that is there."""
     import torch
 
@@ -209,7 +209,7 @@ def on_gpu(launches: int, calls: int) -> dict[str, float]:
         began = perf_counter()
         run(inputs)
         rounds.append(perf_counter() - began)
-    found = {"queued": min(rounds) * 1e6}
+    found: dict[str, float | str] = {"queued": min(rounds) * 1e6}
     began = perf_counter()
     for _ in range(calls):
         run(inputs)
@@ -225,14 +225,17 @@ def on_gpu(launches: int, calls: int) -> dict[str, float]:
         replayed(inputs)
     torch.cuda.synchronize()
     found["graph"] = (perf_counter() - began) / calls * 1e6
-    host = vars(load_kernels(path))["launch"]
-    host(*inputs)
-    torch.cuda.synchronize()
-    began = perf_counter()
-    for _ in range(calls):
+    try:
+        host = vars(load_kernels(path))["launch"]
         host(*inputs)
-    torch.cuda.synchronize()
-    found["triton"] = (perf_counter() - began) / calls * 1e6
+        torch.cuda.synchronize()
+        began = perf_counter()
+        for _ in range(calls):
+            host(*inputs)
+        torch.cuda.synchronize()
+        found["triton"] = (perf_counter() - began) / calls * 1e6
+    except Exception as error:  # noqa: BLE001 - what a peer fails with is said in its place
+        found["triton"] = f"not measured: {type(error).__name__}: {error}"[:300]
     return found
 
 

@@ -95,25 +95,32 @@ def _slope(stopwatch: Stopwatch, more: Probe, less: Probe, amount: float) -> flo
     return amount / seconds
 
 
-def write_spec(path: Path, spec: DeviceSpec, measured: frozenset[str], base: str) -> None:
-    """Write a device's file: each figure says whether it was measured or is the base's."""
+def write_spec(
+    path: Path,
+    spec: DeviceSpec,
+    measured: frozenset[str],
+    base: str,
+    fitted: frozenset[str] = frozenset(),
+) -> None:
+    """Write a device's file: each figure says whether it was measured, fitted or is the base's."""
     lines = [f"# {spec.title}, calibrated by Tapestry; other figures are those of {base}."]
-    lines += _lines(spec, "", measured, base)
+    sources = dict.fromkeys(measured, "measured") | dict.fromkeys(fitted, "fitted")
+    lines += _lines(spec, "", sources, base)
     with whole_file(path) as temporary:
         temporary.write_text("\n".join(lines) + "\n")
 
 
-def _lines(model: BaseModel, above: str, measured: frozenset[str], base: str) -> list[str]:
+def _lines(model: BaseModel, above: str, sources: Mapping[str, str], base: str) -> list[str]:
     found: list[str] = []
     indent = "  " if above else ""
     for name in type(model).model_fields:
         value: object = getattr(model, name)
         if isinstance(value, BaseModel):
-            found += [f"{name}:", *_lines(value, f"{name}.", measured, base)]
+            found += [f"{name}:", *_lines(value, f"{name}.", sources, base)]
         elif value is not None:
             # YAML takes a number without a point, or an exponent without a sign, for text.
             shown = f"{value:.4e}" if isinstance(value, float) else str(value)
-            source = "measured" if f"{above}{name}" in measured else base
+            source = sources.get(f"{above}{name}", base)
             found.append(f"{indent}{name}: {shown:<28}# {source}")
     return found
 

@@ -62,9 +62,19 @@ def test_a_table_becomes_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert spec.title == "NVIDIA H100 PCIe"
     assert spec.coefficients.warp_products == H100.coefficients.warp_products
     text = made.read_text()
-    for line, source in (("f16", "measured"), ("launch", "measured"), ("overlap", "h100")):
+    for line, source in (("f16", "measured"), ("launch", "fitted"), ("overlap", "h100")):
         (own,) = [one for one in text.splitlines() if one.strip().startswith(f"{line}:")]
         assert own.endswith(f"# {source}")
+
+
+def test_times_that_nothing_explains_are_no_figures(tmp_path: Path) -> None:
+    table = {"gpu": "NVIDIA H100 PCIe", "rows": rows(["add 2^27", "softmax 8192x4096"])}
+    for number, one in enumerate(one for row in table["rows"] for one in row["measured"]):
+        one["seconds"] = one["seconds"] and (1.0 if number % 2 else 1e-9)
+    given, made = tmp_path / "kernels.json", tmp_path / "mine.yaml"
+    given.write_text(json.dumps(table))
+    assert calibrate.main([str(given), "--small", "-o", str(made)]) == 1
+    assert not made.exists()
 
 
 def test_a_table_without_times_is_refused(tmp_path: Path) -> None:
