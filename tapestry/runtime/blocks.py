@@ -20,6 +20,7 @@ from tapestry.dialects import loom
 from tapestry.locations import nearest_location
 from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import gather, positions
+from tapestry.runtime.taking import taken
 from tapestry.zspace import Projection, Range
 
 ELSE_HINT = "`else` says what is outside a block: loom.read %block[...] else %value"
@@ -86,7 +87,7 @@ class BlockCells:
             if index.size and int(index.view(np.uint64).max()) >= extent:
                 return None
             at.append(index + (first - low))
-        return self.data[tuple(at)]
+        return taken(self.data, at)
 
 
 def _outside(op: loom.ReadOp, dim: int, extent: int, index: int) -> BlockIndexError:

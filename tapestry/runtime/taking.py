@@ -1,0 +1,51 @@
+"""Cells at computed indices, of which each varies along axes of its own: whole rows are copied.
+
+    >>> table = np.arange(12).reshape(4, 3)
+    >>> ids, column = np.array([[3], [0]]), np.array([[0, 1, 2]])
+    >>> taken(table, [ids, column])                   # as table[ids, column]
+    array([[ 9, 10, 11],
+           [ 0,  1,  2]])
+
+So it is where rows of a table are looked up, or what an axis has is put into another order. NumPy
+would go through the indices of every cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tapestry.runtime.executor import Array
+
+
+def taken(array: Array, at: Sequence[Array]) -> Array:
+    """`array[tuple(at)]`, of indices that are inside and have one rank, and at least one axis each.
+
+    The result is on memory of its own, or a view.
+    """
+    rank = at[0].ndim if at else 0
+    along = [[axis for axis, extent in enumerate(one.shape) if extent > 1] for one in at]
+    axes = [axis for own in along for axis in own]
+    if not rank or len(set(axes)) < len(axes) or not all(one.size for one in at):
+        return array[tuple(at)]
+    lines = [one.ravel() for one in at]
+    runs = [_run(line) for line in lines]
+    if None not in runs:
+        return array[tuple(at)]
+    array = array[tuple(slice(None) if run is None else run for run in runs)]
+    for dim, (line, run) in enumerate(zip(lines, runs, strict=True)):
+        if run is None:
+            array = array.take(line, dim)
+    extents = [one.shape[axis] for one, own in zip(at, along, strict=True) for axis in own]
+    array = array.reshape(extents).transpose(np.argsort(axes))
+    shape = np.broadcast_shapes(*(one.shape for one in at))
+    return array.reshape(shape)
+
+
+def _run(line: Array) -> slice | None:
+    """The slice that indices are, each after the one before; None where they are none."""
+    first, count = int(line[0]), len(line)
+    if int(line[-1]) - first != count - 1 or not (np.diff(line) == 1).all():
+        return None
+    return slice(first, first + count)
