@@ -119,9 +119,13 @@ class Chooser:
         return None if chosen == default.schedule.data else chosen
 
     def _ranked(self, task: Task, build: Build, *, everything: bool) -> list[Prediction]:
-        """The candidates of a task; of many, some first, then what is near the best of these."""
+        """The candidates of a task; of many, some first, then what is near the best of these.
+
+        Where nothing is multiplied, tiles are found first: how loops and masks are written is for
+        the best of them.
+        """
         every = list(candidates(task, self.tiling))
-        if everything or len(every) <= _MANY:
+        if everything or (task.multiplied and len(every) <= _MANY):
             return ranked(every, build, self.spec)
         first, depth = every[0], list(task.lengths)[-1]
         some = [one for one in every if _walk(one) == _walk(first)]
