@@ -17,7 +17,7 @@ from functools import reduce
 from math import gcd
 
 from xdsl.dialects import arith
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import triton
@@ -80,10 +80,28 @@ class Neighbours:
         if block not in lhs.blocks | rhs.blocks:
             return size
         stride = columns.stride(lhs, block) - columns.stride(rhs, block)
-        if stride == 0 and not (lhs.loaded or rhs.loaded):
-            return size
         last = _LAST.get(op.predicate.data)
         if stride != 1 or last is None or lhs.loaded or rhs.loaded:
-            return 1
+            return gcd(self._same(op.lhs, block), self._same(op.rhs, block))
         equal = (rhs.numbers - lhs.numbers + last)[columns.spread]
         return reduce(gcd, map(int, equal[:_SOME]), size)
+
+    def _same(self, value: SSAValue, block: str) -> int:
+        """How many neighbours along a block have one value, surely: as where it is loaded from."""
+        size, known, op = self.sizes[block], self.indices.of(value), value.owner
+        if block not in known.blocks:
+            return size
+        match op:
+            case triton.LoadOp():
+                alike = size if op.mask is None else self._alike(op.mask, block)
+                return gcd(self._same(op.offsets, block), alike)
+            case arith.DivSIOp():
+                by = self.indices.of(op.rhs)
+                starts = self.indices.of(op.lhs).numbers[self.indices.columns.spread]
+                if block in by.blocks or by.loaded:
+                    return 1
+                return reduce(gcd, (int(by.numbers[0]), *map(int, starts[:_SOME])), size)
+            case _ if isinstance(op, Operation) and op.operands:
+                return reduce(gcd, (self._same(operand, block) for operand in op.operands))
+            case _:
+                return 1

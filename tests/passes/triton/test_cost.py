@@ -63,6 +63,13 @@ def test_lanes_move_neighbours_together_that_are_masked_alike():
     assert _vectors(1_000_003, "P = 1024, masks = boundary") == {(16, True), (2, False)}
 
 
+def test_rows_that_are_looked_up_are_read_whole():
+    """A row's number is the same for all of its cells, and so is whether there is such a row."""
+    table, ids = t.input("table", (50257, 1024), "bf16"), t.input("ids", (4096,), "i64")
+    (work,) = works(t.embedding(table, ids))
+    assert sorted(stream.vector for stream in work.streams if stream.cell == 2) == [16, 16]
+
+
 def test_small_requests_take_longer_where_memory_is_what_takes_longest():
     whole, odd = (estimate(t.input("x", (n,), "bf16") * 2.0) for n in (1 << 27, (1 << 27) - 1))
     assert whole.bytes >= odd.bytes
