@@ -14,11 +14,8 @@ is not Tapestry's, and with `TAPESTRY_CACHE=0`.
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
@@ -30,23 +27,17 @@ from typing import Final
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.arg_spec import ArgSpec
 
-import tapestry
-from tapestry import started
 from tapestry.encoding import Cells, EncodingError, decode, encode, encode_exactly
+from tapestry.environment import digest_of, environment, find_current
 from tapestry.frontend import Steps, make_context, run_pipeline
 from tapestry.logs import channel
 from tapestry.passes._collection import collection_paused
 from tapestry.pipelines import pass_specs
-from tapestry.store import Store, find_store, key_of
+from tapestry.store import Store, key_of
 from tapestry.universe import TAPESTRY_UNIVERSE
 
 KIND: Final = "lowered"
 """The folder of lowered programs."""
-
-_ROOT: Final = Path(tapestry.__file__).parent
-
-_SOURCES: Final = (".py", ".yaml", ".yml")
-"""What the files end with that programs are made by."""
 
 
 def lowered(
@@ -171,49 +162,6 @@ def _find(module: ModuleOp, passes: Sequence[ArgSpec]) -> Lowering | None:
     )
     store.say(key, f"is {program[:12]} by {text}, sources {made_by['sources'][:12]}")
     return Lowering(store, key, cells)
-
-
-@cache
-def environment() -> dict[str, str]:
-    """What determines the work of passes beside the program: versions, and Tapestry's sources."""
-    versions = {name: version(name) for name in ("numpy", "sympy", "xdsl")}
-    return versions | {"python": platform.python_version(), "sources": digest_of(_ROOT)}
-
-
-def find_current(kind: str) -> Store | None:
-    """The store of a kind, for what the sources make as they are now.
-
-    None where they have changed since this process began: it may run what they were before.
-    """
-    store = find_store(kind)
-    if store is None or max(_times(_ROOT)) <= started.STARTED:
-        return store
-    channel("cache").info("%s: nothing is kept: the sources changed since this process began", kind)
-    return None
-
-
-def _times(folder: Path) -> Iterator[float]:
-    """When each source was last changed."""
-    return (os.stat(path).st_mtime for path in _sources(folder))
-
-
-def _sources(folder: Path) -> Iterator[str]:
-    """The sources and templates below a folder, in order."""
-    for path, folders, files in os.walk(folder, followlinks=True):
-        folders.sort()
-        yield from (os.path.join(path, name) for name in sorted(files) if name.endswith(_SOURCES))
-
-
-def digest_of(path: Path) -> str:
-    """What identifies the contents of a file, or of the sources and templates below a folder."""
-    if path.is_file():
-        return sha256(path.read_bytes()).hexdigest()
-    digest = sha256()
-    for source in _sources(path):
-        content = Path(source).read_bytes()
-        digest.update(f"{source[len(str(path)) :]} {len(content)}\n".encode())
-        digest.update(content)
-    return digest.hexdigest()
 
 
 def _files(passes: Sequence[ArgSpec]) -> Iterator[tuple[str, str]]:

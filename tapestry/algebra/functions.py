@@ -16,6 +16,7 @@ from tapestry.algebra._error_function import error_function
 from tapestry.algebra._fused import multiply_add
 
 __all__ = [
+    "as_dtype",
     "compare_floats",
     "compare_integers",
     "complex_of",
@@ -147,6 +148,11 @@ def round_half_away(x: Array) -> Array:
     # x + 0.5 would round where it is not exact; what truncation leaves is exact.
     away = np.abs(x - whole) >= x.dtype.type(0.5)
     return np.copysign(np.abs(whole) + away.astype(x.dtype), x)
+
+
+def as_dtype(dtype: np.dtype[Any], x: Array) -> Array:
+    """A copy in another dtype."""
+    return x.astype(dtype)
 
 
 def power(x: Array, y: Array) -> Array:

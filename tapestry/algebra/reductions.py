@@ -8,18 +8,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects import arith
 from xdsl.dialects import complex as complex_dialect
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Operation
 
-Array = NDArray[Any]
+from tapestry.algebra.reducing import Reduction
 
 _UFUNCS: dict[type[Operation], np.ufunc] = {
     arith.AddfOp: np.add,
@@ -47,36 +42,6 @@ _ZEROS: dict[type[Operation], np.ufunc] = {
     arith.MinnumfOp: np.logical_or,
 }
 """How the signs of what was folded make that of a zero, where NumPy takes either zero."""
-
-
-@dataclass(frozen=True)
-class Reduction:
-    """A fold, or the running states of one, in the dtype of what is folded."""
-
-    ufunc: np.ufunc
-    signs: np.ufunc | None
-
-    def fold(self, values: Array, axes: Sequence[int]) -> Array:
-        """Some axes folded away."""
-        folded = np.asarray(self.ufunc.reduce(values, axis=tuple(axes), dtype=values.dtype))
-        return self._signed(folded, lambda signs, by: by.reduce(signs, axis=tuple(axes)), values)
-
-    def running(self, values: Array, axis: int) -> Array:
-        """What is folded so far at each place along an axis."""
-        states = np.asarray(self.ufunc.accumulate(values, axis=axis, dtype=values.dtype))
-        return self._signed(states, lambda signs, by: by.accumulate(signs, axis=axis), values)
-
-    def _signed(
-        self, result: Array, combined: Callable[[Array, np.ufunc], Array], values: Array
-    ) -> Array:
-        if self.signs is None:
-            return result
-        zero = result == 0
-        if not np.any(zero):
-            return result
-        negative = combined(np.signbit(values), self.signs)
-        signed = np.where(negative, -0.0, 0.0).astype(values.dtype)
-        return np.where(zero, signed, result)
 
 
 def find_reduction(primitive: type[Operation] | None, element: Attribute) -> Reduction | None:

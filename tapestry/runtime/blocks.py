@@ -15,9 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tapestry.diagnostics import TapestryError
-from tapestry.dialects import loom
-from tapestry.locations import nearest_location
+from tapestry.diagnostics import Location, TapestryError
 from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import gather, positions
 from tapestry.runtime.taking import taken
@@ -52,14 +50,13 @@ class BlockCells:
         """Where each point's box starts, per dimension."""
         return positions(self.projection.map, self.index)
 
-    def of(self, data: Array) -> BlockCells:
-        """The same boxes of another array."""
-        other = copy(self)
-        other.__dict__["data"] = data
-        return other
+    def read(
+        self, indices: Sequence[Array], otherwise: Array | None, place: Location | None
+    ) -> Array:
+        """The cells at some indices; one outside is `otherwise`, or else a BlockIndexError.
 
-    def read(self, op: loom.ReadOp, indices: Sequence[Array], otherwise: Array | None) -> Array:
-        """The cells at some indices; one outside is `otherwise`, or else a BlockIndexError."""
+        `place` is where that is asked for.
+        """
         if otherwise is None and self.fill is None:
             found = self._within(indices)
             if found is not None:
@@ -71,7 +68,8 @@ class BlockCells:
             fits = (index >= 0) & (index < extent)
             wrong = ~fits if self.needed is None else ~fits & self.needed
             if otherwise is None and wrong.any():
-                raise _outside(op, dim, extent, int(np.broadcast_to(index, wrong.shape)[wrong][0]))
+                at_first = int(np.broadcast_to(index, wrong.shape)[wrong][0])
+                raise _outside(place, dim, extent, at_first)
             inside = inside & fits
             at.append(first + np.clip(index, 0, max(extent - 1, 0)))
         fill = np.zeros((), self.data.dtype) if self.fill is None else self.fill
@@ -90,9 +88,22 @@ class BlockCells:
         return taken(self.data, at)
 
 
-def _outside(op: loom.ReadOp, dim: int, extent: int, index: int) -> BlockIndexError:
+def boxes_of(boxes: BlockCells, data: Array) -> BlockCells:
+    """The same boxes of another array."""
+    other = copy(boxes)
+    other.__dict__["data"] = data
+    return other
+
+
+def gathered(rank: int, place: Location | None, block: BlockCells, *operands: Array) -> Array:
+    """A read at so many indices; after these comes what is outside, if it is said."""
+    otherwise = operands[rank] if len(operands) > rank else None
+    return block.read(operands[:rank], otherwise, place)
+
+
+def _outside(place: Location | None, dim: int, extent: int, index: int) -> BlockIndexError:
     return BlockIndexError(
         f"loom.read asks for index {index} along dimension {dim} of a block of extent {extent}",
-        location=nearest_location(op),
+        location=place,
         hint=ELSE_HINT,
     )

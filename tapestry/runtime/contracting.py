@@ -10,18 +10,18 @@ factor or on the result. A factor times a masked zero is not zero where the fact
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from math import prod
 
 import numpy as np
 
+from tapestry.algebra.computing import widened
 from tapestry.algebra.contraction import Contraction
-from tapestry.algebra.scalars import widened
 from tapestry.dialects import loom
 from tapestry.runtime.access import coordinates
 from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
 from tapestry.runtime.mapfold import Tensor, boxes_within, input_cells, join
+from tapestry.runtime.matrices import merged_sides
 from tapestry.runtime.scalar import evaluate
 from tapestry.zspace import Domain, Range
 
@@ -125,31 +125,3 @@ def _matrix(
     dropped = [d for d in range(box.rank) if d not in order]
     arranged = factor.transpose(*order, *dropped)
     return merged_sides(arranged, [len(batch), len(rows), len(columns)])
-
-
-def merged_sides(factor: Array, counts: Sequence[int]) -> Array:
-    """A factor with so many leading axes merged into one, then so many, and so on.
-
-    The last two are sides of a matrix, which are merged in the order that copies longer runs: of
-    overlapping windows a row of cells at a time, where the other way goes kernel by kernel.
-    """
-    lead = counts[:-2]
-    first, middle, last = sum(lead), sum(counts[:-1]), sum(counts)
-    sides = [range(first, middle), range(middle, last)]
-    turned = _run(factor, sides[0]) > _run(factor, sides[1])
-    if turned:
-        sides.reverse()
-    axes = [*range(first), *sides[0], *sides[1], *range(last, factor.ndim)]
-    bounds = [sum(lead[:n]) for n in range(len(lead) + 1)]
-    sizes = [prod(factor.shape[low:high]) for low, high in pairwise(bounds)]
-    sizes += [prod(factor.shape[axis] for axis in side) for side in sides]
-    made = factor.transpose(axes).reshape(sizes)
-    return made.swapaxes(-1, -2) if turned else made
-
-
-def _run(factor: Array, axes: Sequence[int]) -> int:
-    """How many cells that follow one another in memory the last of some axes goes along."""
-    for axis in reversed(axes):
-        if factor.shape[axis] > 1:
-            return factor.shape[axis] if factor.strides[axis] == factor.itemsize else 1
-    return 1

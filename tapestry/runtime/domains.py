@@ -1,4 +1,4 @@
-"""Domains on arrays: which points of a box are inside, and values that are zero elsewhere.
+"""Domains on arrays: which points of a box are inside.
 
 >>> causal = Domain.of([[1, -1]])                             # d0 - d1 >= 0
 >>> inside_mask(causal, Range((0, 0), (2, 3))).astype(int).tolist()
@@ -9,12 +9,8 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tapestry.algebra.monoids import Monoid
-from tapestry.runtime.arithmetic import cell_constant
 from tapestry.runtime.executor import Array
 from tapestry.zspace import Domain, Range
 
@@ -44,14 +40,3 @@ def inside_mask(domain: Domain | None, box: Range) -> Array | None:
         holds = np.asarray(value >= 0, dtype=np.bool_)
         mask = holds if mask is None else mask & holds
     return mask
-
-
-def zero_outside(
-    domain: Domain | None, box: Range, monoid: Monoid, values: Sequence[Array]
-) -> list[Array]:
-    """The parts of a state over `box`, where points outside have the monoid's zero."""
-    mask = inside_mask(domain, box)
-    if mask is None:
-        return list(values)
-    parts = zip(values, monoid.zero, monoid.state, strict=True)
-    return [np.where(mask, value, cell_constant(zero, kind)) for value, zero, kind in parts]

@@ -18,7 +18,7 @@ from tapestry.dialects.loom import Fill, TensorType
 from tapestry.runtime.access import cells, coordinates
 from tapestry.runtime.arithmetic import cell_constant, cell_dtype
 from tapestry.runtime.blocks import BlockCells
-from tapestry.runtime.domains import inside_mask, zero_outside
+from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.scalar import evaluate
@@ -168,3 +168,14 @@ def join(op: loom.BlockSignature, kept_box: Range, fold_box: Range) -> Range:
         for dim, low, high in zip(dims, part.start, part.end, strict=True):
             start[dim], end[dim] = low, high
     return Range(tuple(start), tuple(end))
+
+
+def zero_outside(
+    domain: Domain | None, box: Range, monoid: Monoid, values: Sequence[Array]
+) -> list[Array]:
+    """The parts of a state over `box`, where points outside have the monoid's zero."""
+    mask = inside_mask(domain, box)
+    if mask is None:
+        return list(values)
+    parts = zip(values, monoid.zero, monoid.state, strict=True)
+    return [np.where(mask, value, cell_constant(zero, kind)) for value, zero, kind in parts]

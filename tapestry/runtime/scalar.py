@@ -17,7 +17,7 @@ from tapestry.algebra.philox import philox_word
 from tapestry.algebra.scalars import compute, has_meaning
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
-from tapestry.locations import location_of
+from tapestry.locations import location_of, nearest_location
 from tapestry.runtime.arithmetic import current_arithmetic
 from tapestry.runtime.blocks import BlockCells
 from tapestry.runtime.executor import Array
@@ -68,7 +68,7 @@ def evaluate(
         if isinstance(op, loom.ReadOp):
             otherwise = None if op.otherwise is None else values[op.otherwise]
             indices = [values[index] for index in op.indices]
-            values[op.result] = blocks[op.block].read(op, indices, otherwise)
+            values[op.result] = blocks[op.block].read(indices, otherwise, nearest_location(op))
         else:
             operands = [values[operand] for operand in op.operands]
             values[op.results[0]] = _compute(op, operands, coordinate)

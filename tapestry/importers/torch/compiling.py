@@ -18,12 +18,15 @@ from torch import fx
 
 from tapestry.caching import lowered
 from tapestry.dumping import Dump
+from tapestry.importers.torch.calling import OnArrays, Runner
 from tapestry.importers.torch.dtypes import as_array
 from tapestry.importers.torch.graphs import program_of
 from tapestry.importers.torch.options import Options
-from tapestry.importers.torch.running import Runner, device_of, runner
+from tapestry.importers.torch.running import device_of, runner
 from tapestry.importers.torch.sizes import OpenSizes, Sizes
 from tapestry.logs import channel
+from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.script import Whole
 from tapestry.runtime.program import arguments
 
 _coverage, _recompiles = channel("coverage"), channel("recompiles")
@@ -121,6 +124,12 @@ class Ready:
             graphs=options.graphs,
             fallback=options.fallback,
         )
+
+    @property
+    def prepared(self) -> Whole | None:
+        """What runs, where that is a prepared program."""
+        run = self._run.run if isinstance(self._run, OnArrays) else None
+        return run.run if isinstance(run, PreparedProgram) else None
 
     @property
     def function(self) -> Runner:

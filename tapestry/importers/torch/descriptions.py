@@ -25,7 +25,7 @@ from torch._functorch import config as functorch_config
 from torch._ops import OpOverload
 from torch.fx import node as fx_node
 
-from tapestry.importers.torch.locations import location_of_node
+from tapestry.importers.torch.stacks import line_of_node
 
 _pytorch: Any = torch
 _nodes: Any = fx_node
@@ -76,9 +76,8 @@ def _switches() -> list[Any]:
 
 
 def _node(node: fx.Node) -> list[Any]:
-    place = location_of_node(node)
     known = _known(node.meta.get("example_value")) if node.op != "output" else None
-    row = [node.op, node.name, str(place), known]
+    row = [node.op, node.name, line_of_node(node), known]
     match node.op:
         case "placeholder" | "output":
             target = ""

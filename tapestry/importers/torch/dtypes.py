@@ -14,7 +14,6 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from tapestry.algebra.dtypes import numpy_dtype, type_named
 from tapestry.importers.torch.errors import Unsupported
 from tapestry.runtime.executor import Array
 
@@ -87,6 +86,8 @@ _from_numpy: Callable[[Array], torch.Tensor] = vars(torch)["from_numpy"]
 
 def cells_dtype(name: str) -> np.dtype[np.generic]:
     """NumPy's dtype for tensors of the dtype that is called so."""
+    from tapestry.algebra.dtypes import numpy_dtype, type_named  # which know IR
+
     element = type_named(name)
     assert element is not None
     return numpy_dtype(element)

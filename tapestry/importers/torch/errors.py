@@ -5,12 +5,11 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import LocationAttr
-
 from tapestry.diagnostics import Location, TapestryError
-from tapestry.locations import source_locations
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import LocationAttr
+
     from tapestry.importers.torch.registry import Context
 
 
@@ -37,5 +36,7 @@ def missing(context: Context, reason: str) -> ImportingError:
 
 def place_of(location: LocationAttr) -> Location | None:
     """The first place that a location names."""
+    from tapestry.locations import source_locations  # which knows IR
+
     places = source_locations(location)
     return places[0] if places else None

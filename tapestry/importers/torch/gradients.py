@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from tapestry.importers.torch.running import Runner
+from tapestry.importers.torch.calling import Runner
 
 _pytorch: Any = torch
 

@@ -22,7 +22,6 @@ from dataclasses import dataclass, fields
 from typing import cast
 
 from tapestry.diagnostics import UsageError
-from tapestry.pipelines import pass_specs
 from tapestry.runtime.executor import EXECUTORS
 
 
@@ -65,6 +64,8 @@ class Options:
 
             _check(options.numerics, "numerics", tuple(NUMERICS))
         if options.pipeline is not None:
+            from tapestry.pipelines import pass_specs
+
             pass_specs(options.pipeline)
         return options
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import ModuleOp
-
+from tapestry.importers.torch.calling import Ends
 from tapestry.importers.torch.memory import Output
 from tapestry.importers.torch.uses import Coverage
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from tapestry.importers.torch.effects import Aftermath
 
 
@@ -28,3 +29,8 @@ class Program:
     outputs: tuple[Output, ...]
     coverage: Coverage
     aftermath: Aftermath | None = None
+
+    @property
+    def ends(self) -> Ends:
+        """What it takes and returns."""
+        return Ends(self.arguments, self.seeds, self.outputs)

@@ -6,8 +6,8 @@ run([torch.ones(2, 3)])         # what the graph returns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import fx
@@ -15,10 +15,10 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from tapestry.algebra.dtypes import is_complex
 from tapestry.diagnostics import UsageError
-from tapestry.importers.torch.dtypes import as_array
+from tapestry.importers.torch.calling import OnArrays, Runner, drawn
 from tapestry.importers.torch.errors import ImportingError, place_of
 from tapestry.importers.torch.locations import location_of_node
-from tapestry.importers.torch.memory import Arrays, Returning, Tensors
+from tapestry.importers.torch.memory import Returning, Tensors
 from tapestry.importers.torch.products import LIBRARY
 from tapestry.importers.torch.program import Program
 from tapestry.runtime.executor import Array, NoWatch, find_executor
@@ -27,9 +27,6 @@ from tapestry.runtime.program import arguments, outputs
 
 if TYPE_CHECKING:
     from tapestry.runtime.prepared.kernels import PreparedKernels
-
-Runner: TypeAlias = Callable[[Sequence[Any]], tuple[object, ...]]
-"""From what a graph's placeholders hold to what the graph returns."""
 
 
 def device_of(graph: fx.GraphModule) -> torch.device:
@@ -71,7 +68,7 @@ def runner(
             hint="leave out `on`, or move model and inputs with .cpu()",
         )
     if on == "numpy":
-        return on_arrays(program, PreparedProgram(program.module, LIBRARY))
+        return OnArrays(program.ends, PreparedProgram(program.module, LIBRARY))
     if on == "triton":
         # What lowers to Triton takes a while to import.
         from tapestry.runtime.prepared.kernels import PreparedKernels
@@ -89,7 +86,7 @@ def runner(
         with unset_fake_temporarily():
             kernels = PreparedKernels(program.module, executor)
         if device.type == "cpu":
-            return on_arrays(program, kernels)
+            return OnArrays(program.ends, kernels)
         return on_tensors(program, kernels, device)
     names = [argument.name for argument in arguments(program.module)]
 
@@ -97,21 +94,7 @@ def runner(
         named = dict(zip(names, inputs, strict=True))
         return find_executor(on).run(program.module, named, NoWatch()).outputs
 
-    return on_arrays(program, run)
-
-
-def on_arrays(program: Program, run: Callable[[Sequence[Array]], Sequence[Array]]) -> Runner:
-    """A function of arrays on tensors of the CPU."""
-    returned = Returning(program.outputs, Arrays())
-    positions, seeds = program.arguments, program.seeds
-
-    def call(given: Sequence[Any]) -> tuple[object, ...]:
-        inputs = [as_array(given[position]) for position in positions]
-        if seeds:
-            inputs += [as_array(seed) for seed in _seeds(seeds)]
-        return returned(given, inputs, run(inputs))
-
-    return call
+    return OnArrays(program.ends, run)
 
 
 def on_tensors(program: Program, kernels: PreparedKernels, device: torch.device) -> Runner:
@@ -121,7 +104,7 @@ def on_tensors(program: Program, kernels: PreparedKernels, device: torch.device)
 
     def call(given: Sequence[Any]) -> tuple[object, ...]:
         tensors = [given[position] for position in program.arguments]
-        tensors += _seeds(program.seeds)
+        tensors += drawn(program.seeds)
         inputs = [_ready(tensor, device) for tensor in tensors]
         made = zip(kernels.launch(inputs), kinds, strict=True)
         results = [torch.view_as_complex(r) if is_complex(kind) else r for r, kind in made]
@@ -141,10 +124,3 @@ def _ready(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     if tensor.is_complex():
         return torch.view_as_real(tensor.resolve_conj().contiguous())
     return tensor if tensor.is_contiguous() else tensor.contiguous()
-
-
-def _seeds(count: int) -> list[torch.Tensor]:
-    """Draws from PyTorch's generator, so that its seed makes runs repeatable."""
-    if count == 0:
-        return []
-    return list(torch.randint(-(1 << 63), (1 << 63) - 1, (count,)).unbind())

@@ -25,22 +25,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch import fx
 
-from tapestry.caching import environment, find_current
-from tapestry.encoding import EncodingError
+from tapestry.environment import environment, find_current
 from tapestry.importers.torch.descriptions import described
-from tapestry.importers.torch.entries import read, written
+from tapestry.importers.torch.entries import NotWrittenError, read, written
 from tapestry.importers.torch.gradients import Division, differentiable
 from tapestry.importers.torch.memory import Given, Made, Output, View
 from tapestry.importers.torch.options import Options
-from tapestry.importers.torch.program import Program
-from tapestry.importers.torch.running import Runner, runner
 from tapestry.importers.torch.uses import is_recording
 from tapestry.logs import channel
 from tapestry.passes._collection import collection_paused
+from tapestry.runtime import native
+from tapestry.runtime.prepared.memory import cache_size
+from tapestry.runtime.threads import thread_count
 from tapestry.store import Store, key_of
 
 if TYPE_CHECKING:
-    from tapestry.importers.torch.compiling import CompiledGraph
+    from tapestry.importers.torch.compiling import CompiledGraph, Ready
 
 Compiled: TypeAlias = Callable[..., Any]
 
@@ -58,7 +58,7 @@ def find_shortcut(
         return None
     digest = sha256(json.dumps(description).encode()).hexdigest()
     chosen = [options.on, options.pipeline, options.numerics, options.strict]
-    key = key_of({"graph": digest, "options": chosen, "environment": dict(environment())})
+    key = key_of({"graph": digest, "options": chosen, "made by": maker()})
     return Shortcut(store, key, options)
 
 
@@ -69,8 +69,9 @@ def find_named(key: str, options: Options, made_by: str) -> Shortcut | None:
 
 
 def maker() -> str:
-    """What identifies that which makes entries: versions and sources."""
-    return key_of({"environment": dict(environment())})
+    """What identifies that which makes entries: versions and sources, and the machine's cores."""
+    machine = [thread_count(), torch.get_num_threads(), cache_size(), native.is_available()]
+    return key_of({"environment": dict(environment()), "machine": machine})
 
 
 def _find_store(options: Options) -> Store | None:
@@ -97,22 +98,22 @@ class Shortcut:
         try:
             with collection_paused():
                 return self._compiled(entry)
-        except (EncodingError, LookupError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             self.store.say(self.key, f"is no graph: {type(error).__name__}: {error}")
             return None
 
-    def write(self, parts: Sequence[tuple[torch.device, Program]], division: Division) -> bool:
+    def write(self, parts: Sequence[Ready], division: Division) -> bool:
         """Keep a compiled graph: a program, or with gradients the forward and the backward one.
 
         Whether it is one that is kept.
         """
         try:
             entry = {
-                "parts": [written(*part) for part in parts],
+                "parts": [written(part.device, part.program, part.prepared) for part in parts],
                 "results": division.results,
                 "gradients": division.gradients,
             }
-        except EncodingError as error:
+        except NotWrittenError as error:
             self.store.say(self.key, f"is not kept: {error}")
             return False
         if find_current(KIND) is None:
@@ -121,24 +122,13 @@ class Shortcut:
         return True
 
     def _compiled(self, entry: dict[str, Any]) -> Compiled:
-        parts = [self._runner(*read(part)) for part in entry["parts"]]
+        parts = [read(part, self.options) for part in entry["parts"]]
         division = Division(int(entry["results"]), tuple(map(int, entry["gradients"])))
         if division.gradients:
             forward, backward = parts
             return differentiable(forward, backward, division)
         (run,) = parts
         return lambda *given: run(given)
-
-    def _runner(self, device: torch.device, program: Program) -> Runner:
-        options = self.options
-        return runner(
-            program,
-            device,
-            options.executor(device.type),
-            options.numerics,
-            graphs=options.graphs,
-            fallback=options.fallback,
-        )
 
 
 @dataclass(frozen=True)
@@ -234,18 +224,18 @@ class Follower:
         if len(ready) < len(parts):
             self._say("its sizes are open")
             return
-        programs = [(one.device, one.program) for one in ready]
+        programs = [one.program for one in ready]
         if len(parts) == 2:
-            outputs = programs[0][1].outputs[: seen.division.results]
+            outputs = programs[0].outputs[: seen.division.results]
             if any(map(_is_alias, outputs)):
                 self._say("results share memory with inputs")
                 return
             tangents = len(seen.division.gradients)
-            own = parts[1].inputs, len(programs[1][1].outputs)
+            own = parts[1].inputs, len(programs[1].outputs)
             if own != (seen.kept + tangents, seen.inputs):
                 self._say("its gradients take more than results, or are of more than inputs")
                 return
-        if self._shortcut.write(programs, seen.division):
+        if self._shortcut.write(ready, seen.division):
             self._kept()
 
     def _say(self, reason: str) -> None:

@@ -8,8 +8,24 @@ of them. Here an operation becomes a few NumPy calls on whole tensors: views tha
 transpositions, a body as a list of functions, one matrix product. What is large is a tape of such
 calls, played for each part that fits the cache, on all threads (`parts`). What has another form is
 left to the executor. `PreparedKernels` (in `kernels`) is the same for Triton.
+
+What is prepared knows no IR, and is written down as plain data (`stored`): a later process reads
+that, and imports nothing that prepares. So this package imports nothing by itself.
 """
 
-from tapestry.runtime.prepared.program import PreparedProgram
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tapestry.runtime.prepared.program import PreparedProgram as PreparedProgram
 
 __all__ = ["PreparedProgram"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "PreparedProgram":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tapestry.runtime.prepared import program
+
+    return program.PreparedProgram

@@ -16,18 +16,20 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import needed_operations
+from tapestry.algebra.computing import computed
 from tapestry.algebra.named import Scalar
 from tapestry.algebra.philox import philox_word
 from tapestry.algebra.scalars import compute, function_of, has_meaning, scalar_of
 from tapestry.codegen.loops import is_known
 from tapestry.dialects import loom
+from tapestry.locations import nearest_location
 from tapestry.runtime.access import coordinates
-from tapestry.runtime.blocks import BlockCells
+from tapestry.runtime.blocks import gathered
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Function
 from tapestry.runtime.prepared.looped_bodies import LoopedBody
 from tapestry.runtime.prepared.looping import Loops
-from tapestry.runtime.prepared.script import Script
+from tapestry.runtime.prepared.script import Finished, Script
 from tapestry.zspace import Range
 
 Body = Callable[[Sequence[Any]], list[Array]]
@@ -43,7 +45,7 @@ def prepared_body(
     spare: int = 0,
     places: Mapping[int, SSAValue] | None = None,
     functions: Mapping[Function, Function] | None = None,
-) -> Body | None:
+) -> Finished | None:
     """A body over an index range; None where one of its operations has no meaning on arrays.
 
     `dims` are what the range's dimensions are called in the body; `wanted` as of `evaluate`. The
@@ -158,28 +160,17 @@ def array_function(op: Operation, index: Range, dims: Sequence[int]) -> Function
     """What an operation of a body does, None where it has no meaning on arrays; `dims` as above."""
     match op:
         case loom.IndexOp():
-            along = coordinates(index)(list(dims).index(op.dimension))
-            return lambda: along
+            return partial(coordinates(index), list(dims).index(op.dimension))
         case loom.RandomOp():
             return partial(philox_word, word=op.position)
         case loom.ReadOp():
-            return _read(op)
+            assert tuple(op.operands)[: 1 + len(op.indices)] == (op.block, *op.indices)
+            return partial(gathered, len(op.indices), nearest_location(op))
         case _ if has_meaning(op):
             plain = function_of(op)
-            return plain if plain is not None else lambda *operands: compute(op, operands)
+            scalar = scalar_of(op)
+            if plain is not None:
+                return plain
+            return partial(compute, op, ()) if scalar is None else partial(computed, scalar)
         case _:
             return None
-
-
-def _read(op: loom.ReadOp) -> Function:
-    """A gather; the operands are the block, the indices, and what is outside if it is said."""
-    places = list(op.operands)
-    rank = len(op.indices)
-    assert places[0] == op.block
-    assert tuple(places[1 : 1 + rank]) == tuple(op.indices)
-    outside = op.otherwise is not None
-
-    def read(block: BlockCells, *operands: Array) -> Array:
-        return block.read(op, operands[:rank], operands[rank] if outside else None)
-
-    return read

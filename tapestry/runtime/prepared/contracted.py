@@ -10,19 +10,17 @@ count out of both.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from tapestry.algebra.contraction import Contraction
-from tapestry.algebra.scalars import widened
-from tapestry.runtime.executor import Array
+from tapestry.runtime.matrices import guarded_product, unfolded
+from tapestry.runtime.prepared.cells import masked
 from tapestry.runtime.prepared.meanings import Masked, Product
 from tapestry.runtime.prepared.products import matrix_side
 from tapestry.runtime.prepared.recording import Recorder, Scope
-from tapestry.runtime.prepared.views import View
 
 
 def record_product(
@@ -52,17 +50,13 @@ def record_product(
     else:
         assert inside is not None
         which = _side(recorder, scope, recorder.mask(inside), own.batch, *arranged[on])
-        made = tape.call(_guarded(on), [*sides, which], ("guarded", on), Product())
+        made = tape.call(partial(guarded_product, on), [*sides, which], ("guarded", on), Product())
     order = [*own.batch, *own.rows, *own.columns]
     missing = [dim for dim in range(index.rank) if dim not in order]
     axes = [*order, *missing]
-    apart = tuple([index.shape[dim] for dim in order] + [1] * len(missing))
-    back = [axes.index(dim) for dim in range(index.rank)]
-
-    def turned(value: Array) -> Array:
-        return value.reshape(apart).transpose(back)
-
-    result = tape.view(turned, made, (apart, tuple(back)))
+    apart = (*(index.shape[dim] for dim in order), *(1 for _ in missing))
+    back = tuple(axes.index(dim) for dim in range(index.rank))
+    result = tape.view(partial(unfolded, apart, back), made, (apart, back))
     return result if within else record_masked(recorder, scope, result, 0)
 
 
@@ -71,14 +65,9 @@ def record_masked(recorder: Recorder, scope: Scope, slot: int, zero: complex) ->
     inside = scope.inside
     if inside is None:
         return slot
-
-    def masked(mask: Array, value: Array) -> Array:
-        value = np.asarray(value)
-        return np.where(mask, value, value.dtype.type(zero))
-
     meaning = None if isinstance(zero, complex) else Masked(zero)
     key = ("masked", repr(zero))
-    return recorder.tape.call(masked, (recorder.mask(inside), slot), key, meaning)
+    return recorder.tape.call(partial(masked, zero), (recorder.mask(inside), slot), key, meaning)
 
 
 def _side(
@@ -93,31 +82,4 @@ def _side(
     arrange = matrix_side(scope.index, batch, rows, columns)
     key = ("side", batch, rows, columns, scope.index.shape)
     wide = recorder.view(np.asarray, factor, "axes")
-    return recorder.tape.call(partial(_arranged, arrange), (wide,), key)
-
-
-def _arranged(arrange: View, factor: Array) -> Array:
-    return arrange(widened(factor))
-
-
-def _guarded(on: int) -> Callable[[Array, Array, Array], Array]:
-    """The product of a factor that is zero where a mask is not, and another one."""
-
-    def multiply(a: Array, b: Array, mask: Array) -> Array:
-        other = (a, b)[1 - on]
-        if other.dtype.kind in "iub" or bool(np.isfinite(other).all()):
-            return np.matmul(a, b)
-        if on == 1:
-            return _by_rows(b.mT, a.mT, mask.mT).mT
-        return _by_rows(a, b, mask)
-
-    return multiply
-
-
-def _by_rows(a: Array, b: Array, mask: Array) -> Array:
-    """Each row of `a` times `b`, of the points that count for it."""
-    made = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
-    for row in np.ndindex(a.shape[:-1]):
-        counts = mask[row]
-        made[row] = a[row][counts] @ b[row[:-1]][counts]
-    return made
+    return recorder.tape.call(arrange, (wide,), key)

@@ -10,10 +10,9 @@ part, as the rows of a product leave its other factor, is cut last and least.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from math import prod
 
@@ -143,11 +142,3 @@ def _even(extent: int, step: int) -> int:
     count = -(-extent // step)
     even = -(-extent // count)
     return even if even <= 64 else min(extent, -(-even // 16) * 16)
-
-
-@cache
-def cache_size() -> int:
-    """Bytes of the cache that a core has for itself."""
-    names = getattr(os, "sysconf_names", {})
-    found = os.sysconf("SC_LEVEL2_CACHE_SIZE") if "SC_LEVEL2_CACHE_SIZE" in names else 0
-    return found if found > 0 else 1 << 20

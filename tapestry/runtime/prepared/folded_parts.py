@@ -20,9 +20,8 @@ from tapestry.runtime.prepared.halves import merge_of
 from tapestry.runtime.prepared.inside import Insides
 from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.prepared.members import record_outputs, record_state
-from tapestry.runtime.prepared.recording import Recorder, Slots
-from tapestry.runtime.prepared.tapes import Output, Tapes
-from tapestry.runtime.threads import share
+from tapestry.runtime.prepared.recording import Recorder, Slots, output_of, recorded
+from tapestry.runtime.prepared.sharing import Folded
 from tapestry.zspace import AffineMap, Range
 
 _RUNS = 2
@@ -55,40 +54,16 @@ def folded_in_parts(
 
     insides = Insides.of(op.index, [(op, place)], op.outs)
     parts = [part for run in runs for part in run]
-    tapes = Tapes.of(op.index, parts, op.operands, record, insides.kind, loops)
+    tapes = recorded(op.index, parts, op.operands, record, insides.kind, loops)
     flat = _flat(op, op.index)
-    kept = [_flat(op, run[0]) for run in runs]
-    ends = Tapes.of(flat, kept, op.operands, record_end, attrgetter("shape"))
+    kept = tuple(_flat(op, run[0]) for run in runs)
+    ends = recorded(flat, kept, op.operands, record_end, attrgetter("shape"))
     if tapes is None or ends is None:
         return None
-    outs = [Output.of(value, projection, flat) for value, projection in member_writes(op, place)]
-    places = [out.at for out in outs]
-    merge, threads = merge_of(monoid), min(cuts.threads, len(runs))
-
-    def run(operands: Sequence[Array]) -> list[Array]:
-        wholes = tapes.wholes(operands)
-        states: list[list[Array]] = [[] for _ in runs]
-
-        def work(number: int) -> None:
-            for part in runs[number]:
-                new = tapes.frame(part).state(tapes.given(wholes, part))
-                before = states[number]
-                states[number] = merge([*before, *new]) if before else new
-
-        share(work, range(len(runs)), threads)
-        total: dict[Range, list[Array]] = {}
-        for own, state in zip(runs, states, strict=True):
-            kept = _flat(op, own[0])
-            total[kept] = merge([*total[kept], *state]) if kept in total else state
-        made = [out.empty() for out in outs]
-        views = [out.cells(array) for out, array in zip(outs, made, strict=True)]
-        wholes = ends.wholes(operands)
-        for kept, state in total.items():
-            into = [at(view, kept) for at, view in zip(places, views, strict=True)]
-            ends.frame(kept).play([*state, *ends.given(wholes, kept)], into)
-        return made
-
-    return run
+    pairs = member_writes(op, place)
+    outs = tuple(output_of(value, projection, flat) for value, projection in pairs)
+    threads = min(cuts.threads, len(runs))
+    return Folded(tapes, ends, outs, tuple(map(tuple, runs)), kept, merge_of(monoid), threads)
 
 
 def _runs(op: loom.OperationOp, parts: Sequence[Range], threads: int) -> list[list[Range]]:

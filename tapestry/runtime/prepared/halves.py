@@ -6,72 +6,69 @@ maxima, places = fold(values, coordinates)       # (64, 10) and (1, 10) to (64, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
 
+from tapestry.algebra.bodies import needed_operations
+from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import Monoid
-from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.bodies import Body, prepared_body
+from tapestry.algebra.named import Scalar
+from tapestry.algebra.scalars import compute, scalar_of
+from tapestry.codegen.loops import is_known, kind_of
+from tapestry.runtime.prepared.bodies import prepared_body
+from tapestry.runtime.prepared.halving import Halves, Merge
+from tapestry.runtime.prepared.merging import Merging
 from tapestry.zspace import Range
 
 _NOWHERE = Range((), ())
 
-Merge = Callable[[Sequence[Array]], list[Array]]
-
 
 def merge_of(monoid: Monoid) -> Merge:
     """The merge of two states, the parts of the one and then those of the other."""
-    # A prepared body is for arrays of the shapes that it is first called with.
-    bodies: dict[tuple[tuple[int, ...], ...], Body] = {}
-
-    def merge(states: Sequence[Array]) -> list[Array]:
-        shapes = tuple(part.shape for part in states)
-        if shapes not in bodies:
-            body = prepared_body(monoid.merge, _NOWHERE, ())
-            assert body is not None
-            bodies[shapes] = body
-        return bodies[shapes](states)
-
-    return merge
+    body = prepared_body(monoid.merge, _NOWHERE, ())
+    assert body is not None
+    return Merge(body)
 
 
-def merged_halves(monoid: Monoid, axes: Sequence[int]) -> Callable[..., list[Array]]:
+def merged_halves(monoid: Monoid, axes: Sequence[int]) -> Halves:
     """What folds the parts of a state along some axes, which keep an extent of 1.
 
     Along those axes all parts have the same extents. The order of what is merged is kept.
     """
-    merge = merge_of(monoid)
-
-    def fold(*parts: Array) -> list[Array]:
-        rank = parts[0].ndim
-        kept = [axis for axis in range(rank) if axis not in axes]
-        state = [_lined(part, axes, kept) for part in parts]
-        while len(state[0]) > 1:
-            pairs = len(state[0]) // 2
-            odd = [value[2 * pairs :] for value in state]
-            left = [value[: 2 * pairs : 2] for value in state]
-            right = [value[1 : 2 * pairs : 2] for value in state]
-            both = merge([*left, *right])
-            state = both if not len(odd[0]) else _joined(both, odd)
-        back = tuple(None if axis in axes else slice(None) for axis in range(rank))
-        return [value[0][back] for value in state]
-
-    return fold
+    return Halves(merge_of(monoid), tuple(axes))
 
 
-def _lined(part: Array, axes: Sequence[int], kept: Sequence[int]) -> Array:
-    """The folded axes as one, which is the first."""
-    turned = part.transpose(*axes, *kept)
-    return turned.reshape(prod(turned.shape[: len(axes)]), *turned.shape[len(axes) :])
+def merging_of(monoid: Monoid) -> Merging | None:
+    """What a monoid's merge does, where a loop may do it in any order.
 
-
-def _joined(first: Sequence[Array], second: Sequence[Array]) -> list[Array]:
-    """Arrays one after another; what one of them is broadcast along, the other may not be."""
-    found: list[Array] = []
-    for one, other in zip(first, second, strict=True):
-        shape = np.broadcast_shapes(one.shape[1:], other.shape[1:])
-        whole = [np.broadcast_to(part, (len(part), *shape)) for part in (one, other)]
-        found.append(np.concatenate(whole))
-    return found
+    None where states must be merged in order, and where there are operations that no loop has.
+    """
+    block = monoid.merge
+    end = block.last_op
+    dtypes = tuple(map(numpy_dtype, monoid.state))
+    if not monoid.commutative or end is None or None in map(kind_of, dtypes):
+        return None
+    needed = needed_operations(end.operands)
+    slots: dict[SSAValue, int] = {value: slot for slot, value in enumerate(block.args)}
+    numbers: list[tuple[float, np.dtype[Any]]] = []
+    for op in block.ops:
+        if op in needed and isinstance(op, arith.ConstantOp):
+            number = np.asarray(compute(op, ()))
+            if kind_of(number.dtype) is None:
+                return None
+            slots[op.result] = len(slots)
+            numbers.append((number.item(), number.dtype))
+    cells: list[tuple[Scalar, tuple[int, ...]]] = []
+    for op in block.ops:
+        if op not in needed or isinstance(op, arith.ConstantOp):
+            continue
+        scalar = scalar_of(op)
+        if scalar is None or not is_known(scalar):
+            return None
+        cells.append((scalar, tuple(slots[operand] for operand in op.operands)))
+        slots[op.results[0]] = len(slots)
+    return Merging(dtypes, tuple(numbers), tuple(cells), tuple(slots[one] for one in end.operands))

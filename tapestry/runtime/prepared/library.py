@@ -15,8 +15,10 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from tapestry.algebra.computing import widened
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.looping import OFTEN, Loops
+from tapestry.runtime.prepared.views import View
 
 Function: TypeAlias = Callable[..., Array]
 
@@ -56,6 +58,25 @@ Slid: TypeAlias = Callable[[Array, Array, Sequence[Slide]], Array]
 *axes), with one slide per axis: of shape (batch, rows, columns, *cells). The factors have one
 dtype, and any strides.
 """
+
+
+@dataclass(frozen=True, eq=False)
+class SlidState:
+    """The state of one part, an axis per kept dimension, from the arrays of the inputs.
+
+    `signal` and `kernel` are the numbers of inputs, and views of these.
+    """
+
+    signal: tuple[int, View]
+    kernel: tuple[int, View]
+    multiply: Slid
+    slides: tuple[Slide, ...]
+    arranged: View
+
+    def __call__(self, operands: Sequence[Array]) -> list[Array]:
+        """The sums."""
+        left, right = (view(operands[number]) for number, view in (self.signal, self.kernel))
+        return [self.arranged(self.multiply(widened(left), widened(right), self.slides))]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ of 1.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
+from functools import partial
 
 import numpy as np
 from xdsl.dialects import arith
@@ -24,11 +24,10 @@ from tapestry.algebra.moved_parts import MovedParts
 from tapestry.algebra.one_hot import find_scatter
 from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
-from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.cells import part_of, reduced, spread
 from tapestry.runtime.prepared.contracted import record_masked, record_product
-from tapestry.runtime.prepared.halves import merged_halves
+from tapestry.runtime.prepared.halves import merged_halves, merging_of
 from tapestry.runtime.prepared.meanings import Merged, Part, Reduced, Spread
-from tapestry.runtime.prepared.merging import merging_of
 from tapestry.runtime.prepared.recording import Recorder, Scope, Slots
 from tapestry.zspace import AffineMap
 
@@ -109,15 +108,8 @@ def _wide(value: SSAValue) -> np.dtype[np.generic]:
 def _along(recorder: Recorder, scope: Scope, slot: int) -> int:
     """A value all along the folded dimensions."""
     folded = scope.of_group(scope.member.fold_dims)
-    extents = [(dim, scope.index.shape[dim]) for dim in folded]
-
-    def spread(value: Array) -> Array:
-        shape = list(value.shape)
-        for dim, extent in extents:
-            shape[dim] = extent
-        return np.broadcast_to(value, shape)
-
-    return recorder.view(spread, slot, ("along", *extents), Spread(tuple(extents)))
+    extents = tuple((dim, scope.index.shape[dim]) for dim in folded)
+    return recorder.view(partial(spread, extents), slot, ("along", *extents), Spread(extents))
 
 
 def _moved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int]) -> Slots | None:
@@ -162,15 +154,12 @@ def _reduced(
     if reduction is None:
         return None
     folded = scope.of_group(scope.member.fold_dims)
-    kept = tuple(None if d in folded else slice(None) for d in range(scope.index.rank))
-
-    def reduced(value: Array) -> Array:
-        return np.asarray(reduction.fold(value, folded))[kept]
-
     key = ("reduce", primitive, monoid.state[part], folded)
     zero = monoid.zero[part]
     meaning = None if isinstance(zero, complex) else Reduced(primitive.name, zero, folded)
-    return recorder.tape.call(reduced, (_along(recorder, scope, slot),), key, meaning)
+    return recorder.tape.call(
+        partial(reduced, reduction, folded), (_along(recorder, scope, slot),), key, meaning
+    )
 
 
 def is_reduction(op: loom.OperationOp) -> bool:
@@ -251,4 +240,4 @@ def _halved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int]
     merging, call = merging_of(monoid), recorder.tape.call
     meaning = None if merging is None else Merged(merging, monoid.real_zero, folded)
     made = call(merge, whole, ("halves", monoid.merge, folded), meaning)
-    return [call(itemgetter(n), (made,), ("part", n), Part(n)) for n in range(len(own))]
+    return [call(partial(part_of, n), (made,), ("part", n), Part(n)) for n in range(len(own))]

@@ -10,8 +10,10 @@ keeps, or PyTorch as a tensor; until then nobody else gets it.
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cache
 from math import prod
 from threading import RLock
 from typing import Any
@@ -99,3 +101,11 @@ _POOL = Pool()
 
 empty = _POOL.empty
 """An array of the process's pool."""
+
+
+@cache
+def cache_size() -> int:
+    """Bytes of the cache that a core has for itself."""
+    names = getattr(os, "sysconf_names", {})
+    found = os.sysconf("SC_LEVEL2_CACHE_SIZE") if "SC_LEVEL2_CACHE_SIZE" in names else 0
+    return found if found > 0 else 1 << 20

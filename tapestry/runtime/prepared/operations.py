@@ -20,25 +20,26 @@ from xdsl.ir import BlockArgument, SSAValue
 from tapestry.algebra.bodies import dependences, moving_dims
 from tapestry.algebra.contraction import Contraction, find_contractions
 from tapestry.algebra.dtypes import is_half, numpy_dtype
-from tapestry.algebra.literals import number_in
 from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
 from tapestry.algebra.one_hot import find_scatter
+from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, tensor_type
 from tapestry.runtime.arithmetic import cell_constant
-from tapestry.runtime.blocks import BlockCells
+from tapestry.runtime.blocks import BlockCells, boxes_of
 from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.prepared.bodies import record_body, yielded
+from tapestry.runtime.prepared.cells import bits, first_of, in_dtype, zeroed
+from tapestry.runtime.prepared.fills import cell_outside
 from tapestry.runtime.prepared.folds import Folding
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.masked_products import Masked, MaskedProducts, find_masked
 from tapestry.runtime.prepared.members import moves_products
 from tapestry.runtime.prepared.products import record_product
 from tapestry.runtime.prepared.scatters import Scatter
-from tapestry.runtime.prepared.script import Run, Script
-from tapestry.runtime.prepared.sources import bits
+from tapestry.runtime.prepared.script import Finished, InTurn, Run, Script
 from tapestry.runtime.prepared.unrolled import unrolled
 from tapestry.runtime.prepared.views import reader, writer
 from tapestry.runtime.prepared.windowed import prepared_slide
@@ -108,7 +109,7 @@ def _windowed(script: Script, state: Run, ins: Sequence[int], op: loom.Operation
     """A state of new memory."""
     if len(op.state_types) > 1:
         return script.calls(state, ins, len(op.state_types))
-    return [script.call(lambda *arrays: state(arrays)[0], ins, new=True)]
+    return [script.call(partial(first_of, state), ins, new=True)]
 
 
 def _state(
@@ -170,7 +171,7 @@ def _plain_state(
         return None
     axis = op.kept_dims.index(dim)
     before = (slice(None),) * axis
-    states: list[tuple[tuple[slice, ...], Run]] = []
+    states: list[tuple[tuple[slice, ...], Finished]] = []
     for part in op.index.split(dim, max(step, 1)):
         own = Script()
         given = [own.argument() for _ in ins]
@@ -183,14 +184,7 @@ def _plain_state(
     shape = op.kept_range(op.index).shape
     kinds = op.state_types if monoid is None else monoid.state
     dtypes = [numpy_dtype(kind) for kind in kinds]
-
-    def in_parts(ins: Sequence[Array]) -> list[Array]:
-        whole = [np.empty(shape, dtype) for dtype in dtypes]
-        for at, state in states:
-            for out, value in zip(whole, state(ins), strict=True):
-                out[at] = value
-        return whole
-
+    in_parts = InTurn(tuple(states), shape, tuple(dtypes))
     return script.calls(in_parts, ins, len(dtypes))
 
 
@@ -221,7 +215,7 @@ def _state_over(
             by = library.multiply
             product = record_product(script, one, index, op.kept_dims, by, left, right)
             if outside is not None:
-                product = script.call(partial(_zero, outside=outside), (product,), new=True)
+                product = script.call(partial(zeroed, outside), (product,), new=True)
             made.append(product)
         return made
     if monoid is None:
@@ -238,15 +232,6 @@ def _masks_results(op: loom.OperationOp) -> bool:
     return rest is None or all(dims.isdisjoint(op.fold_dims) for dims in rest.moving())
 
 
-def _zero(state: Array, outside: Array) -> Array:
-    """A state of new memory, zero where points do not count."""
-    shape = np.broadcast_shapes(state.shape, outside.shape)
-    if state.shape != shape:
-        state = np.broadcast_to(state, shape).copy()
-    np.copyto(state, 0, where=outside)
-    return state
-
-
 def _scattered(
     script: Script, op: loom.OperationOp, monoid: Monoid | None, ins: Sequence[int]
 ) -> Slots | None:
@@ -258,7 +243,7 @@ def _scattered(
     low = op.index.start[dim]
     ends = [low + 1 if d == dim else end for d, end in enumerate(op.index.end)]
     index = Range(op.index.start, tuple(ends))
-    scatter = Scatter.of(op, monoid, dim)
+    scatter = _scatter(op, monoid, dim)
     if scatter is None:
         return None
     read = _reads(script, op, index, ins)
@@ -266,6 +251,18 @@ def _scattered(
     places = {dim: at}
     made = record_body(script, op.wrap_block, index, range(index.rank), read, wanted, places)
     return None if made is None else [script.call(scatter, made, new=True)]
+
+
+def _scatter(op: loom.OperationOp, monoid: Monoid, dim: int) -> Scatter | None:
+    """The fold of an operation by the places along a kept dimension, where NumPy has it."""
+    reduction = find_reduction(monoid.primitive, monoid.state[0])
+    if reduction is None or reduction.signs is not None:
+        return None
+    zero = cell_constant(monoid.zero[0], monoid.state[0])
+    zero = zero.astype(numpy_dtype(monoid.state[0]))
+    others = tuple(d for d in op.kept_dims if d != dim)
+    low, shape = op.index.start[dim], op.index.shape
+    return Scatter(dim, tuple(op.fold_dims), others, reduction.ufunc, zero, low, shape)
 
 
 def _held(op: loom.OperationOp, products: Sequence[Contraction]) -> int:
@@ -338,28 +335,17 @@ def _read(
     needed: Array | None = None,
 ) -> int:
     """What a body takes of a tensor over `box`; `needed` as of `BlockCells`."""
-    outside: Array | None = None
-    if fill is not None:
-        number = number_in(fill)
-        assert number is not None
-        outside = bits(cell_constant(number, fill.type))
+    outside = cell_outside(fill)
     cells = script.view(bits, slot)
     if not projection.is_unit:
         boxes = BlockCells(np.empty(0), box, projection, index, outside, needed)
-        return script.call(boxes.of, (cells,))
+        return script.call(partial(boxes_of, boxes), (cells,))
     if outside is None or box.contains_range(projection.apply_range(index)):
         return script.view(reader(projection, box, index), cells)
-
-    def clipped(array: Array) -> Array:
-        return clipped_cells(array, box, projection, index, outside)
-
+    clipped = partial(clipped_cells, box=box, projection=projection, index=index, fill=outside)
     return script.call(clipped, (cells,))
 
 
 def _of_dtypes(script: Script, slots: Sequence[int], dtypes: Sequence[np.dtype[Any]]) -> list[int]:
     pairs = zip(slots, dtypes, strict=True)
-    return [script.view(partial(_of_dtype, dtype), slot) for slot, dtype in pairs]
-
-
-def _of_dtype(dtype: np.dtype[Any], value: Array) -> Array:
-    return value if value.dtype == dtype else value.astype(dtype)
+    return [script.view(partial(in_dtype, dtype), slot) for slot, dtype in pairs]

@@ -24,15 +24,16 @@ from tapestry.dialects._loom_fused import member_reads, member_writes
 from tapestry.dialects._loom_group_rules import inner_edges, why_whole
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.cuts import Access, Cuts, cache_size
+from tapestry.runtime.prepared.cuts import Access, Cuts
 from tapestry.runtime.prepared.folded_parts import folded_in_parts
 from tapestry.runtime.prepared.inside import Insides
 from tapestry.runtime.prepared.looping import ONCE, Loops
 from tapestry.runtime.prepared.members import is_reduction, record_member, values_between
-from tapestry.runtime.prepared.recording import Recorder, Slots
-from tapestry.runtime.prepared.tapes import Output, Tapes
-from tapestry.runtime.threads import share, thread_count
-from tapestry.zspace import AffineMap, Projection, Range
+from tapestry.runtime.prepared.memory import cache_size
+from tapestry.runtime.prepared.recording import Recorder, Slots, output_of, recorded
+from tapestry.runtime.prepared.sharing import Mapped
+from tapestry.runtime.threads import thread_count
+from tapestry.zspace import AffineMap, Projection
 
 Run: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 
@@ -194,27 +195,12 @@ def _mapped(
             slots |= zip(member.outs, made, strict=True)
         return [slots[value] for value in yielded]
 
-    tapes = Tapes.of(op.index, parts, inputs, record, insides.kind, loops)
+    tapes = recorded(op.index, parts, inputs, record, insides.kind, loops)
     if tapes is None:
         return None
     written = dict(_written(members))
-    outs = [Output.of(value, written[value], op.index) for value in yielded]
-    places = [out.at for out in outs]
-    threads = min(cuts.threads, len(parts))
-
-    def run(operands: Sequence[Array]) -> list[Array]:
-        made = [out.empty() for out in outs]
-        views = [out.cells(array) for out, array in zip(outs, made, strict=True)]
-        wholes = tapes.wholes(operands)
-
-        def work(part: Range) -> None:
-            into = [at(view, part) for at, view in zip(places, views, strict=True)]
-            tapes.frame(part).play(tapes.given(wholes, part), into)
-
-        share(work, parts, threads)
-        return made
-
-    return run
+    outs = tuple(output_of(value, written[value], op.index) for value in yielded)
+    return Mapped(tapes, outs, min(cuts.threads, len(parts)))
 
 
 def _ends(op: loom.FusedOp | loom.OperationOp) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -21,10 +20,11 @@ from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.mapfold import Tensor
 from tapestry.runtime.numpy_executor import NumpyExecutor
 from tapestry.runtime.prepared.alike import Alike
+from tapestry.runtime.prepared.cells import all_over, reshaped
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.operations import prepared_operation, windowed_operation
 from tapestry.runtime.prepared.parts import InParts, in_parts
-from tapestry.runtime.prepared.script import Run, Script
+from tapestry.runtime.prepared.script import Run, Script, Whole
 from tapestry.runtime.prepared.sliding import slid
 from tapestry.runtime.prepared.views import View, reader
 from tapestry.runtime.program import main_function
@@ -38,8 +38,8 @@ class PreparedProgram:
 
     Called with an array per argument, it returns one per result; they may share memory with the
     arguments and with each other, and may not be writable. `left` are the operations that the
-    executor runs as it always does. `library` is what
-    it computes by, `parts` what is large: parts of it, in cache, on all threads.
+    executor runs as it always does. `library` is what it computes by, `parts` what is large: parts
+    of it, in cache, on all threads. `run` is what is called, which `stored` can write down.
     """
 
     def __init__(
@@ -62,12 +62,11 @@ class PreparedProgram:
             self._prepare(op)
         last = block.last_op
         assert isinstance(last, func.ReturnOp)
-        self._run = self._script.finish([self._slots[value] for value in last.operands])
+        self.run = Whole(self._script.finish([self._slots[value] for value in last.operands]))
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs."""
-        with np.errstate(all="ignore"):  # what IEEE 754 defines is no news
-            return list(map(np.asarray, self._run(inputs)))
+        return self.run(inputs)
 
     def _prepare(self, op: Operation) -> None:
         match op:
@@ -93,8 +92,7 @@ class PreparedProgram:
                 self._view(op, _read(op))
                 return
             case loom.ReshapeOp():
-                shape = tensor_type(op.result).box.shape
-                self._view(op, lambda array: array.reshape(shape))
+                self._view(op, partial(reshaped, tensor_type(op.result).box.shape))
                 return
             case _:
                 run = None
@@ -127,4 +125,4 @@ class PreparedProgram:
 def _read(op: loom.ViewOp) -> View:
     box = tensor_type(op.result).box
     read = reader(op.projection.data, tensor_type(op.operands[0]).box, box)
-    return lambda array: np.broadcast_to(read(array), box.shape)
+    return partial(all_over, box, read)

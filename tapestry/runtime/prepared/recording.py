@@ -11,8 +11,9 @@ compute alike is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
 
 from tapestry.algebra.bodies import moving_dims, needed_operations
+from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.scalars import scalar_of
 from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_reads, member_writes
@@ -27,9 +29,13 @@ from tapestry.dialects._loom_reads import Read
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import array_function
+from tapestry.runtime.prepared.cells import at, converted, of_rank
+from tapestry.runtime.prepared.fills import cell_outside
+from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.prepared.meanings import Cast, Meaning
-from tapestry.runtime.prepared.sources import Source, cells_read, coordinate, mask
+from tapestry.runtime.prepared.sources import Coordinate, Mask, Source, cells_read
 from tapestry.runtime.prepared.tape import Tape
+from tapestry.runtime.prepared.tapes import Output, Recorded, Tapes
 from tapestry.runtime.prepared.views import reader, writer
 from tapestry.zspace import AffineMap, Domain, Projection, Range
 
@@ -157,11 +163,7 @@ class Recorder:
         """A value in another dtype."""
         if have == want:
             return slot
-
-        def cast(value: Array) -> Array:
-            return np.asarray(value).astype(want)
-
-        return self.tape.call(cast, (slot,), ("as", want), meaning=Cast(want))
+        return self.tape.call(partial(converted, want), (slot,), ("as", want), meaning=Cast(want))
 
     def view(
         self,
@@ -171,13 +173,7 @@ class Recorder:
         meaning: Meaning | None = None,
     ) -> int:
         """A view of a value that has an axis per dimension, also of a single number."""
-        rank = self._part.rank
-
-        def seen(value: Array) -> Array:
-            value = np.asarray(value)
-            return function(value if value.ndim == rank else value.reshape((1,) * rank))
-
-        return self.tape.view(seen, of, key, meaning)
+        return self.tape.view(partial(of_rank, self._part.rank, function), of, key, meaning)
 
     def _is_one(self, slot: int) -> bool:
         """Whether a value is the number that changes nothing it is multiplied with."""
@@ -187,7 +183,7 @@ class Recorder:
     def mask(self, inside: Domain) -> int:
         """The slot of which points are inside."""
         if inside not in self._read:
-            self._read[inside] = self._source(mask(inside))
+            self._read[inside] = self._source(Mask(inside))
         return self._read[inside]
 
     def _outer(self, read: Read, scope: Scope) -> int:
@@ -196,7 +192,9 @@ class Recorder:
         key = (read.value, read.projection, read.fill, inside)
         if key not in self._read:
             operand, box = self._operands[read.value], tensor_type(read.value).box
-            source = cells_read(operand, read.projection, read.fill, box, self._index, inside)
+            source = cells_read(
+                operand, read.projection, cell_outside(read.fill), box, self._index, inside
+            )
             self._read[key] = self._source(source)
         return self._read[key]
 
@@ -204,7 +202,7 @@ class Recorder:
         dim, shift = scope.dims[dimension], scope.place.offset[dimension]
         key = (dim, shift)
         if key not in self._read:
-            self._read[key] = self._source(coordinate(dim, shift))
+            self._read[key] = self._source(Coordinate(dim, shift))
         return self._read[key]
 
     def _source(self, source: Source) -> int:
@@ -222,7 +220,7 @@ class Recorder:
             if not still:
                 return written.slot
             first = tuple(slice(1) if d in still else slice(None) for d in range(self._part.rank))
-            return self.view(lambda value: value[first], written.slot, ("first", *still))
+            return self.view(partial(at, first), written.slot, ("first", *still))
         box = written.projection.apply_range(written.index)
         if not box.contains_range(read.projection.apply_range(scope.index)):
             return None
@@ -247,3 +245,37 @@ class Recorder:
             ]:
                 return False
         return True
+
+
+def recorded(
+    index: Range,
+    parts: Sequence[Range],
+    inputs: Sequence[SSAValue],
+    record: Callable[[Recorder], Slots | None],
+    kind: Callable[[Range], Hashable],
+    loops: Loops | None = None,
+) -> Tapes | None:
+    """Tapes for all parts of an index space; `record` writes one for parts of a `kind`.
+
+    None where they cannot be written.
+    """
+    cut = [d for d, low in enumerate(index.start) if any(p.start[d] != low for p in parts)]
+    numbers: dict[Hashable, int] = {}
+    kinds: dict[Range, int] = {}
+    found: list[Recorded] = []
+    for part in parts:
+        kinds[part] = numbers.setdefault(kind(part), len(found))
+        if kinds[part] < len(found):
+            continue
+        recorder = Recorder(index, part, cut, inputs)
+        slots = record(recorder)
+        if slots is None:
+            return None
+        found.append(Recorded(recorder.tape, tuple(recorder.sources), tuple(slots)))
+    return Tapes(tuple(found), kinds, loops)
+
+
+def output_of(value: SSAValue, projection: Projection, index: Range) -> Output:
+    """An output of members, as parts write it."""
+    kind = tensor_type(value)
+    return Output(kind.box, numpy_dtype(kind.element_type), projection, index)

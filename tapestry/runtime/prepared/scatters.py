@@ -13,11 +13,6 @@ from math import prod
 
 import numpy as np
 
-from tapestry.algebra.dtypes import numpy_dtype
-from tapestry.algebra.monoids import Monoid
-from tapestry.algebra.reductions import find_reduction
-from tapestry.dialects import loom
-from tapestry.runtime.arithmetic import cell_constant
 from tapestry.runtime.executor import Array
 
 
@@ -25,26 +20,17 @@ from tapestry.runtime.executor import Array
 class Scatter:
     """Folds by `ufunc` what is at one place along `dim`; the others have `zero`."""
 
-    op: loom.BlockSignature
     dim: int
+    folded: tuple[int, ...]
+    others: tuple[int, ...]
     ufunc: np.ufunc
     zero: Array
     low: int
     shape: tuple[int, ...]
 
-    @staticmethod
-    def of(op: loom.OperationOp, monoid: Monoid, dim: int) -> Scatter | None:
-        """The fold of an operation by the places along a kept dimension, where NumPy has it."""
-        reduction = find_reduction(monoid.primitive, monoid.state[0])
-        if reduction is None or reduction.signs is not None:
-            return None
-        zero = cell_constant(monoid.zero[0], monoid.state[0])
-        zero = zero.astype(numpy_dtype(monoid.state[0]))
-        return Scatter(op, dim, reduction.ufunc, zero, op.index.start[dim], op.index.shape)
-
     def __call__(self, values: Array, places: Array) -> Array:
         """The state over the kept dimensions; both have extent 1 along `dim`."""
-        folded, others = self.op.fold_dims, [d for d in self.op.kept_dims if d != self.dim]
+        folded, others = self.folded, self.others
         points = prod(self.shape[d] for d in folded)
         full = tuple(1 if d == self.dim else n for d, n in enumerate(self.shape))
         rows = np.broadcast_to(values, full).transpose(*folded, self.dim, *others)
@@ -60,4 +46,4 @@ class Scatter:
             first = np.flatnonzero(np.concatenate([[True], here[1:] != here[:-1]]))
             made[here[first]] = self.ufunc.reduceat(rows[order], first, axis=0)
         made = made.reshape(self.shape[self.dim], *(self.shape[d] for d in others))
-        return np.moveaxis(made, 0, self.op.kept_dims.index(self.dim))
+        return np.moveaxis(made, 0, sorted((self.dim, *others)).index(self.dim))

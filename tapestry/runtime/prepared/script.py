@@ -109,7 +109,8 @@ class Script:
             value = self._room[root]
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
-        return Finished(self._arguments, self._room, self._lines, tuple(results), frozenset(spare))
+        room = self._room[self._arguments :]
+        return Finished(room, tuple(self._lines), tuple(results), frozenset(spare))
 
     def _line(
         self,
@@ -142,22 +143,24 @@ def roots_of(lines: Sequence[Line]) -> dict[int, frozenset[int]]:
     return roots
 
 
+@dataclass(eq=False)
 class Finished:
-    """A script, as a function of its arguments: `room` has the values of the other slots."""
+    """A script, as a function of its arguments: `room` has the values of the other slots.
 
-    def __init__(
-        self,
-        arguments: int,
-        room: Sequence[Any],
-        lines: Sequence[Line],
-        results: tuple[int, ...],
-        spare: frozenset[int],
-    ) -> None:
-        self.lines = tuple(lines)
-        self.room = list(room[arguments:])
-        self.results = results
-        self._spare = spare
+    It may write to the arguments in `spare`.
+    """
+
+    room: list[Any]
+    lines: tuple[Line, ...]
+    results: tuple[int, ...]
+    spare: frozenset[int]
+
+    def __post_init__(self) -> None:
         self._ready: tuple[list[Step], list[int]] | None = None
+
+    def again(self) -> Finished:
+        """The same, for arrays of other shapes."""
+        return replace(self)
 
     def __call__(self, given: Sequence[Any]) -> list[Any]:
         values: list[Any] = [*given, *self.room]
@@ -196,9 +199,38 @@ class Finished:
             del given, made
             for slot in slots:
                 values[slot] = _outline(values[slot])
-        settled = Settled(lines, self.results, self._spare, values)
+        settled = Settled(lines, self.results, self.spare, values)
         self._ready = settled.steps(), settled.results
         return [values[slot] for slot in self.results]
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """A program: from arrays to arrays."""
+
+    script: Finished
+
+    def __call__(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs."""
+        with np.errstate(all="ignore"):  # what IEEE 754 defines is no news
+            return list(map(np.asarray, self.script(inputs)))
+
+
+@dataclass(frozen=True, eq=False)
+class InTurn:
+    """Scripts that each make some cells of the same new arrays."""
+
+    scripts: tuple[tuple[tuple[slice, ...], Finished], ...]
+    shape: tuple[int, ...]
+    dtypes: tuple[np.dtype[Any], ...]
+
+    def __call__(self, ins: Sequence[Any]) -> list[Array]:
+        """The arrays."""
+        whole = [np.empty(self.shape, dtype) for dtype in self.dtypes]
+        for at, script in self.scripts:
+            for out, value in zip(whole, script(ins), strict=True):
+                out[at] = value
+        return whole
 
 
 def _outline(value: object) -> object:

@@ -20,6 +20,7 @@ import numpy as np
 from tapestry.algebra.functions import takes_out
 from tapestry.runtime.arena import dropped_after
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.cells import in_turn
 from tapestry.runtime.prepared.library import Function, Sized
 from tapestry.runtime.prepared.memory import empty, is_large
 from tapestry.runtime.prepared.script import (
@@ -70,7 +71,7 @@ class Settled:
             made.update(line.outs)
             gone = tuple(slot for slot in slots if slot in made and self._keeps_memory(slot))
             if gone:
-                found.append((DROPPED, _in_turn, gone, 0, 0))
+                found.append((DROPPED, in_turn, gone, 0, 0))
         return found
 
     def _settled(self, line: Line) -> Line:
@@ -82,13 +83,13 @@ class Settled:
         of, before = self._views.get(slot, (slot, ()))
         functions = (*before, line.function)
         array = _array(self._values[of])
-        plain = None if array is None else plain_view(partial(_in_turn, functions), array)
+        plain = None if array is None else plain_view(partial(in_turn, functions), array)
         if plain is None:
             return replace(line, ins=ins)
         self._views[out] = of, functions
         if not plain:
             self._same[out] = of
-        view = plain[0] if len(plain) == 1 else partial(_in_turn, plain)
+        view = plain[0] if len(plain) == 1 else partial(in_turn, plain)
         return replace(line, function=view, ins=(of,))
 
     def _needed(self, lines: Sequence[Line]) -> list[Line]:
@@ -157,12 +158,6 @@ class Settled:
 
 def _array(value: object) -> Array | None:
     return cast("Array", value) if isinstance(value, np.ndarray) else None
-
-
-def _in_turn(functions: Sequence[View], array: Any) -> Any:
-    for function in functions:
-        array = function(array)
-    return array
 
 
 def _into_new(

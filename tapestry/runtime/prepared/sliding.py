@@ -24,9 +24,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.cuts import cache_size
 from tapestry.runtime.prepared.library import Slide
-from tapestry.runtime.prepared.memory import empty
+from tapestry.runtime.prepared.memory import cache_size, empty
 from tapestry.runtime.threads import share, thread_count
 
 _WIDE = 4

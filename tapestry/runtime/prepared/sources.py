@@ -10,97 +10,143 @@ part by part; blocks and coordinates are made for each part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from tapestry.algebra.bodies import moving_dims
-from tapestry.algebra.literals import number_in
-from tapestry.dialects.loom import Fill
 from tapestry.runtime.access import coordinates
-from tapestry.runtime.arithmetic import cell_constant
 from tapestry.runtime.blocks import BlockCells
 from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import clipped_cells
-from tapestry.runtime.prepared.views import reader
+from tapestry.runtime.prepared.cells import bits
+from tapestry.runtime.prepared.views import View, reader
 from tapestry.zspace import Domain, Projection, Range
 
 
+class Source(Protocol):
+    """What is read; `at` is of `whole`, and a part of the index space."""
+
+    def whole(self, operands: Sequence[Array]) -> Any:
+        """What parts are taken of, from the operands of a call."""
+        ...
+
+    def at(self, whole: Any, part: Range) -> Any:
+        """What a part reads."""
+        ...
+
+
 @dataclass(frozen=True)
-class Source:
-    """`whole` is of the operands of a call; `at` is of that and a part of the index space."""
+class Slicer:
+    """The part of an array that has an axis for each of `rank` dimensions.
 
-    whole: Callable[[Sequence[Array]], Any]
-    at: Callable[[Any, Range], Any]
+    `moving` has those that parts are slices along, and where the array starts there.
+    """
 
+    rank: int
+    moving: tuple[tuple[int, int], ...]
 
-def slicer(dims: frozenset[int], index: Range) -> Callable[[Array, Range], Array]:
-    """The part of an array that has an axis per dimension of `index`, of extent 1 off `dims`."""
-    moving = [(dim, index.start[dim]) for dim in sorted(dims) if index.shape[dim] > 1]
-    every = [slice(None)] * index.rank
-
-    def at(whole: Array, part: Range) -> Array:
-        where = every.copy()
-        for dim, low in moving:
+    def at(self, whole: Array, part: Range) -> Array:
+        """A view."""
+        where: list[Any] = [slice(None)] * self.rank
+        for dim, low in self.moving:
             where[dim] = slice(part.start[dim] - low, part.end[dim] - low)
         return whole[(*where, ...)]  # a view also where there is no dimension to slice
 
-    return at
+
+def slicer(dims: frozenset[int], index: Range) -> Slicer:
+    """The parts of an array with an axis per dimension of `index`, of extent 1 off `dims`."""
+    moving = [(dim, index.start[dim]) for dim in sorted(dims) if index.shape[dim] > 1]
+    return Slicer(index.rank, tuple(moving))
+
+
+@dataclass(frozen=True)
+class _Slices:
+    operand: int
+    view: View
+    slicer: Slicer
+
+    def whole(self, operands: Sequence[Array]) -> Array:
+        return self.view(bits(operands[self.operand]))
+
+    def at(self, whole: Array, part: Range) -> Array:
+        return self.slicer.at(whole, part)
+
+
+@dataclass(frozen=True, eq=False)
+class _Clipped:
+    operand: int
+    box: Range
+    projection: Projection
+    outside: Array
+
+    def whole(self, operands: Sequence[Array]) -> Array:
+        return bits(operands[self.operand])
+
+    def at(self, whole: Array, part: Range) -> Array:
+        return clipped_cells(whole, self.box, self.projection, part, self.outside)
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    operand: int
+    box: Range
+    projection: Projection
+    outside: Array | None
+    inside: Domain | None
+
+    def whole(self, operands: Sequence[Array]) -> Array:
+        return bits(operands[self.operand])
+
+    def at(self, whole: Array, part: Range) -> BlockCells:
+        needed = inside_mask(self.inside, part)
+        return BlockCells(whole, self.box, self.projection, part, self.outside, needed)
 
 
 def cells_read(
     operand: int,
     projection: Projection,
-    fill: Fill | None,
+    outside: Array | None,
     box: Range,
     index: Range,
     inside: Domain | None,
 ) -> Source:
     """What a body takes of an operand, which stores `box`, at the points that are inside."""
-    outside: Array | None = None
-    if fill is not None:
-        number = number_in(fill)
-        assert number is not None
-        outside = bits(cell_constant(number, fill.type))
     if not projection.is_unit:
-        return Source(
-            lambda operands: bits(operands[operand]),
-            lambda data, part: BlockCells(
-                data, box, projection, part, outside, inside_mask(inside, part)
-            ),
-        )
+        return _Blocks(operand, box, projection, outside, inside)
     if outside is not None and not box.contains_range(projection.apply_range(index)):
-        return Source(
-            lambda operands: bits(operands[operand]),
-            lambda data, part: clipped_cells(data, box, projection, part, outside),
-        )
-    view = reader(projection, box, index)
-    at = slicer(moving_dims(projection), index)
-    return Source(lambda operands: view(bits(operands[operand])), at)
+        return _Clipped(operand, box, projection, outside)
+    moving = frozenset(dim for terms in projection.map.terms for _, dim in terms)
+    return _Slices(operand, reader(projection, box, index), slicer(moving, index))
 
 
-def coordinate(dim: int, shift: int) -> Source:
+@dataclass(frozen=True)
+class Coordinate:
     """The coordinates along a dimension, `shift` added."""
 
-    def at(_: None, part: Range) -> Array:
-        return coordinates(part)(dim) + np.int64(shift)
+    dim: int
+    shift: int
 
-    return Source(lambda _: None, at)
+    def whole(self, operands: Sequence[Array]) -> None:
+        """Nothing."""
+
+    def at(self, whole: None, part: Range) -> Array:  # noqa: ARG002
+        """Those of a part."""
+        return coordinates(part)(self.dim) + np.int64(self.shift)
 
 
-def mask(inside: Domain) -> Source:
+@dataclass(frozen=True)
+class Mask:
     """Which points are inside."""
 
-    def at(_: None, part: Range) -> Array:
-        found = inside_mask(inside, part)
+    inside: Domain
+
+    def whole(self, operands: Sequence[Array]) -> None:
+        """Nothing."""
+
+    def at(self, whole: None, part: Range) -> Array:  # noqa: ARG002
+        """Those of a part."""
+        found = inside_mask(self.inside, part)
         return np.ones((1,) * part.rank, np.bool_) if found is None else found
-
-    return Source(lambda _: None, at)
-
-
-def bits(cells: Array) -> Array:
-    """Cells as bodies hold them: the bits of unsigned ones."""
-    return cells.view(f"i{cells.itemsize}") if cells.dtype.kind == "u" else cells

@@ -12,7 +12,7 @@ own, or it is a view, which computes nothing. `Frame` (in `frames`) plays a tape
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -60,14 +60,16 @@ class Call:
         return self.kind == "into" and getattr(self.function, "signature", None) is None
 
 
+@dataclass(eq=False)
 class Tape:
     """Slots, and the calls that fill them; equal calls fill one."""
 
-    def __init__(self) -> None:
-        self.size = 0
-        self.sources: list[int] = []
-        self.constants: dict[int, Any] = {}
-        self.calls: list[Call] = []
+    size: int = 0
+    sources: list[int] = field(default_factory=list[int])
+    constants: dict[int, Any] = field(default_factory=dict[int, Any])
+    calls: list[Call] = field(default_factory=list[Call])
+
+    def __post_init__(self) -> None:
         self.looped: Tape | None = None
         """The tape that is played instead, once that is found."""
         self.seen: Mapping[int, Seen] | None = None

@@ -28,11 +28,11 @@ from tapestry.runtime.arithmetic import cell_constant
 from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.prepared.bodies import Body, prepared_body
+from tapestry.runtime.prepared.cells import bits
 from tapestry.runtime.prepared.halves import merge_of
 from tapestry.runtime.prepared.looped_windows import looped_fold
 from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.prepared.memory import empty
-from tapestry.runtime.prepared.sources import bits
 from tapestry.runtime.prepared.views import View, reader
 from tapestry.runtime.scalar import evaluate
 from tapestry.runtime.threads import share

@@ -12,6 +12,7 @@ a transposition. The others (windows, diagonals) are choices of strides.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import attrgetter, itemgetter, methodcaller
 
 import numpy as np
@@ -31,7 +32,7 @@ def reader(projection: Projection, box: Range, index: Range) -> View:
     """What `cells` gives over `index`, of arrays that store `box`."""
     plan = None if index.is_empty else _slices(projection, box, index)
     if plan is None:
-        return lambda array: cells(array, box, projection, index)
+        return partial(cells, box=box, projection=projection, index=index)
     at, order, spread = plan
     if not any(isinstance(one, int) or one != slice(None) for one in at):
         at = ()
@@ -40,14 +41,7 @@ def reader(projection: Projection, box: Range, index: Range) -> View:
     if None not in spread:
         spread = ()
 
-    def read(array: Array) -> Array:
-        if at:
-            array = array[at]
-        if order:
-            array = array.transpose(order)
-        return array[spread] if spread else array
-
-    return read
+    return partial(_sliced, at, order, spread)
 
 
 def writer(projection: Projection, box: Range, index: Range) -> View:
@@ -58,26 +52,21 @@ def writer(projection: Projection, box: Range, index: Range) -> View:
     """
     order = None if index.is_empty else _digits(projection, box, index)
     if order is None:
-        return lambda values: _written(values, projection, box, index)
+        return partial(_written, projection=projection, box=box, index=index)
     left_out = [dim for dim in range(index.rank) if dim not in order]
     first = tuple(0 if dim in left_out else slice(None) for dim in range(index.rank))
     kept = sorted(order)
     whole = tuple(index.shape[dim] for dim in kept)
     turned = tuple(kept.index(dim) for dim in order)
     moved = turned != tuple(range(len(turned)))
-    shape = box.shape
-    merged = tuple(index.shape[dim] for dim in order) != shape
-
-    def write(values: Array) -> Array:
-        if left_out and values.ndim:
-            values = values[first]
-        if values.shape != whole:
-            values = np.broadcast_to(values, whole)
-        if moved:
-            values = values.transpose(turned)
-        return values.reshape(shape) if merged else values
-
-    return write
+    merged = tuple(index.shape[dim] for dim in order) != box.shape
+    return partial(
+        _merged,
+        first if left_out else (),
+        whole,
+        turned if moved else (),
+        box.shape if merged else None,
+    )
 
 
 def plain_view(view: View, array: Array) -> tuple[View, ...] | None:
@@ -121,6 +110,37 @@ def plain_view(view: View, array: Array) -> tuple[View, ...] | None:
     if any(one != slice(None) for one in spread):
         found.append(itemgetter((*spread, ...)))
     return tuple(found)
+
+
+def _sliced(
+    at: tuple[int | slice, ...],
+    order: tuple[int, ...],
+    spread: tuple[slice | None, ...],
+    array: Array,
+) -> Array:
+    """Slices of an array, its axes in another order, and some of extent 1 between them."""
+    if at:
+        array = array[at]
+    if order:
+        array = array.transpose(order)
+    return array[spread] if spread else array
+
+
+def _merged(
+    first: tuple[int | slice, ...],
+    whole: tuple[int, ...],
+    turned: tuple[int, ...],
+    shape: tuple[int, ...] | None,
+    values: Array,
+) -> Array:
+    """Values without some of their axes, all over, the others in another order and merged."""
+    if first and values.ndim:
+        values = values[first]
+    if values.shape != whole:
+        values = np.broadcast_to(values, whole)
+    if turned:
+        values = values.transpose(turned)
+    return values if shape is None else values.reshape(shape)
 
 
 def _digits(projection: Projection, box: Range, index: Range) -> list[int] | None:

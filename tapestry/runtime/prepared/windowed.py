@@ -8,25 +8,24 @@ Neither windows nor padding are copied here: the factors are views of the tensor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
 
+from tapestry.algebra.computing import widened
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import Monoid
-from tapestry.algebra.scalars import widened
 from tapestry.algebra.windows import Window, Windowed, find_windowed
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.library import Library, Slide
+from tapestry.runtime.matrices import unfolded
+from tapestry.runtime.prepared.cells import arranged, in_turn
+from tapestry.runtime.prepared.cells import at as cells_at
+from tapestry.runtime.prepared.library import Library, Slide, SlidState
 from tapestry.runtime.prepared.views import View, reader
 from tapestry.zspace import AffineMap, Projection, Range
-
-SlidState: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
-"""The state, of one part, from the arrays of the inputs."""
 
 
 def prepared_slide(
@@ -44,14 +43,9 @@ def prepared_slide(
     wide = {widened(np.empty(0, numpy_dtype(kind))).dtype for kind in ins}
     if wide != {numpy_dtype(kind) for kind in monoid.state}:
         return None
-    slides = [_slide(op, found, window) for window in found.windows]
-    signal, kernel, arranged = _signal(op, found), _kernel(op, found), _result(op, found)
-
-    def slide(operands: Sequence[Array]) -> list[Array]:
-        left, right = signal(operands[found.signal]), kernel(operands[found.kernel])
-        return [arranged(multiply(widened(left), widened(right), slides))]
-
-    return slide
+    slides = tuple(_slide(op, found, window) for window in found.windows)
+    sides = (found.signal, _signal(op, found)), (found.kernel, _kernel(op, found))
+    return SlidState(*sides, multiply, slides, _result(op, found))
 
 
 def _slide(op: loom.OperationOp, found: Windowed, window: Window) -> Slide:
@@ -88,7 +82,7 @@ def _kernel(op: loom.OperationOp, found: Windowed) -> View:
         return view
     turn = [slice(None, None, 1 if window.reach > 0 else -1) for window in found.windows]
     at = (slice(None), slice(None), slice(None), *turn)
-    return lambda array: view(array)[at]
+    return partial(in_turn, (view, partial(cells_at, at)))
 
 
 def _grouped(
@@ -99,7 +93,7 @@ def _grouped(
     order = [dim for dims in groups for dim in dims]
     axes = [*order, *(dim for dim in range(index.rank) if dim not in order)]
     shape = [prod(index.shape[dim] for dim in dims) for dims in groups]
-    return lambda array: view(array).transpose(axes).reshape(shape)
+    return partial(in_turn, (view, partial(arranged, tuple(axes), tuple(shape))))
 
 
 def _result(op: loom.OperationOp, found: Windowed) -> View:
@@ -107,5 +101,5 @@ def _result(op: loom.OperationOp, found: Windowed) -> View:
     missing = [dim for dim in op.kept_dims if dim not in found.result]
     shape = [op.index.shape[dim] for dim in found.result] + [1] * len(missing)
     order = [*found.result, *missing]
-    back = [order.index(dim) for dim in op.kept_dims]
-    return lambda sums: sums.reshape(shape).transpose(back)
+    back = tuple(order.index(dim) for dim in op.kept_dims)
+    return partial(unfolded, tuple(shape), back)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,7 +131,7 @@ def test_damage_is_noticed(traced, tmp_path):
     first = _run(torch.sigmoid, x)
     (entry,) = _entries(tmp_path)
     whole = entry.read_bytes()
-    for damaged in (whole[:-1], b"", whole.replace(b"f32", b"f64"), whole[:65]):
+    for damaged in (whole[:-1], b"", whole.replace(b"rows", b"wors"), whole[:65]):
         entry.write_bytes(damaged)
         assert torch.equal(_run(torch.sigmoid, x), first)
         assert entry.read_bytes() == whole
@@ -138,10 +141,13 @@ def test_damage_is_noticed(traced, tmp_path):
 def test_data_that_is_no_graph_is_traced(traced, monkeypatch):
     x = torch.randn(5)
     first = _run(torch.sigmoid, x)
-    for entry in ({}, {"outputs": [], "module": {}}, {"outputs": [["made", 1]]}, {"outputs": 3}):
+    ends = {"outputs": [], "arguments": [0], "seeds": 0, "device": "cpu"}
+    hostile = {"rows": [["named", "os", "system"]], "value": ["row", 0]}
+    parts = ({}, {"outputs": 3}, ends | {"module": {}}, ends | {"prepared": hostile})
+    for entry in ({}, *({"parts": [part], "results": 1, "gradients": []} for part in parts)):
         monkeypatch.setattr("tapestry.store.Store.read", lambda *_, entry=entry: dict(entry))
         assert torch.equal(_run(torch.sigmoid, x), first)
-    assert len(traced) == 5
+    assert len(traced) == 6
 
 
 def test_what_is_to_be_seen_is_traced(traced, tmp_path):
@@ -217,3 +223,32 @@ def test_another_function_under_the_name_has_no_description(monkeypatch):
     assert described(graph, [x]) is None
     monkeypatch.setattr(torch.nn.functional, "selu", own)
     assert described(graph, [x]) is None
+
+
+_HIT = """
+import sys
+import torch
+import tapestry.importers.torch
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Embedding(50, 16), torch.nn.LayerNorm(16), torch.nn.GELU())
+rows = torch.compile(model, backend="tapestry")(torch.arange(8).reshape(2, 4))
+rows.square().mean().backward()
+print(float(rows.sum()), float(model[0].weight.grad.sum()))
+print("traced", "tapestry.importers.torch.tracing" in sys.modules)
+print("IR", sorted(name for name in sys.modules if name.startswith(("xdsl.ir", "xdsl.dialects"))))
+"""
+
+
+def test_a_hit_in_another_process_imports_no_ir(tmp_path):
+    environment = {**os.environ, "TAPESTRY_CACHE": "1", "TAPESTRY_CACHE_DIR": str(tmp_path)}
+
+    def run() -> list[str]:
+        command = [sys.executable, "-c", _HIT]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    first, again = run(), run()
+    assert first[0] == again[0]
+    assert first[1] == "traced True"
+    assert again[1:] == ["traced False", "IR []"]
