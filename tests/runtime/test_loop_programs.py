@@ -204,3 +204,40 @@ def test_places_of_extremes_are_one_loop(caplog: pytest.LogCaptureFixture) -> No
         (places,) = PreparedProgram(shown, parts=parts)([x])
     assert len(seen) == 1, [one.getMessage() for one in seen]
     np.testing.assert_array_equal(places, x.argmax(1))
+
+
+_ENDS = """
+loom.monoid @ends commutative zero [2147483647 : i32, -1.0 : f32]
+  merge (%a: i32, %p: f32, %b: i32, %q: f32) {{
+    %l = arith.cmpi slt, %a, %b : i32
+    %v = arith.select %l, %a, %b : i32
+    %m = arith.maximumf %p, %q : f32
+    %o = arith.constant -1.0 : f32
+    %n = arith.maximumf %m, %o : f32
+    loom.yield %v, %n : i32, f32
+  }}
+!x = !loom.tensor<[0, 0] : [34, 130], i32>
+!y = !loom.tensor<[0] : [130], f32>
+!v = !loom.tensor<[0] : [34], i32>
+!p = !loom.tensor<{box}, f32>
+func.func @main(%x: !x, %y: !y) -> (!v, !p) {{
+  %v, %p = loom.operation @ends over <[0, 0] : [34, 130]> [map, fold] by @ends
+     ins(%x : (i, j) -> (i, j), %y : (i, j) -> (j)) outs((k) -> (k), (k) -> ({out}))
+     wrap (%a: i32, %b: f32) {{ loom.yield %a, %b : i32, f32 }} : (!x, !y) -> (!v, !p)
+  func.return %v, %p : !v, !p
+}}
+"""
+
+
+@pytest.mark.parametrize(("box", "out"), [("[0] : [34]", "k"), ("[] : []", "")])
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_part_that_is_the_same_for_all_that_is_kept(box: str, out: str, threads: int) -> None:
+    module, random = parse_text(_ENDS.format(box=box, out=out)), np.random.default_rng(0)
+    x = random.integers(-9, 9, (34, 130)).astype(np.int32)
+    y = random.choice(np.array([1, 2, -3, 0.5], np.float32), 130)
+    want = find_executor("reference").run(module, {"x": x, "y": y}, NoWatch()).outputs
+    parts = partial(in_parts, small=0, threads=threads, cache=4096, loops=Loops(0))
+    prepared = PreparedProgram(module, Library(loops=Loops(0)), parts if threads else None)
+    for _ in range(2):
+        for have, expected in zip(prepared([x, y]), want, strict=True):
+            np.testing.assert_array_equal(have, expected, strict=True)
