@@ -25,7 +25,8 @@ from tapestry.dialects.loom import TensorType
 from tapestry.metakernels import Template, TensorSpec, WeftError
 from tapestry.metakernels.parameters import Parameter
 from tapestry.passes.weft._monoids import Monoids
-from tapestry.passes.weft._recipes import BodyRecipe, OpRecipe, make_recipe
+from tapestry.passes.weft._recipe_making import make_recipe
+from tapestry.passes.weft._recipes import BodyRecipe, OpRecipe
 from tapestry.passes.weft.apply import spec_of
 from tapestry.rewriting.binding import Expansions
 

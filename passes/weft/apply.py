@@ -56,7 +56,8 @@ from tapestry.metakernels.operands import misapplied
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.weft._monoids import Monoids
 from tapestry.passes.weft._parameters import parameter_values
-from tapestry.passes.weft._recipes import Recipe, make_recipe, tensor_of
+from tapestry.passes.weft._recipe_making import make_recipe, tensor_of
+from tapestry.passes.weft._recipes import Recipe
 from tapestry.passes.weft.bind import symbols_in
 
 _Key = tuple[Attribute, ...]

@@ -31,7 +31,7 @@ from tapestry.passes.weft._productions import (
     build_number,
     build_production,
 )
-from tapestry.passes.weft._recipes import tensor_of
+from tapestry.passes.weft._recipe_making import tensor_of
 from tapestry.passes.weft.apply import apply_metakernels
 from tapestry.proving.comparing import Difference
 from tapestry.proving.equality import compare_programs
