@@ -8,6 +8,10 @@
 An index is given for each dimension of the box that is not written as 1, and counts from the box's
 first cell. Outside the box `read(table, ids, else=0)` is 0; without `else` it is an error when run.
 
+A box of one cell is a cell, which is read whatever the index is. Where an index comes from data and
+must be inside, such a box is `parted`: made two cells long, of which the second is never read,
+because indices count twice.
+
     >>> Block((50, 1), indexed=(0,)).read("table", "f32", [Cell("ids", "i64")], None).indices
     (Cell(name='ids', dtype='i64'), Constant(value=0, dtype='i64'))
 """
@@ -15,18 +19,30 @@ first cell. Outside the box `read(table, ids, else=0)` is 0; without `else` it i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tapestry.metakernels.constants import Known, coerce
 from tapestry.metakernels.dtypes import is_integer
 from tapestry.metakernels.errors import BoxError, DtypeMismatchError, nearest
 from tapestry.metakernels.evaluation import Scope, evaluate_elements
 from tapestry.metakernels.scalars import Cell, Constant, Operation, Read, Scalar
-from tapestry.metakernels.syntax import Call, Name, Number, ProjectionExpr, Tree, children
+from tapestry.metakernels.syntax import (
+    Call,
+    Item,
+    Name,
+    Number,
+    ProjectionExpr,
+    Tree,
+    children,
+    walk,
+)
 from tapestry.zspace import Projection
 
 READ = "read"
 """What bodies call the reading of a cell of a block."""
+
+PARTED = 2
+"""How long a box is made that would be a cell, and how far apart its indices are then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +51,8 @@ class Block:
 
     shape: tuple[int, ...]
     indexed: tuple[int, ...]
+    step: int = 1
+    """What an index is times: 2 in a box that is parted."""
 
     def read(
         self, name: str, dtype: str, indices: Sequence[Scalar | Known], otherwise: Scalar | None
@@ -46,7 +64,8 @@ class Block:
                 f"{len(self.indexed)} dimensions to index",
                 hint="an index for each dimension that the box does not write as 1",
             )
-        places = dict(zip(self.indexed, map(_index, indices), strict=True))
+        counted = (_times(_index(index), self.step) for index in indices)
+        places = dict(zip(self.indexed, counted, strict=True))
         if any(extent != 1 for extent in self.shape):
             full = tuple(places.get(dim, Constant(0, "i64")) for dim in range(len(self.shape)))
             return Read(name, full, otherwise, dtype)
@@ -68,7 +87,41 @@ def block_of(expr: ProjectionExpr, projection: Projection, scope: Scope) -> Bloc
         return None
     elements = evaluate_elements(expr.box, scope, projection.outputs)
     indexed = (d for d, (_, element) in enumerate(elements) if element.value != Number(1))
-    return Block(projection.shape, tuple(indexed))
+    whole = projection.shape == tuple(size for size, _ in elements)
+    return Block(projection.shape, tuple(indexed), 1 if whole else PARTED)
+
+
+def parted(expr: ProjectionExpr, projection: Projection, scope: Scope) -> Projection | None:
+    """A box of one cell made longer along the dimensions that are indexed; None for other boxes."""
+    block = block_of(expr, projection, scope)
+    if block is None or not block.indexed or not projection.is_unit:
+        return None
+    shape = tuple(PARTED if d in block.indexed else 1 for d in range(projection.outputs))
+    return replace(projection, shape=shape)
+
+
+def looks_up(body: Tree, name: str, data: Collection[str]) -> bool:
+    """Whether a body reads a block without `else`, at an index that is made of some names."""
+    return any(
+        isinstance(node, Call)
+        and node.function == READ
+        and node.otherwise is None
+        and _is_named(node.arguments[0], name)
+        and any(
+            isinstance(part, Name) and part.name in data
+            for index in node.arguments[1:]
+            for part in walk(index)
+        )
+        for node in walk(body)
+    )
+
+
+def _is_named(tree: Tree, name: str) -> bool:
+    return isinstance(tree, Name | Item) and any(part == Name(name) for part in walk(tree))
+
+
+def _times(index: Scalar, step: int) -> Scalar:
+    return index if step == 1 else Operation("mul", (index, Constant(step, "i64")), "i64")
 
 
 def _index(term: Scalar | Known) -> Scalar:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import repeat
 
+from tapestry.metakernels.blocks import looks_up, parted
 from tapestry.metakernels.bodies import Body
 from tapestry.metakernels.domains import domain_of, row_forms
 from tapestry.metakernels.dtypes import evaluate_dtype, promote
@@ -117,7 +117,8 @@ def build_operation(
 ) -> Expansion:
     """The operation, with what it writes for each of its results."""
     read = [operands[number] for number in plan.operands]
-    reads = tuple(_read(operand, plan) for operand in read)
+    chosen = [_read(template, operand, plan) for operand in read]
+    reads = tuple(projection for projection, _ in chosen)
     expansion = Expansion(
         template.name,
         tuple(operand.tensor for operand in read),
@@ -126,7 +127,7 @@ def build_operation(
         reads,
         tuple(target.write for target in targets),
         Opaque(template.name),
-        tuple(map(_fill, read, reads, repeat(plan))),
+        tuple(fill for _, fill in chosen),
         _inside(template, plan.scope),
     )
     body = type_bodies(template, expansion, plan.scope, plan.kept)
@@ -180,7 +181,23 @@ def _is_inside(operand: Operand, read: Projection, plan: Draft) -> bool:
     return Range.of(operand.tensor.spec.shape).contains_range(box) or plan.space.size == 0
 
 
-def _read(operand: Operand, plan: Draft) -> Projection:
+def _read(template: Template, operand: Operand, plan: Draft) -> tuple[Projection, Constant | None]:
+    """Which cells each point selects, and what is read outside the tensor."""
+    projection, scope = _selection(operand, plan)
+    entry, dtype = operand.entry, operand.tensor.spec.dtype
+    if entry.fill is not None:
+        return projection, _fill(operand, projection, plan)
+    bodies = (source.tree for _, source in (*template.wrap, *template.unwrap))
+    data = {"fold", *(each.name for each in template.inputs)}
+    if any(looks_up(body, entry.name, data) for body in bodies):
+        longer = parted(entry.projection.tree, projection, scope)
+        if longer is not None:
+            return longer, Constant(0, dtype)
+    return projection, None
+
+
+def _selection(operand: Operand, plan: Draft) -> tuple[Projection, Scope]:
+    """The projection that the template says, and the names that are known in it."""
     shape, space = operand.tensor.spec.shape, plan.space
     scope = replace(plan.scope, names={**plan.scope.names, **_place(operand)})
     entry = operand.entry
@@ -194,7 +211,7 @@ def _read(operand: Operand, plan: Draft) -> Projection:
                 f"{operand.tensor.title} is read at {box}, and it has only {Range.of(shape)}",
                 hint="bounds: {clip: 0} reads 0 outside",
             )
-    return projection
+    return projection, scope
 
 
 def build_write(result: Result, shape: Point, plan: Draft) -> Projection:

@@ -50,12 +50,19 @@ def test_a_block_of_halves_is_computed_wide():
 
 
 def test_a_box_of_one_cell_is_that_cell():
-    moved = apply(GATHER, ((2, 1), "f32"), ((5,), "i64"), axis=1).body
-    assert (moved.operand, str(moved.source)) == (0, "(d0, d1) -> (d0, 0)")
     text = GATHER.replace("ids)", "ids, else=7)")
     (value,) = apply(text, ((2, 1), "f32"), ((5,), "i64"), axis=1).body.wrap
     here = Operation("eq", (Cell("ids", "i64"), Constant(0, "i64")), "i1")
     assert value == Operation("select", (here, Cell("x", "f32"), Constant(7.0, "f32")), "f32")
+
+
+def test_an_index_into_a_box_of_one_cell_is_not_ignored():
+    gather = apply(GATHER, ((2, 1), "f32"), ((5,), "i64"), axis=1)
+    assert str(gather.reads[0]) == "(d0, d1) -> (d0, 0) :> [1, 2]"
+    assert gather.fills[0] == Constant(0, "f32")
+    (value,) = gather.body.wrap
+    twice = Operation("mul", (Cell("ids", "i64"), Constant(2, "i64")), "i64")
+    assert value == Read("x", (Constant(0, "i64"), twice), None, "f32")
 
 
 def test_an_empty_box_is_still_a_block():

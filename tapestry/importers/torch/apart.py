@@ -93,6 +93,31 @@ def as_strided(
     return dense.reshape(-1)[places]
 
 
+def nll_loss_gradient(
+    grad: Tensor,
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Tensor,
+) -> Tensor:
+    """`aten.nll_loss_backward`: minus the gradient at the classes that are meant, 0 elsewhere.
+
+    PyTorch's own scatters. The loss looked its classes up, so here they are only compared.
+    """
+    axis = min(1, x.ndim - 1)
+    meant = (target[0] if x.ndim == 1 and target.ndim else target).unsqueeze(axis)
+    beside = [1] * axis + [x.shape[axis]] + [1] * (x.ndim - axis - 1)
+    here = torch.arange(x.shape[axis], device=x.device).view(beside) == meant
+    each = grad / total_weight if reduction == 1 else grad
+    if each.ndim:
+        each = each.unsqueeze(axis)
+    if weight is not None:
+        each = each * weight.view(beside)
+    return torch.where(here & (meant != ignore_index), -each, 0)
+
+
 APART: dict[str, Callable[..., Any]] = {
     "_weight_norm_interface_backward.default": weight_norm_gradient,
     "median.default": median,
@@ -100,5 +125,7 @@ APART: dict[str, Callable[..., Any]] = {
     "multilabel_margin_loss_forward.default": multilabel_margin_loss,
     "fake_quantize_per_tensor_affine_cachemask.default": fake_quantize,
     "as_strided.default": as_strided,
+    "nll_loss_backward.default": nll_loss_gradient,
+    "nll_loss2d_backward.default": nll_loss_gradient,
 }
 """By the name of the overload of ATen, what it computes."""

@@ -14,7 +14,8 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from tapestry.importers.torch.operators._common import lifted, shaped
-from tapestry.importers.torch.registry import Context, Operand, Unsupported, lowering
+from tapestry.importers.torch.operators._inside import inside
+from tapestry.importers.torch.registry import Context, Number, Operand, Unsupported, lowering
 
 Indices = Sequence[SSAValue | None]
 
@@ -59,7 +60,7 @@ def _by_frequency(ctx: Context, gradient: SSAValue, ids: SSAValue, rows: int) ->
 
 @lowering("aten.index_select.default")
 def index_select(ctx: Context, x: SSAValue, dim: int, index: SSAValue) -> SSAValue:
-    made = ctx.apply("take", lifted(ctx, x), lifted(ctx, index), axis=dim)
+    made = ctx.apply("index_select", lifted(ctx, x), lifted(ctx, index), axis=dim)
     return shaped(ctx, made, ctx.result.shape)
 
 
@@ -98,11 +99,61 @@ def index_put(
         ctx, places.disarranged(ctx, spread), [prod(places.shape), *ctx.shape(merged)[1:]]
     )
     flat = shaped(ctx, places.index, [prod(places.shape)])
+    if len(places.axes) == 1:
+        flat = inside(ctx, flat, ctx.shape(merged)[0], back=True)
     if accumulate:
-        written = ctx.apply("index_add", merged, _from_front(ctx, flat, merged), rows, axis=0)
+        written = ctx.apply("index_add", merged, flat, rows, axis=0)
     else:
-        written = ctx.apply("index_put", merged, _from_front(ctx, flat, merged), rows)
+        written = ctx.apply("index_put", merged, flat, rows)
     return places.restored(ctx, written, x)
+
+
+@lowering("aten.index_add.default")
+def index_add(
+    ctx: Context, x: SSAValue, dim: int, index: SSAValue, source: SSAValue, *, alpha: Number = 1
+) -> SSAValue:
+    if ctx.dtype(x) == "i1":
+        wide = ctx.cast(x, "i64"), ctx.cast(source, "i64")
+        return index_add(ctx, wide[0], dim, index, wide[1], alpha=alpha)
+    if alpha != 1:
+        source = ctx.apply("mul", source, ctx.scalar(alpha, source))
+    return _written_along(ctx, "index_add", x, dim, index, source)
+
+
+@lowering("aten.index_copy.default")
+def index_copy(ctx: Context, x: SSAValue, dim: int, index: SSAValue, source: SSAValue) -> SSAValue:
+    return _written_along(ctx, "index_copy", x, dim, index, source)
+
+
+@lowering("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
+def index_fill(ctx: Context, x: SSAValue, dim: int, index: SSAValue, value: Operand) -> SSAValue:
+    (cell,) = ctx.operands(value, dtype=ctx.dtype(x))
+    sizes = list(ctx.shape(lifted(ctx, x)))
+    sizes[ctx.axis(dim, x)] = prod(ctx.shape(index))
+    filled = ctx.apply("broadcast_to", ctx.cast(cell, ctx.dtype(x)), shape=sizes)
+    return _written_along(ctx, "index_copy", x, dim, index, filled, back=True)
+
+
+def _written_along(
+    ctx: Context,
+    metakernel: str,
+    x: SSAValue,
+    dim: int,
+    index: SSAValue,
+    source: SSAValue,
+    *,
+    back: bool = False,
+) -> SSAValue:
+    """Slices along an axis written at places; with `back`, some are counted from its end."""
+    target = lifted(ctx, x)
+    axis = ctx.axis(dim, target)
+    places = inside(ctx, lifted(ctx, index), ctx.shape(target)[axis], back=back)
+    sizes = list(ctx.shape(target))
+    sizes[axis] = ctx.shape(places)[0]
+    if not prod(sizes):
+        return x
+    slices = shaped(ctx, source, sizes)
+    return shaped(ctx, ctx.apply(metakernel, target, places, slices, axis=axis), ctx.shape(x))
 
 
 @lowering("aten.put.default")
@@ -243,19 +294,18 @@ class _Places:
 
 
 def _merged_index(ctx: Context, given: Sequence[tuple[SSAValue, int]]) -> SSAValue:
-    """Numbers in row-major order over axes of the given sizes; negative ones count from the end."""
+    """Numbers in row-major order over axes of the given sizes, from the front.
+
+    Each index must be inside its own axis; one alone is left as it is, for who looks it up.
+    """
     (first, size), *others = given
     if not others:
         return first
-    total = ctx.cast(ctx.apply("count_from_front", first, size=size), "i64")
+    total = ctx.cast(inside(ctx, first, size, back=True), "i64")
     for index, extent in others:
         scaled = ctx.apply("mul", total, ctx.scalar(extent, "i64"))
-        total = ctx.apply("add", scaled, ctx.apply("count_from_front", index, size=extent))
+        total = ctx.apply("add", scaled, ctx.cast(inside(ctx, index, extent, back=True), "i64"))
     return total
-
-
-def _from_front(ctx: Context, index: SSAValue, x: SSAValue) -> SSAValue:
-    return ctx.apply("count_from_front", index, size=ctx.shape(x)[0])
 
 
 def _permuted(ctx: Context, x: SSAValue, perm: Sequence[int]) -> SSAValue:

@@ -11,6 +11,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from tapestry.importers.torch.operators._common import corner, lifted, shaped
+from tapestry.importers.torch.operators._inside import inside
 from tapestry.importers.torch.registry import Context, Operand, lowering
 
 
@@ -120,6 +121,7 @@ def _scattered(
         full if at == axis else size
         for at, (full, size) in enumerate(zip(ctx.shape(target), sizes, strict=True))
     ]
+    places = inside(ctx, places, ctx.shape(target)[axis])
     written = ctx.apply(operator, corner(ctx, target, reached), places, source, axis=axis)
     return shaped(ctx, _with_corner(ctx, target, written), ctx.shape(x))
 
