@@ -26,6 +26,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from logging import INFO, WARNING
 from time import perf_counter
 from typing import Any, Final, TypeAlias
 
@@ -69,21 +70,38 @@ def is_ready() -> bool:
 def compiled(text: str, about: str = "") -> Compiled | None:
     """A function, from a module's text; None on processors that lack what is needed.
 
-    `about` is what the channel `kernels` calls it.
+    It is None too where LLVM fails, of which the first time is a warning. `about` is what the
+    channel `kernels` calls it.
     """
     if not is_available():
         return None
     with _lock:
         if text not in _known:
             machine = _machine()
-            _known[text] = None if machine is None else machine.function(text, about)
+            _known[text] = None if machine is None else _tried(machine, text, about)
         return _known[text]
+
+
+def _tried(machine: _Machine, text: str, about: str) -> Compiled | None:
+    try:
+        return machine.function(text, about)
+    except (RuntimeError, OSError) as error:
+        first = (str(error).splitlines() or ["no reason"])[0]
+        message = "a loop %s could not be compiled, so NumPy computes it: %s"
+        channel("kernels").log(INFO if _failed else WARNING, message, about, first)
+        _failed.add(text)
+        return None
+
+
+_failed: set[str] = set()
+"""What LLVM failed to compile."""
 
 
 def forget() -> None:
     """Know no function, as a process that begins; those that are in use go on."""
     with _lock:
         _known.clear()
+        _failed.clear()
 
 
 _known: dict[str, Compiled | None] = {}

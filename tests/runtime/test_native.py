@@ -71,3 +71,42 @@ def test_nothing_is_compiled_where_it_is_switched_off(monkeypatch: pytest.Monkey
     monkeypatch.setenv(native.SWITCH, "0")
     assert not native.is_ready()
     assert native.compiled(_SQUARES) is None
+
+
+def _fail(*_: object) -> bytes:
+    raise RuntimeError("LLVM ERROR: out of registers")
+
+
+def test_what_llvm_fails_on_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("TAPESTRY_CACHE", "0")
+    native.forget()
+    monkeypatch.setattr(native._Machine, "_compile", _fail)
+    with caplog.at_level(logging.WARNING, "tapestry.kernels"):
+        assert native.compiled(_SQUARES) is None
+        assert native.compiled(_SQUARES) is None
+        assert native.compiled(_SQUARES + "\n") is None
+    (record,) = caplog.records
+    assert "out of registers" in record.getMessage()
+    native.forget()
+
+
+def test_without_llvmlite_nothing_is_compiled(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def absent(name: str) -> object:
+        raise ImportError(f"no module named {name}")
+
+    monkeypatch.setattr(native, "import_module", absent)
+    native._machine.cache_clear()
+    try:
+        with caplog.at_level(logging.INFO, "tapestry.kernels"):
+            assert not native.is_ready()
+            assert native.compiled(_SQUARES + "\n\n") is None
+        assert [record.getMessage() for record in caplog.records] == [
+            "no loops are compiled: no module named llvmlite.binding"
+        ]
+    finally:
+        native._machine.cache_clear()
+        native.forget()

@@ -114,7 +114,7 @@ class _Importer:
                     )
                 case _:
                     raise ImportingError(f"a graph of operators has no {node.op} ({node.name})")
-        found = cast("Sequence[object]", nodes[-1].args[0])
+        found = _returned(nodes[-1])
         if self.alone:
             effects = Effects(fx.Graph())
         outputs, returned = self._outputs([*found, *effects.taken])
@@ -291,6 +291,20 @@ class _Importer:
     def _kinds(self, held: object) -> tuple[ResultKind | None, ...]:
         parts = cast("Sequence[object]", held) if isinstance(held, list | tuple) else [held]
         return tuple(self._kind(part) if isinstance(part, torch.Tensor) else None for part in parts)
+
+
+def _returned(output: fx.Node) -> Sequence[object]:
+    """What a graph returns: one value, or several, each a tensor, a number or None."""
+    given: object = output.args[0]
+    values = cast("Sequence[object]", given) if isinstance(given, list | tuple) else (given,)
+    for kind in map(type, values):
+        if issubclass(kind, (list, tuple, dict)):
+            raise ImportingError(
+                f"a graph that returns values in a {kind.__name__} cannot be imported",
+                location=place_of(location_of_node(output)),
+                hint="return the values themselves, as one tuple",
+            )
+    return values
 
 
 def _named(value: Any) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from tapestry.codegen.loops.cells import cast_between, written
 from tapestry.codegen.loops.graphs import FOLDS, Emit
 from tapestry.codegen.loops.graphs import Merged as MergedStates
 from tapestry.codegen.loops.vectors import Value, Writer
-from tapestry.runtime.prepared.loops import Loop
+from tapestry.runtime.prepared.loops import Loop, Run
 from tapestry.runtime.prepared.meanings import (
     Cast,
     Masked,
@@ -214,13 +215,35 @@ class _Fusing:
         about = f"of {len(calls) + (fold is not None)} operations over {'x'.join(map(str, shape))}"
         ends = () if fold is None else self._parts.get(fold.out, [fold.out])
         outs = (*kept, *ends)
-        loop = Loop(graph, shape, folded, about)
+        every = [*calls, *self._folding(fold)]
+        loop = Loop(graph, shape, folded, about, self._plainly(arrays, every, outs))
         self._made.calls.append(Call(loop, tuple(arrays), outs, "loop", mapped=len(kept)))
         for slot in kept:
             self._read(self._waiting.pop(slot))
         for slot in reversed(inside):  # what nobody needs any more does not read, either
             if slot in self._waiting and not self._left.get(slot) and slot not in self._stores:
                 self._read(self._waiting.pop(slot))
+
+    def _folding(self, fold: Call | None) -> list[Call]:
+        """A fold, and those that take the parts of what it makes."""
+        if fold is None:
+            return []
+        taken = (call for call in self._tape.calls if isinstance(call.meaning, Part))
+        return [fold, *(call for call in taken if call.ins == (fold.out,))]
+
+    def _plainly(self, ins: Sequence[int], calls: Sequence[Call], outs: Sequence[int]) -> Run:
+        """What a loop computes as the calls that it stands for."""
+        every, ins, outs = list(calls), list(ins), list(outs)
+        needed = {slot for call in every for slot in call.ins}
+        known = {slot: one for slot, one in self._tape.constants.items() if slot in needed}
+
+        def run(given: Sequence[Any]) -> list[Any]:
+            values = known | dict(zip(ins, given, strict=True))
+            for call in every:
+                values[call.out] = call.function(*(values[slot] for slot in call.ins))
+            return [values[slot] for slot in outs]
+
+        return run
 
     def _is_number(self, slot: int) -> bool:
         constants = self._tape.constants

@@ -4,7 +4,7 @@
     (y,) = body([state, bias])          # instead of a NumPy call per scalar operation
 
 The first call shows the shapes of the arguments, which stay the same. `plain` runs where they are
-of different ranks, and where nothing is compiled.
+of different ranks, and where nothing, or not every loop, is compiled.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tapestry.codegen.loops import Cell, Graph, Number, kind_of
 from tapestry.codegen.loops.cells import written
 from tapestry.runtime import native
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.loops import Loop
+from tapestry.runtime.prepared.loops import Loop, NotCompiledError
 from tapestry.runtime.prepared.memory import empty
 
 _Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
@@ -50,7 +50,11 @@ class LoopedBody:
     def __call__(self, given: Sequence[Any]) -> Sequence[Array]:
         if self._run is None:
             self._run = self._found(given) or self.plain
-        return self._run(given)
+        try:
+            return self._run(given)
+        except NotCompiledError:
+            self._run = self.plain
+            return self._run(given)
 
     def _found(self, given: Sequence[Any]) -> _Run | None:
         """The body by loops; None where arguments are no arrays of one rank."""

@@ -4,7 +4,8 @@
     loop([x], [sums])               # or loop([x]), which makes new arrays
 
 Axes along which all arrays go on are one; the innermost is one along which most arrays are dense.
-There is a function for each way in which arrays lie, found by their strides.
+There is a function for each way in which arrays lie, found by their strides. Where there is none,
+because LLVM failed, `otherwise` computes the same.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,8 +31,15 @@ _DTYPES = {
     "double": np.dtype(np.float64),
 }
 
+Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
+"""A function of arrays that makes new ones."""
+
 _Lying = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 """Shapes and strides of arrays."""
+
+
+class NotCompiledError(Exception):
+    """A loop that was not compiled, and has nothing to run instead."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +60,14 @@ class Loop:
     """
 
     def __init__(
-        self, graph: Graph, shape: tuple[int, ...], folded: tuple[int, ...] = (), about: str = ""
+        self,
+        graph: Graph,
+        shape: tuple[int, ...],
+        folded: tuple[int, ...] = (),
+        about: str = "",
+        otherwise: Run | None = None,
     ) -> None:
+        self._otherwise = otherwise
         self._graph = graph
         self._shape = shape
         self._folded = folded
@@ -67,27 +81,43 @@ class Loop:
         slots = [*range(len(graph.inputs)), *graph.stores, *graph.folded]
         self._widths = [BYTES[kinds[slot]] for slot in slots]
         self._dtypes = [_DTYPES[kinds[slot]] for slot in slots]
-        self._ready: dict[_Lying, _Ready] = {}
+        self._ready: dict[_Lying, _Ready | None] = {}
 
     def __call__(
         self, given: Sequence[Any], outs: Sequence[Array] | None = None
     ) -> Sequence[Array]:
-        """The results, in `outs` or new arrays: stores, then folds."""
+        """The results, in `outs` or new arrays: stores, then folds.
+
+        Raises:
+            NotCompiledError: if it could not be compiled, and there is no `otherwise`.
+        """
         if outs is None:
             outs = [np.empty(shape, dtype) for shape, dtype in self._made]
         arrays = [*map(np.asarray, given), *outs]
         lying = tuple([(array.shape, array.strides) for array in arrays])
-        ready = self._ready.get(lying)
+        if lying not in self._ready:
+            self._ready[lying] = self._prepared(arrays)
+        ready = self._ready[lying]
         if ready is None:
-            ready = self._ready[lying] = self._prepared(arrays)
+            return self._plainly(given, outs)
         arguments = list(ready.arguments)
         for place, array in zip(ready.addresses, arrays, strict=True):
             arguments[place] = array.__array_interface__["data"][0]
         ready.function(ready.buffer(*arguments))
         return outs
 
-    def _prepared(self, arrays: Sequence[Array]) -> _Ready:
-        """The function for arrays that lie like these.
+    def _plainly(self, given: Sequence[Any], outs: Sequence[Array]) -> Sequence[Array]:
+        """The results without a function of LLVM's; all are computed before one is written."""
+        if self._otherwise is None:
+            raise NotCompiledError(f"a loop {self._about} was not compiled")
+        with np.errstate(all="ignore"):
+            made = self._otherwise(given)
+        for out, array in zip(outs, made, strict=True):
+            np.copyto(out, array)
+        return outs
+
+    def _prepared(self, arrays: Sequence[Array]) -> _Ready | None:
+        """The function for arrays that lie like these; None where it cannot be compiled.
 
         Raises:
             ValueError: if they are not what the loop is for; it would touch other memory.
@@ -105,7 +135,7 @@ class Loop:
         layout = Layout(tuple(folded), moves, dense)
         function = compiled(loop_text(self._graph, layout), self._about)
         if function is None:
-            raise RuntimeError("loops are compiled only where `native.is_ready` says so")
+            return None
         arguments, addresses = list(extents), list[int]()
         for array, axis in layout.arguments():
             if axis is None:

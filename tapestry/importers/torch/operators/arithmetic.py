@@ -106,7 +106,10 @@ def absolute(ctx: Context, x: SSAValue) -> SSAValue:
 
 @lowering("aten.sign.default", "aten.sgn.default")
 def sign(ctx: Context, x: SSAValue) -> SSAValue:
-    return ctx.apply("sign", counted(ctx, x))
+    made = ctx.apply("sign", counted(ctx, x))
+    if ctx.dtype(x).strip("b")[0] != "f":
+        return made
+    return ctx.apply("where", ctx.apply("eq", x, x), made, ctx.scalar(0, x))  # NaN has none
 
 
 @lowering("aten.atan2.default")
