@@ -7,7 +7,8 @@ Each model (`_architectures`) is compiled by each backend in a process of its ow
 cached, and called without gradients; results have to be those of eager mode. `compile` is the first
 call: Dynamo, the compilers, and the call itself. Times are of the processor, all threads and
 processes started together, so that what else runs on the machine counts little; a call is the
-least of several, on one thread, and its ratio is to eager mode in the same process.
+least of several, on one thread, and its ratio is to eager mode in the same process. Models that are
+left out keep the rows that they have in the results.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def main() -> None:
     parser.add_argument("--inductor", action="store_true", help="measure Inductor, too")
     parser.add_argument("--calls", type=int, default=12)
     parser.add_argument("--child", default="", help=argparse.SUPPRESS)
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the JSON file to write")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="the JSON file to write into")
     options = parser.parse_args()
     chosen = [name for name in ARCHITECTURES if options.only in name]
     if not chosen:
@@ -125,9 +126,11 @@ def main() -> None:
         rows.append({"model": name, **found})
         Console(width=120).print(name, *cells)
     Console(width=120).print(table)
-    if len(chosen) == len(ARCHITECTURES):
-        result = {"machine": machine(), "threads": 1, "rows": rows}
-        options.output.write_text(json.dumps(result, indent=2) + "\n")
+    known = json.loads(options.output.read_text())["rows"] if options.output.exists() else []
+    kept = {row["model"]: row for row in [*known, *rows]}
+    ordered = [kept[name] for name in ARCHITECTURES if name in kept]
+    result = {"machine": machine(), "threads": 1, "rows": ordered}
+    options.output.write_text(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":
