@@ -227,11 +227,17 @@ def main() -> int:
     end, scale = began + options.seconds, options.seconds / sum(LIMITS.values())
     outcomes = {part: one for part, one in before.items() if part not in wanted}
 
+    def write() -> None:
+        parts = [asdict(outcomes[one]) for one in LIMITS if one in outcomes]
+        text = {"gpu": name, "machine": machine(), "parts": parts}
+        (folder / "gpu_check.json").write_text(json.dumps(text, indent=1) + "\n")
+
     def started(part: str, limit: float) -> Running:
         known = before.get(part)
         table = known.table if known is not None and part in WITH_ROWS else None
         return Running(part, limit, table, small=options.small)
 
+    write()
     beside = started(BESIDE, LIMITS[BESIDE] * scale) if BESIDE in wanted and name else None
     for part in wanted:
         left = end - perf_counter()
@@ -246,9 +252,7 @@ def main() -> int:
             running = beside if part == BESIDE and beside else started(part, limit)
             outcomes[part] = running.outcome(limit, folder, SILENT * max(1.0, scale))
         # After each part, so that what was found is there whatever happens next.
-        parts = [asdict(outcomes[one]) for one in LIMITS if one in outcomes]
-        text = {"gpu": name, "machine": machine(), "parts": parts}
-        (folder / "gpu_check.json").write_text(json.dumps(text, indent=1) + "\n")
+        write()
     table = Table("part", "", "seconds", "what it says")
     for one in [outcomes[part] for part in LIMITS if part in outcomes]:
         last = one.said.strip().splitlines()[-1] if one.said.strip() else ""

@@ -93,6 +93,85 @@ time.sleep(60)
     assert part["table"] == {"rows": [{"case": "first"}]}
 
 
+ROWS = """
+import os, sys
+from pathlib import Path
+sys.path.insert(0, "benchmarks")
+from _gpu_rows import Rows
+rows = Rows(Path(sys.argv[1]))
+"""
+
+
+def _only_small(monkeypatch, tmp_path, code: str, *more: str) -> tuple[int, dict[str, dict]]:
+    """What a call with one part says, and its parts."""
+    _commands(monkeypatch, small=ROWS + code)
+    monkeypatch.setattr(gpu_check, "gpu", lambda: "H200")
+    given = ["gpu_check.py", "--only", "small", *more, "--output", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", given)
+    code = gpu_check.main()
+    parts = json.loads((tmp_path / "gpu_check.json").read_text())["parts"]
+    return code, {one["part"]: one for one in parts}
+
+
+def test_a_part_that_dies_at_a_row_goes_on_after_it(monkeypatch, tmp_path) -> None:
+    dying = """
+rows.add({"case": len(rows.rows)})
+if len(rows.rows) < 3:
+    os.abort()
+"""
+    code, parts = _only_small(monkeypatch, tmp_path, dying)
+    assert code == 0
+    assert parts["small"]["state"] == "done"
+    assert [row["case"] for row in parts["small"]["table"]["rows"]] == [0, 1, 2]
+
+
+def test_a_part_that_always_dies_is_not_started_for_ever(monkeypatch, tmp_path) -> None:
+    code, parts = _only_small(monkeypatch, tmp_path, "os.abort()")
+    assert code == 1
+    assert parts["small"]["state"] == "failed"
+
+
+def test_a_part_that_hangs_goes_on_after_the_row(monkeypatch, tmp_path) -> None:
+    hanging = """
+rows.add({"case": len(rows.rows)})
+if len(rows.rows) < 2:
+    import time
+    time.sleep(60)
+"""
+    monkeypatch.setattr(gpu_check, "SILENT", 2.0)
+    code, parts = _only_small(monkeypatch, tmp_path, hanging, "--seconds", "40")
+    assert code == 0
+    assert [row["case"] for row in parts["small"]["table"]["rows"]] == [0, 1]
+
+
+def test_a_second_call_makes_what_the_first_did_not(monkeypatch, tmp_path) -> None:
+    first = """
+rows.rest["until"] = 0
+for case, right in (("a", True), ("b", False)):
+    rows.add({"case": case, "right": right})
+sys.exit(1)
+"""
+    assert _only_small(monkeypatch, tmp_path, first)[0] == 1
+    before = tmp_path / "before.json"
+    (tmp_path / "gpu_check.json").rename(before)
+    second = """
+assert "until" not in rows.rest
+assert [row["case"] for row in rows.rows] == ["a"]
+rows.add({"case": "b", "right": True})
+"""
+    code, parts = _only_small(monkeypatch, tmp_path, second, "--go-on", str(before))
+    assert code == 0
+    assert [row["case"] for row in parts["small"]["table"]["rows"]] == ["a", "b"]
+    (tmp_path / "gpu_check.json").rename(before)
+    third = "raise AssertionError('what is done is not done again')"
+    code, parts = _only_small(monkeypatch, tmp_path, third, "--go-on", str(before))
+    assert code == 0
+    assert parts["small"]["state"] == "done"
+    monkeypatch.setattr(gpu_check, "gpu", lambda: "H100")
+    with pytest.raises(SystemExit, match="is of H200, and here is H100"):
+        gpu_check.main()
+
+
 def test_a_script_whose_gpu_is_lost_goes_on_where_it_was(tmp_path) -> None:
     """Each process can do one case before it loses its GPU."""
     code = """
