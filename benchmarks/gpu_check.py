@@ -103,7 +103,7 @@ def command(part: str, table: Path, limit: float, *, small: bool = False) -> lis
     """What runs a part and writes its table."""
     python, tiny = sys.executable, ["--small"] if small else []
     if part == "launch":
-        counts = ["--launches", "1", "3", "--calls", "2"] if small else []
+        counts = ["--launches", "1", "20", "--calls", "1"] if small else []
         return [python, str(HERE / "launch.py"), "--json", str(table), *counts]
     if part == "compiled":
         # One core is left to the parts that it runs beside.
