@@ -6,6 +6,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -63,7 +64,8 @@ class Torch:
     """PyTorch whose "cuda" is the CPU."""
 
     def __init__(self, *, graphs: bool = True) -> None:
-        def graph(_: Graph) -> Graph:
+        def graph(_: Graph, *, capture_error_mode: str) -> Graph:
+            assert capture_error_mode == "thread_local"
             if not graphs:
                 raise RuntimeError("operation not permitted when stream is capturing")
             return Graph()
@@ -73,6 +75,8 @@ class Torch:
             CUDAGraph=Graph,
             graph=graph,
             synchronize=lambda: None,
+            current_stream=lambda: "the stream",
+            stream=lambda one: nullcontext(one),
             is_available=lambda: True,
             get_device_name=lambda: "NVIDIA H200",
             get_device_capability=lambda: (9, 0),
@@ -109,10 +113,14 @@ class Gpu(MEASURING.Gpu):
 
     modules: list[Any]
 
-    def scheduled(self, case: Any, seconds: float) -> Any:
+    def scheduled(self, case: Any) -> Any:
         self.modules = [COMPILING.loom_of(case)]
-        self.tuned = seconds
         return self.modules[0]
+
+    def tune(self, case: Any, seconds: float) -> list[dict[str, Any]]:
+        del case
+        self.tuned = seconds
+        return []
 
     def launch(self, lowered: Any) -> Callable[..., Any]:
         del lowered

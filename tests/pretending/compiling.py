@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_map
 
 from tapestry.importers.torch import compiling as importing
-from tapestry.importers.torch import running, shortcuts
+from tapestry.importers.torch import running
 from tests.pretending.cuda import Pretended, pretended, really
 from tests.pretending.driver import PretendDriver
 
@@ -44,7 +44,7 @@ def placing(folder: Path, driver: PretendDriver) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importing, "device_of", lambda _: torch.device("cuda", 0))
-        for module in (importing, shortcuts):
+        for module in (running, importing):
             patch.setattr(module, "runner", runner)
         yield
 
