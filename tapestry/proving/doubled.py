@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr
+from xdsl.dialects.builtin import FloatAttr, f64
 from xdsl.ir import Attribute, Operation
 
 from tapestry.algebra.dtypes import is_float, numpy_dtype
@@ -241,7 +241,7 @@ class Doubled(FloatArithmetic):
         left = moved.reshape(-1, *(cells.shape[axis] for axis in kept))
         if not len(left):
             return None
-        op = primitive.create(operands=[], result_types=[])
+        op = primitive.create(operands=[], result_types=[f64])  # its name alone is asked for
         while len(left) > 1:
             half = len(left) // 2
             joined = self._function(op, [left[:half], left[half : 2 * half]])

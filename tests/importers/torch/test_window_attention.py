@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-import torch
-from torch import Tensor, nn
 
-from tapestry.dialects import loom
-from tapestry.frontend import run_pipeline
-from tapestry.importers.torch import export
-from tapestry.runtime.prepared import PreparedProgram, operations
+torch = pytest.importorskip("torch")
+
+from torch import Tensor, nn  # noqa: E402
+
+from tapestry.dialects import loom  # noqa: E402
+from tapestry.frontend import run_pipeline  # noqa: E402
+from tapestry.importers.torch import export  # noqa: E402
+from tapestry.runtime.prepared import PreparedProgram, operations  # noqa: E402
 
 WINDOW, WIDTH = 7, 16
 
