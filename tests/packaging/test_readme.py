@@ -8,7 +8,11 @@ import pytest
 import tapestry
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *ROOT.glob("examples/*/README.md")]
+PAGES = [
+    *(ROOT / "README.md", ROOT / "benchmarks" / "README.md"),
+    *sorted(ROOT.glob("docs/**/*.md")),
+    *ROOT.glob("examples/*/README.md"),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
