@@ -353,6 +353,7 @@ def _task(
     Axes in one block are one of them.
     """
     dots = any(fold.products for fold in roles.folds.values())
+    sums = sum(len(roles.folds[member].products) for member in roles.carried)
     lengths = {
         axis: longest(space, axis, group.shards)
         for axis in roles.order
@@ -370,6 +371,7 @@ def _task(
         held=frozenset(axis for axis in lengths if f"BLOCK_{axis}" in resident),
         half=_is_half(group),
         dots=dots,
+        sums=max(1, sums),
         walks=_walks(group, roles),
         across=space.lies_along("M", FOLD_AXIS),
     )

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from math import prod
 from types import MappingProxyType
-from typing import Literal
+from typing import Final, Literal
 
 from tapestry.dialects.triton import LOADS, Schedule, ScheduleError
 from tapestry.passes.triton.tiling import (
@@ -63,11 +63,12 @@ class Task:
 
     `lengths` has the tile axes, in order, and the most points of each in a shard; 1 where it is
     unknown. `half` says that 16-bit factors are multiplied, `dots` that a group multiplies tiles
-    at all. `grid` are the axes that programs are spread over, and `held` those that one block has
-    to hold. An `ordered` fold takes one point at a time; one `across` memory has points that lie
-    side by side; rows are read in `walks` walks. `described` says that some tensor can be moved by
-    descriptors, `bounded` that a domain ends or starts walks along K, `grows` that they are longer
-    for later rows. States of an `atomic` fold are merged by memory itself.
+    at all, `sums` how many products of rows and columns it sums along K. `grid` are the axes that
+    programs are spread over, and `held` those that one block has to hold. An `ordered` fold takes
+    one point at a time; one `across` memory has points that lie side by side; rows are read in
+    `walks` walks. `described` says that some tensor can be moved by descriptors, `bounded` that a
+    domain ends or starts walks along K, `grows` that they are longer for later rows. States of
+    an `atomic` fold are merged by memory itself.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Task:
     lengths: Mapping[str, int]
     half: bool = False
     dots: bool = False
+    sums: int = 1
     grid: tuple[str, ...] = ()
     held: frozenset[str] = field(default_factory=frozenset[str])
     ordered: bool = False
@@ -95,6 +97,16 @@ class Task:
     def multiplied(self) -> tuple[str, ...]:
         """The axes that are sides of a `tl.dot`."""
         return tuple(self.lengths) if self.kind == "contraction" or self.dots else ()
+
+    @property
+    def spread_columns(self) -> tuple[str, ...]:
+        """The columns of products that programs are spread over, in blocks as rows are.
+
+        Where an inner fold is folded again for each block of these, blocks are as long as can be.
+        """
+        folds_inside = any(axis.startswith("C") for axis in self.lengths)
+        columns = (axis for axis in self.grid if axis.startswith("N") and axis in self.lengths)
+        return tuple(columns) if self.dots and not folds_inside else ()
 
     @property
     def swizzles(self) -> bool:
@@ -140,7 +152,12 @@ def _tiles(task: Task, tiling: Tiling) -> Schedule:
             return tiling.contraction(n["M"], n["N"], n["K"], half=task.half)
         case "group":
             return tiling.group(
-                n, half=task.half, dots=task.dots, walks=task.walks, across=task.across
+                n,
+                half=task.half,
+                dots=task.dots,
+                walks=task.walks,
+                across=task.across,
+                spread=task.spread_columns,
             )
 
 
@@ -282,10 +299,15 @@ def _versions(task: Task, schedule: Schedule) -> Iterator[Schedule]:
         yield replace(schedule, segments=segments, pipeline="loads", stages=AHEAD)
 
 
+_SIDES: Final = (
+    *((128, 256), (256, 128), (128, 128), (64, 256), (64, 128), (128, 64), (64, 64)),
+    *((32, 128), (16, 128), (16, 64), (32, 64)),
+)
+"""Rows and columns of tiles of products; the last are for few rows."""
+
+
 def _products(task: Task, first: Schedule) -> Iterator[Schedule]:
-    sides = ((128, 256), (256, 128), (128, 128), (64, 256), (64, 128), (128, 64), (64, 64))
-    small = ((32, 128), (16, 128), (16, 64), (32, 64))
-    for (m, n), k, warps, stages in product((*sides, *small), (64, 32, 128), (8, 4), (3, 4, 2)):
+    for (m, n), k, warps, stages in product(_SIDES, (64, 32, 128), (8, 4), (3, 4, 2)):
         tile = _clipped(task, {"M": m, "N": n, "K": k}, least=MIN_DOT)
         schedule = replace(first, tile=tile, warps=warps, stages=stages)
         yield schedule
@@ -302,8 +324,11 @@ def _shared_out(task: Task, schedule: Schedule) -> Iterator[Schedule]:
 
 
 def _groups(task: Task, first: Schedule) -> Iterator[Schedule]:
-    for m, k, warps, stages in product((128, 64), (64, 128, 32), (8, 4), (3, 2, 4)):
-        tile = _clipped(task, {**first.tile, "M": m, "K": k}, least=MIN_DOT)
+    columns = task.spread_columns
+    sides = _SIDES if columns else ((128, 0), (64, 0))
+    for (m, n), k, warps, stages in product(sides, (64, 128, 32), (8, 4), (3, 2, 4)):
+        sized = {**first.tile, **dict.fromkeys(columns, n), "M": m, "K": k}
+        tile = _clipped(task, sized, least=MIN_DOT)
         schedule = replace(first, tile=tile, warps=warps, stages=stages)
         for loads, segments in product(LOADS, (1, 2)):
             if task.described or loads == LOADS[0]:
@@ -351,7 +376,10 @@ def _fits(task: Task, schedule: Schedule) -> bool:
         return shared <= MAX_SHARED_BYTES and _held(tile["M"] * tile["N"], threads)
     deep = [a for a, n in task.lengths.items() if a.startswith("C") and n > tile[a]]
     shared = group_bytes(tile, deep, schedule.stages, half=task.half)
-    cells = tile["M"] * (tile.get("K", 1) + sum(tile[a] for a in task.held))
+    columns = sum(tile[a] for a in task.held) + task.sums * sum(
+        tile[a] for a in task.spread_columns
+    )
+    cells = tile["M"] * (tile.get("K", 1) + columns)
     return shared <= MAX_SHARED_BYTES and _held(cells, threads)
 
 

@@ -124,13 +124,15 @@ class Tiling:
         dots: bool,
         walks: int = 1,
         across: bool = False,
+        spread: Collection[str] = (),
     ) -> Schedule:
         """That of a group with axes of given lengths: rows M, the walked K, resident others.
 
         Without dots it is a fold's: as much of K as fits, and see `rows`. With dots, sides are what
         matrix units take, and resident axes (columns N, inner folds C) are held whole up to
         `MAX_RESIDENT`, of float32 up to `MAX_THREADED`. A longer inner fold is walked for every
-        block of K, as the depth of a matrix product is.
+        block of K, as the depth of a matrix product is. Columns that programs are `spread` over are
+        no longer than rows, as those of a matrix product.
         """
         if not dots:
             # Where K is walked point by point, columns are the other side of a tile.
@@ -148,6 +150,7 @@ class Tiling:
                 tile["K"] = min(tile["K"], most)
             return replace(found, tile=tile | held)
         limits = {"M": 128, "K": 64} if half else {"M": 64, "K": 32}
+        limits |= dict.fromkeys(spread, limits["M"])
         inner = [axis for axis in lengths if axis.startswith("C")]
         if not half:
             limits |= dict.fromkeys(inner, MAX_THREADED)

@@ -267,3 +267,18 @@ def test_an_illegal_schedule_is_an_error_at_its_operation():
     with pytest.raises(InvalidProgramError, match="the schedule of @y multiplies") as error:
         run_pipeline(product(), 'loom-to-triton{schedules="y: M = 8, N = 16, K = 16"}')
     assert error.value.location is not None
+
+
+@pytest.mark.parametrize(("sums", "widest"), [(1, 256), (2, 128)])
+def test_columns_that_programs_are_spread_over_are_blocks_as_of_a_product(sums, widest):
+    lengths = {"M": 2048, "K": 4096, "N": 14336}
+    task = Task("y", "group", lengths, half=True, dots=True, sums=sums, grid=("M", "N"))
+    assert default(task, Tiling()).tile == {"M": 128, "K": 64, "N": 128}
+    tried = {schedule.tile["N"] for schedule in candidates(task) if schedule.tile["M"] == 128}
+    assert tried == {64, 128, widest}
+
+
+def test_columns_are_long_where_each_block_folds_again_inside():
+    lengths = {"M": 2048, "C": 64, "K": 4096, "N": 512}
+    task = Task("o", "group", lengths, half=True, dots=True, grid=("B", "M", "N"))
+    assert {schedule.tile["N"] for schedule in candidates(task)} == {256}
