@@ -253,6 +253,12 @@ def _reduction(name: str, axis: int | None) -> Case:
     )
 
 
+def chain(power: int) -> Case:
+    """Operations on each cell of so many, a power of two."""
+    label, arrays = f"8 operations on 2^{power}", _random(x=(1 << power,))
+    return Case(label, arrays, _chain, _tapestry_chain, _torch_chain, _chain)
+
+
 def cases() -> Sequence[Case]:
     """All that is measured."""
     return (
@@ -298,13 +304,6 @@ def cases() -> Sequence[Case]:
             _torch_attention,
             _dask_attention,
         ),
-        Case(
-            "8 operations on 2^24",
-            _random(x=(1 << 24,)),
-            _chain,
-            _tapestry_chain,
-            _torch_chain,
-            _chain,
-        ),
+        chain(24),
         *(_reduction(name, axis) for name in ("sum", "max") for axis in (0, 1, None)),
     )

@@ -1,25 +1,29 @@
 """The numpy executor beside plain NumPy, dask.array and PyTorch's eager mode, on the CPU.
 
-    python benchmarks/cpu.py                        # all cases: two or three minutes
+    python benchmarks/cpu.py                        # all cases: about five minutes
     python benchmarks/cpu.py --only softmax --seconds 10
 
 Every implementation has all cores. A program is compiled, and a graph of dask's is made, once; then
 all are called in turns, and a figure is the median of the calls: milliseconds, and of processor
 time, which other work on the machine disturbs less. `peak` is the memory that a call needs beyond
-its inputs, in megabytes: how far the resident set of a process that runs nothing else rises above
-what it was before the first call (VmHWM of /proc/self/status, which Linux lets a process reset). A
-peer that is not installed is named, and left out. Beside reductions there is what it takes to read
-the input once, by one thread and by all: nothing is faster than that.
+its inputs, in megabytes: how far the resident set of a process that has computed one small thing,
+and runs nothing else, rises above what it was before the first call (VmHWM of /proc/self/status,
+which Linux lets a process reset). A peer that is not installed is named, and left out. Beside
+reductions there is what it takes to read the input once, by one thread and by all: nothing is
+faster than that.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
+import gc
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,7 +31,7 @@ from statistics import median
 from time import perf_counter, process_time, sleep
 
 import numpy as np
-from _cpu_cases import PEERS, Case, cases
+from _cpu_cases import PEERS, Case, cases, chain
 from machine import machine
 from rich.console import Console
 from rich.progress import track
@@ -89,33 +93,40 @@ def _memory(field: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in status if line.startswith(field))
 
 
-def peaks(peer: str, names: Sequence[str]) -> None:
-    """The child process: megabytes that calls of each case need beyond their inputs."""
+def peak(peer: str, name: str) -> None:
+    """The child process: megabytes that calls of a case need beyond its inputs."""
     warm = np.ones((256, 256), np.float32)
     warm @ warm  # BLAS has buffers of its own
-    found: dict[str, float] = {}
-    for case in cases():
-        if case.name in names:
-            call = case.call(peer)
-            for array in case.arrays().values():
-                array.sum()
-            Path("/proc/self/clear_refs").write_text("5")
-            before = _memory("VmRSS")
-            call()
-            call()
-            found[case.name] = (_memory("VmHWM") - before) / 1e6
-            del call
-            case.arrays().clear()
-    sys.stdout.write(json.dumps(found))
+    chain(20).call(peer)()  # and compilers, threads and the like are there once
+    (case,) = (case for case in cases() if case.name == name)
+    call = case.call(peer)
+    for array in case.arrays().values():
+        array.sum()
+    give_back()
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _memory("VmRSS")
+    call()
+    call()
+    sys.stdout.write(json.dumps((_memory("VmHWM") - before) / 1e6))
 
 
-def peaks_of(peer: str, chosen: Sequence[Case]) -> dict[str, float]:
-    """`peaks`, measured in a process of its own."""
-    command = [sys.executable, __file__, "--peaks", peer, *(case.name for case in chosen)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"measuring the memory of {peer} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+def give_back() -> None:
+    """What was freed before goes back to the system: it would look as if a call needed less."""
+    gc.collect()
+    with suppress(AttributeError):  # a C library that has none
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def peak_of(peer: str, case: Case) -> float:
+    """`peak`, in a process of its own; of two, as the first may fill caches on disk."""
+    command = [sys.executable, __file__, "--peak", peer, case.name]
+    found: list[float] = []
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"measuring the memory of {peer} failed:\n{done.stderr}")
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    return min(found)
 
 
 def show(rows: Sequence[Row], console: Console) -> None:
@@ -145,22 +156,25 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name has this")
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
     parser.add_argument("--seconds", type=float, default=6, help="how long to time a case")
-    parser.add_argument("--peaks", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, help=f"the JSON file to write, {RESULTS.name}")
     options = parser.parse_args()
-    if options.peaks:
-        peaks(options.peaks[0], options.peaks[1:])
+    if options.peak:
+        peak(*options.peak)
         return
     console = Console(width=110)
     chosen = [case for case in cases() if options.only in case.name]
     peers = [peer for peer in options.peers if find_spec(peer) is not None]
     for peer in sorted({*options.peers} - {*peers}):
         console.print(f"[bold red]{peer} is not installed, and left out: pip install {peer}[/]")
-    memory = {peer: peaks_of(peer, chosen) for peer in track(peers, "memory", console=console)}
+    memory = {
+        case.name: {peer: peak_of(peer, case) for peer in peers}
+        for case in track(chosen, "memory", console=console)
+    }
     rows: list[Row] = []
     for case in track(chosen, "time", console=console):
         for peer, took in timed(case, peers, options.seconds).items():
-            rows.append(Row(case.name, peer, *took, memory.get(peer, {}).get(case.name, 0.0)))
+            rows.append(Row(case.name, peer, *took, memory[case.name].get(peer, 0.0)))
     show(rows, console)
     result = {"machine": machine(), "rows": [asdict(row) for row in rows]}
     if options.output or (len(chosen) == len(cases()) and set(peers) == set(PEERS)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mmap import mmap
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -68,6 +70,21 @@ def test_maps_of_any_strides(case: tuple[tuple[int, ...], list[Array]]) -> None:
     product, total = Loop(graph, shape)([x, y])
     np.testing.assert_array_equal(product, np.broadcast_to(x * y, shape))
     np.testing.assert_array_equal(total, np.broadcast_to(x * y + y, shape))
+
+
+@pytest.mark.parametrize("cut", [slice(None), slice(300, 940)])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+def test_long_arrays_which_are_fetched_ahead_up_to_their_end(
+    cut: slice, axes: tuple[int, ...]
+) -> None:
+    room = mmap(-1, 128 * 1024 * 4)  # nothing of ours is behind it
+    x = np.frombuffer(room, np.float32).reshape(128, 1024)
+    x[...] = np.random.default_rng(0).integers(-8, 9, x.shape)
+    x = x[:, cut]
+    graph = Graph(("float", "float"), (), (PRODUCT,), (2,), (Folded(0, "arith.addf", 0.0),))
+    product, total = Loop(graph, x.shape, axes)([x, x])
+    np.testing.assert_array_equal(product, x * x)
+    np.testing.assert_array_equal(total, x.sum(axes, keepdims=True))
 
 
 @settings(max_examples=40, deadline=None)

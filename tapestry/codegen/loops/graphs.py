@@ -105,12 +105,14 @@ class Layout:
 
     `folded` says which axes are folded; either the last ones are, or all but the last of those that
     are not come first. `moves` says per array along which axes it moves, and `dense` whether its
-    cells are neighbours along the last.
+    cells are neighbours along the last. Inputs that are `ahead` are long: what is read of them some
+    time later is fetched meanwhile.
     """
 
     folded: tuple[bool, ...]
     moves: tuple[tuple[bool, ...], ...]
     dense: tuple[bool, ...]
+    ahead: tuple[int, ...] = ()
 
     @property
     def rank(self) -> int:
@@ -126,7 +128,10 @@ class Layout:
         return max((n + 1 for n, moves in enumerate(self.moves[array]) if moves), default=0)
 
     def arguments(self) -> list[tuple[int, int | None]]:
-        """What comes after the extents: per array its address (None), and strides by axis."""
+        """What comes after the extents: per array its address (None), and strides by axis.
+
+        After those comes, for each array that is `ahead`, by how many bytes.
+        """
         found: list[tuple[int, int | None]] = []
         for array, moves in enumerate(self.moves):
             found.append((array, None))

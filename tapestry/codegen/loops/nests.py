@@ -55,18 +55,22 @@ class _Nest:
         self._levels = levels
         self._extents: list[str] = []
         self._strides: dict[tuple[int, int | None], str] = {}
+        self._ahead: dict[int, str] = {}
 
     def text(self) -> str:
         layout, write = self._layout, self._write
         for axis in range(layout.rank):
             self._extents.append(self._argument(axis))
         pointers: dict[int, str] = {}
-        for number, (array, axis) in enumerate(layout.arguments(), layout.rank):
+        arguments = layout.arguments()
+        for number, (array, axis) in enumerate(arguments, layout.rank):
             value = self._argument(number)
             if axis is not None:
                 self._strides[array, axis] = value
                 continue
             pointers[array] = write.made(f"inttoptr i64 {value} to ptr", "ptr", wide=False).name
+        for number, array in enumerate(layout.ahead, layout.rank + len(arguments)):
+            self._ahead[array] = self._argument(number)
         values: dict[int, Value] = {}
         for slot, number in enumerate(self._graph.numbers, len(self._graph.inputs)):
             values[slot] = write.number(number.value, number.kind)
@@ -271,6 +275,8 @@ class _Nest:
 
     def _vector(self, array: int, pointer: str, kind: str) -> Value:
         if self._layout.dense[array]:
+            if array in self._ahead and self._write.mask is None:
+                self._write.fetch(pointer, self._ahead[array], WIDTH * BYTES[kind])
             return self._write.load(pointer, kind, wide=True)
         return self._write.gathered(self._pointers(array, pointer), kind)
 

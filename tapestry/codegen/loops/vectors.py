@@ -23,6 +23,9 @@ import numpy as np
 WIDTH = 32
 """Numbers of a vector."""
 
+LINE = 64
+"""Bytes that a cache fetches at once."""
+
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}
 """Types of numbers, and the bytes that one takes in memory."""
 
@@ -189,6 +192,15 @@ class Writer:
         else:
             found = self.made(f"load {to}, ptr {pointer}, align 1", held, wide=wide)
         return self.compared("ne", found, self.number(0, "i8")) if kind == "i1" else found
+
+    def fetch(self, pointer: str, ahead: str, size: int) -> None:
+        """Bring memory some bytes ahead of an address to the cache; nothing waits for it."""
+        full = "@llvm.prefetch.p0"
+        self.declared[full] = f"declare void {full}(ptr, i32 immarg, i32 immarg, i32 immarg)"
+        first = self.made(f"getelementptr i8, ptr {pointer}, i64 {ahead}", "ptr", wide=False).name
+        for line in range(0, size, LINE):
+            place = self.made(f"getelementptr i8, ptr {first}, i64 {line}", "ptr", wide=False).name
+            self.line(f"call void {full}(ptr {place}, i32 0, i32 3, i32 1)")
 
     def gathered(self, pointers: str, kind: str) -> Value:
         """Cells anywhere in memory, from a vector of pointers."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +31,15 @@ _DTYPES = {
     "float": np.dtype(np.float32),
     "double": np.dtype(np.float64),
 }
+
+_PAGE = 4096
+"""Bytes within which processors fetch ahead by themselves."""
+
+_ROWS = 4
+"""Rows that a loop may be at work on at once."""
+
+_FETCHED = 16 * _PAGE
+"""Bytes of an array, or of a row, from which it is fetched ahead: less comes to little."""
 
 Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
 """A function of arrays that makes new ones."""
@@ -132,7 +142,8 @@ class Loop:
         extents, steps, folded = self._axes(arrays)
         dense = tuple(own[-1] in (0, width) for own, width in zip(steps, self._widths, strict=True))
         moves = tuple(tuple(step != 0 for step in own) for own in steps)
-        layout = Layout(tuple(folded), moves, dense)
+        ahead = self._ahead(extents, steps)
+        layout = Layout(tuple(folded), moves, dense, tuple(ahead))
         function = compiled(loop_text(self._graph, layout), self._about)
         if function is None:
             return None
@@ -141,8 +152,29 @@ class Loop:
             if axis is None:
                 addresses.append(len(arguments))
             arguments.append(0 if axis is None else steps[array][axis])
+        arguments += ahead.values()
         buffer = ctypes.c_int64 * len(arguments)
         return _Ready(function, tuple(arguments), tuple(addresses), buffer)
+
+    def _ahead(self, extents: Sequence[int], steps: Sequence[Sequence[int]]) -> dict[int, int]:
+        """The inputs that are fetched ahead of where they are read, and by how many bytes.
+
+        Processors do that by themselves, up to the end of a page: so it is the next page, or some
+        rows further where rows are not one after another.
+        """
+        found: dict[int, int] = {}
+        for array in range(len(self._graph.inputs)):
+            own, width = steps[array], self._widths[array]
+            row = extents[-1] * width
+            cells = prod(n for n, step in zip(extents, own, strict=True) if step)
+            if own[-1] != width or cells * width < _FETCHED:
+                continue
+            before = own[-2] if len(own) > 1 else row
+            if before == row or row >= _FETCHED:
+                found[array] = _PAGE
+            elif before:
+                found[array] = before * max(_ROWS, -(-_PAGE // row))
+        return found
 
     def _axes(self, arrays: Sequence[Array]) -> tuple[list[int], list[list[int]], list[bool]]:
         """The axes of the loops, outermost first: extents, strides per array, which are folded."""

@@ -32,9 +32,9 @@ _ALIGNMENT = 64
 """Where blocks start: at multiples of a cache line's bytes."""
 
 
-def is_large(array: Array) -> bool:
-    """Whether memory of an array's size is pooled."""
-    return array.nbytes >= _LARGE
+def is_large(size: int) -> bool:
+    """Whether memory of so many bytes is pooled."""
+    return size >= _LARGE
 
 
 class Pool:

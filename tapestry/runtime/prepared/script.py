@@ -238,7 +238,7 @@ def _outline(value: object) -> object:
     if not isinstance(value, np.ndarray):
         return value
     array = cast("Array", value)
-    if not is_large(array):
+    if not is_large(array.nbytes):
         return array
     # As bytes, because NumPy cannot name every type of ml_dtypes.
     cell, writeable = np.empty(1, f"V{array.itemsize}"), array.flags.writeable

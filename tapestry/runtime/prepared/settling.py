@@ -121,7 +121,7 @@ class Settled:
         """Whether something large goes when a value does."""
         value = self._values[slot]
         array = _array(value)
-        while array is not None and not is_large(array):
+        while array is not None and not is_large(array.nbytes):
             value, array = array.base, _array(array.base)
         return array is not None or not isinstance(value, np.ndarray | np.generic | None)
 
@@ -135,7 +135,7 @@ class Settled:
             over = next((slot for slot in ins if self._is_spare(slot, line, n)), None)
             if over is not None:
                 return OVER, apt, ins, out, over
-            if is_large(made) or isinstance(apt, Sized):
+            if is_large(made.nbytes) or isinstance(apt, Sized):
                 into = partial(_into_new, apt, made.shape, made.dtype)
                 return ANY, into, ins, out, 0
             function = apt

@@ -9,6 +9,8 @@ called with zeros: those are few, and take little, as they move numbers or merge
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from tapestry.algebra.named import Scalar
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.meanings import Cast, Masked, Merged, Product, Reduced
+from tapestry.runtime.prepared.memory import is_large
 from tapestry.runtime.prepared.places import Seen
 from tapestry.runtime.prepared.tape import Call, Tape
 
@@ -36,27 +39,35 @@ def shapes(tape: Tape, values: Sequence[Any]) -> dict[int, Seen] | None:
     return seen
 
 
+def _zeros(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """As `np.zeros`, in pages that take no memory until they are read, which few are."""
+    size = prod(shape) * dtype.itemsize
+    if not is_large(size):
+        return np.zeros(shape, dtype)
+    return np.frombuffer(mmap(-1, size), np.uint8)[:size].view(dtype).reshape(shape)
+
+
 def _like(call: Call, given: Sequence[Any]) -> Array | list[Array]:
     """An array that lies as the result does, or a list of them."""
     have = [() if isinstance(value, list) else np.shape(value) for value in given]
     match call.meaning:
         case Scalar(result=dtype):
-            return np.zeros(np.broadcast_shapes(*have), dtype)
+            return _zeros(np.broadcast_shapes(*have), dtype)
         case Cast(dtype):
-            return np.zeros(have[0], dtype)
+            return _zeros(have[0], dtype)
         case Masked():
-            return np.zeros(np.broadcast_shapes(*have), given[1].dtype)
+            return _zeros(np.broadcast_shapes(*have), given[1].dtype)
         case Reduced(axes=axes):
             kept = [1 if axis in axes else extent for axis, extent in enumerate(have[0])]
-            return np.zeros(kept, given[0].dtype)
+            return _zeros(kept, given[0].dtype)
         case Merged(merging, axes=axes):
             whole = np.broadcast_shapes(*have)
             kept = [1 if axis in axes else extent for axis, extent in enumerate(whole)]
-            return [np.zeros(kept, dtype) for dtype in merging.dtypes]
+            return [_zeros(kept, dtype) for dtype in merging.dtypes]
         case Product():
             left, right = given[:2]
             batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
             shape = (*batch, left.shape[-2], right.shape[-1])
-            return np.zeros(shape, np.result_type(left, right))
+            return _zeros(shape, np.result_type(left, right))
         case _:
             return call.function(*given)
