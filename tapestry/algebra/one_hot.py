@@ -69,8 +69,8 @@ def find_scatter(op: loom.BlockSignature, monoid: Monoid | None) -> tuple[int, S
     """The kept dimension along which each point that is folded counts at one place, and the value
     that says which; None where there is none.
 
-    It is there when wrap yields the monoid's zero wherever the coordinate is not an argument of
-    wrap that varies along folded dimensions alone, and no input is read along the dimension.
+    It is there when wrap yields the monoid's zero wherever the coordinate is not a value that
+    varies along folded dimensions alone, and no input is read along the dimension.
     """
     end = op.wrap_block.last_op
     if monoid is None or op.scan_dim is not None or end is None or len(end.operands) != 1:
@@ -80,7 +80,7 @@ def find_scatter(op: loom.BlockSignature, monoid: Monoid | None) -> tuple[int, S
     found = _Search(op.kept_dims, varies, monoid.zero[0]).points(end.operands[0])
     for dim, at, _ in found or ():
         read = any(dim in dims for dims in moving)
-        if not read and at in op.wrap_block.args and varies[at] <= set(op.fold_dims):
+        if not read and varies[at] <= set(op.fold_dims):
             return dim, at
     return None
 

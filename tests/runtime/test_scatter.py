@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.runtime.everywhere import agree
+from tapestry.algebra.monoids import accumulating_monoid_of
+from tapestry.algebra.one_hot import find_scatter
+from tapestry.dialects import loom
+from tapestry.frontend import parse_text, verify_module
+from tapestry.runtime.running import run
+from tests.runtime.everywhere import agree, in_parts_of
 
 RNG = np.random.default_rng(0)
 
@@ -85,3 +90,43 @@ def test_index_put_keeps_the_last_value_that_is_put():
         if 0 <= at < 6:
             want[at] = row
     agree(text, {"x": x, "idx": idx, "upd": upd}, [want], pipelines=SHARDS)
+
+
+def test_places_that_are_computed():
+    # Where a point counts is read at the coordinates, and a comparison stands before it.
+    text = """
+    !at = !loom.tensor<[0] : [7], i64>
+    !x = !loom.tensor<[0, 0, 0] : [3, 4, 2], f32>
+    !y = !loom.tensor<[0, 0] : [6, 2], f32>
+    func.func @main(%places: !at, %x: !x) -> !y {
+      %y = loom.operation @overlap over <[0, 0, 0, 0] : [6, 2, 3, 4]> [map, map, fold, fold] by @add
+             ins(%places : (h, d, i, j) -> (0) :> [7], %x : (h, d, i, j) -> (i, j, d))
+             outs((h, d) -> (h, d))
+             wrap (%all: !loom.block<[7], i64>, %u: f32) {
+               %h = loom.index 0 : i64
+               %i = loom.index 2 : i64
+               %j = loom.index 3 : i64
+               %n = arith.addi %i, %j : i64
+               %at = loom.read %all[%n] : i64
+               %here = arith.cmpi eq, %h, %at : i64
+               %zero = arith.constant 0.0 : f32
+               %v = arith.select %here, %u, %zero : f32
+               loom.yield %v : f32
+             } : (!at, !x) -> !y
+      func.return %y : !y
+    }"""
+    x = RNG.normal(size=(3, 4, 2)).astype("f4")
+    places = np.array([0, 2, 2, 5, 1, -3, 6])
+    want = np.zeros((6, 2))
+    for i, j in np.ndindex(3, 4):
+        if 0 <= places[i + j] < 6:
+            want[places[i + j]] += x[i, j]
+    module, inputs = parse_text(text), {"places": places, "x": x}
+    verify_module(module)
+    for executor in ("reference", "numpy"):
+        np.testing.assert_allclose(run(module, inputs, on=executor).outputs[0], want, atol=1e-5)
+    np.testing.assert_allclose(in_parts_of(module, inputs)[0], want, atol=1e-5)
+    (op,) = [op for op in parse_text(text).walk() if isinstance(op, loom.OperationOp)]
+    found = find_scatter(op, accumulating_monoid_of(op))
+    assert found is not None
+    assert found[0] == 0

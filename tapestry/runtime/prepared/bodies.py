@@ -8,7 +8,7 @@ computed when the body is prepared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -50,7 +50,8 @@ def prepared_body(
 
     `dims` are what the range's dimensions are called in the body; `wanted` as of `evaluate`. The
     first `spare` arguments are needed by nothing else, and may be written to. `places` has the
-    arguments that are the coordinates along some dimensions; `functions` are as of a `Library`.
+    values that are the coordinates along some dimensions, which these values do not depend on;
+    `functions` are as of a `Library`.
     """
     script = Script()
     given = [script.argument() for _ in block.args]
@@ -81,9 +82,7 @@ def record_body(
     if body is not None:
         return script.calls(body, given, len(wanted))
     slots: dict[SSAValue, int] = dict(zip(block.args, given, strict=True))
-    for op in block.ops:
-        if op not in needed:
-            continue
+    for op in _in_order(block, needed, at):
         result = op.results[0]
         if isinstance(op, loom.IndexOp) and op.dimension in at:
             slots[result] = slots[at[op.dimension]]
@@ -94,6 +93,15 @@ def record_body(
         ins = [slots[operand] for operand in op.operands]
         slots[result] = script.call(known.get(function, function), ins)
     return [slots[value] for value in wanted]
+
+
+def _in_order(
+    block: Block, needed: Container[Operation], places: Mapping[int, SSAValue]
+) -> list[Operation]:
+    """Operations of a body, what computes the values that are coordinates before all others."""
+    first = needed_operations(list(places.values())) if places else ()
+    early = [op for op in block.ops if op in first]
+    return [*early, *(op for op in block.ops if op in needed and op not in first)]
 
 
 def looped_body(
