@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 
 from tapestry import started as started  # before any other module of it
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:
     from tapestry.diagnostics import InvalidProgramError as InvalidProgramError
     from tapestry.diagnostics import Location as Location

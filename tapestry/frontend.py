@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from logging import INFO, Logger
 from pathlib import Path
 from time import perf_counter
@@ -35,7 +34,7 @@ from tapestry.diagnostics import InvalidProgramError, Location, TapestryError, U
 from tapestry.issues import BrokenRulesError, Issue, issues_of
 from tapestry.logs import channel
 from tapestry.parsing import SourceParser
-from tapestry.pipelines import pass_specs
+from tapestry.pipelines import make_pass, nearest, pass_specs
 from tapestry.verification import UNREADABLE, check_module, find_issues
 from tapestry.zspace import ZSpaceError
 
@@ -113,7 +112,6 @@ def read_source(path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The contents of a file, or one clear error."""
     """What is in a file; UsageError where it cannot be read."""
     try:
         return path.read_bytes()
@@ -187,24 +185,11 @@ def parse_passes(spec: str) -> tuple[ModulePass, ...]:
         if entry.name not in known:
             raise UsageError(
                 f"there is no pass {entry.name!r}",
-                hint=_nearest(entry.name, ["default", *known]),
+                hint=nearest(entry.name, ["default", *known])
+                or "`tapestry-opt --help` lists the passes",
             )
-        pass_type = known[entry.name]()
-        try:
-            passes.append(pass_type.from_pass_spec(entry))
-        except (ValueError, TypeError) as error:
-            raise UsageError(f"pass {entry.name}: {_last_line(error)}") from None
+        passes.append(make_pass(known[entry.name](), entry))
     return tuple(passes)
-
-
-def _last_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1].lstrip("^- ") if lines else type(error).__name__
-
-
-def _nearest(name: str, known: list[str]) -> str | None:
-    close = get_close_matches(name, known, n=3)
-    return f"did you mean {' or '.join(close)}?" if close else None
 
 
 class Steps(Protocol):

@@ -136,7 +136,10 @@ def test_unreadable_files(tmp_path: Path) -> None:
     [
         ("loom-simplfy", "there is no pass 'loom-simplfy'"),
         ("loom-shard{", "not well formed"),
-        ("loom-shard{shards=x}", "expected int"),
+        ("loom-shard{shards=x}", "shards cannot be 'x'; it is a whole number"),
+        ("loom-shard{grid=2,x}", "grid cannot be 2,'x'; it is whole numbers"),
+        ("loom-shard{shrads=2}", "no option 'shrads'\n.*did you mean shards"),
+        ("loom-derive{x=2}", "no option 'x'\n.*its options are separate"),
         ("loom-fuse{limit=0}", "limit must be at least 1"),
     ],
 )

@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from tapestry import __version__
 from tapestry.diagnostics import UsageError
 from tapestry.files import check_writable, whole_file
 from tapestry.frontend import (
@@ -44,7 +45,7 @@ _ISSUES_JSON = "--issues-json"
 class TapestryOpt(xDSLOptMain):
     """xDSL's driver with Tapestry's dialects, passes and targets, and located errors."""
 
-    version_format = "tapestry-opt built on xdsl {xdsl_version}"
+    version_format = f"tapestry-opt {__version__} built on xdsl {{xdsl_version}}"
 
     def register_all_dialects(self) -> None:
         for name, dialect in installed_universe().all_dialects.items():

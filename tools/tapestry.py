@@ -19,6 +19,7 @@ from typing import Annotated
 
 import typer
 
+from tapestry import __version__
 from tapestry.tools._exits import exits
 from tapestry.tools._import import commands as import_commands
 from tapestry.tools._metakernel import Metakernels
@@ -44,8 +45,21 @@ class On(StrEnum):
     triton = "triton"
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tapestry {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def tapestry() -> None:
+def tapestry(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Say which version this is."
+        ),
+    ] = False,
+) -> None:
     """Run tensor programs: sharded, fused, as Triton kernels."""
 
 

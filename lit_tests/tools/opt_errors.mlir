@@ -10,10 +10,11 @@
 // PASS-NEXT: hint: did you mean loom-simplify
 
 // RUN: not tapestry-opt %s -p 'loom-shard{shard=4}' 2>&1 | filecheck %s --check-prefix OPTION
-// OPTION: error: pass loom-shard: Provided arguments ["shard"] not found in expected arguments ["shards", "grid", "partition", "bytes", "op"]
+// OPTION: error: pass loom-shard has no option 'shard'
+// OPTION-NEXT: hint: did you mean shards?
 
 // RUN: not tapestry-opt %s -p 'loom-shard{shards=four}' 2>&1 | filecheck %s --check-prefix VALUE
-// VALUE: error: pass loom-shard: Incompatible types: given ('four',), expected int | None
+// VALUE: error: pass loom-shard: shards cannot be 'four'; it is a whole number
 
 // RUN: echo 'builtin.module {}' | not tapestry-opt -p 'loom-shard{shards=1000000000000000003}' 2>&1 | filecheck %s --check-prefix MANY
 // MANY: error: loom-shard: shards must be from 1 to 16777216, not 1000000000000000003

@@ -144,6 +144,8 @@ def _hint(error: UnexpectedInput, start: str, text: str, offset: int) -> str | N
         return "equality is written `==`"
     if text[max(0, offset - 1) : offset + 1] == "**":
         return "a power is written `^`"
+    if text[offset:].startswith("if "):
+        return "a choice is written `where(condition, a, b)`"
     accepted: set[str] = set(
         getattr(error, "accepts", None) or getattr(error, "allowed", None) or ()
     )

@@ -58,6 +58,12 @@ _T = TypeVar("_T")
 
 def read_template(name: str, document: Node) -> Template:
     """The template that `document` describes; a located WeftError says what is wrong with it."""
+    if not name.isidentifier():
+        raise TemplateError(
+            f"a metakernel cannot be named {name!r}",
+            location=document.location,
+            hint="letters, digits and underscores: it is a function in Python",
+        )
     if not isinstance(document, Entries):
         raise TemplateError(
             f"template {name} must be a mapping with keys such as inputs and index",

@@ -7,7 +7,7 @@
 ...     check_requirements([source], {"n": 0})
 ... except RequirementError as error:
 ...     print(error)
-error: require `$n > 0`: it does not hold for $n = 0
+error: require `$n > 0`: 0 > 0 does not hold for $n = 0
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from tapestry.metakernels.errors import RequirementError
 from tapestry.metakernels.evaluation import Scope, evaluate
-from tapestry.metakernels.syntax import Expr, variables
+from tapestry.metakernels.syntax import Compare, Expr, variables
 from tapestry.metakernels.templates import Source
 from tapestry.metakernels.values import Names, describe, integer
 
@@ -24,9 +24,18 @@ from tapestry.metakernels.values import Names, describe, integer
 def check_requirements(requirements: Iterable[Source[Expr]], names: Names) -> None:
     """Raise a RequirementError for the first that does not hold."""
     for source in requirements:
+        scope = Scope(names)
         with source.explain("require"):
-            if not integer(evaluate(source.tree, Scope(names)), "a requirement"):
+            if not integer(evaluate(source.tree, scope), "a requirement"):
                 known = ", ".join(
                     f"${name} = {describe(names[name])}" for name in sorted(variables(source.tree))
                 )
-                raise RequirementError(f"it does not hold for {known}")
+                raise RequirementError(f"{_found(source.tree, scope)} does not hold for {known}")
+
+
+def _found(tree: Expr, scope: Scope) -> str:
+    """A comparison with the values that its sides have; other requirements speak for themselves."""
+    if not isinstance(tree, Compare):
+        return "it"
+    left, right = (describe(evaluate(side, scope)) for side in (tree.left, tree.right))
+    return f"{left} {tree.operator} {right}"

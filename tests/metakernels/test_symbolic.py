@@ -110,7 +110,7 @@ def test_a_reshape():
         ("flip", (["N", "M"],), "rank_mismatch", "x has rank 2 (shape [N, M])"),
         ("ones", (["N"],), "symbolic_size", "the length of a fill is N"),
         ("add", (["N + 2"], ["N + 3"]), "broadcast_mismatch", "do not broadcast"),
-        ("large", (["N % 8"],), "requirement", "it does not hold for $n = N % 8"),
+        ("large", (["N % 8"],), "requirement", "does not hold for $n = N % 8"),
     ],
 )  # fmt: skip
 def test_what_fits_no_sizes(name: str, shapes: tuple[list[int | str], ...], kind: str, says: str):

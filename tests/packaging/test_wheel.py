@@ -1,5 +1,6 @@
 """What a wheel holds: real files of every package, the data they read, and nothing else."""
 
+import email
 import os
 import shutil
 import subprocess
@@ -8,6 +9,8 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 import pytest
+
+import tapestry
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("tapestry", "dialects", "passes", "tools")
@@ -65,3 +68,16 @@ def test_says_what_it_offers(wheel: Path, names: list[str]):
     ):
         assert line in text
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_has_the_version_and_the_extras_of_the_project(wheel: Path, names: list[str]):
+    (said,) = (name for name in names if name.endswith("METADATA"))
+    with zipfile.ZipFile(wheel) as file:
+        metadata = email.message_from_bytes(file.read(said))
+    assert metadata["Version"] == tapestry.__version__
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert set(metadata.get_all("Provides-Extra")) == {"torch", "jax", "test", "all"}
+    for extra in ("torch", "jax"):
+        needed = [one for one in metadata.get_all("Requires-Dist") if one.startswith(extra)]
+        assert len(needed) == 1, extra
+        assert f"extra == '{extra}'" in needed[0].replace('"', "'")

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tapestry
+
 ADD_ONE = """\
 func.func @main(%x: !loom.tensor<[0] : [6], f32>,
                 %y: !loom.tensor<[0] : [6], i32>)
@@ -186,6 +188,13 @@ def test_bad_usage(program: Path, tmp_path: Path, options: list[str], message: s
     assert result.returncode == 2, result.stderr
     assert "Traceback" not in result.stderr
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("tool", ["tapestry", "opt"])
+def test_a_tool_says_its_version(tool: str):
+    command = [sys.executable, "-m", f"tapestry.tools.{tool}", "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert tapestry.__version__ in said
 
 
 def test_no_such_program():

@@ -45,7 +45,7 @@ def input(  # noqa: A001 - it is read as tapestry.input
     """
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     place = caller()
-    if not name.isidentifier():
+    if not isinstance(cast(object, name), str) or not name.isidentifier():
         raise UsageError(
             f"an input cannot be named {name!r}",
             location=place,
@@ -112,12 +112,20 @@ def run(
         if pipeline is not None:
             raise UsageError("a module runs as it is", hint="tapestry.run_pipeline rewrites it")
         return running.run(program, given, on=on, watch=watch)
+    for option, value in {"on": on, "pipeline": pipeline}.items():
+        if not isinstance(cast(object, value), str | None):
+            raise UsageError(
+                f"{option} is {type(value).__name__}, and must be text",
+                location=caller(),
+                hint=f"an input that is named {option} is given in a mapping: "
+                f"tapestry.run(program, {{{option!r}: array}})",
+            )
     compiled = compile(program, on=on, pipeline=pipeline)
     result = compiled.result(given) if watch is None else compiled.run(given, watch)
     return compiled.returned(result, list(given.values()))
 
 
-class _Structured(Program):
+class StructuredProgram(Program):
     """A program whose results are put back into the structure of its expressions."""
 
     def __init__(
@@ -157,17 +165,26 @@ def compile(  # noqa: A001 - it is read as tapestry.compile
         compiled = Program(module, on=on, pipeline=pipeline, tune=tune)
     else:
         flat = _flat(program)
-        compiled = _Structured(module_of(flat), program, on, pipeline)
+        compiled = StructuredProgram(module_of(flat), program, on, pipeline)
         compiled.tune = tune
     _ = compiled.lowered
     return compiled
 
 
-def shard(program: Programs, *, on: str = "numpy", **options: int | str | Sequence[int]) -> Program:
+def shard(
+    program: Programs,
+    shards: int | None = None,
+    *,
+    on: str = "numpy",
+    **options: int | str | Sequence[int],
+) -> Program:
     """A program whose operations are split: `shards=4`, `grid=[2, 1]`, `bytes=1 << 20`, ...
 
-    The options are those of the pass `loom-shard`; UsageError for others, and other values.
+    `shards` are how many parts each operation gets at most. The options are those of the pass
+    `loom-shard`; UsageError for others, and other values.
     """
+    if shards is not None:
+        options["shards"] = shards
     split = compile(program, on=on).sharded(**options)
     _ = split.lowered
     return split

@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
-from inspect import Parameter as Argument
-from inspect import Signature
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -28,6 +26,7 @@ from tapestry.diagnostics import UsageError
 from tapestry.importers.arrays import array_of, is_array
 from tapestry.importers.building import dtype_name, kind_of
 from tapestry.importers.expressions.nodes import Constant, Expression, Given, caller, results_of
+from tapestry.importers.expressions.signatures import bind, signature_of
 from tapestry.metakernels import Library, Template, WeftError, load_library
 from tapestry.metakernels.documents import read_file
 from tapestry.metakernels.libraries import read_folder
@@ -39,8 +38,8 @@ Function = Callable[..., Any]
 _OWN_NAMES: Final = frozenset({"shape", "dtype", "size", "kind", "node", "position", "spec"})
 """Attributes of expressions, which no metakernel takes the place of."""
 
-_OTHER_NAMES: Final = {"keepdims": "keepdim", "dim": "axis", "ddof": "correction"}
-"""What NumPy and PyTorch call arguments of metakernels."""
+_ELSEWHERE: Final = {"to": "astype", "type": "astype", "view": "reshape"}
+"""What methods of PyTorch's tensors that no metakernel has are called here."""
 
 _CATEGORIES: Final = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
 """Truth values, integers, floats (`ml_dtypes`' are V), complex numbers."""
@@ -59,15 +58,14 @@ def metakernel_function(library: Library, name: str) -> Function:
 
     def apply(*args: object, **kwargs: object) -> Expression | tuple[Expression, ...]:
         try:
-            bound = signature.bind(*args, **_renamed(signature, kwargs))
+            bound = bind(template, args, kwargs)
         except TypeError as error:
             raise TypeError(f"{name}{signature}: {error}") from None
-        bound.apply_defaults()
-        inputs = _inputs(template, bound.arguments)
+        inputs = _inputs(template, bound)
         parameters = {
-            parameter.name: _parameter(parameter, bound.arguments[parameter.name])
+            parameter.name: _parameter(parameter, bound[parameter.name])
             for parameter in template.parameters
-            if bound.arguments[parameter.name] is not parameter.default
+            if bound[parameter.name] is not parameter.default
         }
         results = results_of(library, name, inputs, parameters)
         return results[0] if len(template.outputs) == 1 and len(results) == 1 else results
@@ -79,25 +77,14 @@ def metakernel_function(library: Library, name: str) -> Function:
     return apply
 
 
-def _renamed(signature: Signature, kwargs: Mapping[str, object]) -> dict[str, object]:
-    """Arguments under the names of the template; an axis that is None is its default, all axes."""
-    names = signature.parameters
-    renamed = {
-        (_OTHER_NAMES.get(name, name) if name not in names else name): value
-        for name, value in kwargs.items()
-    }
-    if renamed.get("axis", ...) is None and "axis" in names and names["axis"].default == ():
-        del renamed["axis"]
-    return renamed
-
-
 def method(expression: Expression, name: str) -> Function:
     """The metakernel `name` with `expression` as its first input."""
     if name.startswith("_"):
         raise AttributeError(f"an expression has no attribute {name!r}")
     library, node = load_library(), expression.node
     if name not in library.names:
-        close = get_close_matches(name, [*library.names, *_OWN_NAMES], n=3)
+        known = [*library.names, *(one for one in dir(Expression) if one[0] != "_"), *_OWN_NAMES]
+        close = [_ELSEWHERE[name]] if name in _ELSEWHERE else get_close_matches(name, known, n=3)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         raise AttributeError(f"an expression has no attribute {name!r}{hint}", name=name, obj=node)
     whole = function(name)
@@ -190,28 +177,6 @@ def _number_dtype(value: float, like: np.dtype[Any] | None) -> np.dtype[Any]:
         return np.dtype(bool)
     assert type(value) in kinds
     return np.dtype({bool: bool, int: np.int64, float: np.float32}[type(value)])
-
-
-def signature_of(template: Template) -> Signature:
-    """The arguments of a template's function: its inputs, then its parameters.
-
-    What has to be given after something that may be left out is given by name.
-    """
-    arguments: list[Argument] = []
-    kind, optional = Argument.POSITIONAL_OR_KEYWORD, False
-    entries = [
-        (entry.name, None if entry.optional else Argument.empty) for entry in template.inputs
-    ]
-    for parameter in template.parameters:
-        default = Argument.empty if parameter.default is None else parameter.default
-        entries.append((parameter.name, cast(Any, default)))
-    for name, default in entries:
-        if default is not Argument.empty:
-            optional = True
-        elif optional:
-            kind = Argument.KEYWORD_ONLY
-        arguments.append(Argument(name, kind, default=default))
-    return Signature(arguments)
 
 
 def _inputs(template: Template, given: Mapping[str, object]) -> list[Given]:

@@ -130,6 +130,29 @@ def test_metakernels_are_functions_and_methods() -> None:
     assert {"relu", "run", "matmul"} <= set(dir(tapestry))
 
 
+@pytest.mark.parametrize(
+    ("make", "want"),
+    [
+        (lambda x: x.permute(1, 0) + 0, X.T),
+        (lambda x: x.expand(2, 4, 3) + 0, np.broadcast_to(X, (2, 4, 3))),
+        (lambda x: x.tile(2, 2), np.tile(X, (2, 2))),
+        (lambda x: tapestry.einsum("ij,kj->ik", x, x), X @ X.T),
+        (lambda x: tapestry.einsum("ij,kj->ik", [x, x]), X @ X.T),
+    ],
+    ids=range(5),
+)
+def test_arguments_are_taken_as_numpy_and_pytorch_take_theirs(
+    make: Callable[[Any], Any], want: np.ndarray
+) -> None:
+    _same(make(tapestry.input("x", (4, 3))), want, x=X)
+
+
+@pytest.mark.parametrize("bounds", [(5,), (2, 5), (9, 2, -3)], ids=str)
+def test_arange_takes_its_bounds_as_range_does(bounds: tuple[int, ...]) -> None:
+    _same(tapestry.arange(*bounds), np.arange(*bounds))
+    _same(tapestry.arange(2, stop=5), np.arange(2, 5))
+
+
 def _layer_norm(x: np.ndarray) -> np.ndarray:
     centred = x - x.mean(1, keepdims=True)
     return centred / np.sqrt(x.var(1, keepdims=True) + 0.5)
@@ -266,6 +289,11 @@ _WRONG: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda x: tapestry.compile(x)(X, X), tapestry.TapestryError, "2 arrays are given"),
     (lambda x: tapestry.run(x + tapestry.input("x", (3,))), tapestry.TapestryError, "two inputs"),
     (lambda _: tapestry.input("a b", (3,)), tapestry.TapestryError, "cannot be named"),
+    (lambda _: tapestry.input(3, (3,)), tapestry.TapestryError, "cannot be named 3"),
+    (lambda x: tapestry.run(x, x=X, on=X), tapestry.TapestryError, "on is ndarray.*\n.*mapping"),
+    (lambda _: tapestry.arange(1, 2, stop=3), TypeError, "multiple values for argument 'stop'"),
+    (lambda _: tapestry.arange(), TypeError, "missing a required argument: 'stop'"),
+    (lambda x: x.view(12), AttributeError, "did you mean reshape"),
     (lambda _: tapestry.input("a", (-3,)), tapestry.TapestryError, "cannot have the shape"),
     (lambda _: tapestry.input("a", (3,), "U8"), tapestry.TapestryError, "no tensors of"),
     (lambda x: tapestry.save(x, "x.pickle"), tapestry.TapestryError, "ends with .mlir"),
