@@ -2,6 +2,9 @@
 
 What float64 gets wrong says how much the wider type may: a share of that is the tolerance of each
 tensor. Where the tolerance would be large against the numbers themselves, nothing can be said.
+
+Cells far smaller than the largest are compared again by themselves, where they are known well: what
+masks with -1e30 leaves tolerances that hide everything else.
 """
 
 from __future__ import annotations
@@ -27,6 +30,9 @@ WORST = 1e-6
 
 TINY = 1e-6
 """The least size that a tolerance is judged against: what is smaller may be noise on zero."""
+
+APART = 2.0**-40
+"""Cells smaller than this share of the largest are compared by themselves too."""
 
 _BITS = {WIDE: np.finfo(WIDE).nmant, DOUBLED: BITS}
 
@@ -71,6 +77,8 @@ def first_difference(a: Outputs, b: Outputs) -> Difference | None:
         else:
             tolerance = max(_tolerance(a, place), _tolerance(b, place))
             parts = _parts(x, y, tolerance)
+            if not parts.any():
+                tolerance, parts = _apart_among_small(a, b, place)
         if parts.any():
             cell = tuple(int(n) for n in np.argwhere(parts)[0])
             count = int(np.count_nonzero(parts))
@@ -88,9 +96,33 @@ def _parts(x: Array, y: Array, tolerance: float) -> Array:
     return apart | (~finite & ~same)
 
 
-def _tolerance(outputs: Outputs, place: int) -> float:
+def _apart_among_small(a: Outputs, b: Outputs, place: int) -> tuple[float, Array]:
+    """Where outputs part among cells far smaller than the largest, at a tolerance of their own.
+
+    As long as those are known well: what is left of a cancellation is noise.
+    """
+    sizes = np.maximum(*(np.abs(plain(outputs.wide[place])) for outputs in (a, b)))
+    within = np.isfinite(sizes)
+    nowhere = np.zeros(sizes.shape, np.bool_)
+    while True:
+        within = within & (sizes < APART * np.max(sizes, where=within, initial=0))
+        if not np.max(sizes, where=within, initial=0) >= TINY:
+            return 0.0, nowhere
+        try:
+            tolerance = max(_tolerance(a, place, within), _tolerance(b, place, within))
+        except IllConditionedError:
+            return 0.0, nowhere
+        parts = _parts(a.wide[place], b.wide[place], tolerance) & within
+        if parts.any():
+            return tolerance, parts
+
+
+def _tolerance(outputs: Outputs, place: int, among: Array | None = None) -> float:
+    """How well an output is known, or the cells `among` it."""
     wide, narrow = outputs.wide[place], outputs.narrow[place]
     finite = np.isfinite(plain(wide))
+    if among is not None:
+        finite &= among
     values = np.where(finite, plain(wide), 0)
     size = float(np.max(np.abs(values), initial=0))
     with np.errstate(invalid="ignore"):

@@ -36,7 +36,7 @@ Answer = Literal["differs", "certified", "numeric", "undecided"]
 LIMIT = 1 << 21
 """Points of index spaces, or cells of tensors, that a program may have to be compared at all."""
 
-_CONTINUOUS = frozenset({"generic", "wide", "huge"})
+_CONTINUOUS = frozenset({"generic", "wide", "huge", "unit"})
 """The classes one of which at least must have been compared: the others are ties and zeros."""
 
 
@@ -101,6 +101,8 @@ def _compare(pair: Pair) -> Verdict:
     compared: list[str] = []
     skipped: dict[str, str] = {}
     for kind in CLASSES.values():
+        if kind.positive and not pair.undefined:
+            continue
         for seed in range(options.seed, options.seed + options.seeds):
             inputs = pair.draw(kind, seed)
             outcome = pair.compare(inputs)
@@ -113,6 +115,10 @@ def _compare(pair: Pair) -> Verdict:
                 compared.append(kind.name)
     if not _CONTINUOUS & set(compared):
         return Verdict("undecided", "no class of inputs could be compared", skipped=skipped)
+    if pair.never_defined:
+        which = ", ".join(map(str, pair.never_defined))
+        reason = f"output {which} is no number on any inputs that were drawn"
+        return Verdict("undecided", reason, skipped=skipped)
     notes = (*_coverage(pair), *_stability(pair))
     evidence = f"they agree on {', '.join(compared)} inputs, {options.seeds} seeds each"
     certificate = pair.certificate()

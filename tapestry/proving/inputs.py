@@ -24,11 +24,15 @@ BITS = 60
 
 @dataclass(frozen=True)
 class InputClass:
-    """How floats are drawn: uniformly within `size`, on a grid of 2^-60 of it or of halves."""
+    """How floats are drawn: uniformly within `size`, on a grid of 2^-60 of it or of halves.
+
+    Either sign, or `positive`.
+    """
 
     name: str
     size: int
     halves: bool = False
+    positive: bool = False
 
 
 CLASSES = {
@@ -39,8 +43,10 @@ CLASSES = {
         InputClass("huge", 256),
         InputClass("small", 2, halves=True),
         InputClass("zero", 0),
+        InputClass("unit", 1, positive=True),
     )
 }
+"""What is drawn, the last where others gave what is no number: logarithms of many cells, say."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +123,8 @@ def _draw(
     if kind.halves or not kind.size:
         return Draw(dtype, rng.integers(-2 * kind.size, 2 * kind.size + 1, shape), 1)
     exponent = BITS - (kind.size.bit_length() - 1)
-    return Draw(dtype, rng.integers(-(1 << BITS), (1 << BITS) + 1, shape), exponent)
+    low, high = (1, 1 << BITS) if kind.positive else (-(1 << BITS), (1 << BITS) + 1)
+    return Draw(dtype, rng.integers(low, high, shape), exponent)
 
 
 def _integers(

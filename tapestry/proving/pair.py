@@ -35,6 +35,7 @@ from tapestry.proving.stepping import steps
 from tapestry.runtime.blocks import BlockIndexError
 from tapestry.runtime.executor import Array
 from tapestry.runtime.program import arguments
+from tapestry.runtime.program import outputs as outputs_of
 
 CERTIFYING_DRAWS = 2
 """How many inputs exact arithmetic is run on."""
@@ -77,6 +78,9 @@ class Pair:
             for argument in arguments(a)
         ]
         self._bounds: tuple[int, int] = _integer_bounds(a, b)
+        self.undefined = False
+        """Whether some cells that were compared are no numbers."""
+        self._defined: set[int] = set()
         self._narrow_bounds()
 
     def _narrow_bounds(self) -> None:
@@ -133,7 +137,17 @@ class Pair:
             return "results overflow, which says nothing of the reals"
         if difference is not None and any(doubts):
             return f"in doubt: {', '.join(str(doubt) for doubt in doubts if doubt)}"
+        for place, output in enumerate(outputs[0].wide):
+            isnan = np.isnan(plain(output)) if is_real(output) else np.zeros(output.shape, np.bool_)
+            self.undefined = self.undefined or bool(isnan.any())
+            if not isnan.any() or not isnan.all():
+                self._defined.add(place)
         return difference
+
+    @property
+    def never_defined(self) -> list[int]:
+        """The outputs that were no numbers whenever they were compared."""
+        return [n for n in range(len(outputs_of(self.a))) if n not in self._defined]
 
     def _run(self, module: ModuleOp, inputs: Sequence[Draw], doubts: list[Doubts]) -> Outputs:
         rounds = self.options.round_casts
@@ -185,7 +199,9 @@ class Pair:
             return None
         if any(isinstance(op, loom.ExternalOp) for m in (self.a, self.b) for op in m.walk()):
             return None
-        draws = [self.draw(CLASSES["generic"], seed) for seed in range(CERTIFYING_DRAWS)]
+        # What is no number agrees with anything.
+        kind = CLASSES["unit" if self.undefined else "generic"]
+        draws = [self.draw(kind, seed) for seed in range(CERTIFYING_DRAWS)]
         try:
             found = certify(self.a, self.b, draws)
         except TapestryError:

@@ -1,0 +1,66 @@
+"""Cells that could hide what others are: masks far larger than them, and what is no number."""
+
+from __future__ import annotations
+
+import pytest
+
+from tapestry.frontend import parse_text
+from tapestry.proving.equality import Verdict, compare_programs
+from tapestry.proving.pair import Options
+from tests.proving.building import Program
+
+
+def verdict(a: str, b: str) -> Verdict:
+    return compare_programs(parse_text(a), parse_text(b), Options(seeds=1, shrinking=4))
+
+
+def scores(body: str) -> str:
+    p = Program(x=(40, 40))
+    return p.returns(p.op((40, 40), "mm", ["x[d0, d1]"], body))
+
+
+@pytest.mark.parametrize("mask", ["-1e9", "-1e30", "-3.3e38"])
+@pytest.mark.parametrize(
+    "masked",
+    [
+        "where(i0 >= i1, {}, MASK)",
+        "{} + where(i0 >= i1, 0, MASK)",
+        "({} + where(i0 >= i1, 0, MASK)) * 0.3",
+    ],
+)
+def test_masks_hide_no_mistake(mask: str, masked: str) -> None:
+    right, same, wrong = (
+        scores(masked.replace("MASK", mask).format(form))
+        for form in ("a * 0.125", "(a * 0.25) / 2.0", "a * 0.126")
+    )
+    assert verdict(right, wrong).answer == "differs"
+    assert verdict(right, same).answer in ("certified", "numeric")
+
+
+def test_what_cancels_beside_a_mask_is_noise() -> None:
+    masked = "where(i0 >= i1, {}, -1e30)"
+    right, same = (scores(masked.format(x)) for x in ("a - a", "a / 3.0 * 3.0 - a"))
+    assert verdict(right, same).answer in ("certified", "numeric")
+
+
+def test_logarithms_of_many_cells_are_of_positive_numbers() -> None:
+    def program(unwrap: str, wrap: str = "log(a)") -> str:
+        p = Program(x=(8, 30))
+        return p.returns(p.op((8, 30), "mf", ["x[d0, d1]"], wrap, by="add", unwrap=unwrap))
+
+    assert verdict(program("p"), program("p * 2.0")).answer == "differs"
+    assert verdict(program("p * 3.0"), program("p", "log(a * a * a)")).answer in (
+        "certified",
+        "numeric",
+    )
+
+
+def test_what_is_never_a_number_is_undecided() -> None:
+    found = verdict(scores("log(-1.0 - a * a)"), scores("log(-1.0 - a * a) * 2.0"))
+    assert found.answer == "undecided"
+    assert "output 0" in found.reason
+
+
+def test_infinities_are_values() -> None:
+    assert verdict(scores("inf + a * a"), scores("inf + a * a * 2.0")).answer == "certified"
+    assert verdict(scores("inf + a * a"), scores("a * a - inf")).answer == "differs"
