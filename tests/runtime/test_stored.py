@@ -56,6 +56,15 @@ def test_what_is_shared_stays_so_and_constants_stay_as_they_are() -> None:
     np.testing.assert_array_equal(run([np.float32([1, 2])])[1], [1, 2])
 
 
+@pytest.mark.parametrize("number", [np.float64(3), np.complex128(2 - 1j), np.float32(1), 2.5, 1j])
+def test_numbers_keep_their_types(number: complex) -> None:
+    """`float64` is a float of Python's, which has no dtype."""
+    data = json.loads(json.dumps(stored(partial(np.add, number), Library())))
+    (read,) = restored(data, Library()).args
+    assert type(read) is type(number)
+    assert read == number
+
+
 def test_the_functions_of_a_host_are_those_of_its_library() -> None:
     def multiply(a, b):
         return np.matmul(a, b)

@@ -79,6 +79,8 @@ class _Writer:
         """Numbers, strings and None as they are, and all else as a list that begins with a name."""
         if value is None or type(value) in (bool, int, str):
             return value
+        if isinstance(value, np.generic):  # float64 is a float of Python's as well
+            return ["row", self._row(cast(Any, value))]
         match value:
             case float():
                 return ["float", value.hex()]
