@@ -26,9 +26,9 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from tapestry.arena import Step, lives, place
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType
-from tapestry.runtime.arena import Step, lives, place
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from tapestry.runtime.arena import Life, lives, place
+from tapestry.arena import Life, lives, place
 
 Kind: TypeAlias = Literal["input", "output", "constant", "temporary"]
 

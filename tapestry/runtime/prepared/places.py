@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tapestry.runtime.arena import ALIGNMENT, Life, place
+from tapestry.arena import ALIGNMENT, Life, place
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.tape import Call, Tape
 

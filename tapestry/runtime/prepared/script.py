@@ -20,7 +20,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tapestry.algebra.functions import makes_new
-from tapestry.runtime.arena import dropped_after
+from tapestry.arena import dropped_after
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.memory import is_large
 from tapestry.runtime.prepared.views import View

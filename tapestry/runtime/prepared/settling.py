@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from tapestry.algebra.functions import takes_out
-from tapestry.runtime.arena import dropped_after
+from tapestry.arena import dropped_after
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cells import in_turn
 from tapestry.runtime.prepared.library import Function, Sized

@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapestry.runtime.arena import ALIGNMENT, Life, dropped_after, lives, place
+from tapestry.arena import ALIGNMENT, Life, dropped_after, lives, place
 
 STEPS = st.lists(
     st.tuples(st.sets(st.integers(0, 7), max_size=3), st.sets(st.integers(0, 7), max_size=2)),
