@@ -138,7 +138,7 @@ def tanh(write: Writer, x: Value) -> Value:
     flat = write.number(_FORMATS[x.kind].flat, x.kind)
     size = write.call("fabs", x)
     size = write.chosen(write.compared("ogt", size, flat), flat, size)
-    t = expm1(write, write.binary("fadd", size, size))
+    t = _moderate_expm1(write, write.binary("fadd", size, size))
     two = write.number(2.0, x.kind)
     return write.call("copysign", write.binary("fdiv", t, write.binary("fadd", t, two)), x)
 
@@ -194,12 +194,30 @@ def log1p(write: Writer, x: Value) -> Value:
     return write.chosen(write.compared("oeq", x, zero), x, found)
 
 
+def _moderate_expm1(write: Writer, x: Value) -> Value:
+    """The same as `expm1`, of what is not negative, nor so large that a power of two overflows."""
+    form, word = _FORMATS[x.kind], _FORMATS[x.kind].word
+    shifted, r = _apart(write, x)
+    # Of the bits, those of n alone are left.
+    high = write.binary("shl", shifted, write.number(form.digits, word))
+    biased = write.binary("add", high, write.number(form.bias << form.digits, word))
+    power = write.cast("bitcast", biased, x.kind)
+    less = write.binary("fsub", power, write.number(1.0, x.kind))
+    return write.fused(power, _grown(write, r), less)
+
+
 def _reduced(write: Writer, x: Value) -> tuple[Value, Value]:
-    """The bits of a number whose low ones are n, and `r`, where `x = n ln 2 + r`."""
+    """As `_apart`, of any number: from where exponentials are 0 or infinite, of such a one."""
     form, kind = _FORMATS[x.kind], x.kind
     lowest, highest = write.number(form.lowest, kind), write.number(form.highest, kind)
     x = write.chosen(write.compared("olt", x, lowest), lowest, x)
     x = write.chosen(write.compared("ogt", x, highest), highest, x)
+    return _apart(write, x)
+
+
+def _apart(write: Writer, x: Value) -> tuple[Value, Value]:
+    """The bits of a number whose low ones are n, and `r`, where `x = n ln 2 + r`."""
+    form, kind = _FORMATS[x.kind], x.kind
     # Beside so large a number there is room for a whole one only.
     magic = write.number(1.5 * 2.0**form.digits, kind)
     shifted = write.fused(x, write.number(_LOG2_E, kind), magic)
