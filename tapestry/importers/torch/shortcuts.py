@@ -26,6 +26,7 @@ import torch
 from torch import fx
 
 from tapestry.environment import environment, find_current
+from tapestry.importers.torch.calling import Runner
 from tapestry.importers.torch.descriptions import described
 from tapestry.importers.torch.entries import NotWrittenError, read, written
 from tapestry.importers.torch.gradients import Division, differentiable
@@ -124,11 +125,7 @@ class Shortcut:
     def _compiled(self, entry: dict[str, Any]) -> Compiled:
         parts = [read(part, self.options) for part in entry["parts"]]
         division = Division(int(entry["results"]), tuple(map(int, entry["gradients"])))
-        if division.gradients:
-            forward, backward = parts
-            return differentiable(forward, backward, division)
-        (run,) = parts
-        return lambda *given: run(given)
+        return _joined(parts, division)
 
 
 @dataclass(frozen=True)
@@ -152,7 +149,8 @@ class Follower:
     """Watches the first call of a graph, and keeps the graph if its programs are all that runs.
 
     One with gradients is kept when PyTorch compiles these too: once a gradient is asked for. `kept`
-    is called then.
+    is called then. From then on, calls are as those of later processes: without AOT autograd's
+    function around the programs.
     """
 
     def __init__(self, shortcut: Shortcut, kept: Callable[[], None]) -> None:
@@ -162,6 +160,7 @@ class Follower:
         self._call: tuple[Sequence[Any], Sequence[Any]] | None = None
         self._seen: _Seen | None = None
         self._done = False
+        self._joined: Compiled | None = None
 
     def part(self, compiled: CompiledGraph, kind: str, graph: fx.GraphModule) -> Compiled:
         """A part of the graph, which AOT autograd calls: `forward`, `backward` or `inference`."""
@@ -186,6 +185,8 @@ class Follower:
         """The graph, which Dynamo calls."""
 
         def call(*given: Any) -> Any:
+            if self._joined is not None:
+                return self._joined(*given)
             if self._done:
                 return compiled(*given)
             versions = _versions(given)
@@ -236,10 +237,20 @@ class Follower:
                 self._say("its gradients take more than results, or are of more than inputs")
                 return
         if self._shortcut.write(ready, seen.division):
+            self._joined = _joined([one.function for one in ready], seen.division)
             self._kept()
 
     def _say(self, reason: str) -> None:
         self._shortcut.store.say(self._shortcut.key, f"is not kept: {reason}")
+
+
+def _joined(parts: Sequence[Runner], division: Division) -> Compiled:
+    """The programs of a graph as the function that Dynamo calls."""
+    if division.gradients:
+        forward, backward = parts
+        return differentiable(forward, backward, division)
+    (run,) = parts
+    return lambda *given: run(given)
 
 
 def _is_alias(output: Output) -> bool:

@@ -55,6 +55,28 @@ def test_a_hit_is_a_miss_bit_for_bit(traced):
     assert len(traced) == 1
 
 
+def test_later_calls_are_as_those_of_later_processes(traced):
+    """Without the function that AOT autograd has around programs."""
+    torch.manual_seed(0)
+    layer, x = nn.Linear(8, 4), torch.randn(5, 8)
+
+    def step(run):
+        layer.zero_grad()
+        loss = run(x).square().sum()
+        by = loss.grad_fn.next_functions[0][0].next_functions[0][0].name()
+        loss.backward()
+        return by, loss.detach(), layer.weight.grad.clone(), layer.bias.grad.clone()
+
+    torch._dynamo.reset()
+    run = torch.compile(layer, backend="tapestry")
+    (first, *made), (second, *again), (third, *_) = (step(run) for _ in range(3))
+    assert len(traced) == 1
+    assert (first, second, third) == ("CompiledFunctionBackward", *2 * ("CompiledBackward",))
+    assert all(torch.equal(one, other) for one, other in zip(made, again, strict=True))
+    for one, want in zip(again, step(layer)[1:], strict=True):
+        torch.testing.assert_close(one, want)
+
+
 def test_random_numbers_follow_the_seed(traced):
     def noisy(x):
         return functional.dropout(x, 0.5, training=True) + torch.rand(4, 5)
