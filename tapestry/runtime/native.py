@@ -97,6 +97,13 @@ _failed: set[str] = set()
 """What LLVM failed to compile."""
 
 
+def address_of(function: Any) -> int:
+    """Where a function of a library is, or one that was compiled."""
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
 def forget() -> None:
     """Know no function, as a process that begins; those that are in use go on."""
     with _lock:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from dataclasses import dataclass, field
 from mmap import mmap
 
 import numpy as np
@@ -13,6 +15,7 @@ from tapestry.codegen.loops import Cell, Folded, Graph, Number
 from tapestry.codegen.loops.vectors import Value, Writer
 from tapestry.runtime import native
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared import loops
 from tapestry.runtime.prepared.loops import Loop
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
@@ -101,6 +104,73 @@ def test_folds_along_any_axes(
     np.testing.assert_array_equal(product, want)
     np.testing.assert_array_equal(sums, want.sum(axes, keepdims=True))  # of small integers: exact
     np.testing.assert_array_equal(largest, want.max(axes, keepdims=True))
+
+
+@dataclass
+class _Team:
+    """One thread, which calls what others would."""
+
+    threads: int
+    shared: list[int] = field(default_factory=list[int])
+    """How many parts there were, call by call."""
+
+    def count(self) -> int:
+        return self.threads
+
+    def run(self, function: int, rows: Array) -> None:
+        assert rows.flags.c_contiguous
+        self.shared.append(len(rows))
+        for row in rows[::-1]:
+            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)(row.ctypes.data)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_operands(), st.integers(2, 7), st.data())
+def test_what_a_team_shares_is_the_same(
+    case: tuple[tuple[int, ...], list[Array]], threads: int, data: st.DataObject
+) -> None:
+    shape, (x, y) = case
+    axes = tuple(data.draw(st.sets(st.sampled_from(range(len(shape))))))
+    x, y = x / np.float32(3), y / np.float32(7)  # whose sums depend on the order
+    folds = (Folded(2, "arith.addf", 0.0),) if axes else ()
+    graph = Graph(("float", "float"), (), (PRODUCT,), (2,), folds)
+    team = _Team(threads)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loops, "_SHARE", 1)
+        shared = Loop(graph, shape, axes, team=team)([x, y])
+    for want, have in zip(Loop(graph, shape, axes)([x, y]), shared, strict=True):
+        np.testing.assert_array_equal(have, want)
+    assert all(2 <= parts <= threads for parts in team.shared)
+
+
+def test_little_is_not_shared() -> None:
+    graph, team = Graph(("float", "float"), (), (PRODUCT,), (2,)), _Team(4)
+    for count, parts in ((1 << 15, []), (1 << 18, [2]), (1 << 20, [2, 4])):
+        x = np.ones((count // 64, 64), "f4")
+        Loop(graph, x.shape, team=team)([x, x])
+        assert team.shared == parts
+
+
+@pytest.mark.parametrize(
+    ("shape", "folded", "parts"),
+    [
+        ((4096, 100), (), [3]),  # rows
+        ((3, 4096), (), [3]),  # there are few rows, so vectors of all
+        ((4096, 100), (0,), [3]),  # of the columns, which are kept, there are vectors
+        ((4096, 20), (0,), []),
+        ((4096, 100), (0, 1), []),
+    ],
+)
+def test_a_kept_axis_is_shared(
+    shape: tuple[int, ...], folded: tuple[int, ...], parts: list[int]
+) -> None:
+    x, y = np.ones(shape, "f4"), np.ones((1, shape[1]), "f4")
+    fold = (Folded(2, "arith.addf", 0.0),) if folded else ()
+    graph, team = Graph(("float", "float"), (), (PRODUCT,), () if fold else (2,), fold), _Team(3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loops, "_SHARE", 1)
+        Loop(graph, shape, folded, team=team)([x, y])
+    assert team.shared == parts
 
 
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 1000])

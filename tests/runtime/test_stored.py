@@ -12,6 +12,7 @@ from tapestry.algebra.functions import as_dtype
 from tapestry.frontend import parse_text, run_pipeline
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.prepared.parts import in_parts
 from tapestry.runtime.prepared.script import Script
 from tapestry.runtime.prepared.stored import NotStorableError, restored, stored
@@ -74,6 +75,21 @@ def test_the_functions_of_a_host_are_those_of_its_library() -> None:
     other = Library()
     assert restored(data, library).func is multiply
     assert restored(data, other).func is np.matmul
+
+
+def test_the_threads_of_a_host_are_those_of_its_library() -> None:
+    class Team:
+        def count(self) -> int:
+            return 1
+
+        def run(self, function: int, rows: object) -> None: ...
+
+    library, other, without = (Library(loops=Loops(1, team)) for team in (Team(), Team(), None))
+    data = stored(library.loops, library)
+    assert restored(data, library) == library.loops
+    assert restored(data, other) == other.loops
+    with pytest.raises(LookupError):
+        restored(data, without)
 
 
 @pytest.mark.parametrize(

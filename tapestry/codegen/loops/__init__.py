@@ -10,10 +10,11 @@ is in one pass over memory, in vectors; extents and strides are arguments.
 from tapestry.codegen.loops.cells import is_known
 from tapestry.codegen.loops.graphs import Cell, Folded, Graph, Layout, Merged, Number
 from tapestry.codegen.loops.nests import loop_text
-from tapestry.codegen.loops.vectors import BYTES, kind_of
+from tapestry.codegen.loops.vectors import BYTES, WIDTH, kind_of
 
 __all__ = [
     "BYTES",
+    "WIDTH",
     "Cell",
     "Folded",
     "Graph",

@@ -20,7 +20,9 @@ import torch
 from tapestry.algebra import functions
 from tapestry.importers.torch.convolutions import slid
 from tapestry.runtime.executor import Array
+from tapestry.runtime.openmp import find_team
 from tapestry.runtime.prepared.library import Function, Library
+from tapestry.runtime.prepared.looping import OFTEN, Loops
 from tapestry.runtime.prepared.memory import empty
 
 _SMALL = 1 << 18
@@ -106,6 +108,7 @@ LIBRARY = Library(
     {plain: threaded(plain, _functions[name]) for plain, name in _SHARED.items()}
     | {functions.erf: error_function},
     slid,
+    Loops(OFTEN, find_team(vars(torch)["_C"].__file__, torch.get_num_threads)),
 )
 """What programs compute by in a process that runs PyTorch."""
 

@@ -29,6 +29,7 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Function
 from tapestry.runtime.prepared.looped_bodies import LoopedBody
 from tapestry.runtime.prepared.looping import Loops
+from tapestry.runtime.prepared.loops import Team
 from tapestry.runtime.prepared.script import Finished, Script
 from tapestry.zspace import Range
 
@@ -126,7 +127,7 @@ def looped_body(
     if plain is None:
         return None
     ordered = [op for op in block.ops if op in needed]
-    return _looped_body(plain, ordered, block.args, wanted)
+    return _looped_body(plain, ordered, block.args, wanted, loops.team)
 
 
 def _is_for_loops(operations: Iterable[Operation], wanted: Sequence[SSAValue]) -> bool:
@@ -142,6 +143,7 @@ def _looped_body(
     operations: Sequence[Operation],
     arguments: Sequence[SSAValue],
     wanted: Sequence[SSAValue],
+    team: Team | None,
 ) -> LoopedBody:
     """A body by loops; `operations` are those that are needed, in order."""
     constants = [op for op in operations if isinstance(op, arith.ConstantOp)]
@@ -155,7 +157,7 @@ def _looped_body(
             slots[op.results[0]] = len(slots)
     numbers = tuple(compute(op, ()) for op in constants)
     ends = tuple(slots[value] for value in wanted)
-    return LoopedBody(plain, len(arguments), numbers, tuple(cells), ends)
+    return LoopedBody(plain, len(arguments), numbers, tuple(cells), ends, team)
 
 
 def yielded(block: Block) -> Sequence[SSAValue]:

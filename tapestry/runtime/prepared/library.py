@@ -18,6 +18,7 @@ import numpy as np
 from tapestry.algebra.computing import widened
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.looping import OFTEN, Loops
+from tapestry.runtime.prepared.loops import Team
 from tapestry.runtime.prepared.views import View
 
 Function: TypeAlias = Callable[..., Array]
@@ -91,6 +92,11 @@ class Library:
     functions: Mapping[Function, Function] = field(default_factory=dict[Any, Any])
     slide: Slid | None = None
     loops: Loops | None = field(default_factory=partial(Loops, OFTEN))
+
+    @property
+    def team(self) -> Team | None:
+        """The threads that share loops."""
+        return None if self.loops is None else self.loops.team
 
     @property
     def is_numpy(self) -> bool:

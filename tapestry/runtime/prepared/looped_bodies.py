@@ -21,7 +21,7 @@ from tapestry.codegen.loops import Cell, Graph, Number, kind_of
 from tapestry.codegen.loops.cells import written
 from tapestry.runtime import native
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.loops import Loop, NotCompiledError
+from tapestry.runtime.prepared.loops import Loop, NotCompiledError, Team
 from tapestry.runtime.prepared.memory import empty
 
 _Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
@@ -42,6 +42,7 @@ class LoopedBody:
     numbers: tuple[Array, ...]
     cells: tuple[tuple[Scalar, tuple[int, ...]], ...]
     wanted: tuple[int, ...]
+    team: Team | None = None
 
     def __post_init__(self) -> None:
         self._run: _Run | None = None
@@ -110,7 +111,7 @@ class LoopedBody:
         )
         about = f"of {len(own)} operations over {'x'.join(map(str, shape))}"
         kinds = [(shape, self.cells[slot - self._first][0].result) for slot in wanted]
-        return Loop(graph, shape, (), about), ins, wanted, kinds
+        return Loop(graph, shape, (), about, team=self.team), ins, wanted, kinds
 
     @property
     def _between(self) -> range:

@@ -16,6 +16,7 @@ from typing import Any
 
 from tapestry.runtime import native
 from tapestry.runtime.prepared.fusing import fuse, work
+from tapestry.runtime.prepared.loops import Team
 from tapestry.runtime.prepared.shapes import shapes
 from tapestry.runtime.prepared.tape import Tape
 
@@ -28,9 +29,13 @@ OFTEN = 1 << 20
 
 @dataclass(frozen=True)
 class Loops:
-    """Compiled loops for what has so many scalar operations, in all parts of a call, or more."""
+    """Compiled loops for what has so many scalar operations, in all parts of a call, or more.
+
+    A `team` are the host's threads, which share a loop over whole arrays.
+    """
 
     least: int
+    team: Team | None = None
 
     def pay(self, count: int) -> bool:
         """Whether so many scalar operations of a call are worth loops, and there can be some."""

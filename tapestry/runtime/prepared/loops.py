@@ -6,6 +6,9 @@
 Axes along which all arrays go on are one; the innermost is one along which most arrays are dense.
 There is a function for each way in which arrays lie, found by their strides. Where there is none,
 because LLVM failed, `otherwise` computes the same.
+
+With a `team`, threads of the host's share what there is of a kept axis. What is computed for a cell
+is the same as without, fold by fold.
 """
 
 from __future__ import annotations
@@ -13,14 +16,17 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tapestry.codegen.loops import BYTES, Graph, Layout, loop_text
+from tapestry.codegen.loops import BYTES, WIDTH, Graph, Layout, loop_text
 from tapestry.runtime.executor import Array
-from tapestry.runtime.native import Compiled, compiled
+from tapestry.runtime.native import Compiled, address_of, compiled
 
 _DTYPES = {
     "i1": np.dtype(np.bool_),
@@ -47,6 +53,24 @@ Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
 _Lying = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 """Shapes and strides of arrays."""
 
+_SHARE = 1 << 17
+"""Scalar operations of a thread from which it is worth one: some tens of microseconds."""
+
+_EVEN = 4
+"""Steps of each thread along an axis from which it matters little that some have one more."""
+
+
+class Team(Protocol):
+    """Threads that call compiled functions."""
+
+    def count(self) -> int:
+        """How many there are at the moment."""
+        ...
+
+    def run(self, function: int, rows: NDArray[np.int64]) -> None:
+        """Call the function at an address with the address of each row, on any of them."""
+        ...
+
 
 class NotCompiledError(Exception):
     """A loop that was not compiled, and has nothing to run instead."""
@@ -54,12 +78,21 @@ class NotCompiledError(Exception):
 
 @dataclass(frozen=True)
 class _Ready:
-    """A compiled function, its arguments but for addresses, and where these go."""
+    """A compiled function, its arguments but for addresses, and where these go.
+
+    `rows` are the arguments of several calls, of a part each: addresses are added to what is there.
+    """
 
     function: Compiled
     arguments: tuple[int, ...]
     addresses: tuple[int, ...]
     buffer: Callable[..., Any]
+    rows: NDArray[np.int64] | None
+
+    @cached_property
+    def address(self) -> int:
+        """Where the function is."""
+        return address_of(self.function)
 
 
 class Loop:
@@ -76,8 +109,12 @@ class Loop:
         folded: tuple[int, ...] = (),
         about: str = "",
         otherwise: Run | None = None,
+        team: Team | None = None,
     ) -> None:
         self._otherwise = otherwise
+        self._team = team
+        count = prod(shape) * (len(graph.cells) + len(graph.folds))
+        self._most = 1 if team is None else max(1, count // _SHARE)
         self._graph = graph
         self._shape = shape
         self._folded = folded
@@ -91,7 +128,7 @@ class Loop:
         slots = [*range(len(graph.inputs)), *graph.stores, *graph.folded]
         self._widths = [BYTES[kinds[slot]] for slot in slots]
         self._dtypes = [_DTYPES[kinds[slot]] for slot in slots]
-        self._ready: dict[_Lying, _Ready | None] = {}
+        self._ready: dict[tuple[int, _Lying], _Ready | None] = {}
 
     def __call__(
         self, given: Sequence[Any], outs: Sequence[Array] | None = None
@@ -104,16 +141,20 @@ class Loop:
         if outs is None:
             outs = [np.empty(shape, dtype) for shape, dtype in self._made]
         arrays = [*map(np.asarray, given), *outs]
-        lying = tuple([(array.shape, array.strides) for array in arrays])
+        threads = 1 if self._team is None or self._most < 2 else self._team.count()
+        lying = threads, tuple([(array.shape, array.strides) for array in arrays])
         if lying not in self._ready:
-            self._ready[lying] = self._prepared(arrays)
+            self._ready[lying] = self._prepared(arrays, min(threads, self._most))
         ready = self._ready[lying]
         if ready is None:
             return self._plainly(given, outs)
         arguments = list(ready.arguments)
         for place, array in zip(ready.addresses, arrays, strict=True):
             arguments[place] = array.__array_interface__["data"][0]
-        ready.function(ready.buffer(*arguments))
+        if self._team is None or ready.rows is None:
+            ready.function(ready.buffer(*arguments))
+        else:
+            self._team.run(ready.address, ready.rows + arguments)
         return outs
 
     def _plainly(self, given: Sequence[Any], outs: Sequence[Array]) -> Sequence[Array]:
@@ -126,7 +167,7 @@ class Loop:
             np.copyto(out, array)
         return outs
 
-    def _prepared(self, arrays: Sequence[Array]) -> _Ready | None:
+    def _prepared(self, arrays: Sequence[Array], threads: int) -> _Ready | None:
         """The function for arrays that lie like these; None where it cannot be compiled.
 
         Raises:
@@ -154,7 +195,14 @@ class Loop:
             arguments.append(0 if axis is None else steps[array][axis])
         arguments += ahead.values()
         buffer = ctypes.c_int64 * len(arguments)
-        return _Ready(function, tuple(arguments), tuple(addresses), buffer)
+        axis, cuts = _cuts(extents, folded, threads)
+        rows = None
+        if len(cuts) > 1:
+            rows = np.zeros((len(cuts), len(arguments)), np.int64)
+            for row, (start, end) in zip(rows, cuts, strict=True):
+                row[axis] = end - start - extents[axis]
+                row[addresses] = [start * own[axis] for own in steps]
+        return _Ready(function, tuple(arguments), tuple(addresses), buffer, rows)
 
     def _ahead(self, extents: Sequence[int], steps: Sequence[Sequence[int]]) -> dict[int, int]:
         """The inputs that are fetched ahead of where they are read, and by how many bytes.
@@ -212,3 +260,22 @@ class Loop:
     def _of_rank(self, array: Array) -> Array:
         """A single number as an array of the rank of the others."""
         return array if array.ndim else array.reshape((1,) * len(self._shape))
+
+
+def _cuts(
+    extents: Sequence[int], folded: Sequence[bool], count: int
+) -> tuple[int, list[tuple[int, int]]]:
+    """An axis that is not folded, and at most so many parts of it.
+
+    It is the outermost one that has parts of about the same length, else the one of most.
+    """
+    units = [-(-extent // WIDTH) for extent in extents[-1:]]
+    units = [0 if fold else n for n, fold in zip([*extents[:-1], *units], folded, strict=True)]
+    even = (axis for axis, own in enumerate(units) if own >= _EVEN * count)
+    axis = next(even, max(range(len(units)), key=units.__getitem__))
+    parts = min(count, units[axis])
+    if parts < 2:
+        return axis, []
+    unit = WIDTH if axis == len(extents) - 1 else 1
+    bounds = [units[axis] * n // parts * unit for n in range(parts)]
+    return axis, list(pairwise([*bounds, extents[axis]]))

@@ -74,6 +74,8 @@ class _Writer:
         self._host[id(library.multiply)] = "multiply"
         if library.slide is not None:
             self._host[id(library.slide)] = "slide"
+        if library.team is not None:
+            self._host[id(library.team)] = "team"
 
     def value(self, value: object) -> Any:
         """Numbers, strings and None as they are, and all else as a list that begins with a name."""
@@ -173,6 +175,8 @@ class _Reader:
                 return self._library.multiply
             case ["host", "slide"] if self._library.slide is not None:
                 return self._library.slide
+            case ["host", "team"] if self._library.team is not None:
+                return self._library.team
             case ["host", plain]:
                 return self._library.functions[self.value(plain)]
             case _:
