@@ -59,7 +59,7 @@ Merge = Callable[[Writer, Sequence[Value], Sequence[Value]], Sequence[Value]]
 class Merged:
     """Slots whose values are the parts of a state: states are merged along the folded axes.
 
-    The order in which that is done is any.
+    The order in which that is done is any, unless the graph is running.
     """
 
     slots: tuple[int, ...]
@@ -80,13 +80,17 @@ ROUNDED = frozenset({"arith.addf", "arith.mulf"})
 
 @dataclass(frozen=True)
 class Graph:
-    """What is computed for a point: `stores` are written there, `folds` along the folded axes."""
+    """What is computed for a point: `stores` are written there, `folds` along the folded axes.
+
+    If it is `running`, one axis is folded, and what that comes to at each place along it is kept.
+    """
 
     inputs: tuple[str, ...]
     numbers: tuple[Number, ...]
     cells: tuple[Cell, ...]
     stores: tuple[int, ...]
     folds: tuple[Folded | Merged, ...] = ()
+    running: bool = False
 
     @property
     def kinds(self) -> list[str]:

@@ -16,6 +16,7 @@ from tapestry.codegen.loops.accumulating import Parts, accumulator
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import ROUNDED, Graph, Layout, Merged
 from tapestry.codegen.loops.holding import Held
+from tapestry.codegen.loops.running import Along, zeros
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value
 
 _BLOCK = 32
@@ -56,6 +57,9 @@ class _Nest:
         self._extents: list[str] = []
         self._strides: dict[tuple[int, int | None], str] = {}
         self._ahead: dict[int, str] = {}
+        self._states: Along | None = None
+        self._place = ""
+        """Where the loop is along the folded axis, of a running graph."""
 
     def text(self) -> str:
         layout, write = self._layout, self._write
@@ -87,6 +91,11 @@ class _Nest:
         layout, values = self._layout, dict(values)
         inner = level == layout.rank - 1
         self._compute(level, pointers, values)
+        if self._graph.running:
+            if level == layout.outer and inner:
+                self._states = Along(self._write, self._graph)
+            self._loops(level, pointers, values, None, inner=inner)
+            return
         if level == layout.outer and layout.folded[-1]:
             held = Held(self._write, self._graph)
             self._loops(level, pointers, values, held, inner=inner)
@@ -116,6 +125,8 @@ class _Nest:
                 rows = range(_TOGETHER)
                 self._inner([self._row(level, pointers, values, at, n) for n in rows], None)
         with self._write.loop(self._extents[level], 1, start) as at:
+            if self._layout.folded[level]:
+                self._place = at
             moved = {a: self._moved(a, level, p, at) for a, p in pointers.items()}
             if held is None:
                 self._within(level + 1, moved, values)
@@ -147,6 +158,8 @@ class _Nest:
         """
         layout = self._layout
         last = level == layout.rank - 2 and layout.folded[level] and not layout.folded[-1]
+        if self._graph.running:
+            return False
         return last and not self._stored and len(self._graph.cells) <= _FEW
 
     def _row(
@@ -240,6 +253,9 @@ class _Nest:
             for array, slot in self._stored:
                 self._put(array, moved[array], self._write.widened(values[slot]))
             found.append(self._lifted(values))
+        if self._graph.running:
+            self._running(at, rows[0][0], found[0])
+            return []
         parts = self._together(found)
         if self._layout.folded[last]:
             return parts
@@ -258,6 +274,37 @@ class _Nest:
             for array, one, value in zip(places, to, values, strict=True):
                 self._put(array, one, value)
         return []
+
+    def _running(self, at: str, pointers: dict[int, str], found: Sequence[Parts]) -> None:
+        """Write the states at the points of a vector."""
+        last = self._layout.rank - 1
+        if self._states is not None:
+            states = [value for own in self._states.next(found) for value in own]
+        else:
+            none = [value for own in zeros(self._write, self._graph) for value in own]
+            arrays = [array for array, _ in self._folded]
+            to = [self._moved(array, last, pointers[array], at) for array in arrays]
+            before = iter(map(self._before, arrays, to, none))
+            states = list[Value]()
+            folds = zip(self._graph.folds, self._accumulators, found, strict=True)
+            for fold, how, parts in folds:
+                own = [next(before) for _ in fold.slots]
+                states += how.both(self._write, own, parts[: len(own)])
+        for (array, _), state in zip(self._folded, states, strict=True):
+            self._put(array, self._moved(array, last, pointers[array], at), state)
+
+    def _before(self, array: int, pointer: str, zero: Value) -> Value:
+        """What was written at the place before along the folded axis; at the first one, a zero."""
+        write, axis = self._write, self._layout.rank - 2
+        if not self._layout.moves[array][axis]:
+            return zero
+        back = write.arithmetic("sub", "0", self._strides[array, axis])
+        text = f"getelementptr i8, ptr {pointer}, i64 {back}"
+        earlier = write.made(text, "ptr", wide=False).name
+        first = write.made(f"icmp eq i64 {self._place}, 0", "i1", wide=False)
+        text = f"select i1 {first.name}, ptr {pointer}, ptr {earlier}"  # there is memory at both
+        there = write.made(text, "ptr", wide=False).name
+        return write.chosen(first, zero, self._vector(array, there, zero.kind))
 
     def _lifted(self, values: dict[int, Value]) -> list[Parts]:
         """What is folded, of the elements that count."""

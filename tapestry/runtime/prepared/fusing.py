@@ -31,6 +31,7 @@ from tapestry.runtime.prepared.meanings import (
     Part,
     Product,
     Reduced,
+    Running,
     Spread,
 )
 from tapestry.runtime.prepared.merging import emitted
@@ -71,13 +72,13 @@ def _extents(call: Call, seen: Mapping[int, Seen]) -> tuple[int, ...]:
 
 def _operations(call: Call) -> int:
     """How many there are for a cell."""
-    return len(call.meaning.merging.cells) if isinstance(call.meaning, Merged) else 1
+    return len(call.meaning.merging.cells) if isinstance(call.meaning, Merged | Running) else 1
 
 
 def in_loops(call: Call, seen: Mapping[int, Seen]) -> bool:
     """Whether a loop can do what a call does."""
     meaning = call.meaning
-    if isinstance(meaning, Merged):
+    if isinstance(meaning, Merged | Running):
         return _is_merged(call, meaning, seen)
     if meaning is None or any(slot not in seen for slot in (*call.ins, call.out)):
         return False
@@ -96,7 +97,7 @@ def in_loops(call: Call, seen: Mapping[int, Seen]) -> bool:
             return not isinstance(meaning, Product | Part)
 
 
-def _is_merged(call: Call, meaning: Merged, seen: Mapping[int, Seen]) -> bool:
+def _is_merged(call: Call, meaning: Merged | Running, seen: Mapping[int, Seen]) -> bool:
     """Whether states are of the types that they merge in, all along what is folded."""
     if any(slot not in seen for slot in call.ins) or seen[call.ins[0]].shape == ():
         return False
@@ -107,7 +108,7 @@ def _is_merged(call: Call, meaning: Merged, seen: Mapping[int, Seen]) -> bool:
 
 
 def _is_fold(call: Call) -> bool:
-    return isinstance(call.meaning, Reduced | Merged)
+    return isinstance(call.meaning, Reduced | Merged | Running)
 
 
 class _Fusing:
@@ -170,7 +171,7 @@ class _Fusing:
     def _fold(self, call: Call) -> None:
         """A fold, by a loop that also computes what it folds."""
         self._read(call)
-        if isinstance(call.meaning, Merged):
+        if isinstance(call.meaning, Merged | Running):
             self._merged.add(call.out)
         self._loop([], _extents(call, self._seen), call)
 
@@ -211,7 +212,7 @@ class _Fusing:
         graph = self._graph(given, calls, kept, fold)
         arrays = [slot for slot in given if not self._is_number(slot)]
         meaning = None if fold is None else fold.meaning
-        folded = meaning.axes if isinstance(meaning, Reduced | Merged) else ()
+        folded = meaning.axes if isinstance(meaning, Reduced | Merged | Running) else ()
         about = f"of {len(calls) + (fold is not None)} operations over {'x'.join(map(str, shape))}"
         ends = () if fold is None else self._parts.get(fold.out, [fold.out])
         outs = (*kept, *ends)
@@ -271,6 +272,7 @@ class _Fusing:
             tuple(cells),
             tuple(place[slot] for slot in kept),
             () if fold is None else (_folded(fold, slots),),
+            fold is not None and isinstance(fold.meaning, Running),
         )
 
     def _kind(self, slot: int) -> str:
@@ -297,7 +299,7 @@ def _folded(fold: Call, slots: tuple[int, ...]) -> Folded | MergedStates:
     match fold.meaning:
         case Reduced(primitive, zero):
             return Folded(slots[0], primitive, zero)
-        case Merged(merging, zeros):
+        case Merged(merging, zeros) | Running(merging, zeros):
             return MergedStates(slots, emitted(merging), zeros)
         case _:
             raise AssertionError(fold.meaning)

@@ -42,15 +42,15 @@ def merged_halves(monoid: Monoid, axes: Sequence[int]) -> Halves:
     return Halves(merge_of(monoid), tuple(axes))
 
 
-def merging_of(monoid: Monoid) -> Merging | None:
-    """What a monoid's merge does, where a loop may do it in any order.
+def merging_of(monoid: Monoid, *, in_order: bool = False) -> Merging | None:
+    """What a monoid's merge does, where a loop may do it in any order, or does it `in_order`.
 
     None where states must be merged in order, and where there are operations that no loop has.
     """
     block = monoid.merge
     end = block.last_op
     dtypes = tuple(map(numpy_dtype, monoid.state))
-    if not monoid.commutative or end is None or None in map(kind_of, dtypes):
+    if not (monoid.commutative or in_order) or end is None or None in map(kind_of, dtypes):
         return None
     needed = needed_operations(end.operands)
     slots: dict[SSAValue, int] = {value: slot for slot, value in enumerate(block.args)}

@@ -43,6 +43,8 @@ class Insides:
         domains: list[Domain] = []
         needed: set[int] = set()
         for member, place in members:
+            if member.scan_dim is not None:  # what goes on from points needs those before them
+                needed.add(place.matrix[member.scan_dim].index(1))
             domain = None if member.inside is None else member.inside.compose(place)
             if domain is not None:
                 domains.append(domain)

@@ -99,7 +99,8 @@ class Loop:
     """What a graph computes over an index space of some shape, on arrays of that rank.
 
     Arrays have extent 1 along axes that they do not vary along; what is folded has it along the
-    `folded` axes. Results may be written over operands of the same shape, cell by cell.
+    `folded` axes, but for the states of a running graph. Stores may be written over operands
+    of the same shape, cell by cell.
     """
 
     def __init__(
@@ -120,7 +121,8 @@ class Loop:
         self._folded = folded
         self._about = about
         kinds = graph.kinds
-        kept = tuple(1 if axis in folded else extent for axis, extent in enumerate(shape))
+        once = () if graph.running else folded
+        kept = tuple(1 if axis in once else extent for axis, extent in enumerate(shape))
         self._made = [
             *((shape, _DTYPES[kinds[slot]]) for slot in graph.stores),
             *((kept, _DTYPES[kinds[slot]]) for slot in graph.folded),
@@ -232,9 +234,9 @@ class Loop:
         ]
         axes: list[tuple[int, list[int], bool]] = []
         for axis, extent in enumerate(self._shape):
-            if extent == 1:
-                continue
             own, folded = [steps[axis] for steps in moving], axis in self._folded
+            if extent == 1 and not (folded and self._graph.running):
+                continue
             if axes:
                 before, steps, kind = axes[-1]
                 if kind == folded and all(

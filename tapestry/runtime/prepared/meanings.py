@@ -55,6 +55,19 @@ class Merged:
 
 
 @dataclass(frozen=True)
+class Running:
+    """The operands, which are the parts of states, as a list: those come to along an axis."""
+
+    merging: Merging
+    zeros: tuple[float, ...]
+    axis: int
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return (self.axis,)
+
+
+@dataclass(frozen=True)
 class Part:
     """One of a list."""
 
@@ -66,4 +79,4 @@ class Product:
     """The first two operands multiplied as stacks of matrices."""
 
 
-Meaning: TypeAlias = Scalar | Cast | Masked | Spread | Reduced | Merged | Part | Product
+Meaning: TypeAlias = Scalar | Cast | Masked | Spread | Reduced | Merged | Running | Part | Product

@@ -24,11 +24,13 @@ from tapestry.algebra.moved_parts import MovedParts
 from tapestry.algebra.one_hot import find_scatter
 from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
+from tapestry.runtime.arithmetic import cell_constant
 from tapestry.runtime.prepared.cells import part_of, reduced, spread
 from tapestry.runtime.prepared.contracted import record_masked, record_product
-from tapestry.runtime.prepared.halves import merged_halves, merging_of
-from tapestry.runtime.prepared.meanings import Merged, Part, Reduced, Spread
+from tapestry.runtime.prepared.halves import merge_of, merged_halves, merging_of
+from tapestry.runtime.prepared.meanings import Merged, Part, Reduced, Running, Spread
 from tapestry.runtime.prepared.recording import Recorder, Scope, Slots
+from tapestry.runtime.prepared.scanning import States
 from tapestry.zspace import AffineMap
 
 
@@ -45,11 +47,14 @@ def record_member(recorder: Recorder, member: loom.OperationOp, place: AffineMap
 def record_state(recorder: Recorder, scope: Scope, ins: Sequence[int]) -> Slots | None:
     """The slots of the folded state, in the types it accumulates in, or of what wrap yields."""
     op = scope.member
-    if op.partition is not None or op.scan_dim is not None:
+    if op.partition is not None:
         return None
     monoid = accumulating_monoid_of(op)
     if monoid is None:
         return recorder.body(op.wrap_block, ins, _yielded(op.wrap_block), scope)
+    if op.scan_dim is not None:
+        values = _typed_values(recorder, scope, monoid, ins)
+        return None if values is None else _scanned(recorder, scope, monoid, values, op.scan_dim)
     if find_scatter(op, monoid) is not None:
         return None
     products = find_contractions(op, monoid)
@@ -66,15 +71,23 @@ def record_state(recorder: Recorder, scope: Scope, ins: Sequence[int]) -> Slots 
                 return None
             state.append(recorder.as_dtype(made, _wide(one.left), numpy_dtype(kind)))
         return state
-    end = _yielded(op.wrap_block)
-    values = recorder.body(op.wrap_block, ins, end, scope)
+    typed = _typed_values(recorder, scope, monoid, ins)
+    if typed is None:
+        return None
+    return _moved(recorder, scope, monoid, typed) or _halved(recorder, scope, monoid, typed)
+
+
+def _typed_values(
+    recorder: Recorder, scope: Scope, monoid: Monoid, ins: Sequence[int]
+) -> Slots | None:
+    """What wrap yields, in the types that it is folded in."""
+    block = scope.member.wrap_block
+    end = _yielded(block)
+    values = recorder.body(block, ins, end, scope)
     if values is None:
         return None
-    typed = [
-        recorder.as_dtype(slot, numpy_dtype(value.type), numpy_dtype(kind))
-        for slot, value, kind in zip(values, end, monoid.state, strict=True)
-    ]
-    return _moved(recorder, scope, monoid, typed) or _halved(recorder, scope, monoid, typed)
+    triples = zip(values, end, monoid.state, strict=True)
+    return [recorder.as_dtype(s, numpy_dtype(v.type), numpy_dtype(k)) for s, v, k in triples]
 
 
 def record_outputs(
@@ -105,9 +118,8 @@ def _wide(value: SSAValue) -> np.dtype[np.generic]:
     return np.dtype(np.float32) if is_half(value.type) else numpy_dtype(value.type)
 
 
-def _along(recorder: Recorder, scope: Scope, slot: int) -> int:
-    """A value all along the folded dimensions."""
-    folded = scope.of_group(scope.member.fold_dims)
+def _along(recorder: Recorder, scope: Scope, slot: int, folded: Sequence[int]) -> int:
+    """A value all along some dimensions of the group."""
     extents = tuple((dim, scope.index.shape[dim]) for dim in folded)
     return recorder.view(partial(spread, extents), slot, ("along", *extents), Spread(extents))
 
@@ -158,7 +170,7 @@ def _reduced(
     zero = monoid.zero[part]
     meaning = None if isinstance(zero, complex) else Reduced(primitive.name, zero, folded)
     return recorder.tape.call(
-        partial(reduced, reduction, folded), (_along(recorder, scope, slot),), key, meaning
+        partial(reduced, reduction, folded), (_along(recorder, scope, slot, folded),), key, meaning
     )
 
 
@@ -168,6 +180,8 @@ def is_reduction(op: loom.OperationOp) -> bool:
     if monoid is None or find_reduction(monoid.primitive, monoid.state[0]) is None:
         return False
     end = op.wrap_block.last_op
+    if op.scan_dim is not None:
+        return False
     return end is op.wrap_block.first_op and monoid.state == op.state_types
 
 
@@ -236,8 +250,31 @@ def _halved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int]
     merge = merged_halves(monoid, folded)
     counted = zip(own, monoid.zero, strict=True)
     own = [record_masked(recorder, scope, slot, zero) for slot, zero in counted]
-    whole = [_along(recorder, scope, slot) for slot in own]
-    merging, call = merging_of(monoid), recorder.tape.call
+    whole = [_along(recorder, scope, slot, folded) for slot in own]
+    merging = merging_of(monoid)
     meaning = None if merging is None else Merged(merging, monoid.real_zero, folded)
-    made = call(merge, whole, ("halves", monoid.merge, folded), meaning)
-    return [call(partial(part_of, n), (made,), ("part", n), Part(n)) for n in range(len(own))]
+    made = recorder.tape.call(merge, whole, ("halves", monoid.merge, folded), meaning)
+    return _parts(recorder, made, len(own))
+
+
+def _scanned(
+    recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int], dim: int
+) -> Slots:
+    """The states that are come to at each place along the dimension that is scanned."""
+    (axis,) = scope.of_group((dim,))
+    counted = zip(own, monoid.zero, strict=True)
+    own = [record_masked(recorder, scope, slot, zero) for slot, zero in counted]
+    whole = [_along(recorder, scope, slot, (axis,)) for slot in own]
+    zeros = tuple(map(cell_constant, monoid.zero, monoid.state))
+    reduction = find_reduction(monoid.primitive, monoid.state[0])
+    merging = merging_of(monoid, in_order=True)
+    meaning = None if merging is None else Running(merging, monoid.real_zero, axis)
+    states = States(merge_of(monoid), reduction, zeros, axis)
+    made = recorder.tape.call(states, whole, ("scan", monoid.merge, axis), meaning)
+    return _parts(recorder, made, len(own))
+
+
+def _parts(recorder: Recorder, made: int, count: int) -> Slots:
+    """The slots of the parts of a list."""
+    call = recorder.tape.call
+    return [call(partial(part_of, n), (made,), ("part", n), Part(n)) for n in range(count)]

@@ -142,6 +142,8 @@ def _operations(members: Members) -> int:
         if _is_product(member):
             return 0
         count += (len(member.wrap_block.ops) - 1) * member.index.size
+        if member.scan_dim is not None:
+            count += member.index.size
         monoid = accumulating_monoid_of(member)
         if monoid is not None and monoid.primitive is None:
             count += (len(monoid.merge.ops) - 1) * member.index.size

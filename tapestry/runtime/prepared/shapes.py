@@ -17,7 +17,7 @@ import numpy as np
 
 from tapestry.algebra.named import Scalar
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.meanings import Cast, Masked, Merged, Product, Reduced
+from tapestry.runtime.prepared.meanings import Cast, Masked, Merged, Product, Reduced, Running
 from tapestry.runtime.prepared.memory import is_large
 from tapestry.runtime.prepared.places import Seen
 from tapestry.runtime.prepared.tape import Call, Tape
@@ -64,6 +64,8 @@ def _like(call: Call, given: Sequence[Any]) -> Array | list[Array]:
             whole = np.broadcast_shapes(*have)
             kept = [1 if axis in axes else extent for axis, extent in enumerate(whole)]
             return [_zeros(kept, dtype) for dtype in merging.dtypes]
+        case Running(merging):
+            return [_zeros(np.broadcast_shapes(*have), dtype) for dtype in merging.dtypes]
         case Product():
             left, right = given[:2]
             batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])

@@ -35,8 +35,8 @@ _MODULES: Final = (
     *(f"tapestry.runtime.prepared.{name}" for name in ("cells", "folding", "library")),
     *(f"tapestry.runtime.prepared.{name}" for name in ("looped_bodies", "looping", "meanings")),
     *(f"tapestry.runtime.prepared.{name}" for name in ("halving", "merging", "scatters", "script")),
-    *(f"tapestry.runtime.prepared.{name}" for name in ("sharing", "sources", "tape", "tapes")),
-    "tapestry.runtime.prepared.views",
+    *(f"tapestry.runtime.prepared.{name}" for name in ("scanning", "sharing", "sources", "tape")),
+    *(f"tapestry.runtime.prepared.{name}" for name in ("tapes", "views")),
     *(f"tapestry.zspace.{name}" for name in ("affine", "domain", "projection", "ranges")),
 )
 """Where what is stored by name is defined; none of them knows IR."""

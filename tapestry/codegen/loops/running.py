@@ -1,0 +1,77 @@
+"""What loops fold and keep at each place along an axis: the states of a scan.
+
+    along = Along(write, graph)             # before the last axis; nothing is folded yet
+    states = along.next(parts)              # in the loop: of a vector's elements
+
+Along the last axis, the elements of a vector are merged with those 1, 2, 4, ... before, which keeps
+the order, and then with what was before the vector. Along another axis, vectors are merged with the
+states at the place before, which are where they were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tapestry.codegen.loops.accumulating import Parts, accumulator
+from tapestry.codegen.loops.functions import Function
+from tapestry.codegen.loops.graphs import Graph
+from tapestry.codegen.loops.vectors import WIDTH, Value
+
+
+class Along:
+    """The state that a vector goes on from, per fold of a graph: each of its elements has it."""
+
+    def __init__(self, write: Function, graph: Graph) -> None:
+        self._write = write
+        self._how = [accumulator(fold) for fold in graph.folds]
+        self._zeros = zeros(write, graph)
+        self._places = [[(write.place(z.type), z.kind) for z in own] for own in self._zeros]
+        for places, values in zip(self._places, self._zeros, strict=True):
+            self._keep(places, values)
+
+    def next(self, found: Sequence[Parts]) -> list[Sequence[Value]]:
+        """The states of the elements of a vector, per fold."""
+        write, states = self._write, list[Sequence[Value]]()
+        folds = zip(self._how, self._zeros, self._places, found, strict=True)
+        for how, zero, places, parts in folds:
+            values: Sequence[Value] = parts[: len(zero)]
+            step = 1
+            while step < WIDTH:
+                pairs = zip(values, zero, strict=True)
+                earlier = [self._later(value, none, step) for value, none in pairs]
+                values = how.both(write, earlier, values)
+                step *= 2
+            before = [write.made(f"load <{WIDTH} x {k}>, ptr {p}", k, wide=True) for p, k in places]
+            values = how.both(write, before, values)
+            self._keep(places, [self._last(value) for value in values])
+            states.append(values)
+        return states
+
+    def _later(self, value: Value, none: Value, by: int) -> Value:
+        """The elements of a vector so many places further on, after those of another."""
+        order = [element - by if element >= by else WIDTH for element in range(WIDTH)]
+        return self._shuffled(value, none.name, order)
+
+    def _last(self, value: Value) -> Value:
+        """The last element, everywhere."""
+        return self._shuffled(value, "poison", [WIDTH - 1] * WIDTH)
+
+    def _shuffled(self, value: Value, other: str, order: Sequence[int]) -> Value:
+        text = f"shufflevector {value.type} {value.name}, {value.type} {other}"
+        elements = ", ".join(f"i32 {element}" for element in order)
+        return self._write.made(f"{text}, <{WIDTH} x i32> <{elements}>", value.kind, wide=True)
+
+    def _keep(self, places: Sequence[tuple[str, str]], values: Sequence[Value]) -> None:
+        for (place, _), value in zip(places, values, strict=True):
+            self._write.line(f"store {value.type} {value.name}, ptr {place}")
+
+
+def zeros(write: Function, graph: Graph) -> list[list[Value]]:
+    """What nothing folds to, per fold, in vectors."""
+    return [
+        [
+            write.widened(write.number(zero, graph.kinds[slot]))
+            for slot, zero in zip(fold.slots, fold.zeros, strict=True)
+        ]
+        for fold in graph.folds
+    ]
