@@ -104,6 +104,30 @@ def _linear(rows: int, width: int, out: int) -> Case:
     )
 
 
+def _gated(rows: int, width: int, out: int) -> Case:
+    def given(m: int, k: int, n: int) -> list[Given]:
+        shapes = {"x": (m, k), "g": (k,), "w": (k, n), "v": (k, n)}
+        return [Given(name, shape, "bf16") for name, shape in shapes.items()]
+
+    def program(x: Expression, g: Expression, w: Expression, v: Expression) -> Expression:
+        h = t.rms_norm(x, g, eps=1e-6)
+        return t.swiglu(h @ w, h @ v)
+
+    def peer(torch: Any, x: Any, g: Any, w: Any, v: Any) -> Any:
+        h = torch.nn.functional.rms_norm(x, g.shape, g, 1e-6)
+        return torch.nn.functional.silu(h @ w) * (h @ v)
+
+    return Case(
+        f"rms norm+swiglu {rows}x{width}x{out}",
+        "linear",
+        (rows, width, out),
+        given,
+        program,
+        peer,
+        multiplies=rows >= WARPGROUP_ROWS,
+    )
+
+
 def _rows(name: str, rows: int, columns: int, program: Any, peer: Any, *vectors: str) -> Case:
     def given(m: int, n: int) -> list[Given]:
         return [Given("x", (m, n)), *(Given(one, (n,)) for one in vectors)]
@@ -216,6 +240,8 @@ CASES: tuple[Case, ...] = (
     ),
     _linear(8192, 4096, 4096),
     _linear(2048, 1024, 4096),
+    _gated(2048, 4096, 14336),
+    _gated(16, 4096, 14336),
     *(
         _rows("softmax", rows, n, lambda x: t.softmax(x, axis=-1), lambda _, x: x.softmax(-1))
         for rows, n in ((32768, 1024), (8192, 4096), (2048, 32768), (512, 262144))

@@ -89,33 +89,3 @@ func.func @needed_first(%x: !x) -> (!y, !y) {
            loom.yield %f : f32 } : (!x, !y, !y) -> !y
   func.return %t, %l : !y, !y
 }
-
-// -----
-
-// A matrix product of rows scaled by their norms stays one: no sum of it moves with a centre.
-!x = !loom.tensor<[0, 0] : [4, 6], f32>
-!w = !loom.tensor<[0, 0] : [6, 5], f32>
-!o = !loom.tensor<[0, 0] : [4, 5], f32>
-!y = !loom.tensor<[0] : [4], f32>
-// CHECK-NOT: loom.monoid
-// CHECK-LABEL: @scaled_rows
-// CHECK: @squares over
-// CHECK: @product over
-func.func @scaled_rows(%x: !x, %w: !w) -> !o {
-  %n = loom.operation @squares over <[0, 0] : [4, 6]> [map, fold] by @add
-         ins(%x : (i, c) -> (i, c)) outs((i) -> (i))
-         wrap (%a: f32) {
-           %q = arith.mulf %a, %a : f32
-           loom.yield %q : f32 }
-         unwrap (%s: f32) {
-           %r = math.rsqrt %s : f32
-           loom.yield %r : f32 } : (!x) -> !y
-  %p = loom.operation @product over <[0, 0, 0] : [4, 5, 6]> [map, map, fold] by @add
-         ins(%x : (i, j, c) -> (i, c), %n : (i, j, c) -> (i), %w : (i, j, c) -> (c, j))
-         outs((i, j) -> (i, j))
-         wrap (%a: f32, %r: f32, %b: f32) {
-           %s = arith.mulf %a, %r : f32
-           %p = arith.mulf %s, %b : f32
-           loom.yield %p : f32 } : (!x, !y, !w) -> !o
-  func.return %p : !o
-}

@@ -45,7 +45,8 @@ def find_contractions(
 
     It is that when each part merges by a single addition, its body yields a product for each, every
     fold dimension is in both factors, and the factors' map dimensions differ on both sides or on
-    one.
+    one. Beside such a product there may be others whose factors have the same dimensions: the
+    squares of rows that are multiplied.
     """
     terminator = op.wrap_block.last_op
     if monoid is None or terminator is None or not op.fold_dims:
@@ -56,11 +57,11 @@ def find_contractions(
     varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
     found: list[Contraction] = []
     for value in terminator.operands:
-        contraction = contraction_of(value, varies, op.map_dims, op.fold_dims)
-        if contraction is None:
+        product = _sum_of_products(value, varies, op.map_dims, op.fold_dims)
+        if product is None:
             return None
-        found.append(contraction)
-    return tuple(found)
+        found.append(product)
+    return tuple(found) if any(one.rows or one.columns for one in found) else None
 
 
 def contraction_of(
@@ -70,6 +71,14 @@ def contraction_of(
 
     `varies` has the dimensions that values of its body vary along.
     """
+    found = _sum_of_products(value, varies, kept, inner)
+    return found if found is not None and (found.rows or found.columns) else None
+
+
+def _sum_of_products(
+    value: SSAValue, varies: Mapping[SSAValue, Dims], kept: Sequence[int], inner: Sequence[int]
+) -> Contraction | None:
+    """The sum of a value along `inner`, where it is a product of what varies along all of that."""
     product = value.owner
     if not isinstance(product, arith.MulfOp | arith.MuliOp | complex_dialect.MulOp):
         return None
@@ -78,7 +87,5 @@ def contraction_of(
         return None
     rows = tuple(d for d in kept if d in left and d not in right)
     columns = tuple(d for d in kept if d in right and d not in left)
-    if not rows and not columns:
-        return None
     batch = tuple(d for d in kept if d in left and d in right)
     return Contraction(product.lhs, product.rhs, batch, rows, columns, tuple(inner))

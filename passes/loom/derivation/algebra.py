@@ -32,6 +32,9 @@ _NEAR_ONE = 2.0**-18
 _COMPUTING = (f16, bf16, f32, f64)
 """Types between which a cast is, up to rounding, the identity; narrower ones quantize."""
 
+_RANGES: dict[Attribute, int] = {f16: 0, bf16: 1, f32: 1, f64: 2}
+"""Floats of a higher number hold larger ones, and smaller ones."""
+
 
 class Algebra:
     """The symbols of a chain's terms, and its folds as the derivation takes them.
@@ -45,6 +48,7 @@ class Algebra:
         self.fixed: dict[str, Term] = {}
         self.finished: dict[str, Term] = {}
         self.truths: set[str] = set()
+        self.unrounded: set[Term] = set()
         self.folds: list[Fold] = []
         self._names: dict[Term, str] = {}
         self._centred: set[Term] = set()
@@ -61,7 +65,7 @@ class Algebra:
             except OutsideClassError as error:
                 raise NotDerivableError(str(error), member.name) from error
             self.folds.append(Fold(member.name, monoid, body))
-            plain = _uncast(member.body)
+            plain = uncast(member.body)
             if body == symbol(self._names.get(plain, "")):
                 if monoid in ("max", "min"):
                     self._centred.add(plain)
@@ -101,14 +105,14 @@ class Algebra:
         if number is not None:
             return constant(number)
         if self._varies(term) and not self._centred.isdisjoint(term.below()):
-            plain = _uncast(term)
+            plain = uncast(term)
             if plain not in self._centred and _is_affine(plain):
                 return self._operation(plain)
-        return symbol(self._name(_uncast(term), "x" if self._varies(term) else "c"))
+        return symbol(self._name(uncast(term), "x" if self._varies(term) else "c"))
 
     def _atom(self, term: Term) -> Polynomial:
         """What is computed of results in a way that the algebra does not look into."""
-        return symbol(self._name(_uncast(term), "g"))
+        return symbol(self._name(uncast(term), "g"))
 
     def _name(self, term: Term, letter: str) -> str:
         if term not in self._names:
@@ -141,8 +145,10 @@ class Algebra:
             case math.FmaOp():
                 product = self._product(self._arg(term, 0), self._arg(term, 1))
                 return product + self._arg(term, 2)
-            case arith.ExtFOp() | arith.TruncFOp() if term.kind in _COMPUTING:
+            case arith.ExtFOp() if term.kind in _COMPUTING:
                 return self._arg(term, 0)
+            case arith.TruncFOp() if term.kind in _COMPUTING:
+                return self._rounded(term)
             case arith.SelectOp():
                 return self._selected(*term.args)
             case arith.MaximumfOp() | arith.MinimumfOp() if _neutral(term) is not None:
@@ -162,6 +168,48 @@ class Algebra:
             if factor is not None and abs(factor * self._points - 1) <= _NEAR_ONE:
                 return symbol(mean_of(name))
         return product
+
+    def _rounded(self, term: Term) -> Polynomial:
+        """A running value in a shorter type: what cells alone make of it stays in that type.
+
+        Rounding commutes with a factor up to rounding, if the cells without it fit the type: it is
+        of the same range, or theirs already. Elsewhere the value is not rounded (`unrounded`).
+        """
+        parted = self._cells_apart(term.args[0])
+        if parted is not None:
+            cells, factor = parted
+            bare = uncast(cells)
+            if bare.kind == term.kind:
+                return self._still(bare) * factor
+            if _RANGES[term.kind] >= _RANGES[cells.kind]:
+                assert term.op is not None
+                return self._still(self.chain.terms.apply(term.op, [cells])) * factor
+        self.unrounded.add(term)
+        return self._arg(term, 0)
+
+    def _cells_apart(self, term: Term) -> tuple[Term, Polynomial] | None:
+        """A running value as one of cells alone and a factor that all points have in common."""
+        if not self._varies(term):
+            return None
+        if not term.running:
+            return term, constant(1)
+        match term.op:
+            case arith.MulfOp():
+                sides = [self._cells_apart(arg) for arg in term.args]
+                for parted, other in zip(sides, reversed(term.args), strict=True):
+                    if parted is not None and not self._varies(other):
+                        return parted[0], parted[1] * self.polynomial(other)
+                if sides[0] is None or sides[1] is None:
+                    return None
+                cells = self.chain.terms.apply(term.op, [sides[0][0], sides[1][0]])
+                return cells, sides[0][1] * sides[1][1]
+            case arith.DivfOp() if not self._varies(term.args[1]):
+                parted = self._cells_apart(term.args[0])
+                return (
+                    None if parted is None else (parted[0], parted[1] * self._inverse(term.args[1]))
+                )
+            case _:
+                return None
 
     def _inverse(self, term: Term) -> Polynomial:
         """One over a term; one that holds no running value, or no cells, is a symbol."""
@@ -220,7 +268,7 @@ class Algebra:
         return name
 
 
-def _uncast(term: Term) -> Term:
+def uncast(term: Term) -> Term:
     """A term without casts that keep its value."""
     while isinstance(term.op, arith.ExtFOp):
         (term,) = term.args
@@ -235,7 +283,7 @@ def _number(term: Term) -> Fraction | None:
 
 def _held(term: Term) -> float | None:
     """The number that a term is, whichever, None when it is none."""
-    term = _uncast(term)
+    term = uncast(term)
     if not isinstance(term.op, arith.ConstantOp) or term.kind == i1:
         return None
     held = term.op.value

@@ -14,6 +14,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.passes.loom.derivation.algebra import Algebra
 from tapestry.passes.loom.derivation.chain import Chain, Member, Placed, is_plain_fold
+from tapestry.passes.loom.derivation.repeating import why_not_repeated
 from tapestry.passes.loom.derivation.replacing import Replacing, plan_replacing
 from tapestry.passes.loom.derivation.siblings import siblings
 from tapestry.zspace import AffineMap, Domain, Projection, Range
@@ -149,11 +150,10 @@ def _attempt(chain: Chain, separate: bool) -> Found | NotDerivableError:
         )
     except NotDerivableError as error:
         return error
-    if not _is_moved(chain, derivation) and _repeats(chain):
-        return NotDerivableError(
-            f"the sums of {chain.members[-1].name} are relative to no extremum, and over "
-            "dimensions that earlier folds lack: those would be folded again along them"
-        )
+    if not _is_moved(chain, derivation):
+        why = why_not_repeated(chain, algebra, derivation)
+        if why is not None:
+            return NotDerivableError(f"{chain.members[-1].name} {why}")
     members: dict[Operation | Block, Member] = {}
     for member in chain.members:
         members.setdefault(member.op, member)
@@ -181,13 +181,6 @@ def _is_moved(chain: Chain, derivation: Derivation) -> bool:
     return any(
         part.symbol in symbols and not extrema.isdisjoint(part.centres) for part in derivation.parts
     )
-
-
-def _repeats(chain: Chain) -> bool:
-    """Whether the last fold of a chain has dimensions that an earlier one lacks."""
-    shape = chain.last.index.shape
-    kept = frozenset(dim for dim in chain.last.kept_dims if shape[dim] > 1)
-    return any(not kept <= moving_dims(Projection.cells(m.points)) for m in chain.members)
 
 
 def always_folds(op: loom.OperationOp, inside: Domain | None = None) -> bool:
