@@ -4,14 +4,16 @@
     >>> x = tapestry.input("x", (3, 4), "float32")
     >>> x.reshape(2, -1).shape, x.transpose().shape, x.astype(int).dtype
     ((2, 6), (4, 3), dtype('int64'))
+    >>> (x > 0).sum().dtype, (x > 0).mean().dtype
+    (dtype('int64'), dtype('float64'))
 
 Every other method of an expression is the metakernel of that name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -73,10 +75,37 @@ class ArrayMethods:
         axes = {"axes_a": [self._tensor.ndim - 1], "axes_b": [right.ndim - 2]}
         return _apply("tensordot", self, right, **axes)
 
-    def argsort(self, axis: int | None = -1, *, descending: bool = False) -> Expression:
+    def sum(self, *given: Any, **named: Any) -> Expression:
+        """The sum along axes, or of all cells: whole numbers in 64 bits, as in NumPy."""
+        return _folded("sum", self._tensor, given, named)
+
+    def prod(self, *given: Any, **named: Any) -> Expression:
+        """The product along axes, or of all cells: whole numbers in 64 bits, as in NumPy."""
+        return _folded("prod", self._tensor, given, named)
+
+    def mean(self, *given: Any, **named: Any) -> Expression:
+        """The mean along axes, or of all cells: that of whole numbers is float64, as in NumPy."""
+        x = self._tensor
+        return _folded("mean", x.astype("float64") if x.dtype.kind in "biu" else x, given, named)
+
+    def cumsum(self, axis: int | None = None, **named: Any) -> Expression:
+        """Running sums along an axis, or of all cells in row-major order."""
+        return _scanned("cumsum", self._tensor, named.pop("dim", axis), named)
+
+    def cumprod(self, axis: int | None = None, **named: Any) -> Expression:
+        """Running products along an axis, or of all cells in row-major order."""
+        return _scanned("cumprod", self._tensor, named.pop("dim", axis), named)
+
+    def argsort(
+        self,
+        axis: int | None = -1,
+        kind: str | None = None,  # noqa: ARG002 - what NumPy calls stable is all there is
+        *,
+        descending: bool = False,
+    ) -> Expression:
         """The places that sort the cells along an axis, or all in row-major order for None.
 
-        Equal cells keep their order.
+        Equal cells keep their order, whatever `kind` NumPy would sort by.
         """
         if axis is None:
             return self.ravel().argsort(descending=descending)
@@ -140,6 +169,33 @@ def _place(metakernel: str, x: Expression, axis: int | None, keepdim: bool) -> E
         return _apply(metakernel, x, axis=axis, keepdim=keepdim)
     place = _apply(metakernel, x.reshape(-1), axis=0)
     return place.reshape([1] * x.ndim) if keepdim else place
+
+
+def _folded(
+    metakernel: str, x: Expression, given: Sequence[Any], named: Mapping[str, Any]
+) -> Expression:
+    """A fold of cells in 64 bits, or converted to a `dtype`; an axis that is None is all axes."""
+    options = dict(named)
+    x = _wide(x, options.pop("dtype", None))
+    return _apply(metakernel, x, *((() if one is None else one) for one in given), **options)
+
+
+def _scanned(
+    metakernel: str, x: Expression, axis: int | None, named: Mapping[str, Any]
+) -> Expression:
+    options = dict(named)
+    x = _wide(x, options.pop("dtype", None))
+    x, axis = (x.ravel(), 0) if axis is None else (x, axis)
+    return _apply(metakernel, x, axis=axis, **options)
+
+
+def _wide(x: Expression, dtype: object) -> Expression:
+    """Cells of a dtype; without one, whole numbers and truth values in 64 bits."""
+    if dtype is not None:
+        return x.astype(dtype)
+    if x.dtype.kind not in "biu" or x.dtype.itemsize == 8:
+        return x
+    return x.astype("uint64" if x.dtype.kind == "u" else "int64")
 
 
 def _numbers(given: Sequence[int | Sequence[int]]) -> list[int]:

@@ -53,11 +53,11 @@ def apply_ufunc(
         if metakernel not in load_library().names or asked:
             raise _refused(f"np.{name}", asked, metakernel or name)
         return function(metakernel)(*given)
-    metakernel = {"reduce": _REDUCED, "accumulate": _ACCUMULATED}.get(method, {}).get(name)
-    if metakernel is None or len(given) != 1:
+    folded = {"reduce": _REDUCED, "accumulate": _ACCUMULATED}.get(method, {}).get(name)
+    if folded is None or len(given) != 1:
         raise _refused(f"np.{name}.{method}", {}, name)
     axis = asked.pop("axis", 0)
-    return function(metakernel)(*given, axis=axis, **asked)
+    return getattr(as_expression(given[0]), folded)(axis=axis, **asked)
 
 
 def apply_function(
@@ -134,24 +134,15 @@ def _spread(metakernel: str) -> Callable[..., Any]:
     return spread
 
 
-def _scan(metakernel: str) -> Callable[..., Any]:
-    def scan(x: object, axis: int | None = None) -> Any:
-        whole = as_expression(x)
-        if axis is None:
-            return _apply(metakernel, whole.ravel(), axis=0)
-        return _apply(metakernel, whole, axis=axis)
-
-    return scan
-
-
 _ALIKE: Final = (
-    "sum", "mean", "max", "min", "prod", "all", "any", "stack", "outer", "tril", "triu", "trace",
+    "max", "min", "all", "any", "stack", "outer", "tril", "triu", "trace",
     "swapaxes", "broadcast_to", "zeros_like", "ones_like", "diagonal", "round", "tile",
 )  # fmt: skip
 """Functions whose arguments are those of the metakernel of that name."""
 
 _METHODS: Final = (
     "reshape", "transpose", "clip", "ravel", "dot", "argmax", "argmin", "argsort", "copy",
+    "sum", "mean", "prod", "cumsum", "cumprod",
 )  # fmt: skip
 
 _FUNCTIONS: Final[dict[object, Callable[..., Any]]] = {
@@ -162,8 +153,6 @@ _FUNCTIONS: Final[dict[object, Callable[..., Any]]] = {
     np.amin: _own("min"),
     np.std: _spread("std"),
     np.var: _spread("var"),
-    np.cumsum: _scan("cumsum"),
-    np.cumprod: _scan("cumprod"),
 }
 """By a function of NumPy's, what builds the expression."""
 

@@ -109,3 +109,31 @@ def test_refused_in_words(name: str) -> None:
     program, words = REFUSED[name]
     with pytest.raises((tapestry.TapestryError, TypeError), match=words):
         program(tapestry.input("x", (3, 4), "float32"))
+
+
+WHOLE: dict[str, Program] = {
+    "sum": lambda x: x.sum(),
+    "sum along an axis": lambda x: x.sum(1, keepdims=True),
+    "sum of a dtype": lambda x: x.sum(dtype="float32"),
+    "product": lambda x: np.prod(x[:, :2], axis=1),
+    "mean": lambda x: x.mean(0),
+    "running sum": lambda x: x.cumsum(),
+    "running product": lambda x: np.cumprod(x, axis=1),
+    "reduced": np.add.reduce,
+    "accumulated": lambda x: np.add.accumulate(x, axis=1),
+    "counted": lambda x: (x == x.T[0][:, None]).sum(axis=1),
+    "how many": lambda x: (x > 3).mean(),
+    "stable order": lambda x: np.argsort(x + 0 * x, axis=1, kind="stable"),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "bool"])
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_numbers_are_folded_as_numpy_folds_them(name: str, dtype: str) -> None:
+    if dtype == "bool" and name == "stable order":
+        pytest.skip("truth values are not sorted")
+    cells = np.array([[100, 100, 100, 3], [1, 0, 5, 120], [7, 7, 2, 2]]).astype(dtype)
+    want = np.asarray(WHOLE[name](cells))
+    got = tapestry.run(WHOLE[name](tapestry.input("x", cells.shape, dtype)), x=cells)
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, rtol=1e-12 if want.dtype == np.float64 else 0)
