@@ -70,12 +70,26 @@ class Monoid:
 
         It is what lets an executor use a ready-made reduction, whatever the monoid's name.
         """
-        body = list(self.merge.ops)
-        if len(self.state) != 1 or len(body) != 2:
-            return None
-        first, end = body
-        same = tuple(first.operands) == tuple(self.merge.args)
-        return type(first) if same and tuple(end.operands) == tuple(first.results) else None
+        (found,) = self.primitives if len(self.state) == 1 else (None,)
+        return found
+
+    @property
+    def primitives(self) -> tuple[type[Operation] | None, ...]:
+        """Per part of the state, `primitive`; None for one that is merged by more, or with others.
+
+        >>> from xdsl.dialects.builtin import f32
+        >>> builtin_monoid("max", (f32,)).primitives[0].name
+        'arith.maximumf'
+        """
+        end, count = self.merge.last_op, len(self.state)
+        if end is None or len(self.merge.ops) != count + 1:
+            return (None,) * count
+        found: list[type[Operation] | None] = []
+        for part, value in enumerate(end.operands):
+            op, both = value.owner, (self.merge.args[part], self.merge.args[count + part])
+            single = isinstance(op, Operation) and tuple(op.operands) == both
+            found.append(type(op) if isinstance(op, Operation) and single else None)
+        return tuple(found)
 
 
 def _float_zero(name: str) -> float | None:

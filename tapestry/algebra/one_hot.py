@@ -65,23 +65,31 @@ def find_one_hot(op: loom.BlockSignature, monoid: Monoid | None) -> OneHot | Non
     return OneHot(places, tuple(equal for _, _, equal in found), tuple(moving))
 
 
-def find_scatter(op: loom.BlockSignature, monoid: Monoid | None) -> tuple[int, SSAValue] | None:
-    """The kept dimension along which each point that is folded counts at one place, and the value
-    that says which; None where there is none.
+def find_scatter(
+    op: loom.BlockSignature, monoid: Monoid | None
+) -> tuple[int, tuple[SSAValue, ...]] | None:
+    """The kept dimension along which each point that is folded counts at one place, and per part of
+    the state the value that says which; None where there is none.
 
     It is there when wrap yields the monoid's zero wherever the coordinate is not a value that
-    varies along folded dimensions alone, and no input is read along the dimension.
+    varies along folded dimensions alone, and no input is read along the dimension. Of several parts
+    each is merged by an operation of its own: their places may be different ones.
     """
     end = op.wrap_block.last_op
-    if monoid is None or op.scan_dim is not None or end is None or len(end.operands) != 1:
+    if monoid is None or op.scan_dim is not None or end is None:
+        return None
+    if len(monoid.state) > 1 and None in monoid.primitives:
         return None
     moving = [moving_dims(p) for p in op.in_maps]
     varies = dependences(op.wrap_block, moving)
-    found = _Search(op.kept_dims, varies, monoid.zero[0]).points(end.operands[0])
-    for dim, at, _ in found or ():
+    parts: list[dict[int, SSAValue]] = []
+    for value, zero in zip(end.operands, monoid.zero, strict=True):
+        found = _Search(op.kept_dims, varies, zero).points(value)
+        parts.append({dim: at for dim, at, _ in found or () if varies[at].issubset(op.fold_dims)})
+    for dim in parts[0] if parts else ():
         read = any(dim in dims for dims in moving)
-        if not read and varies[at] <= set(op.fold_dims):
-            return dim, at
+        if not read and all(dim in places for places in parts):
+            return dim, tuple(places[dim] for places in parts)
     return None
 
 

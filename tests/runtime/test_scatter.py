@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.algebra.one_hot import find_scatter
 from tapestry.dialects import loom
 from tapestry.frontend import parse_text, verify_module
+from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.operations import prepared_operation
 from tapestry.runtime.running import run
 from tests.runtime.everywhere import agree, in_parts_of
 
@@ -130,3 +133,50 @@ def test_places_that_are_computed():
     found = find_scatter(op, accumulating_monoid_of(op))
     assert found is not None
     assert found[0] == 0
+
+
+def test_parts_of_a_state_at_places_of_their_own(monkeypatch: pytest.MonkeyPatch):
+    # What is long is folded in parts along a kept dimension, here of two of the three rows.
+    monkeypatch.setattr("tapestry.runtime.prepared.operations.CELLS", 20)
+    text = """
+    !at = !loom.tensor<[0] : [9], i64>
+    !x = !loom.tensor<[0, 0] : [9, 3], f32>
+    !y = !loom.tensor<[0, 0] : [6, 3], f32>
+    loom.monoid @sum_product commutative zero [0.0 : f32, 1.0 : f32]
+        merge (%a: f32, %b: f32, %c: f32, %d: f32) {
+      %s = arith.addf %a, %c : f32
+      %m = arith.mulf %b, %d : f32
+      loom.yield %s, %m : f32, f32
+    }
+    func.func @main(%p: !at, %q: !at, %x: !x) -> (!y, !y) {
+      %s, %m = loom.operation @both over <[0, 0, 0] : [6, 3, 9]> [map, map, fold] by @sum_product
+             ins(%p : (h, d, i) -> (i), %q : (h, d, i) -> (i), %x : (h, d, i) -> (i, d))
+             outs((h, d) -> (h, d), (h, d) -> (h, d))
+             wrap (%at: i64, %other: i64, %u: f32) {
+               %h = loom.index 0 : i64
+               %here = arith.cmpi eq, %h, %at : i64
+               %zero = arith.constant 0.0 : f32
+               %v = arith.select %here, %u, %zero : f32
+               %there = arith.cmpi eq, %other, %h : i64
+               %one = arith.constant 1.0 : f32
+               %w = arith.select %there, %u, %one : f32
+               loom.yield %v, %w : f32, f32
+             } : (!at, !at, !x) -> (!y, !y)
+      func.return %s, %m : !y, !y
+    }"""
+    x = RNG.normal(size=(9, 3)).astype("f4")
+    p, q = RNG.integers(-1, 7, 9), RNG.integers(-1, 7, 9)
+    total, times = np.zeros((6, 3)), np.ones((6, 3))
+    np.add.at(total, p[(p >= 0) & (p < 6)], x[(p >= 0) & (p < 6)])
+    np.multiply.at(times, q[(q >= 0) & (q < 6)], x[(q >= 0) & (q < 6)])
+    module = parse_text(text)
+    verify_module(module)
+    inputs = {"p": p, "q": q, "x": x}
+    for executor in ("reference", "numpy"):
+        for got, want in zip(run(module, inputs, on=executor).outputs, (total, times), strict=True):
+            np.testing.assert_allclose(got, want, atol=1e-5)
+    (op,) = [op for op in module.walk() if isinstance(op, loom.OperationOp)]
+    prepared = prepared_operation(op, Library())
+    assert prepared is not None
+    for got, want in zip(prepared([p, q, x]), (total, times), strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-5)

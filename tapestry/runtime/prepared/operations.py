@@ -237,31 +237,66 @@ def _scattered(
 ) -> Slots | None:
     """A fold whose points count at one place each: they are folded by that."""
     found = None if op.inside is not None else find_scatter(op, monoid)
-    if found is None or monoid is None or op.index.size // op.index.shape[found[0]] > CELLS:
+    if found is None or monoid is None:
         return None
-    dim, at = found
+    dim, places = found
     low = op.index.start[dim]
     ends = [low + 1 if d == dim else end for d, end in enumerate(op.index.end)]
     index = Range(op.index.start, tuple(ends))
-    scatter = _scatter(op, monoid, dim)
-    if scatter is None:
-        return None
+    others = [d for d in op.kept_dims if index.shape[d] > 1]
+    if index.size <= CELLS or not others:
+        return _scattered_over(script, op, monoid, dim, places, index, ins)
+    states: list[tuple[tuple[slice, ...], Finished]] = []
+    step = max(1, CELLS * index.shape[others[0]] // index.size)
+    before = (slice(None),) * op.kept_dims.index(others[0])
+    for part in index.split(others[0], step):
+        own = Script()
+        given = [own.argument() for _ in ins]
+        state = _scattered_over(own, op, monoid, dim, places, part, given)
+        if state is None:
+            return None
+        first = part.start[others[0]] - index.start[others[0]]
+        here = slice(first, first + part.shape[others[0]])
+        states.append(((*before, here), own.finish(state)))
+    dtypes = tuple(numpy_dtype(kind) for kind in monoid.state)
+    in_parts = InTurn(tuple(states), op.kept_range(op.index).shape, dtypes)
+    return script.calls(in_parts, ins, len(dtypes))
+
+
+def _scattered_over(
+    script: Script,
+    op: loom.OperationOp,
+    monoid: Monoid,
+    dim: int,
+    places: Sequence[SSAValue],
+    index: Range,
+    ins: Sequence[int],
+) -> Slots | None:
+    """The same over a range, of extent 1 along the dimension that has the places."""
     read = _reads(script, op, index, ins)
-    wanted = [*yielded(op.wrap_block), at]
-    places = {dim: at}
-    made = record_body(script, op.wrap_block, index, range(index.rank), read, wanted, places)
-    return None if made is None else [script.call(scatter, made, new=True)]
+    found: Slots = []
+    for part, (value, at) in enumerate(zip(yielded(op.wrap_block), places, strict=True)):
+        scatter = _scatter(op, monoid, part, dim, index)
+        dims, along = range(index.rank), {dim: at}
+        made = record_body(script, op.wrap_block, index, dims, read, [value, at], along)
+        if scatter is None or made is None:
+            return None
+        found.append(script.call(scatter, made, new=True))
+    return found
 
 
-def _scatter(op: loom.OperationOp, monoid: Monoid, dim: int) -> Scatter | None:
-    """The fold of an operation by the places along a kept dimension, where NumPy has it."""
-    reduction = find_reduction(monoid.primitive, monoid.state[0])
+def _scatter(
+    op: loom.OperationOp, monoid: Monoid, part: int, dim: int, index: Range
+) -> Scatter | None:
+    """The fold of a part of the state by the places along a kept dimension, where NumPy has it."""
+    reduction = find_reduction(monoid.primitives[part], monoid.state[part])
     if reduction is None or reduction.signs is not None:
         return None
-    zero = cell_constant(monoid.zero[0], monoid.state[0])
-    zero = zero.astype(numpy_dtype(monoid.state[0]))
+    dtype = numpy_dtype(monoid.state[part])
+    zero = cell_constant(monoid.zero[part], monoid.state[part]).astype(dtype)
     others = tuple(d for d in op.kept_dims if d != dim)
-    low, shape = op.index.start[dim], op.index.shape
+    low, places = op.index.start[dim], op.index.shape[dim]
+    shape = tuple(places if d == dim else extent for d, extent in enumerate(index.shape))
     return Scatter(dim, tuple(op.fold_dims), others, reduction.ufunc, zero, low, shape)
 
 
