@@ -36,8 +36,11 @@ RNG = np.random.default_rng(0)
 WORKERS = 8
 
 
-def machine_part() -> dict[str, Any]:
-    """The GPU and what runs it; whether Triton has what is called of it."""
+def machine_part(path: Path) -> dict[str, Any]:
+    """The GPU and what runs it; whether Triton has what is called of it.
+
+    The rest is written before that is known: a machine that was just started takes long to read.
+    """
     asked = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
     try:
         said = subprocess.run(asked, capture_output=True, text=True, timeout=20, check=False).stdout
@@ -49,11 +52,12 @@ def machine_part() -> dict[str, Any]:
             found[name] = str(__import__(name).__version__)
         except (ImportError, AttributeError) as error:
             found[name] = str(error)
+    found["summary"] = f"{found['nvidia-smi'] or 'no GPU'}, Triton {found['triton']}"
+    path.write_text(json.dumps(found))
     tests = Path(__file__).parents[1] / "tests" / "codegen" / "test_triton_api.py"
     asked = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests)]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
     found["triton has what is called of it"] = (done.stdout or done.stderr).strip()[-800:]
-    found["summary"] = f"{found['nvidia-smi'] or 'no GPU'}, Triton {found['triton']}"
     return found
 
 
@@ -249,7 +253,7 @@ def calibrated_part(path: Path, *, small: bool = False) -> dict[str, Any]:
 
 
 PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "machine": lambda _: machine_part(),
+    "machine": machine_part,
     "small": small_part,
     "loader": lambda _: loader_part(small="--small" in sys.argv),
     "calibrated": lambda path: calibrated_part(path, small="--small" in sys.argv),

@@ -53,8 +53,8 @@ class Case:
 
     @property
     def small(self) -> Case:
-        """The same program over few cells, odd where the sizes are."""
-        return replace(self, sizes=tuple(_small(size) for size in self.sizes))
+        """The same program over few cells, odd where the sizes are: too few for warpgroups."""
+        return replace(self, sizes=tuple(map(_small, self.sizes)), multiplies=False)
 
     def expression(self) -> Expression:
         """The program over inputs of these sizes."""

@@ -36,8 +36,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
 from time import perf_counter, time
 from typing import Any, Literal
@@ -58,7 +60,7 @@ LIMITS = {
     "calibrated": 25,
     "models": 80,
 }
-"""Seconds that each part may take, 540 together."""
+"""Seconds that each part may take, 540 together; more where parts before it took less."""
 BESIDE = "compiled"
 """The part that runs beside those before it, which measure nothing; its limit is what is waited."""
 WITH_ROWS = ("small", "kernels", "models")
@@ -225,6 +227,7 @@ def main() -> int:
     done = {part for part, one in before.items() if one.state == "done"} - set(AGAIN)
     wanted = [one for one in LIMITS if one in options.only and one not in done]
     end, scale = began + options.seconds, options.seconds / sum(LIMITS.values())
+    rest = dict(zip(wanted, _ends([LIMITS[one] for one in wanted]), strict=True))
     outcomes = {part: one for part, one in before.items() if part not in wanted}
 
     def write() -> None:
@@ -240,8 +243,8 @@ def main() -> int:
     write()
     beside = started(BESIDE, LIMITS[BESIDE] * scale) if BESIDE in wanted and name else None
     for part in wanted:
-        left = end - perf_counter()
-        limit = left if part == wanted[-1] else min(LIMITS[part] * scale, left)
+        # Of the time that is left its share: what others did not need is for those after them.
+        limit = (end - perf_counter()) * LIMITS[part] / rest[part]
         if name is None and part not in ALONE:
             outcomes[part] = Outcome(part, "skipped", said="PyTorch sees no GPU")
         elif limit < min(LEAST, LIMITS[part] * scale):
@@ -260,6 +263,11 @@ def main() -> int:
     console.print(table)
     console.print(f"written to {folder / 'gpu_check.json'}")
     return int(any(one.state in ("failed", "too slow") for one in outcomes.values()))
+
+
+def _ends(numbers: Sequence[float]) -> list[float]:
+    """The sum of each number and of those after it."""
+    return list(accumulate(reversed(numbers)))[::-1]
 
 
 def earlier(path: Path | None, name: str | None) -> dict[str, Outcome]:

@@ -71,6 +71,8 @@ class Device(Protocol):
 
     def capture(self, run: Callable[[], list[Any]]) -> tuple[Callable[[], object], list[Any]]: ...
 
+    def is_capturing(self) -> bool: ...
+
     def after(self, stream: int) -> None: ...
 
 
@@ -216,6 +218,10 @@ class Cuda:
         with _capturing, before, torch.cuda.graph(graph, **how):
             made = run()
         return graph.replay, made
+
+    def is_capturing(self) -> bool:
+        """Whether somebody captures the work of the current stream, of the current device."""
+        return self._torch.cuda.is_current_stream_capturing()
 
     def after(self, stream: int) -> None:
         """Let the current stream wait for what another one has to do so far."""

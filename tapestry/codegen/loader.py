@@ -57,6 +57,8 @@ class Program:
             fits = getattr(tensor, "dtype", None) == dtype and tuple(tensor.shape) == shape
             if not fits or not self._device.holds(tensor):
                 raise self._misfit(place, tensor)
+            if tensor.requires_grad:  # no gradients are made here, nor their history
+                tensors[place] = tensor = tensor.detach()
             if not tensor.is_contiguous():
                 tensors[place] = tensor.contiguous()
         single = len(self.outputs) == 1

@@ -9,9 +9,10 @@ others are copied to tensors of the graph's own before each replay. An input tha
 copied from then on, which takes another capture. Results are copied out, so that they are the
 caller's.
 
-Where capturing fails, calls launch as without graphs; `note` is told why, once. A graph keeps its
-arena and its results while it lives. Threads may share it: calls take turns, on the host and on the
-GPU. This file is part of what `tapestry compile` writes.
+Where capturing fails, calls launch as without graphs; `note` is told why, once. While the caller
+captures a graph of its own, calls are launches of that one. A graph keeps its arena and its results
+while it lives. Threads may share it: calls take turns, on the host and on the GPU. This file is
+part of what `tapestry compile` writes.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class Replayed:
         """The results; see `Launches`."""
         if not self._usable or follow is not None:
             return self.launches(inputs, out, follow)
-        with self._lock:
+        with self._lock, self.launches.device.current():
+            if self.launches.device.is_capturing():
+                return self.launches(inputs, out)
             places = [tensor.data_ptr() for tensor in inputs]
             if self._places is None:
                 self._places = places
@@ -74,28 +77,26 @@ class Replayed:
             device.empty(tuple(tensor.shape), tensor.dtype) if n in self._moving else tensor
             for n, tensor in enumerate(inputs)
         ]
-        with device.current():
-            self._replay, self._results = device.capture(lambda: self.launches(self._taken))
+        self._replay, self._results = device.capture(lambda: self.launches(self._taken))
 
     def _replayed(self, inputs: Sequence[Any], out: Sequence[Any] | None) -> list[Any]:
         device = self.launches.device
         assert self._replay is not None
-        with device.current():
-            stream = device.stream()
-            if self._stream is not None and stream != self._stream:
-                device.after(self._stream)  # which may still read what is written now
-            self._stream = stream
-            for n in self._moving:
-                self._taken[n].copy_(inputs[n])
-            self._replay()
-            results: list[Any] = []
-            for n, made in enumerate(self._results):
-                own = self.launches.input_of(n)
-                found = made if own is None else inputs[own].reshape(tuple(made.shape))
-                if out is not None:
-                    out[n].copy_(found)
-                    found = out[n]
-                elif own is None:
-                    found = made.clone()
-                results.append(found)
-            return results
+        stream = device.stream()
+        if self._stream is not None and stream != self._stream:
+            device.after(self._stream)  # which may still read what is written now
+        self._stream = stream
+        for n in self._moving:
+            self._taken[n].copy_(inputs[n])
+        self._replay()
+        results: list[Any] = []
+        for n, made in enumerate(self._results):
+            own = self.launches.input_of(n)
+            found = made if own is None else inputs[own].reshape(tuple(made.shape))
+            if out is not None:
+                out[n].copy_(found)
+                found = out[n]
+            elif own is None:
+                found = made.clone()
+            results.append(found)
+        return results

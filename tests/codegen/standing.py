@@ -42,6 +42,8 @@ class Tensor:
 
     capturing: ClassVar[list[Callable[[], object]] | None] = None
 
+    requires_grad = False
+
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
         self.device = "standing"
@@ -167,6 +169,9 @@ class Standing:
         finally:
             self.capturing = Tensor.capturing = None
         return lambda: [one() for one in captured], made
+
+    def is_capturing(self) -> bool:
+        return self.capturing is not None
 
     def after(self, stream: int) -> None:
         self.waited.append(stream)

@@ -131,6 +131,23 @@ def test_what_cannot_be_captured_is_launched_and_said_once() -> None:
     assert notes == ["capturing failed: operation not permitted when stream is capturing"]
 
 
+def test_while_the_caller_captures_calls_are_launches_of_that_graph() -> None:
+    run, device, notes = program()
+    x, w = cells(8, 16), cells(16, 16)
+    for before in range(4):  # before it has a graph of its own, when it would capture, and after
+        x.array[...] = cells(8, 16).array
+        device.capturing = theirs = []
+        (made,) = run([x, w])
+        device.capturing = None
+        assert len(theirs) == 2
+        for one in theirs:
+            one()
+        np.testing.assert_allclose(made.array, want(x, w), rtol=1e-4, atol=1e-6)
+        assert device.captures == (before > 1)
+        check(run, (x, w))
+    assert notes == []
+
+
 def test_functions_that_are_no_kernels_are_not_captured() -> None:
     run, device, notes = program(tapestry.input("x", (4, 8)).sort(axis=1)[0] + 1)
     for _ in range(3):

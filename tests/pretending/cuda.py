@@ -6,8 +6,8 @@ Triton's interpreter, on a driver that reads real cubins.
         program(x=a, w=b)               # compiled for sm_90, loaded, launched through ctypes
 
 So what runs only with a GPU runs here: the calls of the driver, streams, graphs, what is said of
-tensors' devices. Tensors of the CPU do not mix with pretended ones, and work that a graph cannot
-hold is refused while one is captured.
+tensors' devices. Tensors of the CPU do not mix with pretended ones, nor those of `cuda:1` with
+those of `cuda:0`, and work that a graph cannot hold is refused while one is captured.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import pytest
 import torch
@@ -37,7 +38,7 @@ from tapestry.codegen.specs import KernelSpec
 from tapestry.runtime import compiled
 from tapestry.runtime.triton_interpreter import interpreted
 from tests.codegen.standing import Standing, standing
-from tests.pretending.driver import PretendDriver, digest
+from tests.pretending.driver import DEVICES, PretendDriver, digest
 
 CAPTURING = "operation not permitted when stream is capturing"
 _WAITS = {"cpu", "item", "tolist", "numpy", "__bool__", "__float__", "__int__"}
@@ -47,9 +48,23 @@ _MOVES = {"to", "copy_", "cpu", "set_"}
 class Pretended(torch.Tensor):
     """A tensor of the CPU that says that it is on the GPU."""
 
+    index = 0
+
+
+class Second(Pretended):
+    """One that says that it is on the second GPU."""
+
+    index = 1
+
 
 def _is_cuda(device: Any) -> bool:
     return device is not None and not isinstance(device, int) and torch.device(device).type != "cpu"
+
+
+def _kind(device: Any) -> type[Pretended]:
+    """The tensors of a GPU: of the one that is current where its number is not said."""
+    index = torch.device(device).index
+    return (Pretended, Second)[Cuda.index() if index is None else index]
 
 
 class Tensors(TorchFunctionMode):
@@ -69,9 +84,9 @@ class Tensors(TorchFunctionMode):
         ours = [isinstance(one, Pretended) for one in flat]
         with torch._C.DisableTorchFunctionSubclass():
             if name == "__get__" and owner in ("device", "is_cuda") and ours and ours[0]:
-                return torch.device("cuda", 0) if owner == "device" else True
+                return torch.device("cuda", type(flat[0]).index) if owner == "device" else True
             if name == "get_device" and ours and ours[0]:
-                return 0
+                return type(flat[0]).index
             if self.capturing is not None and any(ours) and name in _WAITS:
                 raise RuntimeError(CAPTURING)
             if name == "numpy" and any(ours):
@@ -81,22 +96,28 @@ class Tensors(TorchFunctionMode):
             device = kwargs.get("device")
             there = _is_cuda(device)
             if name == "cuda":
-                return args[0].clone().as_subclass(Pretended)
+                return args[0].clone().as_subclass(_kind("cuda"))
+            kinds = list(dict.fromkeys(type(one) for one in flat if isinstance(one, Pretended)))
+            own = kinds[0] if kinds else _kind("cuda")
             if name in ("to", "type_as", "view_as"):
                 given = [one for one in args[1:] if isinstance(one, str | torch.device)]
                 there = there or any(map(_is_cuda, given))
+                asked = next(filter(_is_cuda, [device, *given]), None)
+                own = own if asked is None else _kind(asked)
                 away = bool(given or device is not None) and not there
                 moved = tuple("cpu" if isinstance(o, str | torch.device) else o for o in args)
                 kwargs |= {"device": "cpu"} if device is not None else {}
                 made = func(*moved, **kwargs)
-                kind = torch.Tensor if away or not (there or any(ours)) else Pretended
+                kind = torch.Tensor if away or not (there or any(ours)) else own
+                if self.capturing is not None and isinstance(args[0], Pretended) is away:
+                    raise RuntimeError(CAPTURING)  # the host waits for such a copy
                 if made is args[0] and kind is not type(made):
                     made = made.clone()
-                return made if isinstance(made, kind) else made.as_subclass(kind)
+                return made if type(made) is kind else made.as_subclass(kind)
             if there:
-                kwargs["device"] = "cpu"
-            plain = [o for o, own in zip(flat, ours, strict=True) if not own and _is_cpu(o)]
-            if any(ours) and plain and name not in _MOVES:
+                kwargs["device"], own = "cpu", _kind(device)
+            plain = [o for o, ours_ in zip(flat, ours, strict=True) if not ours_ and _is_cpu(o)]
+            if (len(kinds) > 1 or (kinds and plain)) and name not in _MOVES:
                 raise RuntimeError(
                     f"{name}: Expected all tensors to be on the same device, but found at least "
                     "two devices, cuda:0 and cpu!"
@@ -107,7 +128,7 @@ class Tensors(TorchFunctionMode):
                 if any(ours) and name in ("copy_", "clone", "fill_"):
                     self._capture(name, made, args)
             if there or (any(ours) and not (device is not None and not there)):
-                return tree_map(_there, made)
+                return tree_map(partial(_there, own), made)
             return made
 
     def _capture(self, name: str, made: Any, args: Any) -> None:
@@ -131,19 +152,19 @@ def _is_cpu(one: torch.Tensor) -> bool:
     return bool(one.dim()) and not isinstance(one, torch.nn.Parameter)
 
 
-def _there(one: Any) -> Any:
-    plain = isinstance(one, torch.Tensor) and not isinstance(one, Pretended)
-    return one.as_subclass(Pretended) if plain else one
+def _there(kind: type[Pretended], one: Any) -> Any:
+    return one.as_subclass(kind) if isinstance(one, torch.Tensor) and type(one) is not kind else one
 
 
 class Stream:
-    """A stream, by its number."""
+    """A stream of a device, by its number."""
 
     made = 0
 
-    def __init__(self, *_: Any, number: int | None = None, **__: Any) -> None:
+    def __init__(self, device: Any = None, *, number: int | None = None, **_: Any) -> None:
         Stream.made += 1
         self.cuda_stream = 0x5000 + Stream.made if number is None else number
+        self.index = Cuda.index(device)
 
     def wait_stream(self, other: Stream) -> None:
         assert isinstance(other, Stream)
@@ -190,8 +211,41 @@ class Cuda:
 
     tensors: Tensors
     driver: PretendDriver
-    now = Stream(number=0)
+    now: ClassVar[list[Stream]] = []
+    """The current stream of each device, in all threads."""
     pending: list[Event]
+    thread = threading.local()
+
+    @classmethod
+    def begin(cls, driver: PretendDriver, tensors: Tensors) -> None:
+        """Nothing is waited for, and streams are the default ones."""
+        cls.driver, cls.tensors, cls.pending = driver, tensors, []
+        cls.now = [Stream(device, number=0) for device in range(DEVICES)]
+        driver.expected = lambda device: cls.now[device].cuda_stream
+
+    @classmethod
+    def index(cls, device: Any = None) -> int:
+        """The number of a device: of the thread's current one, if none is said."""
+        if isinstance(device, str | torch.device):
+            device = torch.device(device).index
+        return getattr(cls.thread, "index", 0) if device is None else device
+
+    @classmethod
+    @contextmanager
+    def device(cls, device: Any) -> Iterator[None]:
+        """Another device is this thread's; as PyTorch's, it asks for a context if it is another."""
+        before = cls.index()
+        cls._become(cls.index(device))
+        try:
+            yield
+        finally:
+            cls._become(before)
+
+    @classmethod
+    def _become(cls, index: int) -> None:
+        if index != cls.index():
+            cls.thread.index = index
+            cls.driver.make_current(index)
 
     @classmethod
     def refuse(cls) -> None:
@@ -210,11 +264,20 @@ class Cuda:
     @classmethod
     @contextmanager
     def stream(cls, stream: Stream) -> Iterator[None]:
-        before, cls.now = cls.now, stream
-        try:
-            yield
-        finally:
-            cls.now = before
+        with cls.device(stream.index):
+            before, cls.now[stream.index] = cls.now[stream.index], stream
+            try:
+                yield
+            finally:
+                cls.now[stream.index] = before
+
+    @classmethod
+    def current_stream(cls, device: Any = None) -> Stream:
+        return cls.now[cls.index(device)]
+
+    @classmethod
+    def is_capturing(cls) -> bool:
+        return cls.driver.capturing is not None
 
     @classmethod
     @contextmanager
@@ -224,21 +287,23 @@ class Cuda:
         cls.synchronize()
         work: list[Callable[[], object]] = []
         cls.driver.capturing = cls.tensors.capturing = work
-        before, cls.now = cls.now, options.get("stream") or Stream()
+        own = options.get("stream") or Stream()
+        index = own.index
+        assert index == cls.index(), "a graph of a stream of another device"
+        before, cls.now[index] = cls.now[index], own
         try:
             yield
         except RuntimeError as error:
-            before = cls.now if CAPTURING in str(error) else before
+            before = cls.now[index] if CAPTURING in str(error) else before
             raise
         finally:
             cls.driver.capturing = cls.tensors.capturing = None
-            cls.now = before
+            cls.now[index] = before
         graph.work = work
 
     @staticmethod
     def external(number: int, device: Any = None) -> Stream:
-        del device
-        return Stream(number=number)
+        return Stream(device, number=number)
 
 
 @contextmanager
@@ -249,8 +314,7 @@ def pretended(folder: Path, driver: PretendDriver | None = None) -> Iterator[Pre
     driver = driver or PretendDriver.built(folder)
     driver.asked = lambda found: _kept(folder / "known" / found)
     tensors = Tensors()
-    Cuda.driver, Cuda.tensors, Cuda.pending, Cuda.now = driver, tensors, [], Stream(number=0)
-    driver.expected = lambda: Cuda.now.cuda_stream
+    Cuda.begin(driver, tensors)
     with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
         # The switch alone: in the environment it would say that no GPU is wanted.
         patch.setitem(vars(knobs.runtime), "interpret", True)
@@ -258,7 +322,7 @@ def pretended(folder: Path, driver: PretendDriver | None = None) -> Iterator[Pre
         for name, value in _cuda().items():
             patch.setattr(torch.cuda, name, value, raising=False)
         patch.setattr(torch, "Generator", Generator)
-        current = lambda _: Cuda.now.cuda_stream  # noqa: E731
+        current = lambda index: Cuda.now[index].cuda_stream  # noqa: E731
         patch.setattr(torch._C, "_cuda_getCurrentRawStream", current, raising=False)
         own = ctypes.CDLL
 
@@ -276,14 +340,15 @@ def pretended(folder: Path, driver: PretendDriver | None = None) -> Iterator[Pre
 def _cuda() -> dict[str, Any]:
     return {
         "is_available": lambda: True,
-        "device_count": lambda: 1,
-        "current_device": lambda: 0,
-        "device": lambda _: contextlib.nullcontext(),
+        "device_count": lambda: DEVICES,
+        "current_device": Cuda.index,
+        "device": Cuda.device,
+        "is_current_stream_capturing": Cuda.is_capturing,
         "get_device_name": lambda _=None: "NVIDIA H200",
         "get_device_capability": lambda _=None: (9, 0),
         "get_device_properties": lambda _=None: SimpleNamespace(multi_processor_count=132),
         "mem_get_info": lambda _=None: (1 << 36, 1 << 37),
-        "current_stream": lambda _=None: Cuda.now,
+        "current_stream": Cuda.current_stream,
         "synchronize": Cuda.synchronize,
         "stream": Cuda.stream,
         "graph": Cuda.graph,

@@ -1,7 +1,10 @@
-/* The functions of NVIDIA's driver that Tapestry calls, with the types that they have there.
+/* The functions of NVIDIA's driver that Tapestry calls, and those that Triton's launcher does.
 
-   Each hands its arguments, as 64 bits each, to a function that `pretend_with` was given. */
+   `cuda.h` is Triton's copy of NVIDIA's: what differs from it in a name, a type or a number does not
+   compile. Each function hands its arguments, as 64 bits each, to one that `pretend_with` was given. */
 
+#include <assert.h>
+#include <cuda.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,53 +16,90 @@ void pretend_with(Answer given) { answer = given; }
 
 #define ASK(...)                                                                                   \
     const uint64_t given[] = {__VA_ARGS__};                                                        \
-    return answer == NULL ? 3 : answer(__func__, given)
+    return (CUresult)(answer == NULL ? CUDA_ERROR_NOT_INITIALIZED : answer(__func__, given))
 
 #define BITS(value) ((uint64_t)(uintptr_t)(value))
 
-int cuDeviceGetAttribute(int *value, int attribute, int device) {
+/* The numbers that tapestry/codegen/driver.py and tests/pretending/driver.py write. */
+static_assert(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN == 97, "of a device");
+static_assert(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES == 8, "of a function");
+static_assert(CU_FUNC_CACHE_PREFER_SHARED == 1, "a preference");
+static_assert(CUDA_ERROR_INVALID_VALUE == 1 && CUDA_ERROR_INVALID_IMAGE == 200, "errors");
+static_assert(CUDA_ERROR_INVALID_CONTEXT == 201 && CUDA_ERROR_NO_BINARY_FOR_GPU == 209, "errors");
+static_assert(CUDA_ERROR_INVALID_PTX == 218 && CUDA_ERROR_UNSUPPORTED_PTX_VERSION == 222, "errors");
+static_assert(CUDA_ERROR_INVALID_HANDLE == 400 && CUDA_ERROR_NOT_FOUND == 500, "errors");
+static_assert(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES == 701 && CUDA_ERROR_ASSERT == 710, "errors");
+static_assert(CUDA_ERROR_UNKNOWN == 999, "errors");
+
+CUresult cuInit(unsigned int flags) { ASK(flags); }
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal) { ASK(BITS(device), ordinal); }
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
     ASK(BITS(value), attribute, device);
 }
 
-int cuCtxGetCurrent(void **context) { ASK(BITS(context)); }
+CUresult cuCtxGetCurrent(CUcontext *context) { ASK(BITS(context)); }
 
-int cuCtxSetCurrent(void *context) { ASK(BITS(context)); }
+CUresult cuCtxSetCurrent(CUcontext context) { ASK(BITS(context)); }
 
-int cuDevicePrimaryCtxRetain(void **context, int device) { ASK(BITS(context), device); }
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    ASK(BITS(context), device);
+}
 
-int cuModuleLoadData(void **module, const void *image) { ASK(BITS(module), BITS(image)); }
+CUresult cuModuleLoadData(CUmodule *module, const void *image) { ASK(BITS(module), BITS(image)); }
 
-int cuModuleGetFunction(void **function, void *module, const char *name) {
+CUresult cuModuleUnload(CUmodule module) { ASK(BITS(module)); }
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     ASK(BITS(function), BITS(module), BITS(name));
 }
 
-int cuFuncSetAttribute(void *function, int attribute, int value) {
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
+    ASK(BITS(value), attribute, BITS(function));
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
     ASK(BITS(function), attribute, value);
 }
 
-int cuFuncSetCacheConfig(void *function, int config) { ASK(BITS(function), config); }
+CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) {
+    ASK(BITS(function), config);
+}
 
-int cuGetErrorString(int error, const char **text) { ASK(error, BITS(text)); }
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer) {
+    ASK(BITS(value), attribute, pointer);
+}
 
-int cuMemsetD8Async(uint64_t at, unsigned char value, size_t count, void *stream) {
+CUresult cuGetErrorString(CUresult error, const char **text) { ASK(error, BITS(text)); }
+
+CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t count, CUstream stream) {
     ASK(at, value, count, BITS(stream));
 }
 
-int cuMemsetD16Async(uint64_t at, unsigned short value, size_t count, void *stream) {
+CUresult cuMemsetD16Async(CUdeviceptr at, unsigned short value, size_t count, CUstream stream) {
     ASK(at, value, count, BITS(stream));
 }
 
-int cuMemsetD32Async(uint64_t at, unsigned int value, size_t count, void *stream) {
+CUresult cuMemsetD32Async(CUdeviceptr at, unsigned int value, size_t count, CUstream stream) {
     ASK(at, value, count, BITS(stream));
 }
 
-int cuMemsetD2D32Async(uint64_t at, size_t pitch, unsigned int value, size_t width, size_t height,
-                       void *stream) {
+CUresult cuMemsetD2D32Async(CUdeviceptr at, size_t pitch, unsigned int value, size_t width,
+                            size_t height, CUstream stream) {
     ASK(at, pitch, value, width, height, BITS(stream));
 }
 
-int cuLaunchKernel(void *function, unsigned int x, unsigned int y, unsigned int z, unsigned int tx,
-                   unsigned int ty, unsigned int tz, unsigned int shared, void *stream,
-                   void **parameters, void **extra) {
-    ASK(BITS(function), x, y, z, tx, ty, tz, shared, BITS(stream), BITS(parameters), BITS(extra));
+CUresult cuLaunchKernel(CUfunction function, unsigned int x, unsigned int y, unsigned int z,
+                        unsigned int tx, unsigned int ty, unsigned int tz, unsigned int shared,
+                        CUstream stream, void **parameters, void **extra) {
+    ASK(BITS(function), x, y, z, tx, ty, tz, shared, BITS(stream), BITS(parameters), BITS(extra), 0);
+}
+
+/* Triton's way to launch: the same, with attributes (clusters, cooperation, early starts). */
+CUresult cuLaunchKernelEx(const CUlaunchConfig *how, CUfunction function, void **parameters,
+                          void **extra) {
+    ASK(BITS(function), how->gridDimX, how->gridDimY, how->gridDimZ, how->blockDimX, how->blockDimY,
+        how->blockDimZ, how->sharedMemBytes, BITS(how->hStream), BITS(parameters), BITS(extra),
+        how->numAttrs);
 }

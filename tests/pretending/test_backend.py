@@ -21,8 +21,12 @@ if torch.cuda.is_available():
 
 from torch import nn  # noqa: E402
 
-from tapestry.importers.torch import backend  # noqa: E402
+from tapestry.frontend import run_pipeline  # noqa: E402
+from tapestry.importers.torch import backend, running  # noqa: E402
+from tapestry.importers.torch.exporting import exported_program  # noqa: E402
+from tapestry.runtime.compiled import GpuError  # noqa: E402
 from tests.pretending.compiling import placing  # noqa: E402
+from tests.pretending.cuda import pretended  # noqa: E402
 from tests.pretending.driver import PretendDriver  # noqa: E402
 
 
@@ -82,3 +86,49 @@ def test_a_step_of_training(gpu: PretendDriver) -> None:
     torch.testing.assert_close(grads[1], grads[0], rtol=1e-4, atol=1e-5)
     assert gpu.launches
     assert gpu.problems == []
+
+
+class Scaled(nn.Module):
+    def forward(self, x: Any, number: Any) -> Any:
+        return (x * number).relu()
+
+
+class Drawn(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x * torch.rand_like(x)
+
+
+def run_of(model: nn.Module, *given: Any) -> Any:
+    """A model on tensors of a GPU."""
+    program = exported_program(model, given, weights="arguments")
+    run_pipeline(program.module, "default")
+    return running.runner(program, torch.device("cuda", 0), "triton", None)
+
+
+def test_a_number_of_the_cpus_may_be_captured(tmp_path: Path) -> None:
+    """As PyTorch's kernels are given it: a copy would be waited for, which no graph holds."""
+    with pretended(tmp_path) as driver:
+        x, number = torch.randn(3, 5), torch.tensor(-2.5)
+        run, there = run_of(Scaled(), x, number), x.to("cuda")
+        (y,) = run([there, number])
+        torch.testing.assert_close(y.cpu(), (x * number).relu())
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            (y,) = run([there, number])
+        there.copy_(torch.randn(3, 5))
+        graph.replay()
+        torch.testing.assert_close(y.cpu(), (there.cpu() * number).relu())
+        assert driver.problems == []
+
+
+def test_draws_are_not_captured(tmp_path: Path) -> None:
+    with pretended(tmp_path) as driver:
+        run, x = run_of(Drawn(), torch.ones(8)), torch.ones(8).to("cuda")
+        (first,), (second,) = run([x]), run([x])
+        assert not torch.equal(first.cpu(), second.cpu())
+        with (
+            pytest.raises(GpuError, match="would hold one draw of random numbers"),
+            torch.cuda.graph(torch.cuda.CUDAGraph()),
+        ):
+            run([x])
+        assert driver.problems == []

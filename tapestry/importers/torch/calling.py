@@ -49,4 +49,5 @@ def drawn(count: int) -> list[torch.Tensor]:
     """Draws from PyTorch's generator, so that its seed makes runs repeatable."""
     if count == 0:
         return []
-    return list(torch.randint(-(1 << 63), (1 << 63) - 1, (count,)).unbind())
+    # Whatever the default device is: that is where PyTorch draws without one.
+    return list(torch.randint(-(1 << 63), (1 << 63) - 1, (count,), device="cpu").unbind())

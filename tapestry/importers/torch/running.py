@@ -99,12 +99,22 @@ def runner(
 
 def on_tensors(program: Program, kernels: PreparedKernels, device: torch.device) -> Runner:
     """Kernels on a device's own tensors."""
+    from tapestry.runtime.compiled import GpuError
+
     returned = Returning(program.outputs, Tensors())
     kinds = [kind.element_type for kind in outputs(program.module)]
 
     def call(given: Sequence[Any]) -> tuple[object, ...]:
         tensors = [given[position] for position in program.arguments]
-        tensors += drawn(program.seeds)
+        if program.seeds:
+            with torch.cuda.device(device):
+                captured = torch.cuda.is_current_stream_capturing()
+            if captured:
+                raise GpuError(
+                    "a CUDA graph would hold one draw of random numbers, and repeat it",
+                    hint="capture the model without what draws (.eval() leaves out dropout)",
+                )
+            tensors += drawn(program.seeds)
         inputs = [_ready(tensor, device) for tensor in tensors]
         made = zip(kernels.launch(inputs), kinds, strict=True)
         results = [torch.view_as_complex(r) if is_complex(kind) else r for r, kind in made]
@@ -117,10 +127,25 @@ def _ready(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     """A tensor as kernels take it: there, contiguous, as it says, complex numbers as pairs."""
     if tensor.requires_grad:
         tensor = tensor.detach()
-    if tensor.device != device:
-        tensor = tensor.to(device)
     if tensor.is_neg():  # negated when it is read
         tensor = tensor.resolve_neg()
+    if tensor.device != device:
+        small = tensor.device.type == "cpu" and tensor.dim() == 0 and tensor.itemsize in _BITS
+        tensor = _filled(tensor, device) if small else tensor.to(device)
     if tensor.is_complex():
         return torch.view_as_real(tensor.resolve_conj().contiguous())
     return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Integers of as many bytes."""
+
+
+def _filled(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A number of the CPU's on a device, by a kernel that is given it: the host waits for a copy.
+
+    So it may also be captured, as PyTorch's own kernels are given such numbers.
+    """
+    bits, kind = _BITS[tensor.itemsize], tensor.dtype
+    number = tensor.resolve_conj().view(bits).item()
+    return torch.full((), number, dtype=bits, device=device).view(kind)
