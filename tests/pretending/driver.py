@@ -192,7 +192,9 @@ class PretendDriver:
         ctypes.c_int.from_address(given[0]).value = 1024 if given[1] == 0 else 0
 
     def _cuFuncSetAttribute(self, given: Any) -> int:
-        if given[1] != MAX_DYNAMIC_SHARED or given[2] > SHARED:
+        if given[1] != MAX_DYNAMIC_SHARED:  # newer ones, which Triton 3.9 tries and can do without
+            return INVALID_VALUE
+        if given[2] > SHARED:
             return self._refuse(f"attribute {given[1]} = {given[2]} of a function")
         self._functions[given[0]].allowed = given[2]
         return 0

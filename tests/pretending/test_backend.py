@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from torch import nn  # noqa: E402
 from tapestry.frontend import run_pipeline  # noqa: E402
 from tapestry.importers.torch import backend, running  # noqa: E402
 from tapestry.importers.torch.exporting import exported_program  # noqa: E402
+from tapestry.importers.torch.memory import Made  # noqa: E402
 from tapestry.runtime.compiled import GpuError  # noqa: E402
 from tests.pretending.compiling import placing  # noqa: E402
 from tests.pretending.cuda import pretended  # noqa: E402
@@ -98,18 +101,24 @@ class Drawn(nn.Module):
         return x * torch.rand_like(x)
 
 
-def run_of(model: nn.Module, *given: Any) -> Any:
-    """A model on tensors of a GPU."""
-    program = exported_program(model, given, weights="arguments")
+@contextmanager
+def on_gpu(folder: Path, model: nn.Module, *given: Any) -> Iterator[Any]:
+    """A model on tensors of a GPU, which lasts as long."""
+    program, where = exported_program(model, given, weights="arguments"), torch.device("cuda", 0)
     run_pipeline(program.module, "default")
-    return running.runner(program, torch.device("cuda", 0), "triton", None)
+    (made,) = program.outputs
+    assert isinstance(made, Made)
+    program = replace(program, outputs=(replace(made, device=where),))
+    with pretended(folder) as driver:
+        yield running.runner(program, where, "triton", None)
+    assert driver.problems == []
 
 
 def test_a_number_of_the_cpus_may_be_captured(tmp_path: Path) -> None:
     """As PyTorch's kernels are given it: a copy would be waited for, which no graph holds."""
-    with pretended(tmp_path) as driver:
-        x, number = torch.randn(3, 5), torch.tensor(-2.5)
-        run, there = run_of(Scaled(), x, number), x.to("cuda")
+    x, number = torch.randn(3, 5), torch.tensor(-2.5)
+    with on_gpu(tmp_path, Scaled(), x, number) as run:
+        there = x.to("cuda")
         (y,) = run([there, number])
         torch.testing.assert_close(y.cpu(), (x * number).relu())
         graph = torch.cuda.CUDAGraph()
@@ -118,12 +127,11 @@ def test_a_number_of_the_cpus_may_be_captured(tmp_path: Path) -> None:
         there.copy_(torch.randn(3, 5))
         graph.replay()
         torch.testing.assert_close(y.cpu(), (there.cpu() * number).relu())
-        assert driver.problems == []
 
 
 def test_draws_are_not_captured(tmp_path: Path) -> None:
-    with pretended(tmp_path) as driver:
-        run, x = run_of(Drawn(), torch.ones(8)), torch.ones(8).to("cuda")
+    with on_gpu(tmp_path, Drawn(), torch.ones(8)) as run:
+        x = torch.ones(8).to("cuda")
         (first,), (second,) = run([x]), run([x])
         assert not torch.equal(first.cpu(), second.cpu())
         with (
@@ -131,4 +139,3 @@ def test_draws_are_not_captured(tmp_path: Path) -> None:
             torch.cuda.graph(torch.cuda.CUDAGraph()),
         ):
             run([x])
-        assert driver.problems == []
