@@ -9,45 +9,33 @@ Ranks, sizes and dtypes depend on the operands and are checked by `expansion`.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Final
 
-from tapestry.metakernels import builtins, functions
-from tapestry.metakernels.blocks import check_reads
 from tapestry.metakernels.bodies import FOLD
-from tapestry.metakernels.constants import NAMED
 from tapestry.metakernels.domains import check_row
 from tapestry.metakernels.dtypes import allowed
 from tapestry.metakernels.errors import (
-    FamilyError,
-    ListError,
     ScanError,
     TemplateError,
-    UnknownNameError,
     nearest,
 )
 from tapestry.metakernels.list_checking import ListCheck, inside
 from tapestry.metakernels.monoids import MONOIDS, check_definition, parts_of
 from tapestry.metakernels.syntax import (
-    Call,
-    Comprehension,
-    Coordinate,
     Dimension,
     Element,
     Exactly,
-    Expr,
     Group,
     Name,
     Pattern,
     Sequence,
     Splice,
-    Tree,
     Variable,
-    children,
-    variables,
     walk,
 )
-from tapestry.metakernels.templates import Bodies, Explaining, Fold, Source, Template
+from tapestry.metakernels.templates import Bodies, Fold, Template
+from tapestry.metakernels.text_checking import TextCheck
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -80,8 +68,8 @@ def check(template: Template) -> None:
 class _Check:
     def __init__(self, template: Template) -> None:
         self.template = template
-        self.bound: set[str] = {parameter.name for parameter in template.parameters}
         self.inputs = [entry.name for entry in template.inputs]
+        self.texts = TextCheck(template)
         self.lists = ListCheck(template)
         self.shared: frozenset[str] | set[str] = frozenset()
         """What is known before the members of a family have their own numbers."""
@@ -131,15 +119,15 @@ class _Check:
 
     def _check_patterns(self) -> None:
         for entry in self.template.inputs:
-            self.bound |= pattern_names(entry.shape.tree)
-            with self._explain(entry.dtype, f"inputs.{entry.name}.dtype"):
+            self.texts.bound |= pattern_names(entry.shape.tree)
+            with self.texts.explain(entry.dtype, f"inputs.{entry.name}.dtype"):
                 allowed(entry.dtype.tree.constraint)
             if entry.dtype.tree.name is not None:
-                self.bound.add(entry.dtype.tree.name)
+                self.texts.bound.add(entry.dtype.tree.name)
 
     def _check_lets(self) -> None:
-        self.bound |= self.lists.counted(self.bound)
-        matched = frozenset(self.bound)
+        self.texts.bound |= self.lists.counted(self.texts.bound)
+        matched = frozenset(self.texts.bound)
         lets = {name for name, _ in self.template.lets}
         for entry in self.template.inputs:
             for item in walk(entry.shape.tree):
@@ -147,19 +135,19 @@ class _Check:
                 size = item.size if isinstance(item, Exactly) else pin
                 if size is not None:
                     known = matched | lets | inside(entry)
-                    self._names(entry.shape, size, f"inputs.{entry.name}.shape", known)
+                    self.texts.names(entry.shape, size, f"inputs.{entry.name}.shape", known)
         common = lets - self.template.member_names
         for source in self.template.family:
-            self._expression(source, "for", local=frozenset(common))
-            self.bound |= self.lists.member(source, self.bound)
+            self.texts.expression(source, "for", local=frozenset(common))
+            self.texts.bound |= self.lists.member(source, self.texts.bound)
         for name, source in self.template.lets:
             if name in matched:
                 raise self._fail(f"let defines {name}, which is already bound", "let", name)
-            self._expression(source, f"let {name}")
-            self.bound.add(name)
+            self.texts.expression(source, f"let {name}")
+            self.texts.bound.add(name)
         for source in self.template.requirements:
-            self._expression(source, "require")
-        self.shared = self.bound - self.template.member_names
+            self.texts.expression(source, "require")
+        self.shared = self.texts.bound - self.template.member_names
 
     def _check_parts(self) -> None:
         """Which of the three sorts of template this is, and whether its keys fit that sort."""
@@ -199,7 +187,7 @@ class _Check:
         template = self.template
         known = labels(template.index.tree.elements) if template.index is not None else []
         if template.index is not None:
-            self._expression(template.index, "index")
+            self.texts.expression(template.index, "index")
         known += [scan.label for scan in template.scans]
         kept = frozenset(known)
         known += [fold.label for fold in template.folds]
@@ -216,44 +204,46 @@ class _Check:
                 hint="write the other as a step of its own",
             )
         for name, source in () if template.external is None else template.external.parameters:
-            self._expression(source, f"external.parameters.{name}")
+            self.texts.expression(source, f"external.parameters.{name}")
         for row in template.domain:
-            self._expression(row, "domain", frozenset(known))
-            with self._explain(row, "domain"):
+            self.texts.expression(row, "domain", frozenset(known))
+            with self.texts.explain(row, "domain"):
                 check_row(row.tree)
         for entry in template.inputs:
             local = inside(entry)
-            self._expression(entry.projection, f"inputs.{entry.name}.ipf", frozenset(known), local)
+            self.texts.expression(
+                entry.projection, f"inputs.{entry.name}.ipf", frozenset(known), local
+            )
             if entry.fill is not None:
-                self._constant(entry.fill, f"inputs.{entry.name}.bounds.clip")
+                self.texts.constant(entry.fill, f"inputs.{entry.name}.bounds.clip")
             if entry.when is not None:
-                self._expression(entry.when, f"inputs.{entry.name}.when", local=local)
+                self.texts.expression(entry.when, f"inputs.{entry.name}.when", local=local)
         for output in template.outputs:
             local = inside(output)
-            self._expression(output.projection, f"outputs.{output.name}.ipf", kept, local)
+            self.texts.expression(output.projection, f"outputs.{output.name}.ipf", kept, local)
             if output.when is not None:
-                self._expression(output.when, f"outputs.{output.name}.when", local=local)
+                self.texts.expression(output.when, f"outputs.{output.name}.when", local=local)
             if output.shape is not None:
                 what = f"outputs.{output.name}.shape"
-                self._names(output.shape, output.shape.tree, what, self.shared | local)
-                self._expression(output.shape, what, local=local)
+                self.texts.names(output.shape, output.shape.tree, what, self.shared | local)
+                self.texts.expression(output.shape, what, local=local)
             if output.count is not None:
                 what = f"outputs.{output.name}.count"
-                self._names(output.count, output.count.tree, what, self.shared)
-                self._expression(output.count, what)
+                self.texts.names(output.count, output.count.tree, what, self.shared)
+                self.texts.expression(output.count, what)
         for bodies, where in ((template.wrap, frozenset(known)), (template.unwrap, kept)):
             for _, source in bodies:
-                self._coordinates(source, "a body", where)
+                self.texts.coordinates(source, "a body", where)
 
     def _check_monoids(self) -> None:
         names = [fold.monoid for fold in (*self.template.folds, *self.template.scans)]
         for definition in self.template.monoids:
-            check_definition(definition, names, self._constant)
+            check_definition(definition, names, self.texts.constant)
 
     def _check_folds(self, section: str, folds: Iterable[Fold]) -> None:
         own = self.template.monoids
         for fold in folds:
-            self._expression(fold.extent, f"{section}.{fold.label}.extent")
+            self.texts.expression(fold.extent, f"{section}.{fold.label}.extent")
             if parts_of(fold.monoid, own) is None:
                 raise self._fail(
                     f"unknown monoid {fold.monoid}", section, fold.label, "monoid",
@@ -291,9 +281,9 @@ class _Check:
             raise self._fail("what is folded is one expression or a list of parts", "wrap")
         self._one_per_output(template.unwrap, "unwrap")
         for name, source in template.wrap:
-            self._body(source, "wrap", name, folded=False)
+            self.texts.body(source, "wrap", name, folded=False)
         for name, source in template.unwrap:
-            self._body(source, "unwrap", name, folded=True)
+            self.texts.body(source, "unwrap", name, folded=True)
         if template.wrap:
             read = {
                 node.name
@@ -326,7 +316,9 @@ class _Check:
         for output in self.template.outputs:
             if output.dtype is not None:
                 what = f"outputs.{output.name}.dtype"
-                self._names(output.dtype, output.dtype.tree, what, self.shared | inside(output))
+                self.texts.names(
+                    output.dtype, output.dtype.tree, what, self.shared | inside(output)
+                )
 
     def _check_steps(self) -> None:
         names = [step.name for step in self.template.steps]
@@ -341,96 +333,3 @@ class _Check:
                     f"no step is called {output.name}", "outputs", output.name,
                     hint=nearest(output.name, names),
                 )  # fmt: skip
-
-    def _explain(self, source: Source[Tree], what: str) -> Explaining:
-        return source.explain(f"template {self.template.name}: {what}")
-
-    def _names(self, source: Source[Tree], tree: Tree, what: str, bound: Collection[str]) -> None:
-        with self._explain(source, what):
-            for node in walk(tree):
-                if isinstance(node, Comprehension) and node.variable in self.bound:
-                    raise ListError(
-                        f"${node.variable} is bound already, and the list binds it again",
-                        hint="give one of them another name",
-                    )
-            for name in sorted(variables(tree) - set(bound)):
-                if name in self.template.member_names and name in self.bound:
-                    raise FamilyError(
-                        f"${name} is each member's own, and this is shared by all of them",
-                        hint="index, ipf, when and the bodies may use it",
-                    )
-                raise UnknownNameError(
-                    f"${name} is not bound", hint=nearest(f"${name}", (f"${n}" for n in bound))
-                )
-
-    def _coordinates(self, source: Source[Tree], what: str, known: Collection[str]) -> None:
-        tree = source.tree
-        with self._explain(source, what):
-            for node in walk(tree):
-                if isinstance(node, Coordinate) and node.name not in known:
-                    raise UnknownNameError(
-                        f"@{node.name} is no index dimension here",
-                        hint=nearest(f"@{node.name}", (f"@{n}" for n in known)),
-                    )
-
-    def _expression(
-        self,
-        source: Source[Tree],
-        what: str,
-        coordinates: Collection[str] = frozenset(),
-        local: frozenset[str] = frozenset(),
-    ) -> None:
-        self._names(source, source.tree, what, self.bound | local)
-        self._coordinates(source, what, coordinates)
-        with self._explain(source, what):
-            for node in walk(source.tree):
-                if isinstance(node, Call):
-                    builtins.check_call(node.function, len(node.arguments))
-
-    def _constant(self, source: Source[Expr], what: str, names: Collection[str] = ()) -> None:
-        """A scalar expression that reads no coordinate, and no input but the `names` it has."""
-        self._coordinates(source, what, ())
-        self._scalar(source, what, names)
-
-    def _body(self, source: Source[Expr], what: str, output: str | None, *, folded: bool) -> None:
-        boxed = [entry.name for entry in self.template.inputs if entry.projection.tree.box]
-        with self._explain(source, what):
-            check_reads(source.tree, self.inputs, boxed)
-        local = {
-            name for o in self.template.outputs if output in (None, o.name) for name in inside(o)
-        }
-        self._scalar(source, what, (*self.inputs, FOLD) if folded else self.inputs, local)
-
-    def _scalar(
-        self,
-        source: Source[Expr],
-        what: str,
-        inputs: Collection[str],
-        local: Collection[str] = (),
-    ) -> None:
-        self._names(source, source.tree, what, {*self.bound, *local})
-        known = (*inputs, *NAMED)
-        with self._explain(source, what):
-            for node in _computed(source.tree):
-                if isinstance(node, Call):
-                    spliced = any(isinstance(a, Splice) for a in node.arguments)
-                    functions.check_call(node.function, None if spliced else len(node.arguments))
-                elif isinstance(node, Name | Splice) and node.name not in known:
-                    hint = nearest(node.name, known)
-                    if node.name in self.inputs:
-                        hint = "a number is needed here, which no input is"
-                    elif node.name == FOLD:
-                        hint = "the folded value is read in unwrap"
-                    raise UnknownNameError(f"{node.name} is no input", hint=hint)
-
-
-def _computed(tree: Tree) -> Iterable[Tree]:
-    """The trees inside a body that compute values: not the dtypes that some functions take."""
-    pending = [tree]
-    while pending:
-        node = pending.pop()
-        yield node
-        inside = list(children(node))
-        if isinstance(node, Call) and node.function in functions.DTYPE_ARGUMENTS:
-            del inside[functions.DTYPE_ARGUMENTS[node.function]]
-        pending.extend(inside)

@@ -4,31 +4,36 @@
     >>> arithmetic("*", Cell("x", "i32"), Known(2)).operands
     (Cell(name='x', dtype='i32'), Constant(value=2, dtype='i32'))
 
-Operations on numbers known at expansion are computed here; everything else becomes an `Operation`
-on operands of one type.
+Operations on numbers known at expansion are computed (`known_numbers`); everything else becomes an
+`Operation` on operands of one type.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
-from operator import eq, ge, gt, le, lt, ne
 from typing import Final
 
 from tapestry.algebra.philox import WORDS
 from tapestry.metakernels.constants import Known, coerce, number, truth
 from tapestry.metakernels.dtypes import floating, is_float, is_integer, is_unsigned, promote
 from tapestry.metakernels.errors import (
-    DivisionByZeroError,
     DtypeMismatchError,
     KindMismatchError,
-    LimitError,
     UnknownNameError,
-    WeftError,
     nearest,
 )
 from tapestry.metakernels.integers import INTEGER_FUNCTIONS, integer_call
+from tapestry.metakernels.known_numbers import (
+    FLOAT,
+    FLOAT_PAIRS,
+    ORDER,
+    PREDICATES,
+    known_arithmetic,
+    known_call,
+    known_power,
+)
 from tapestry.metakernels.quotients import (
     floor_quotient,
     floor_remainder,
@@ -36,7 +41,6 @@ from tapestry.metakernels.quotients import (
     truncated_quotient,
 )
 from tapestry.metakernels.scalars import Constant, Operation, Position, Scalar
-from tapestry.metakernels.symbols import Quantity, is_symbolic
 from tapestry.metakernels.values import compare as compare_values
 
 Term = Scalar | Known
@@ -47,62 +51,21 @@ MAX_POWER: Final = 64
 _ARITHMETIC: Final = {
     "+": "add", "-": "sub", "*": "mul", "/": "div",
 }  # fmt: skip
-_KNOWN_ORDER: Final[dict[str, Callable[[float, float], bool]]] = {
-    "<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne,
-}  # fmt: skip
 _COMPARISONS: Final = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
-_FLOAT: Final[dict[str, Callable[[float], float]]] = {
-    "sqrt": math.sqrt,
-    "rsqrt": lambda x: 1 / math.sqrt(x),
-    "cbrt": math.cbrt,
-    "exp": math.exp,
-    "exp2": math.exp2,
-    "log": math.log,
-    "log2": math.log2,
-    "log10": math.log10,
-    "log1p": math.log1p,
-    "expm1": math.expm1,
-    "sin": math.sin,
-    "cos": math.cos,
-    "tan": math.tan,
-    "asin": math.asin,
-    "acos": math.acos,
-    "atan": math.atan,
-    "sinh": math.sinh,
-    "cosh": math.cosh,
-    "tanh": math.tanh,
-    "asinh": math.asinh,
-    "acosh": math.acosh,
-    "atanh": math.atanh,
-    "erf": math.erf,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "round": round,
-    "trunc": math.trunc,
-}
-_FLOAT_PAIRS: Final[dict[str, Callable[[float, float], float]]] = {
-    "atan2": math.atan2,
-    "copysign": math.copysign,
-}
 _NUMBER_PAIRS: Final = ("fmax", "fmin", "div_trunc", "mod_trunc")
 _WHOLE: Final = ("floor", "ceil", "round", "trunc")
 """Functions that make whole numbers, and leave integers as they are."""
-_PREDICATES: Final[dict[str, Callable[[float], bool]]] = {
-    "isnan": math.isnan,
-    "isinf": math.isinf,
-    "isfinite": math.isfinite,
-}
 _AT_LEAST: Final = {"min": 2, "max": 2, "sum": 2, "prod": 2}
 _COUNTS: Final[dict[str, int | None]] = {
-    **dict.fromkeys(_FLOAT, 1), **dict.fromkeys(_FLOAT_PAIRS, 2), **dict.fromkeys(_PREDICATES, 1),
+    **dict.fromkeys(FLOAT, 1), **dict.fromkeys(FLOAT_PAIRS, 2), **dict.fromkeys(PREDICATES, 1),
     **INTEGER_FUNCTIONS, **dict.fromkeys(_NUMBER_PAIRS, 2), "floating": 1, "sigmoid": 1, "abs": 1,
     "sign": 1, "min": None, "max": None, "sum": None, "prod": None, "read": None, "pow": 2,
     "where": 3, "cast": 2, "random": 2, **dict.fromkeys(("lowest", "highest", "largest"), 1),
 }  # fmt: skip
 _CHOOSING: Final = (
     "abs", "sign", "min", "max", "where", "cast", "floor", "ceil", "round", "trunc", "lowest",
-    "highest", "largest", "fmax", "fmin", "floating", "copysign", "read", *_PREDICATES,
+    "highest", "largest", "fmax", "fmin", "floating", "copysign", "read", *PREDICATES,
     *INTEGER_FUNCTIONS,
 )  # fmt: skip
 DTYPE_ARGUMENTS: Final = {"cast": 1, "lowest": 0, "highest": 0, "largest": 0}
@@ -156,7 +119,7 @@ def _numeric(name: str, left: Term, right: Term) -> tuple[Scalar, Scalar]:
 def arithmetic(operator: str, left: Term, right: Term) -> Term:
     """`left operator right` for `+ - * / // %`."""
     if isinstance(left, Known) and isinstance(right, Known):
-        return Known(_known(operator, number(left), number(right)))
+        return Known(known_arithmetic(operator, number(left), number(right)))
     a, b = _numeric(operator, left, right)
     if operator == "/" and not is_float(a.dtype):
         raise DtypeMismatchError(
@@ -166,24 +129,6 @@ def arithmetic(operator: str, left: Term, right: Term) -> Term:
     if operator in ("//", "%"):
         return floor_quotient(a, b) if operator == "//" else floor_remainder(a, b)
     return Operation(_ARITHMETIC[operator], (a, b), a.dtype)
-
-
-def _known(operator: str, a: float, b: float) -> int | float:
-    if operator in ("/", "//", "%") and b == 0:
-        raise DivisionByZeroError(f"{a} {operator} 0")
-    match operator:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case "/":
-            return a / b
-        case "//":
-            return a // b
-        case _:
-            return a % b
 
 
 def negate(term: Term) -> Term:
@@ -225,7 +170,7 @@ def compare(operator: str, left: Term, right: Term) -> Term:
     if isinstance(left, Known) and isinstance(right, Known):
         if isinstance(left.value, str) or isinstance(right.value, str):
             return Known(bool(compare_values(operator, left.value, right.value)))
-        return Known(_KNOWN_ORDER[operator](left.value, right.value))
+        return Known(ORDER[operator](left.value, right.value))
     return Operation(_COMPARISONS[operator], common(left, right), "i1")
 
 
@@ -246,7 +191,7 @@ def power(base: Term, exponent: Term) -> Term:
     if isinstance(times, float) and times.is_integer():
         times = int(times)
     if isinstance(base, Known) and isinstance(exponent, Known):
-        return Known(_known_power(number(base), number(exponent)))
+        return Known(known_power(number(base), number(exponent)))
     if not isinstance(base, Known) and base.dtype == "i1":
         raise DtypeMismatchError("`^` of a truth value (i1)", hint="cast(..., i32) ^ ...")
     if not isinstance(base, Known) and isinstance(times, int) and 0 <= times <= MAX_POWER:
@@ -258,20 +203,6 @@ def power(base: Term, exponent: Term) -> Term:
             hint="cast(..., f32) ^ ...",
         )
     return Operation("pow", (a, b), a.dtype)
-
-
-def _known_power(base: float, exponent: float) -> int | float:
-    if is_symbolic(base) or is_symbolic(exponent):
-        return base**exponent
-    try:
-        result = math.pow(base, exponent)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        raise WeftError(f"{base} ^ {exponent} has no finite real value") from None
-    if isinstance(base, int) and isinstance(exponent, int) and exponent >= 0:
-        if abs(result) > 1 << 62:
-            raise LimitError(f"{base} ^ {exponent} is beyond 2^62")
-        return base**exponent
-    return result
 
 
 def _repeated(base: Scalar, times: int) -> Scalar:
@@ -324,9 +255,9 @@ def call(function: str, arguments: Sequence[Term]) -> Term:
         return _number_pair(function, first, arguments[1])
     if function in INTEGER_FUNCTIONS:
         return integer_call(function, arguments)
-    if function in _FLOAT_PAIRS:
+    if function in FLOAT_PAIRS:
         return _pair(function, first, arguments[1])
-    if function in _PREDICATES:
+    if function in PREDICATES:
         return _predicate(function, first)
     if function == "abs":
         return _absolute(first)
@@ -336,7 +267,7 @@ def call(function: str, arguments: Sequence[Term]) -> Term:
         denominator = arithmetic("+", Known(1), call("exp", [negate(_float(function, first))]))
         return arithmetic("/", Known(1), denominator)
     if isinstance(first, Known):
-        return _known_call(function, number(first))
+        return Known(known_call(function, number(first)))
     if function in _WHOLE and is_integer(first.dtype):
         return first
     argument = _float(function, first)
@@ -355,7 +286,7 @@ def _float(function: str, term: Term) -> Scalar:
 
 def _pair(function: str, left: Term, right: Term) -> Term:
     if isinstance(left, Known) and isinstance(right, Known):
-        return Known(_FLOAT_PAIRS[function](number(left), number(right)))
+        return Known(FLOAT_PAIRS[function](number(left), number(right)))
     a, b = common(left, right)
     return Operation(function, (_float(function, a), b), a.dtype)
 
@@ -375,21 +306,11 @@ def _number_pair(function: str, left: Term, right: Term) -> Term:
 def _predicate(function: str, term: Term) -> Term:
     """Whether a float is NaN, infinite or finite: NaN alone differs from itself."""
     if isinstance(term, Known):
-        return Known(_PREDICATES[function](number(term)))
+        return Known(PREDICATES[function](number(term)))
     value = _float(function, term)
     if function == "isnan":
         return compare("!=", value, value)
     return compare("==" if function == "isinf" else "<", _absolute(value), Known(math.inf))
-
-
-def _known_call(function: str, value: float) -> Known:
-    try:
-        example = float(_FLOAT[function](value))
-        return Known(
-            Quantity.of(value).function(function, example) if is_symbolic(value) else example
-        )
-    except (ValueError, OverflowError, ZeroDivisionError):
-        raise WeftError(f"{function}({value}) has no finite real value") from None
 
 
 def _extremum(function: str, arguments: Sequence[Term]) -> Term:
