@@ -42,7 +42,10 @@ SWITCH: Final = "TAPESTRY_COMPILE"
 KIND: Final = "native"
 """The folder of compiled functions."""
 
-_NEEDED: Final = {"x86_64": ("avx2", "fma"), "AMD64": ("avx2", "fma"), "aarch64": (), "arm64": ()}
+_NEEDED: Final = {
+    **dict.fromkeys(("x86_64", "AMD64"), ("avx2", "fma", "f16c")),
+    **dict.fromkeys(("aarch64", "arm64"), ()),
+}
 """Processors, and what they must have: LLVM would call a library for what they lack."""
 
 _NAME: Final = "loop"

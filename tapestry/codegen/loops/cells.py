@@ -6,7 +6,7 @@ says of arrays.
 
 Additions, quotients, roots, comparisons and casts are the same bits; exponentials and the like are
 within what `elementary` states. Integers divide by zero to zero, and shift out every bit, without
-what LLVM leaves undefined.
+what LLVM leaves undefined. What is of 16-bit floats is that of their values in float32, rounded.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ import numpy as np
 
 from tapestry.algebra.named import Scalar
 from tapestry.codegen.loops import elementary
-from tapestry.codegen.loops.vectors import BYTES, Value, Writer, kind_of
+from tapestry.codegen.loops.vectors import BYTES, HALVES, Value, Writer, kind_of, register
 
 _Made = Callable[..., Value]
+
+Cast = Callable[[Writer, Value], Value]
+"""What writes a value in another type."""
 
 
 def is_known(op: Scalar) -> bool:
@@ -29,9 +32,9 @@ def is_known(op: Scalar) -> bool:
     if None in kinds:
         return False
     if op.name in _SINGLE:
-        return kinds[0] == "float"
+        return register(str(kinds[0])) == "float"
     if op.name in _NO_BITS:
-        return "i1" not in kinds
+        return "i1" not in kinds and not (op.name == "arith.bitcast" and HALVES & {*kinds})
     return op.name in _ALL
 
 
@@ -39,6 +42,12 @@ def written(op: Scalar, write: Writer, operands: Sequence[Value]) -> Value:
     """The result of an operation that is known."""
     result = kind_of(op.result)
     assert result is not None
+    made = _written(op, write, operands, register(result))
+    return write.rounded(made, result) if result in HALVES and op.name not in _KEPT else made
+
+
+def _written(op: Scalar, write: Writer, operands: Sequence[Value], result: str) -> Value:
+    """The result in the type that it is computed in."""
     if op.name in _PLAIN:
         return write.binary(_PLAIN[op.name], *operands)
     if op.name in _INTRINSICS:
@@ -46,6 +55,7 @@ def written(op: Scalar, write: Writer, operands: Sequence[Value]) -> Value:
     if op.name in _FUNCTIONS:
         return _FUNCTIONS[op.name](write, *operands)
     if op.name in _CASTS:
+        # Between 16 and 32 bits, values stay what they are, or are rounded afterwards.
         return write.cast(_CASTS[op.name], operands[0], result)
     match op.name:
         case "arith.cmpf":
@@ -62,10 +72,26 @@ def written(op: Scalar, write: Writer, operands: Sequence[Value]) -> Value:
             return write.cast("sext" if wider else "trunc", value, result)
 
 
-def cast_between(have: np.dtype[Any], want: np.dtype[Any]) -> str | None:
-    """The instruction that does what NumPy's `astype` does; None where there is not one."""
-    if kind_of(have) is None or kind_of(want) is None or want == np.bool_:
+def cast_between(have: np.dtype[Any], want: np.dtype[Any]) -> Cast | None:
+    """What writes what NumPy's `astype` does; None where it is more than an instruction."""
+    source, target = kind_of(have), kind_of(want)
+    if source is None or target is None or want == np.bool_:
         return None
+    if target in HALVES:
+        if source not in ("float", *HALVES):
+            return None  # it would be rounded twice
+        return lambda write, value: write.rounded(value, target)
+    if source in HALVES:
+        if target not in ("float", "double"):
+            return None
+        return lambda write, value: write.cast("fpext", value, target)
+    instruction = _instruction_between(have, want)
+    if instruction is None:
+        return None
+    return lambda write, value: write.cast(instruction, value, target)
+
+
+def _instruction_between(have: np.dtype[Any], want: np.dtype[Any]) -> str | None:
     match have.kind, want.kind:
         case ("f", "f"):
             return "fpext" if want.itemsize > have.itemsize else "fptrunc"
@@ -273,6 +299,9 @@ _INTEGER_ORDER = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "
 
 _SINGLE = {"math.erf"}
 """Functions of float32 alone."""
+
+_KEPT = {"arith.select", "arith.negf", "math.absf", "math.copysign"}
+"""What gives a value that has as many bits as an operand, which has the result's type."""
 
 _NO_BITS = {
     *("arith.divsi", "arith.remsi", "arith.floordivsi", "arith.ceildivsi"),

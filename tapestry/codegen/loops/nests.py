@@ -49,6 +49,9 @@ class _Nest:
         stores = count + len(graph.stores)
         self._stored = list(zip(range(count, stores), graph.stores, strict=True))
         self._folded = list(enumerate(graph.folded, stores))
+        slots = [*range(count), *graph.stores, *graph.folded]
+        self._kinds = [graph.kinds[slot] for slot in slots]
+        """What memory holds, per array."""
         self._accumulators = [accumulator(fold) for fold in graph.folds]
         levels = [layout.level(array) for array in range(count)] + [0] * len(graph.numbers)
         for cell in graph.cells:
@@ -100,7 +103,7 @@ class _Nest:
             held = Held(self._write, self._graph)
             self._loops(level, pointers, values, held, inner=inner)
             for (array, _), value in zip(self._folded, held.values(), strict=True):
-                self._write.store(value, pointers[array])
+                self._write.store(value, pointers[array], self._kinds[array])
             return
         if level == layout.outer:
             self._cleared(pointers)
@@ -142,7 +145,7 @@ class _Nest:
         for slot, kind in enumerate(graph.inputs):
             if self._levels[slot] == level and slot not in values:
                 values[slot] = (
-                    self._vector(slot, pointers[slot], kind)
+                    self._vector(slot, pointers[slot])
                     if wide
                     else self._write.load(pointers[slot], kind, wide=False)
                 )
@@ -268,8 +271,8 @@ class _Nest:
             places = [next(arrays)[0] for _ in values]
             to = [self._moved(array, last, pointers[array], at) for array in places]
             if any(self._layout.folded):
-                triples = zip(places, to, values, strict=True)
-                before = [self._vector(array, one, value.kind) for array, one, value in triples]
+                pairs = zip(places, to, strict=True)
+                before = [self._vector(array, one) for array, one in pairs]
                 values = how.both(self._write, before, values)
             for array, one, value in zip(places, to, values, strict=True):
                 self._put(array, one, value)
@@ -304,7 +307,7 @@ class _Nest:
         first = write.made(f"icmp eq i64 {self._place}, 0", "i1", wide=False)
         text = f"select i1 {first.name}, ptr {pointer}, ptr {earlier}"  # there is memory at both
         there = write.made(text, "ptr", wide=False).name
-        return write.chosen(first, zero, self._vector(array, there, zero.kind))
+        return write.chosen(first, zero, self._vector(array, there))
 
     def _lifted(self, values: dict[int, Value]) -> list[Parts]:
         """What is folded, of the elements that count."""
@@ -320,7 +323,8 @@ class _Nest:
             found.append(how.lift(write, own))
         return found
 
-    def _vector(self, array: int, pointer: str, kind: str) -> Value:
+    def _vector(self, array: int, pointer: str) -> Value:
+        kind = self._kinds[array]
         if self._layout.dense[array]:
             if array in self._ahead and self._write.mask is None:
                 self._write.fetch(pointer, self._ahead[array], WIDTH * BYTES[kind])
@@ -329,9 +333,9 @@ class _Nest:
 
     def _put(self, array: int, pointer: str, value: Value) -> None:
         if self._layout.dense[array]:
-            self._write.store(value, pointer)
+            self._write.store(value, pointer, self._kinds[array])
         else:
-            self._write.scattered(value, self._pointers(array, pointer))
+            self._write.scattered(value, self._pointers(array, pointer), self._kinds[array])
 
     def _pointers(self, array: int, pointer: str) -> str:
         """Where the elements of a vector are."""
@@ -345,16 +349,11 @@ class _Nest:
         """Where an array is at a place along an axis."""
         if not self._layout.moves[array][axis]:
             return pointer
-        stride = self._strides.get((array, axis)) or str(self._width(array))
+        stride = self._strides.get((array, axis)) or str(BYTES[self._kinds[array]])
         offset = self._write.arithmetic("mul", at, stride)
         return self._write.made(
             f"getelementptr i8, ptr {pointer}, i64 {offset}", "ptr", wide=False
         ).name
-
-    def _width(self, array: int) -> int:
-        slots = [*range(len(self._graph.inputs)), *self._graph.stores]
-        slots += self._graph.folded
-        return BYTES[self._graph.kinds[slots[array]]]
 
     def _cleared(self, pointers: dict[int, str]) -> None:
         """What is folded in memory starts from nothing, all along the last axis."""
@@ -363,6 +362,7 @@ class _Nest:
         last = self._layout.rank - 1
         zeros = [zero for fold in self._graph.folds for zero in fold.zeros]
         with self._write.loop(self._extents[-1], 1) as at:
-            for (array, slot), zero in zip(self._folded, zeros, strict=True):
+            for (array, _), zero in zip(self._folded, zeros, strict=True):
                 to = self._moved(array, last, pointers[array], at)
-                self._write.store(self._write.number(zero, self._graph.kinds[slot]), to)
+                kind = self._kinds[array]
+                self._write.store(self._write.number(zero, kind), to, kind)

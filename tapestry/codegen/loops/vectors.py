@@ -7,7 +7,9 @@
 are a load of `<32 x float>`, an addition of a vector of ones, and a store. A value is one number
 for all elements until it meets one that is wide. Vectors are longer than a register: LLVM takes as
 many registers as they need, whose computations overlap. Their length does not depend on the
-processor, so that what is folded element by element is the same everywhere.
+processor, so that what is folded element by element is the same everywhere. Floats of 16 bits are
+such in memory alone: once they are read they are `float`, whose values are rounded to those of 16
+bits where an operation has them as its result.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
+import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
 WIDTH = 32
 """Numbers of a vector."""
@@ -26,7 +30,17 @@ WIDTH = 32
 LINE = 64
 """Bytes that a cache fetches at once."""
 
-BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}
+BYTES = {
+    "i1": 1,
+    "i8": 1,
+    "i16": 2,
+    "i32": 4,
+    "i64": 8,
+    "half": 2,
+    "bfloat": 2,
+    "float": 4,
+    "double": 8,
+}
 """Types of numbers, and the bytes that one takes in memory."""
 
 _NAMES: dict[np.dtype[Any], str] = {
@@ -35,11 +49,21 @@ _NAMES: dict[np.dtype[Any], str] = {
     np.dtype(np.int16): "i16",
     np.dtype(np.int32): "i32",
     np.dtype(np.int64): "i64",
+    np.dtype(np.float16): "half",
+    np.dtype(ml_dtypes.bfloat16): "bfloat",
     np.dtype(np.float32): "float",
     np.dtype(np.float64): "double",
 }
 
-_SUFFIX = {"float": "f32", "double": "f64"}
+_ROUNDED = {kind: dtype for dtype, kind in _NAMES.items() if kind in ("half", "bfloat", "float")}
+
+HALVES = frozenset({"half", "bfloat"})
+"""Floats of 16 bits."""
+
+_SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
+
+_HELD = {"i1": "i8", "half": "i16", "bfloat": "i16"}
+"""How memory holds what has another type once it is read."""
 
 
 def kind_of(dtype: np.dtype[Any]) -> str | None:
@@ -93,8 +117,8 @@ class Writer:
         return Value(name, kind, wide)
 
     def number(self, value: float, kind: str) -> Value:
-        """A constant."""
-        return Value(literal(value, kind), kind)
+        """A constant; one of 16 bits has a value that they have."""
+        return Value(literal(value, kind), register(kind))
 
     def widened(self, value: Value) -> Value:
         """A value for each element."""
@@ -181,7 +205,7 @@ class Writer:
 
     def load(self, pointer: str, kind: str, *, wide: bool) -> Value:
         """Neighbours in memory; truth values are bytes there. Elements off the mask hold 0."""
-        held = "i8" if kind == "i1" else kind
+        held = _HELD.get(kind, kind)
         to = Value("", held, wide).type
         if wide and self.mask is not None:
             full = f"@llvm.masked.load.{_mangled(Value('', held, wide=True))}.p0"
@@ -191,7 +215,7 @@ class Writer:
             found = self.made(f"call {to} {full}({said})", held, wide=wide)
         else:
             found = self.made(f"load {to}, ptr {pointer}, align 1", held, wide=wide)
-        return self.compared("ne", found, self.number(0, "i8")) if kind == "i1" else found
+        return self._opened(found, kind)
 
     def fetch(self, pointer: str, ahead: str, size: int) -> None:
         """Bring memory some bytes ahead of an address to the cache; nothing waits for it."""
@@ -204,18 +228,18 @@ class Writer:
 
     def gathered(self, pointers: str, kind: str) -> Value:
         """Cells anywhere in memory, from a vector of pointers."""
-        held = Value("", "i8" if kind == "i1" else kind, wide=True)
+        held = Value("", _HELD.get(kind, kind), wide=True)
         full = f"@llvm.masked.gather.{_mangled(held)}.v{WIDTH}p0"
         places = f"<{WIDTH} x ptr>"
         declared = f"{places}, i32 immarg, <{WIDTH} x i1>, {held.type}"
         self.declared[full] = f"declare {held.type} {full}({declared})"
         said = f"{places} {pointers}, i32 1, {self._chosen()}, {held.type} zeroinitializer"
         found = self.made(f"call {held.type} {full}({said})", held.kind, wide=True)
-        return self.compared("ne", found, self.number(0, "i8")) if kind == "i1" else found
+        return self._opened(found, kind)
 
-    def store(self, value: Value, pointer: str) -> None:
-        """Neighbours in memory; of the elements of the mask."""
-        value = self.cast("zext", value, "i8") if value.kind == "i1" else value
+    def store(self, value: Value, pointer: str, kind: str) -> None:
+        """Neighbours in memory, of a type there; of the elements of the mask."""
+        value = self._closed(value, kind)
         if value.wide and self.mask is not None:
             full = f"@llvm.masked.store.{_mangled(value)}.p0"
             masks = self.mask.type
@@ -225,9 +249,9 @@ class Writer:
         else:
             self.line(f"store {value.type} {value.name}, ptr {pointer}, align 1")
 
-    def scattered(self, value: Value, pointers: str) -> None:
-        """Cells anywhere in memory."""
-        value = self.cast("zext", value, "i8") if value.kind == "i1" else value
+    def scattered(self, value: Value, pointers: str, kind: str) -> None:
+        """Cells anywhere in memory, of a type there."""
+        value = self._closed(value, kind)
         full = f"@llvm.masked.scatter.{_mangled(value)}.v{WIDTH}p0"
         places = f"<{WIDTH} x ptr>"
         declared = f"{value.type}, {places}, i32 immarg, <{WIDTH} x i1>"
@@ -235,18 +259,71 @@ class Writer:
         said = f"{value.type} {value.name}, {places} {pointers}, i32 1, {self._chosen()}"
         self.line(f"call void {full}({said})")
 
+    def rounded(self, value: Value, kind: str) -> Value:
+        """A `float` with the nearest value that a type of 16 bits has; of two, an even one."""
+        if kind == "half":
+            return self.cast("fpext", self.cast("fptrunc", value, "half"), "float")
+        bits = self.cast("bitcast", value, "i32")
+        last = self.binary("lshr", bits, self.number(16, "i32"))
+        last = self.binary("and", last, self.number(1, "i32"))
+        more = self.binary("add", last, self.number(0x7FFF, "i32"))
+        bits = self.binary("add", bits, more)  # which carries into the exponent as it should
+        bits = self.binary("and", bits, self.number(-0x10000, "i32"))
+        near, nan = self.cast("bitcast", bits, "float"), self.number(float("nan"), "float")
+        return self.chosen(self.compared("uno", value, value), nan, near)
+
+    def _opened(self, held: Value, kind: str) -> Value:
+        """What memory held, as a value of a type."""
+        match kind:
+            case "i1":
+                return self.compared("ne", held, self.number(0, "i8"))
+            case "half":
+                return self.cast("fpext", self.cast("bitcast", held, "half"), "float")
+            case "bfloat":
+                bits = self.cast("zext", held, "i32")
+                bits = self.binary("shl", bits, self.number(16, "i32"))
+                return self.cast("bitcast", bits, "float")
+            case _:
+                return held
+
+    def _closed(self, value: Value, kind: str) -> Value:
+        """A value of a type as memory holds it."""
+        match kind:
+            case "i1":
+                return self.cast("zext", value, "i8")
+            case "half":
+                return self.cast("bitcast", self.cast("fptrunc", value, "half"), "i16")
+            case "bfloat":
+                bits = self.cast("bitcast", value, "i32")
+                bits = self.binary("lshr", bits, self.number(16, "i32"))
+                return self.cast("trunc", bits, "i16")
+            case _:
+                return value
+
     def _chosen(self) -> str:
         mask = self.mask or self.widened(Value("true", "i1"))
         return f"{mask.type} {mask.name}"
+
+
+def register(kind: str) -> str:
+    """The type that values of a type have once they are read."""
+    return "float" if kind in HALVES else kind
+
+
+def number_of(array: NDArray[Any]) -> float:
+    """The number of an array that has one."""
+    found = array.item()
+    return found if isinstance(found, int) else float(found)  # those of ml_dtypes are their own
 
 
 def literal(value: float, kind: str) -> str:
     """A number as LLVM writes it: floats by the bits of the double that they are."""
     if kind == "i1":
         return "true" if value else "false"
-    if kind not in _SUFFIX:
+    if register(kind) not in _SUFFIX:
         return str(int(value))
-    number = float(np.float32(value)) if kind == "float" else float(value)
+    rounded = _ROUNDED.get(kind)
+    number = float(value) if rounded is None else float(rounded.type(value))
     bits = 0x7FF8 << 48 if isnan(number) else struct.unpack("<Q", struct.pack("<d", number))[0]
     return f"0x{bits:016X}"
 

@@ -22,7 +22,7 @@ from tapestry.codegen.loops import Cell, Folded, Graph, Number, is_known, kind_o
 from tapestry.codegen.loops.cells import cast_between, written
 from tapestry.codegen.loops.graphs import FOLDS, Emit
 from tapestry.codegen.loops.graphs import Merged as MergedStates
-from tapestry.codegen.loops.vectors import Value, Writer
+from tapestry.codegen.loops.vectors import HALVES, Value, Writer, number_of
 from tapestry.runtime.prepared.loops import Loop, Run
 from tapestry.runtime.prepared.meanings import (
     Cast,
@@ -90,7 +90,7 @@ def in_loops(call: Call, seen: Mapping[int, Seen]) -> bool:
         case Cast():
             return cast_between(seen[call.ins[0]].dtype, meaning.dtype) is not None
         case Reduced():
-            return meaning.primitive in FOLDS
+            return meaning.primitive in FOLDS and kind_of(seen[call.out].dtype) not in HALVES
         case Scalar():
             return is_known(meaning)
         case _:
@@ -268,7 +268,7 @@ class _Fusing:
         constants = self._tape.constants
         return Graph(
             tuple(self._kind(slot) for slot in arrays),
-            tuple(Number(constants[slot].item(), self._kind(slot)) for slot in numbers),
+            tuple(Number(number_of(constants[slot]), self._kind(slot)) for slot in numbers),
             tuple(cells),
             tuple(place[slot] for slot in kept),
             () if fold is None else (_folded(fold, slots),),
@@ -287,8 +287,7 @@ class _Fusing:
             case Cast(dtype):
                 cast = cast_between(self._seen[call.ins[0]].dtype, dtype)
                 assert cast is not None
-                kind = self._kind(call.out)
-                return lambda write, values: write.cast(cast, values[0], kind)
+                return lambda write, values: cast(write, values[0])
             case Masked(zero):
                 return lambda write, values: _masked(write, values, zero)
             case _:

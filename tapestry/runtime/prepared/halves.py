@@ -19,6 +19,7 @@ from tapestry.algebra.monoids import Monoid
 from tapestry.algebra.named import Scalar
 from tapestry.algebra.scalars import compute, scalar_of
 from tapestry.codegen.loops import is_known, kind_of
+from tapestry.codegen.loops.vectors import number_of
 from tapestry.runtime.prepared.bodies import prepared_body
 from tapestry.runtime.prepared.halving import Halves, Merge
 from tapestry.runtime.prepared.merging import Merging
@@ -61,7 +62,7 @@ def merging_of(monoid: Monoid, *, in_order: bool = False) -> Merging | None:
             if kind_of(number.dtype) is None:
                 return None
             slots[op.result] = len(slots)
-            numbers.append((number.item(), number.dtype))
+            numbers.append((number_of(number), number.dtype))
     cells: list[tuple[Scalar, tuple[int, ...]]] = []
     for op in block.ops:
         if op not in needed or isinstance(op, arith.ConstantOp):

@@ -19,6 +19,7 @@ import numpy as np
 from tapestry.algebra.named import Scalar
 from tapestry.codegen.loops import Cell, Graph, Number, kind_of
 from tapestry.codegen.loops.cells import written
+from tapestry.codegen.loops.vectors import number_of
 from tapestry.runtime import native
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops import Loop, NotCompiledError, Team
@@ -102,7 +103,7 @@ class LoopedBody:
         taken = {slot: _kind(dtype) for slot, dtype in pairs}
         graph = Graph(
             tuple(taken[slot] for slot in ins),
-            tuple(Number(number.item(), _kind(number.dtype)) for number in numbers),
+            tuple(Number(number_of(number), _kind(number.dtype)) for number in numbers),
             tuple(
                 Cell(partial(written, op), tuple(place[slot] for slot in of), _kind(op.result))
                 for op, of in own

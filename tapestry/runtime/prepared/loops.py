@@ -21,6 +21,7 @@ from itertools import pairwise
 from math import prod
 from typing import Any, Protocol, TypeAlias
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,6 +35,8 @@ _DTYPES = {
     "i16": np.dtype(np.int16),
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
+    "half": np.dtype(np.float16),
+    "bfloat": np.dtype(ml_dtypes.bfloat16),
     "float": np.dtype(np.float32),
     "double": np.dtype(np.float64),
 }
