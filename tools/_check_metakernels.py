@@ -25,7 +25,7 @@ from tapestry.metakernels import Library, Template, load_library
 from tapestry.metakernels.documents import Node, read_file
 from tapestry.metakernels.libraries import read_folder
 from tapestry.tools._check_examples import Depth, Report, check_example
-from tapestry.tools._report import ProgressBar
+from tapestry.tools._report import ProgressBar, table_console
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def check_files(request: Request) -> bool:
             watch.step(name)
     errors = [one.result for one in findings if isinstance(one.result, TapestryError)]
     _print_errors(errors, as_json=request.issues_json)
-    console = Console()
+    console = table_console()
     if request.print_kernels:
         _print_kernels(findings, console)
     console.print(_table(findings))

@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from tapestry.caching import lowered
@@ -18,6 +17,7 @@ from tapestry.codegen.bundle import compile_bundle
 from tapestry.diagnostics import UsageError
 from tapestry.frontend import load_module
 from tapestry.tools._pipelines import with_metakernels
+from tapestry.tools._report import table_console
 
 
 def compile_file(
@@ -34,7 +34,7 @@ def compile_file(
     passes = with_metakernels(pipeline, metakernels)
     module = lowered(load_module(file), passes)
     bundle = compile_bundle(module, folder, targets=wanted, numerics=numerics, workers=workers)
-    console = Console()
+    console = table_console()
     console.print(_table(bundle.kernels))
     line = f"{bundle.cubins} cubins in {folder}; load.py in it runs them"
     console.print(line, highlight=False, markup=False, soft_wrap=True)

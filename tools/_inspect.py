@@ -39,6 +39,7 @@ from tapestry.movement import (
     moved_bytes,
 )
 from tapestry.tools._pipelines import with_metakernels
+from tapestry.tools._report import table_console
 
 
 def inspect_file(program: Path, pipeline: str, metakernels: Path | None = None) -> None:
@@ -46,7 +47,7 @@ def inspect_file(program: Path, pipeline: str, metakernels: Path | None = None) 
     pipeline = with_metakernels(pipeline, metakernels)
     module = load_module(program)
     run_pipeline(module, pipeline)
-    console = Console()
+    console = table_console()
     for function in module.walk():
         if isinstance(function, func.FuncOp) and not function.is_declaration:
             console.print(f"@{function.sym_name.data}", highlight=False, markup=False)

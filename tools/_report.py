@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from threading import Timer
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from rich.console import Console
 from rich.filesize import decimal
@@ -15,6 +16,16 @@ from rich.table import Table
 
 from tapestry.runtime.executor import Record
 from tapestry.tools._compare import Agreement
+
+_WIDE: Final = 200
+"""Columns of what is written to a file or a pipe: nobody's window cuts it."""
+
+
+def table_console() -> Console:
+    """Where tables are printed: as wide as the terminal, or as `COLUMNS` says, else wide."""
+    console = Console()
+    free = not console.is_terminal and "COLUMNS" not in os.environ
+    return Console(width=_WIDE) if free else console
 
 
 class ProgressBar:

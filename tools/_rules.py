@@ -12,6 +12,7 @@ from tapestry.metakernels import WeftError, load_library
 from tapestry.proving.rules import Report, RuleChecker
 from tapestry.rewriting import load_rules
 from tapestry.rewriting.measure import find_measure
+from tapestry.tools._report import table_console
 
 
 def check_rules(file: str, metakernels: str | None) -> int:
@@ -31,7 +32,7 @@ def check_rules(file: str, metakernels: str | None) -> int:
         except WeftError as error:
             errors.append(error)
             table.add_row(rule.name, ending, "refused", "", "")
-    Console().print(table)
+    table_console().print(table)
     for error in errors:
         Console(stderr=True).print(str(error), highlight=False, markup=False, soft_wrap=True)
     return len(errors)

@@ -22,7 +22,7 @@ from tapestry.runtime.fitting import fit_inputs
 from tapestry.tools._arrays import read_arrays, write_outputs
 from tapestry.tools._compare import Tolerance, compare_all
 from tapestry.tools._pipelines import APPLY, with_metakernels
-from tapestry.tools._report import ProgressBar, agreement_line, records_table
+from tapestry.tools._report import ProgressBar, agreement_line, records_table, table_console
 
 SHARD = "loom-shard"
 
@@ -82,7 +82,7 @@ def run_job(job: Job) -> bool:
         result = executor.run(module, inputs, watch)
     if job.output is not None:
         write_outputs(job.output, result.outputs)
-    console = Console()
+    console = table_console()
     console.print(records_table(result.records, "kernel" if job.on == "triton" else "operation"))
     if expected is None:
         return True

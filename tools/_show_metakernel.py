@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from rich.console import Console
-
 from tapestry.diagnostics import UsageError
 from tapestry.metakernels import Library, Template, load_library
 from tapestry.metakernels.dtypes import DTYPES, allowed
@@ -38,6 +36,7 @@ from tapestry.metakernels.expansion import (
 from tapestry.metakernels.scalar_text import scalar_text
 from tapestry.metakernels.scalars import Scalar
 from tapestry.metakernels.symbolic import expand_symbolically
+from tapestry.tools._report import table_console
 from tapestry.tools._show_options import named_lists, named_values
 from tapestry.zspace import Projection
 
@@ -61,7 +60,7 @@ def show_metakernel(request: Request) -> None:
     lines = list(_template_lines(template))
     if request.shapes is not None or not template.inputs:
         lines = [*lines, "", *_applied_lines(request, template, library)]
-    console = Console()
+    console = table_console()
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 

@@ -25,7 +25,7 @@ from tapestry.passes.triton.schedule import default
 from tapestry.passes.triton.tiling import Tiling
 from tapestry.store import find_store
 from tapestry.tools._pipelines import with_metakernels
-from tapestry.tools._report import ProgressBar
+from tapestry.tools._report import ProgressBar, table_console
 from tapestry.tuning import Bench, Job, Measurement, Tuned, Tuner, jobs_of, predicted
 from tapestry.tuning.calibration import CudaStopwatch, calibrate, write_spec
 from tapestry.tuning.cuda import CudaBench
@@ -41,7 +41,7 @@ def predict_file(
     module = load_module(file)
     run_pipeline(module, with_metakernels(pipeline, metakernels))
     lowering = LoomToTriton(numerics=numerics)
-    console = Console()
+    console = table_console()
     console.print(f"predicted for {spec.title}", highlight=False, markup=False)
     for job in jobs_of(module, lowering):
         console.print(_predictions(job, predicted(job, lowering, spec), rows))
@@ -72,7 +72,7 @@ def tune_file(
 
         tuner = Tuner(bench, spec, lowering, find_store(KIND), watch)
         found = tuner.tune(module, seconds)
-    console = Console()
+    console = table_console()
     console.print(_results(found, bench.device))
 
 
@@ -85,7 +85,9 @@ def calibrate_file(output: Path, base: str | None) -> None:
     spec, measured = calibrate(find_spec(own), CudaStopwatch(bench.torch))
     named = spec.model_copy(update={"name": output.stem, "title": bench.device})
     write_spec(output, named, measured, own)
-    Console().print(f"{len(measured)} figures of {bench.device} are in {output}", highlight=False)
+    table_console().print(
+        f"{len(measured)} figures of {bench.device} are in {output}", highlight=False
+    )
 
 
 def _bench(lowering: LoomToTriton, hint: str | None) -> tuple[Bench, str]:

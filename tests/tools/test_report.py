@@ -6,7 +6,7 @@ from rich.console import Console
 
 from tapestry.runtime.executor import Record
 from tapestry.tools._compare import Agreement
-from tapestry.tools._report import ProgressBar, agreement_line, records_table
+from tapestry.tools._report import ProgressBar, agreement_line, records_table, table_console
 
 
 def watched(*, terminal: bool, patience: float, wait: float) -> str:
@@ -76,3 +76,12 @@ def test_one_row_needs_no_total():
 )
 def test_agreement_is_one_line(agreement: Agreement, line: str):
     assert agreement_line(agreement) == line
+
+
+def test_a_pipe_gets_wide_tables_and_a_user_those_that_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert table_console().width == 200
+    monkeypatch.setenv("COLUMNS", "90")
+    assert table_console().width == 90
