@@ -96,15 +96,18 @@ def draw_inputs(
     arguments: Sequence[tuple[np.dtype[Any], tuple[int, ...]]],
     seed: int,
     bounds: tuple[int, int] = (-4, 20),
+    *,
+    all_bits: bool = True,
 ) -> list[Draw]:
     """An input per argument, given by dtype and shape.
 
     Integers lie in the half-open range `bounds` and within the class's size; those of the huge
-    class take all their bits where `bounds` begins below zero.
+    class take `all_bits`, unless they are indices.
     """
     order = list(CLASSES).index(kind.name)
+    all_bits = all_bits and kind.name == "huge"
     return [
-        _draw(kind, dtype, shape, np.random.default_rng((seed, order, place)), bounds)
+        _draw(kind, dtype, shape, np.random.default_rng((seed, order, place)), bounds, all_bits)
         for place, (dtype, shape) in enumerate(arguments)
     ]
 
@@ -115,11 +118,12 @@ def _draw(
     shape: tuple[int, ...],
     rng: np.random.Generator,
     bounds: tuple[int, int],
+    all_bits: bool,
 ) -> Draw:
     if dtype == np.bool_:
         return Draw(dtype, rng.integers(0, 2 if kind.size else 1, shape).astype(np.bool_))
     if dtype.kind in "iu":
-        return Draw(dtype, _integers(kind, dtype, shape, rng, bounds))
+        return Draw(dtype, _integers(kind, dtype, shape, rng, bounds, all_bits))
     if kind.halves or not kind.size:
         return Draw(dtype, rng.integers(-2 * kind.size, 2 * kind.size + 1, shape), 1)
     exponent = BITS - (kind.size.bit_length() - 1)
@@ -133,10 +137,11 @@ def _integers(
     shape: tuple[int, ...],
     rng: np.random.Generator,
     bounds: tuple[int, int],
+    all_bits: bool,
 ) -> Array:
     limits = np.iinfo(dtype)
     low, high = max(bounds[0], limits.min), min(bounds[1], limits.max + 1)
-    if kind.name == "huge" and bounds[0] < 0:
+    if all_bits:
         low, high = int(limits.min), int(limits.max) + 1
     elif kind.name != "generic":
         low = max(low, -kind.size)

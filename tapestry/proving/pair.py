@@ -78,16 +78,21 @@ class Pair:
             for argument in arguments(a)
         ]
         self._bounds: tuple[int, int] = _integer_bounds(a, b)
+        self._are_indices = any(_checked_extents(a, b))
         self.undefined = False
         """Whether some cells that were compared are no numbers."""
         self._defined: set[int] = set()
         self._narrow_bounds()
 
     def _narrow_bounds(self) -> None:
-        """Take fewer integers while indices computed of them leave the blocks that are read."""
-        if self._bounds[0] < 0:
+        """Take fewer integers while indices computed of them leave the blocks that are read.
+
+        Those that count from the end are taken where both programs take them.
+        """
+        if not self._are_indices:
             return
-        for bounds in _halves(self._bounds):
+        low, high = self._bounds
+        for bounds in (self._bounds, *_halves((max(low, 0), high))):
             self._bounds = bounds
             if self._stays_inside():
                 break
@@ -120,7 +125,7 @@ class Pair:
 
     def draw(self, kind: InputClass, seed: int) -> list[Draw]:
         """The inputs of a class and seed."""
-        drawn = draw_inputs(kind, self._taken, seed, self._bounds)
+        drawn = draw_inputs(kind, self._taken, seed, self._bounds, all_bits=not self._are_indices)
         return [draw.rounded() for draw in drawn] if self.options.round_casts else drawn
 
     def compare(self, inputs: Sequence[Draw]) -> Difference | str | None:
@@ -260,15 +265,16 @@ def _integer_bounds(*modules: ModuleOp) -> tuple[int, int]:
 
     Where blocks are read at indices that must lie inside, integers are such indices.
     """
-    ops = [op for module in modules for op in module.walk()]
-    checked = [
-        extent
-        for op in ops
-        if isinstance(op, loom.ReadOp) and op.otherwise is None
-        for extent in op.box.shape
-        if extent > 1
-    ]
+    checked = list(_checked_extents(*modules))
     if checked:
-        return 0, min(checked)
+        return -min(checked), min(checked)
+    ops = (op for module in modules for op in module.walk())
     extents = [n for op in ops if isinstance(op, loom.OperationOp) for n in op.index.shape]
     return -4, max(extents, default=1) + 2
+
+
+def _checked_extents(*modules: ModuleOp) -> Iterator[int]:
+    """The extents of blocks that are read at indices that must lie inside."""
+    for op in (op for module in modules for op in module.walk()):
+        if isinstance(op, loom.ReadOp) and op.otherwise is None:
+            yield from (extent for extent in op.box.shape if extent > 1)

@@ -105,7 +105,7 @@ def test_guarded_programs_are_compared():
     other = GATHER.replace("addi %c, %e", "addi %e, %c")
     verdict = compare_programs(parse_text(GATHER), parse_text(other))
     assert verdict.answer in ("certified", "numeric")
-    assert "not sampled, in the first: arith.cmpi in @y being true" in verdict.notes
+    assert not verdict.notes  # indices of either sign are drawn
 
 
 def test_programs_that_cannot_run_are_undecided():
