@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import yaml
+from yaml.reader import Reader
 
 from tapestry.diagnostics import Location
 from tapestry.metakernels.errors import LimitError, TemplateError
@@ -146,7 +147,8 @@ def read_yaml(text: str, file: str, *, first_line: int = 1) -> Entries:
         place = None if mark is None else Location(file, first_line + mark.line, mark.column + 1)
         raise TemplateError(f"this is not YAML: {error.problem}", location=place) from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise TemplateError(f"{file} is not YAML: {_first_line(error)}") from None
+        place = _unprintable(text, file, first_line)
+        raise TemplateError(f"this is not YAML: {_first_line(error)}", location=place) from None
     if root is None:
         return Entries((), Location(file, first_line, 1))
     document = _Reader(file, first_line).node(root, 0)
@@ -169,6 +171,16 @@ def _check_nesting(text: str, file: str, first_line: int, loader: Any) -> None:
                 f"this nests deeper than {MAX_NESTING} levels",
                 location=Location(file, first_line + mark.line, mark.column + 1),
             )
+
+
+def _unprintable(text: str, file: str, first_line: int) -> Location:
+    """Where the first character is that no YAML may have; where the text begins if there is none.
+
+    LibYAML says how many bytes are before it, if anything.
+    """
+    found = Reader.NON_PRINTABLE.search(text)
+    at = 0 if found is None else found.start()
+    return Location(file, first_line + text.count("\n", 0, at), at - text.rfind("\n", 0, at))
 
 
 def _first_line(error: Exception) -> str:

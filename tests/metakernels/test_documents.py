@@ -50,6 +50,7 @@ def test_text_is_what_is_written(text, exact, read):
         ("yes: 1", "a key must be a name"),
         ("- a", "a mapping from names to templates"),
         ("a: [", "f.yaml:2:1: error: this is not YAML"),
+        ("a: x\nb: \0", "f.yaml:2:4: error: this is not YAML: unacceptable character"),
         ("a: b: c", "f.yaml:1:5: error: this is not YAML"),
         ("a: \x00", "not YAML"),
         ("a: " + "[" * 40 + "]" * 40, "nests deeper than 32"),
