@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 _CONVERSIONS = ("arith.extf", "arith.truncf")
 _BODY_DIALECTS = ("arith", "math", "complex")
+_PREDICATES = {
+    "arith.cmpi": len(CMPI_COMPARISON_OPERATIONS),
+    "arith.cmpf": len(CMPF_COMPARISON_OPERATIONS),
+}
 _BODY_OPERATIONS = ("loom.random", "loom.read")
 
 
@@ -71,6 +76,12 @@ def _body_operation(name: str, op: Operation, dims: Sequence[int]) -> list[Probl
             "numbers of it to compute with, arith.truncf brings them back"
         )
         return [Problem("body-operation", message, at=op, operation=op.name)]
+    known = _PREDICATES.get(op.name)
+    predicate = op.properties.get("predicate")
+    if known and isinstance(predicate, IntegerAttr) and predicate.value.data not in range(known):
+        number = predicate.value.data
+        message = f"{name} compares by predicate {number}; those of {op.name} are 0 to {known - 1}"
+        return [Problem("body-operation", message, at=op, predicate=number)]
     if op.name in _BODY_OPERATIONS or has_meaning(op):
         return []
     if op.name.partition(".")[0] in _BODY_DIALECTS:

@@ -65,7 +65,7 @@ class SourceParser(Parser):
         place = self._location(span.start)
         try:
             op = super().parse_operation()
-        except VerifyException as error:
+        except (VerifyException, NotImplementedError) as error:
             # What is wrong is a type or a property; xDSL does not say of which operation.
             raise ParseError(span, f"this operation is not as its dialect says: {error}") from error
         if op.location == UNKNOWN_LOC:

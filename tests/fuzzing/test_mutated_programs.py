@@ -151,3 +151,28 @@ def test_deep_nesting_is_one_message(text: str) -> None:
     with limited():
         message = run(text, "loom-simplify")
     assert message is None or "error" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            """func.func @main(%x: !loom.tensor<[0] : [4], i64>) -> !loom.tensor<[0] : [4], i1> {
+  %y = loom.operation @y over <[0] : [4]> [map] ins(%x : (d0) -> (d0)) outs((d0) -> (d0))
+    wrap (%a: i64) {
+      %p = "arith.cmpi"(%a, %a) <{predicate = NUMBER : i64}> : (i64, i64) -> i1
+      loom.yield %p : i1
+    } : (!loom.tensor<[0] : [4], i64>) -> !loom.tensor<[0] : [4], i1>
+  func.return %y : !loom.tensor<[0] : [4], i1>
+}""".replace("NUMBER", number),
+            f"wrap compares by predicate {number}; those of arith.cmpi are 0 to 9",
+        )
+        for number in ("10", "-1")
+    ]
+    + [('"test.op"() {a = array<i323>} : () -> ()', "Format not implemented for i323")],
+    ids=["predicate", "negative predicate", "width"],
+)
+def test_what_mutants_found(text: str, says: str) -> None:
+    message = run(text, "loom-simplify")
+    assert message is not None
+    assert says in message
