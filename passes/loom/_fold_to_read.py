@@ -26,7 +26,7 @@ from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.algebra.one_hot import OneHot, find_one_hot
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, tensor_type
-from tapestry.passes.loom._bodies import drop_unused, graft, reindex
+from tapestry.passes.loom._bodies import drop_unused, graft, in_group, reindex
 from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.derivation.emission import REFUSED
 from tapestry.zspace import AffineMap, Projection, Range
@@ -37,7 +37,8 @@ class FoldToRead(RewritePattern):
 
     Legal when `find_one_hot` sees one: of the merged values all but one are the monoid's zero. Fold
     dimensions that remain keep their order; where one lies inside a dimension that goes, the monoid
-    must commute. The operation is whole and has no domain, and what goes has more than one point.
+    must commute. The operation is whole, in no group, and has no domain, and what goes has more
+    than one point.
     """
 
     @op_type_rewrite_pattern
@@ -54,8 +55,8 @@ class FoldToRead(RewritePattern):
 
 
 def is_plain(op: loom.OperationOp) -> bool:
-    """Whether an operation neither has shards nor a domain, which its dimensions are part of."""
-    return op.partition is None and op.inside is None and op.scan_dim is None
+    """Whether nothing but itself names its dimensions: no shards, no domain, no group it is in."""
+    return op.partition is None and op.inside is None and op.scan_dim is None and not in_group(op)
 
 
 def _read_instead(

@@ -13,7 +13,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tapestry.dialects import loom
-from tapestry.passes.loom._bodies import in_group, inlined, reindex
+from tapestry.passes.loom._bodies import inlined, reindex
 from tapestry.passes.loom._fold_to_read import is_plain, replace_operation
 from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.derivation.emission import REFUSED
@@ -29,7 +29,7 @@ class FoldOfOnePoint(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        if not op.fold_dims or in_group(op) or not is_plain(op):
+        if not op.fold_dims or not is_plain(op):
             return
         if any(op.index.shape[dim] != 1 for dim in op.fold_dims):
             return

@@ -58,7 +58,7 @@ class ReadToFold(RewritePattern):
     Legal when the read has such an `else`, its block has no other reader, and the indices along
     dimensions of extent 1 are 0. Without a fold, what the body does with the value moves to unwrap;
     an operation that folds by that monoid already must fold the value itself, and folds it further
-    inside. The operation is whole and has no domain.
+    inside. The operation is whole, in no group, and has no domain.
     """
 
     by: str

@@ -159,3 +159,21 @@ def test_options_name_what_exists():
     for option in ("by=nonsense", "op=nobody"):
         with pytest.raises(UsageError, match="loom-read-to-fold: there is no"):
             run_pipeline(parse_module(EMBEDDING), f"loom-read-to-fold{{{option}}}")
+
+
+@pytest.mark.parametrize("there", ["loom-fold-to-read", "loom-read-to-fold"])
+def test_members_of_groups_keep_their_dimensions(there: str):
+    """A group names the dimensions of its members: to fold one away would part them."""
+    row = "!loom.tensor<[0] : [6], f32>"
+    summed = f"""%z = loom.operation @sum over <[0, 0] : [6, 5]> [map, fold] by @add
+      ins(%y : (i, d) -> (i, d)) outs((i) -> (i))
+      wrap (%a: f32) {{ loom.yield %a : f32 }} : (!y) -> {row}
+      func.return %z : {row}"""
+    text = EMBEDDING.replace("-> !y {", f"-> {row} {{").replace("func.return %y : !y", summed)
+    module = parse_module(text)
+    first = "" if there == "loom-read-to-fold" else "loom-read-to-fold,"
+    run_pipeline(module, f"{first}loom-group")
+    (group,) = [op for op in module.walk() if isinstance(op, loom.FusedOp)]
+    before = str(group)
+    run_pipeline(module, there)
+    assert str(group) == before
