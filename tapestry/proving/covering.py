@@ -38,6 +38,8 @@ _EXTREMA = (
     arith.MinUIOp,
 )
 _COMPARES = (arith.CmpfOp, arith.CmpiOp)
+BRANCHING = (*_EXTREMA, *_COMPARES)
+"""Scalar operations that choose, or say what is chosen."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,7 @@ class Site:
         return f"{self.op.name} in @{self.label} being {'true' if taken else 'false'}"
 
 
-def sites(
-    module: ModuleOp, kinds: tuple[type[Operation], ...] = (*_EXTREMA, *_COMPARES)
-) -> Iterator[Site]:
+def sites(module: ModuleOp, kinds: tuple[type[Operation], ...] = BRANCHING) -> Iterator[Site]:
     """The sites of a program, each once: those that branch, unless other kinds are asked for."""
     seen: set[Operation] = set()
     for op in module.walk():

@@ -113,6 +113,11 @@ def _compare(pair: Pair) -> Verdict:
                 return Verdict("differs", "as functions over the reals", found)
             elif kind.name not in compared:
                 compared.append(kind.name)
+    for inputs in pair.peaks():
+        outcome = None if pair.agrees_roughly(inputs) else pair.compare(inputs)
+        if isinstance(outcome, Difference):
+            found = pair.counterexample("peak", options.seed, inputs, outcome)
+            return Verdict("differs", "as functions over the reals", found)
     if not _CONTINUOUS & set(compared):
         return Verdict("undecided", "no class of inputs could be compared", skipped=skipped)
     if pair.never_defined:

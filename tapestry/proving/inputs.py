@@ -85,6 +85,14 @@ class Draw:
         narrow = self.as_argument().astype(np.longdouble)
         return Draw(self.dtype, np.ldexp(narrow, self.exponent).astype(np.int64), self.exponent)
 
+    def peaked(self, cell: int, end: int) -> Draw:
+        """The draw with one cell, by its number in order, far above (`end` 1) or below (-1) all."""
+        numbers = self.numbers.copy()
+        farthest = 4 * int(np.max(np.abs(numbers), initial=1))
+        limits = np.iinfo(numbers.dtype)
+        numbers.flat[cell] = min(max(end * farthest, limits.min), limits.max)
+        return Draw(self.dtype, numbers, self.exponent)
+
     def zeroed(self, where: NDArray[np.bool_]) -> Draw:
         """The draw with some cells set to zero."""
         kept = np.where(where, np.zeros((), self.numbers.dtype), self.numbers)

@@ -14,6 +14,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.monoids import monoid_of
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.proving.certifying import Certificate, certify
@@ -25,6 +26,7 @@ from tapestry.proving.comparing import (
     is_real,
 )
 from tapestry.proving.counterexample import Budget, Counterexample, shrink
+from tapestry.proving.covering import BRANCHING
 from tapestry.proving.doubled import Doubled, plain
 from tapestry.proving.evaluation import evaluate_program
 from tapestry.proving.floats import HAS_WIDE, NARROW, WIDE, Doubts, FloatArithmetic
@@ -43,6 +45,11 @@ CERTIFYING_DRAWS = 2
 CERTIFYING_WORK = 1 << 17
 """Points of index spaces, or cells, up to which exact arithmetic is run."""
 
+PEAKS = 16
+"""Cells that are made a peak, either way, where many cells of a program are extremes of few."""
+
+MOST_PEAKS = 256
+"""Those where few are extremes of many. They are cheap: programs run in float64 alone."""
 
 _ROUGHLY = 1e-14
 """How far apart sums of float64 in different orders often are, relative to the largest."""
@@ -168,6 +175,28 @@ class Pair:
         narrow = FloatArithmetic(NARROW, round_casts=rounds)
         return Outputs(results, evaluate_program(module, given, narrow))
 
+    def peaks(self) -> Iterator[list[Draw]]:
+        """Generic inputs with one cell far above or below all others; of programs that choose.
+
+        Which points a maximum is over shows only where the one that is missing would be it.
+        """
+        most = max(map(_most_peaks, (self.a, self.b)))
+        drawn = self.draw(CLASSES["generic"], self.options.seed)
+        places = [
+            (n, cell)
+            for n, draw in enumerate(drawn)
+            if draw.is_float or not (self._are_indices or draw.dtype == np.bool_)
+            for cell in range(draw.numbers.size)
+        ]
+        order: list[int] = (
+            np.random.default_rng(self.options.seed).permutation(len(places)).tolist()
+        )
+        for place in order[:most]:
+            argument, cell = places[place]
+            for end in (1, -1):
+                draw = drawn[argument]
+                yield [*drawn[:argument], draw.peaked(cell, end), *drawn[argument + 1 :]]
+
     def counterexample(
         self, kind: str, seed: int, inputs: Sequence[Draw], difference: Difference
     ) -> Counterexample:
@@ -179,7 +208,7 @@ class Pair:
         )
 
         def part(tried: Sequence[Draw]) -> Difference | None:
-            if self._agrees_roughly(tried):
+            if self.agrees_roughly(tried):
                 return None
             outcome = self.compare(tried)
             return outcome if isinstance(outcome, Difference) else None
@@ -188,7 +217,7 @@ class Pair:
         budget = Budget(self.options.shrinking, self.options.shrinking_seconds)
         return shrink(replace(found, where=where), part, budget)
 
-    def _agrees_roughly(self, inputs: Sequence[Draw]) -> bool:
+    def agrees_roughly(self, inputs: Sequence[Draw]) -> bool:
         """Whether both programs agree in float64, which is cheap to see and no parting."""
         given = [draw.as_cells(NARROW) for draw in inputs]
         arithmetic = FloatArithmetic(NARROW, round_casts=self.options.round_casts)
@@ -235,6 +264,21 @@ class Pair:
             finite = sum(int(np.count_nonzero(np.isfinite(output))) for output in floats)
             shares.append(finite / cells if cells else 1.0)
         return shares[0], shares[1]
+
+
+def _most_peaks(module: ModuleOp) -> int:
+    """How many cells to make a peak for what folds by choosing a cell, as a maximum does."""
+    found = 0
+    for op in module.walk():
+        monoid = monoid_of(op) if isinstance(op, loom.BlockSignature) else None
+        if monoid is None or not any(isinstance(one, BRANCHING) for one in monoid.merge.ops):
+            continue
+        found = max(found, PEAKS)
+        if isinstance(op, loom.OperationOp):
+            kept = op.kept_range(op.index).size
+            if kept**2 < op.index.size:
+                return MOST_PEAKS
+    return found
 
 
 def _halves(bounds: tuple[int, int]) -> Iterator[tuple[int, int]]:

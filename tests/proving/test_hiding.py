@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.frontend import parse_text
 from tapestry.proving.equality import Verdict, compare_programs
@@ -64,3 +65,27 @@ def test_what_is_never_a_number_is_undecided() -> None:
 def test_infinities_are_values() -> None:
     assert verdict(scores("inf + a * a"), scores("inf + a * a * 2.0")).answer == "certified"
     assert verdict(scores("inf + a * a"), scores("a * a - inf")).answer == "differs"
+
+
+@pytest.mark.parametrize("by", ["max", "min"])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_point_of_an_extreme_of_many_is_left_out(by: str, seed: int) -> None:
+    """One of 42 points is the extreme in few draws: peaks make each of them one."""
+
+    def program(rows: int, first: int, body: str = "a * 2.0") -> ModuleOp:
+        p = Program(x=(6, 7))
+        read = f"x[d0 + {first}, d1]"
+        return parse_text(p.returns(p.op((rows, 7), "ff", [read], body, by=by)))
+
+    whole, options = program(6, 0), Options(seed=seed, seeds=1, shrinking=4)
+    for rows, first in ((5, 0), (5, 1)):
+        assert compare_programs(whole, program(rows, first), options).answer == "differs"
+    assert compare_programs(whole, program(6, 0, "a + a"), options).answer == "certified"
+
+
+def test_no_point_of_an_extreme_of_integers_is_left_out() -> None:
+    def program(cells: int) -> str:
+        p = Program(whole="x", x=(40,))
+        return p.returns(p.op((cells,), "f", ["x[d0]"], "a + 0", by="max", kind="i64"))
+
+    assert verdict(program(40), program(39)).answer == "differs"
