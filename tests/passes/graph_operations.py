@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from tests.passes.graphs import MOST_POINTS, ROUNDING, Graph, Shape, Value, reshapes
+from tests.passes.graphs import ROUNDING, Graph, Shape, Value, reshapes
 
 LIMIT = 8
 
@@ -114,7 +114,7 @@ def operation(graph: Graph) -> None:
     random = graph.random
     rank = random.randint(1, 4)
     start, shape = graph.start(rank), graph.shape(rank, 5)
-    if _points(shape) > MOST_POINTS // 4:
+    if _points(shape) > graph.most_points // 4:
         return
     kinds = ["map"] * rank
     style = random.choice(["map", "fold", "fold", "scan"])
@@ -276,7 +276,7 @@ def states(graph: Graph) -> None:
     random = graph.random
     rank = random.randint(2, 4)
     start, shape = graph.start(rank), graph.shape(rank, 5)
-    if _points(shape) > MOST_POINTS // 8:
+    if _points(shape) > graph.most_points // 8:
         return
     kind = random.choice(["f32", "f64"])
     kinds = ["map"] * rank
@@ -340,7 +340,7 @@ def constant(graph: Graph) -> None:
 
 def assemble(graph: Graph) -> None:
     """A tensor beside a view of itself."""
-    source = graph.pick(lambda v: v.rank > 0 and v.cells <= 100)
+    source = graph.pick(lambda v: v.rank > 0 and v.cells <= 100 * graph.scale**2)
     if source is None:
         return
     axis = graph.random.randrange(source.rank)

@@ -10,8 +10,6 @@ from itertools import zip_longest
 from math import exp, log, prod, sqrt
 
 from tests.passes.graphs import (
-    MOST_CELLS,
-    MOST_POINTS,
     ROUNDING,
     Graph,
     Shape,
@@ -27,10 +25,6 @@ def _float(value: Value) -> bool:
 
 def _number(value: Value) -> bool:
     return value.dtype != "i1"
-
-
-def _roomy(value: Value) -> bool:
-    return value.cells <= MOST_CELLS // 4
 
 
 def broadcast(a: Shape, b: Shape) -> Shape | None:
@@ -165,13 +159,13 @@ def scan(graph: Graph) -> None:
 
 def contract(graph: Graph) -> None:
     """A matrix product with a new argument or a value that fits."""
-    x = graph.pick(lambda v: v.rank >= 2 and _number(v) and _roomy(v))
+    x = graph.pick(lambda v: v.rank >= 2 and _number(v) and graph.has_room(v))
     if x is None:
         return
     inner, columns = x.shape[-1], graph.extent(4)
     batch = x.shape[:-2] if graph.random.random() < 0.4 else ()
     w = graph.argument((*batch, inner, columns), x.dtype)
-    if prod((*x.shape, columns)) > MOST_POINTS:
+    if prod((*x.shape, columns)) > graph.most_points:
         return
     bound = inner * x.bound * w.bound
     error = inner * (x.error * w.bound + rounded(x, inner) * w.bound)
@@ -217,12 +211,12 @@ def normalize(graph: Graph) -> None:
 
 def attention(graph: Graph) -> None:
     """Attention of new keys and values; masks may leave rows without a key."""
-    q = graph.pick(lambda v: v.is_float and v.rank in (2, 3) and v.bound <= 8 and _roomy(v))
+    q = graph.pick(lambda v: v.is_float and v.rank in (2, 3) and v.bound <= 8 and graph.has_room(v))
     if q is None:
         return
     *batch, length, width = q.shape
     keys = graph.random.choice([length, graph.extent(8)])
-    if prod((*batch, length, keys, width)) > MOST_POINTS:
+    if prod((*batch, length, keys, width)) > graph.most_points:
         return
     k = graph.argument((*batch, keys, width), q.dtype, -1.5, 1.5)
     v = graph.argument((*batch, keys, graph.extent(4)), q.dtype)
@@ -244,7 +238,7 @@ def attention(graph: Graph) -> None:
 
 def chain(graph: Graph) -> None:
     """Softmax times values, or moments, step by step, some steps read by others too."""
-    x = graph.pick(lambda v: v.is_float and v.rank > 0 and v.bound <= 20 and _roomy(v))
+    x = graph.pick(lambda v: v.is_float and v.rank > 0 and v.bound <= 20 and graph.has_room(v))
     if x is None:
         return
     axis, r = x.rank - 1, ROUNDING[x.dtype]
@@ -278,7 +272,9 @@ def chain(graph: Graph) -> None:
 
 def layers(graph: Graph) -> None:
     """The same few operations over and over, with weights of their own or shared."""
-    x = graph.pick(lambda v: v.is_float and v.rank == 2 and v.shape[1] <= 5 and _roomy(v))
+    x = graph.pick(
+        lambda v: v.is_float and v.rank == 2 and v.shape[1] <= 5 * graph.scale and graph.has_room(v)
+    )
     if x is None or x.dtype not in ("f32", "f64"):
         return
     width, r = x.shape[1], ROUNDING[x.dtype]
@@ -303,7 +299,7 @@ def layers(graph: Graph) -> None:
 
 def window(graph: Graph) -> None:
     """A convolution or a pooling, padded, strided, dilated."""
-    x = graph.pick(lambda v: v.rank in (3, 4) and _number(v) and _roomy(v))
+    x = graph.pick(lambda v: v.rank in (3, 4) and _number(v) and graph.has_room(v))
     if x is None:
         shape = graph.shape(graph.random.choice([3, 4]), 4)
         x = graph.argument(shape, graph.random.choice(["f32", "i32", "f64"]))
@@ -336,7 +332,7 @@ def window(graph: Graph) -> None:
 
 def lookup(graph: Graph) -> None:
     """Rows of a table at computed places."""
-    x = graph.pick(lambda v: v.rank > 0 and _roomy(v))
+    x = graph.pick(lambda v: v.rank > 0 and graph.has_room(v))
     if x is None:
         return
     axis = graph.random.randrange(x.rank)

@@ -80,6 +80,8 @@ class Graph:
     """A program under construction."""
 
     random: Random
+    scale: int = 1
+    """How many times as large an axis may be."""
     values: list[Value] = field(default_factory=list[Value])
     arguments: list[Value] = field(default_factory=list[Value])
     lines: list[str] = field(default_factory=list[str])
@@ -109,8 +111,25 @@ class Graph:
             return (0,) * rank
         return tuple(self.random.randint(-3, 4) for _ in range(rank))
 
+    @property
+    def most_cells(self) -> int:
+        """Cells of the largest tensor."""
+        return MOST_CELLS * self.scale**2
+
+    @property
+    def most_points(self) -> int:
+        """Points of the largest index space."""
+        return MOST_POINTS * self.scale**2
+
+    def has_room(self, value: Value) -> bool:
+        """Whether a tensor is small enough for what makes it larger."""
+        return value.cells <= self.most_cells // 4
+
     def extent(self, most: int = 6) -> int:
-        return self.random.choice([n for n in (1, 2, 3, 4, 4, 5, 6, 8) if n <= most])
+        small = self.random.choice([n for n in (1, 2, 3, 4, 4, 5, 6, 8) if n <= most])
+        if self.scale == 1 or self.random.random() < 0.4:
+            return small
+        return small * self.scale - self.random.choice([0, 0, 1, self.scale // 2])
 
     def shape(self, rank: int, most: int = 6) -> Shape:
         return tuple(self.extent(most) for _ in range(rank))
@@ -192,7 +211,7 @@ class Graph:
             (self.start(len(out.spec.shape)), tuple(out.spec.shape), str(out.spec.dtype))
             for out in expansion.outputs
         ]
-        if any(prod(shape) > MOST_CELLS or len(shape) > 5 for _, shape, _ in kinds):
+        if any(prod(shape) > self.most_cells or len(shape) > 5 for _, shape, _ in kinds):
             return []
         names = ", ".join(
             f"[{', '.join(f'%{v.name}' for v in one)}]" if isinstance(one, list) else f"%{one.name}"

@@ -10,9 +10,12 @@ from tests.passes.graphs import Graph, conditioned
 _DTYPES = ("f32", "f32", "f32", "f64", "f64", "i32", "i32", "i64", "i8", "bf16", "f16")
 
 
-def random_graph(random: Random, most_steps: int = 7) -> Graph:
-    """A graph of one to `most_steps` steps; all that nothing reads is returned, and more."""
-    graph = Graph(random)
+def random_graph(random: Random, most_steps: int = 7, scale: int = 1) -> Graph:
+    """A graph of one to `most_steps` steps; all that nothing reads is returned, and more.
+
+    Some axes are about `scale` times as large as others.
+    """
+    graph = Graph(random, scale)
     for _ in range(random.choice([1, 1, 2])):
         graph.argument(graph.shape(random.randint(1, 4), 5), random.choice(_DTYPES))
     for _ in range(random.randint(1, most_steps)):
