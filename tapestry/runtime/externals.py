@@ -18,12 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
 from tapestry.attributes import plain_value
 from tapestry.diagnostics import InvalidProgramError, Location
 from tapestry.dialects import loom
 from tapestry.runtime.archives import first_line
+from tapestry.runtime.ordering import stable_order, taken
 
 Target = Literal["numpy", "torch"]
 Parameters = Mapping[str, Any]
@@ -94,7 +93,7 @@ def parameters_of(op: loom.ExternalOp) -> Parameters:
 
 
 def _order(arrays: Sequence[Any], parameters: Parameters) -> Any:
-    """Positions that sort along the last axis: stable, NaN last (first when descending)."""
+    """Positions that sort along the last axis, as `stable_order` has them."""
     if len(arrays) != 1:
         raise ValueError(f"it sorts one input, not {len(arrays)}")
     unknown = sorted(set(parameters) - {"descending"})
@@ -104,24 +103,20 @@ def _order(arrays: Sequence[Any], parameters: Parameters) -> Any:
     if not isinstance(descending, bool):
         raise ValueError(f"descending is true or false, not {descending!r}")
     (cells,) = arrays
-    if not descending:
-        return np.argsort(cells, axis=-1, kind="stable")
-    # Equal cells keep their order: sort the mirror image and mirror the positions back.
-    mirrored = np.argsort(cells[..., ::-1], axis=-1, kind="stable")[..., ::-1]
-    return cells.shape[-1] - 1 - mirrored
+    return stable_order(cells, descending=descending)
 
 
 @register_external("sort")
 def sort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
     """Cells sorted along the last axis."""
     order = _order(arrays, parameters)
-    return (np.take_along_axis(arrays[0], order, -1),)
+    return (taken(arrays[0], order),)
 
 
 @register_external("argsort")
 def argsort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
     """The positions that sort the cells along the last axis."""
-    return (_order(arrays, parameters).astype(np.int64),)
+    return (_order(arrays, parameters),)
 
 
 def _sorted(tensors: Sequence[Any], parameters: Parameters) -> Any:
