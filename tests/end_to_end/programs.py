@@ -6,6 +6,7 @@ the same bits, and how large its values may be (which scales the tolerance where
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from math import exp, prod
@@ -13,7 +14,8 @@ from math import exp, prod
 import numpy as np
 from hypothesis import strategies as st
 
-from tapestry.runtime.executor import Array
+from tapestry.frontend import parse_text, run_pipeline
+from tapestry.runtime.executor import Array, NoWatch, find_executor
 
 Shape = tuple[int, ...]
 
@@ -62,6 +64,22 @@ class Program:
             f"func.func @main({arguments}) -> ({types}) {{\n{body}\n"
             f"  func.return {names} : {types}\n}}\n"
         )
+
+    def naive(self) -> tuple[Array, ...]:
+        """What each operation whole, in order, gives."""
+        module = parse_text(self.text)
+        run_pipeline(module, "weft-apply")
+        return find_executor("reference").run(module, self.inputs, NoWatch()).outputs
+
+    def compare(self, got: Sequence[Array], want: Sequence[Array], near: float = 1e-5) -> None:
+        """Assert that outputs agree: in their bits, or in f32 within `near` of the largest."""
+        for value, have, expected in zip(self.outputs, got, want, strict=True):
+            assert have.dtype == expected.dtype, value.name
+            if value.exact:
+                np.testing.assert_array_equal(have, expected, err_msg=f"%{value.name}")
+            else:
+                atol = (near if value.dtype == "f32" else 1e-12) * max(value.bound, 1.0)
+                np.testing.assert_allclose(have, expected, rtol=0, atol=atol, err_msg=value.name)
 
 
 def _start(draw: st.DrawFn, rank: int) -> Shape:

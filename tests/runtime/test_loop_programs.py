@@ -38,9 +38,7 @@ _PIPELINES = ["weft-apply", "weft-apply,loom-simplify,loom-fuse", "default"]
 )
 def test_any_program(program: Program, pipeline: str, cache: int, threads: int) -> None:
     """With 0 threads as a library would have it: small maps and bodies beside products, whole."""
-    naive = parse_text(program.text)
-    run_pipeline(naive, "weft-apply")
-    want = find_executor("reference").run(naive, program.inputs, NoWatch()).outputs
+    want = program.naive()
     module = parse_text(program.text)
     run_pipeline(module, pipeline)
     parts = partial(in_parts, small=0, threads=threads, cache=cache, loops=Loops(0))
@@ -48,13 +46,7 @@ def test_any_program(program: Program, pipeline: str, cache: int, threads: int) 
     prepared = PreparedProgram(module, library, parts if threads else None)
     given = [program.inputs[argument.name] for argument in arguments(module)]
     for _ in range(2):
-        for value, have, expected in zip(program.outputs, prepared(given), want, strict=True):
-            assert have.dtype == expected.dtype
-            if value.exact:
-                np.testing.assert_array_equal(have, expected)
-            else:
-                near = (1e-5 if value.dtype == "f32" else 1e-12) * max(value.bound, 1.0)
-                np.testing.assert_allclose(have, expected, rtol=0, atol=near)
+        program.compare(prepared(given), want)
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=_CHECKS)

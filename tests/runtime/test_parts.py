@@ -32,22 +32,14 @@ _PIPELINES = ["weft-apply", "weft-apply,loom-simplify,loom-fuse", "default"]
     threads=st.integers(1, 3),
 )
 def test_any_program(program: Program, pipeline: str, cache: int, threads: int) -> None:
-    naive = parse_text(program.text)
-    run_pipeline(naive, "weft-apply")
-    want = find_executor("reference").run(naive, program.inputs, NoWatch()).outputs
+    want = program.naive()
     module = parse_text(program.text)
     run_pipeline(module, pipeline)
     parts = partial(in_parts, small=0, threads=threads, cache=cache)
     prepared = PreparedProgram(module, parts=parts)
     given = [program.inputs[argument.name] for argument in arguments(module)]
     for _ in range(2):  # the second time results are written into memory that the first one found
-        for value, have, expected in zip(program.outputs, prepared(given), want, strict=True):
-            assert have.dtype == expected.dtype
-            if value.exact:
-                np.testing.assert_array_equal(have, expected)
-            else:
-                near = (1e-5 if value.dtype == "f32" else 1e-12) * max(value.bound, 1.0)
-                np.testing.assert_allclose(have, expected, rtol=0, atol=near)
+        program.compare(prepared(given), want)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
