@@ -125,5 +125,5 @@ def _exists(
 
 def _message(op: loom.ReadOp) -> str:
     place = nearest_location(op)
-    message = f"loom.read asks for an index outside its block of shape {list(op.box.shape)}"
+    message = f"an index is out of range: what is read has shape {list(op.box.shape)}"
     return message if place is None else f"{place}: {message}"

@@ -18,7 +18,7 @@ from typing import Literal
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.arg_spec import ArgSpec
 
-from tapestry.diagnostics import TapestryError
+from tapestry.diagnostics import TapestryError, UsageError
 from tapestry.frontend import run_pipeline
 from tapestry.passes.loom.outline import inlined
 from tapestry.passes.loom.split_complex import split_of
@@ -68,7 +68,13 @@ def in_loom(module: ModuleOp, metakernels: str | None = None) -> ModuleOp:
 
 
 def compare_programs(a: ModuleOp, b: ModuleOp, options: Options | None = None) -> Verdict:
-    """Compare two verified programs, in weft or loom."""
+    """Compare two verified programs, in weft or loom; UsageError for what is no module."""
+    for given in (a, b):
+        if not isinstance(given, ModuleOp):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(
+                f"programs are compared as modules, not as {type(given).__name__}",
+                hint="tapestry.load_module reads one; of a compiled program it is `.module`",
+            )
     options = options or Options()
     a, b = in_loom(a, options.metakernels), in_loom(b, options.metakernels)
     mismatch = signature_mismatch(a, b)

@@ -21,7 +21,7 @@ from tapestry.runtime.gathering import gather, positions
 from tapestry.runtime.taking import taken
 from tapestry.zspace import Projection, Range
 
-ELSE_HINT = "`else` says what is outside a block: loom.read %block[...] else %value"
+ELSE_HINT = "in a program, `else` says what is read there: loom.read %block[...] else %value"
 
 
 class BlockIndexError(TapestryError):
@@ -64,12 +64,12 @@ class BlockCells:
         inside: Array = np.asarray(True)
         at: list[Array] = []
         rows = zip(indices, self.first, self.projection.shape, strict=True)
-        for dim, (index, first, extent) in enumerate(rows):
+        for index, first, extent in rows:
             fits = (index >= 0) & (index < extent)
             wrong = ~fits if self.needed is None else ~fits & self.needed
             if otherwise is None and wrong.any():
                 at_first = int(np.broadcast_to(index, wrong.shape)[wrong][0])
-                raise _outside(place, dim, extent, at_first)
+                raise _outside(place, extent, at_first)
             inside = inside & fits
             at.append(first + np.clip(index, 0, max(extent - 1, 0)))
         fill = np.zeros((), self.data.dtype) if self.fill is None else self.fill
@@ -101,9 +101,10 @@ def gathered(rank: int, place: Location | None, block: BlockCells, *operands: Ar
     return block.read(operands[:rank], otherwise, place)
 
 
-def _outside(place: Location | None, dim: int, extent: int, index: int) -> BlockIndexError:
+def _outside(place: Location | None, extent: int, index: int) -> BlockIndexError:
+    there = f"from 0 to {extent - 1}" if extent else "none"
     return BlockIndexError(
-        f"loom.read asks for index {index} along dimension {dim} of a block of extent {extent}",
+        f"index {index} is out of range: those that are there are {there}",
         location=place,
         hint=ELSE_HINT,
     )

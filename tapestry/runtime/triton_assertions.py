@@ -1,6 +1,6 @@
 """Assertions of kernels that failed, as errors of the program.
 
-    tl.device_assert(inside, "model.mlir:10:7: loom.read asks for an index outside its block ...")
+    tl.device_assert(inside, "model.mlir:10:7: an index is out of range: ...")
 
 The interpreter raises an `InterpreterError` around the message; a GPU prints it and reports a
 device-side assertion with the next call, after which its context is of no more use.
@@ -33,10 +33,10 @@ def block_errors() -> Generator[None]:
 def _failed_assertion(error: BaseException | None) -> BlockIndexError | None:
     """The assertion that an error is about, if it is about one."""
     while error is not None:
-        if isinstance(error, AssertionError) and "loom.read" in str(error):
+        if isinstance(error, AssertionError) and "index is out of range" in str(error):
             return _located(str(error))
         if "device-side assert" in str(error):
-            message = "loom.read asked for an index outside its block; the GPU printed where"
+            message = "an index is out of range; the GPU printed where"
             return BlockIndexError(message, hint=ELSE_HINT)
         error = error.__cause__
     return None

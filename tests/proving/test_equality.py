@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
+from tapestry.diagnostics import UsageError
 from tapestry.frontend import parse_text
 from tapestry.proving.equality import Verdict, compare_programs
 from tapestry.proving.pair import Options
@@ -141,3 +142,8 @@ def test_signatures():
         "-> !x {\n", "-> (!x, !x) {\n"
     )
     assert "returns 1 tensor, the second 2" in verdict(PLAIN, two).reason
+
+
+def test_what_is_no_module_is_refused() -> None:
+    with pytest.raises(UsageError, match="compared as modules, not as int"):
+        compare_programs(parse_text(program(cells("loom.yield %a : f32"))), 2)  # pyright: ignore[reportArgumentType]

@@ -74,7 +74,9 @@ def test_an_index_outside_is_an_error_with_its_place(executor, pipeline, wrong):
     module = parse_module(embedding(), "model.mlir")
     run_pipeline(module, pipeline)
     inputs = {"ids": np.array([0, 1, 2, 3, 4, wrong]), "table": np.zeros((11, 5), "f4")}
-    with pytest.raises(BlockIndexError, match=r"^model.mlir:13:12: error: loom.read asks for "):
+    with pytest.raises(
+        BlockIndexError, match=r"^model.mlir:13:12: error: .*index .*is out of range"
+    ):
         run(module, inputs, on=executor)
 
 
@@ -224,7 +226,9 @@ def test_points_outside_a_domain_need_no_index():
         assert run(module, inputs, on=executor).outputs[0].tolist() == [1, 5, 8]
         with pytest.raises(BlockIndexError):
             run(module, {**inputs, "ids": np.diag([1, 5, 1])}, on=executor)
-    with pytest.raises(BlockIndexError, match="index 5 along"):
+    with pytest.raises(
+        BlockIndexError, match="index 5 is out of range: those that are there are from 0 to 4"
+    ):
         run(module, {**inputs, "ids": np.full((3, 3), 5)}, on="numpy")
     # An index that does not move along the fold is needed where some point of the fold is inside.
     text = text.replace("(i, k) -> (i, k)", "(i, k) -> (i, 0)")

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
+from tapestry.diagnostics import TapestryError  # noqa: E402
 from tests.importers.torch.compare import compiled  # noqa: E402
 
 
@@ -60,3 +61,46 @@ def test_a_branch_is_a_selection(model: Callable[..., torch.Tensor]) -> None:
             torch.autograd.grad(made.sum(), x) for made, x in zip((got, want), inputs, strict=True)
         )
         torch.testing.assert_close(own, other)
+
+
+ROWS = torch.arange(12.0).reshape(3, 4)
+
+
+def looked_up(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    rows = torch.nn.functional.embedding(at, x) + x[at] + x.index_select(0, at)
+    return rows + x.gather(0, at[:, None].expand(-1, 4)) + x.index_add(0, at, x[:2])[:2]
+
+
+def first(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    return torch.cond(at.max() < 3, looked_up, lambda x, at: x[:2] * at.sum(), (x, at))
+
+
+def second(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    return torch.cond(at.max() > 2, lambda x, at: x[:2] - at.sum(), looked_up, (x, at))
+
+
+def inside(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    return torch.cond(
+        at.max() < 3,
+        lambda x, at: torch.cond(at.sum() > 2, looked_up, lambda x, at: x[:2] - at.max(), (x, at)),
+        lambda x, at: x[:2] * at.sum(),
+        (x, at),
+    )
+
+
+@pytest.mark.parametrize("model", [first, second, inside])
+def test_places_of_a_branch_that_is_not_chosen_are_not_looked_up(model: Callable) -> None:
+    fast = compiled(model, strict=True)
+    for places in ([0, 2], [1, 2], [1, 9]):
+        at = torch.tensor(places)
+        torch.testing.assert_close(fast(ROWS, at), model(ROWS, at))
+
+
+def test_places_of_a_branch_that_is_chosen_are_looked_up() -> None:
+    def model(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        return torch.cond(
+            at.max() > 3, lambda x, at: x[at], lambda x, at: x[:2] + at.sum(), (x, at)
+        )
+
+    with pytest.raises(TapestryError, match="index 9"):
+        compiled(model, strict=True)(ROWS, torch.tensor([1, 9]))
