@@ -43,9 +43,7 @@ def fold(
         return None
     (spec,) = results
     if name == "stablehlo.iota":
-        dimension = integers(source.attributes["iota_dimension"])[0]
-        row = tuple(int(d == dimension) for d in range(spec.rank))
-        return _fitting(Affine(row, 0), spec)
+        return _fitting(iota(spec, source), spec)
     if name == "stablehlo.select" and operands[0].splat is not None:
         return operands[1 if operands[0].splat else 2]
     if not any(value.affine for value in operands):
@@ -60,6 +58,12 @@ def fold(
         return None if truth is None else Value(spec, known=np.broadcast_to(truth, spec.shape))
     made = _computed(name, functions, operands, spec, source)
     return None if made is None else _fitting(made, spec)
+
+
+def iota(spec: Spec, source: MlirOperation) -> Affine:
+    """The coordinate along the dimension that an iota names."""
+    dimension = integers(source.attributes["iota_dimension"])[0]
+    return Affine(tuple(int(d == dimension) for d in range(spec.rank)), 0)
 
 
 def _fitting(made: Affine, spec: Spec) -> Value | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tapestry.dialects import loom
+from tapestry.importers.stablehlo.affine import iota
 from tapestry.importers.stablehlo.attributes import integers, integers_or
 from tapestry.importers.stablehlo.boxes import overlap
 from tapestry.importers.stablehlo.program import Op, Program, Translation
@@ -210,9 +211,19 @@ def _pad(program: Program, op: Op) -> Value:
     return pad(program, x, value, low, high, interior)
 
 
+def _iota(program: Program, op: Op) -> Value:
+    """Coordinates that the type of the cells may have to round: counted as integers, then cast."""
+    (spec,) = op.results
+    if spec.is_complex:
+        raise program.error("an iota of complex numbers is not supported")
+    counted = Value(spec.of(dtype="i64"), affine=iota(spec, op.source))
+    return program.apply("cast", counted, parameters={"dtype": spec.dtype})
+
+
 TRANSLATIONS: dict[str, Translation] = {
     "stablehlo.broadcast_in_dim": _broadcast_in_dim,
     "stablehlo.concatenate": _concatenate,
+    "stablehlo.iota": _iota,
     "stablehlo.pad": _pad,
     "stablehlo.reshape": _reshape,
     "stablehlo.reverse": _reverse,

@@ -143,22 +143,25 @@ def _windows_by_region(
 
 
 def _select_and_scatter(program: Program, op: Op) -> Value:
-    """What comes to each window goes to its greatest cell, the first of equals."""
+    """What comes to each window goes to its greatest cell, or its least; the first of equals."""
     x, source, init = op.operands
     block = op.block(0)
     chosen, _ = operations_of(block)
-    greatest = [one.name for one in chosen] == ["stablehlo.compare"] and (
-        word(chosen[0].attributes["comparison_direction"]) == "GE"
-        and [*chosen[0].operands] == [*block.arguments]
+    ordered = [one.name for one in chosen] == ["stablehlo.compare"] and (
+        [*chosen[0].operands] == [*block.arguments]
     )
+    direction = word(chosen[0].attributes["comparison_direction"]) if ordered else None
     windows = Windows.of(op, x.spec.rank)
     pairs = zip(windows.size, windows.stride, strict=True)
     active = [dim for dim, pair in enumerate(pairs) if pair != (1, 1)]
-    if not greatest or single(op.block(1)) != "stablehlo.add" or not 0 < len(active) <= 2:
+    adds = single(op.block(1)) == "stablehlo.add"
+    if direction not in ("GE", "LE") or not adds or not 0 < len(active) <= 3:
         raise program.error(
-            f"{op.name} is supported where it selects the greatest cell of windows over one or two "
-            "dimensions, and adds"
+            f"{op.name} is supported where it selects the greatest or the least cell of windows "
+            "over one to three dimensions, and adds"
         )
+    if direction == "LE":  # the order of negatives is the other way around; ~x is -x - 1
+        x = program.apply("neg" if x.spec.is_float else "bitwise_not", x)
     made = _to_greatest(program, x, source, windows, active)
     return made if is_identity(init, "stablehlo.add") else program.apply("add", made, init)
 
@@ -166,7 +169,7 @@ def _select_and_scatter(program: Program, op: Op) -> Value:
 def _to_greatest(
     program: Program, x: Value, source: Value, windows: Windows, active: Sequence[int]
 ) -> Value:
-    """The gradient by `x`, pooled over its last two dimensions, of which one may be added."""
+    """The gradient by `x`, pooled over its last two dimensions (one may be added), or three."""
     rank = x.spec.rank
     least = -np.inf if x.spec.is_float else np.iinfo(x.spec.numpy).min
     padded = pad(
@@ -178,7 +181,8 @@ def _to_greatest(
         [0] * rank,
     )
     order = [dim for dim in range(rank) if dim not in active] + list(active)
-    added = 2 - len(active)
+    pooled = max(2, len(active))
+    added = pooled - len(active)
 
     def turned(value: Value) -> Value:
         moved = transpose(program, value, order)
@@ -194,9 +198,11 @@ def _to_greatest(
         "stride": [*ones, *(windows.stride[dim] for dim in active)],
         "dilation": [*ones, *(windows.dilation[dim] for dim in active)],
     }
-    _, places = program.apply_all("max_pool2d_with_indices", wide, parameters=parameters)
-    parameters["size"] = list(wide.spec.shape[-2:])
-    made = program.apply("max_pool2d_with_indices_backward", grad, places, parameters=parameters)
+    _, places = program.apply_all(f"max_pool{pooled}d_with_indices", wide, parameters=parameters)
+    parameters["size"] = list(wide.spec.shape[-pooled:])
+    made = program.apply(
+        f"max_pool{pooled}d_with_indices_backward", grad, places, parameters=parameters
+    )
     shape = [padded.spec.shape[dim] for dim in order]
     back = transpose(program, reshape(program, made, shape), [order.index(d) for d in range(rank)])
     return window(program, back, [max(low, 0) for low in windows.low], x.spec.shape)

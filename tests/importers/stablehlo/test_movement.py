@@ -39,6 +39,8 @@ def test_pads(agrees: Any) -> None:
 
 def test_coordinates(agrees: Any) -> None:
     agrees(lambda x: (jnp.tril(x), jnp.triu(x, 1), jnp.eye(4, 6) * x, jnp.diag(x[0])), X)
+    agrees(lambda: [lax.iota(kind, 700) for kind in (np.float32, jnp.bfloat16, np.float16)])
+    agrees(lambda: lax.broadcasted_iota(np.float32, (2, 300), 1) / 3)
     agrees(lambda: jnp.meshgrid(jnp.arange(3), jnp.linspace(0, 1, 4)))
     agrees(lambda x: (jax.nn.one_hot(jnp.arange(4), 6) + x, jnp.trace(x), jnp.diagonal(x)), X)
     agrees(lambda x: jnp.where(jnp.arange(6) > jnp.arange(4)[:, None], x, -jnp.inf), X)
