@@ -12,6 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tapestry.importers.torch.bags import embedding_bag
+from tapestry.importers.torch.sampling import grid_sampler, resized_by_matrices
+
 
 def weight_norm_gradient(
     grad: Tensor, v: Tensor, g: Tensor, norms: Tensor, dim: int
@@ -45,6 +48,18 @@ def fake_quantize(
     steps = torch.round(x * (1 / scale) + zero_point)
     inside = (steps >= quant_min) & (steps <= quant_max)
     return (steps.clamp(quant_min, quant_max) - zero_point) * scale, inside
+
+
+def fake_quantize_channels(
+    x: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
+) -> tuple[Tensor, Tensor]:
+    """`aten.fake_quantize_per_channel_affine_cachemask`: each place along an axis by its own."""
+    beside = [1] * x.ndim
+    beside[axis] = -1
+    scale, zero_point = scale.view(beside), zero_point.view(beside)
+    steps = torch.round(x * (1 / scale)) + zero_point
+    inside = (steps >= quant_min) & (steps <= quant_max)
+    return ((steps.clamp(quant_min, quant_max) - zero_point) * scale).to(x.dtype), inside
 
 
 def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
@@ -124,8 +139,26 @@ APART: dict[str, Callable[..., Any]] = {
     "median.dim": median_dim,
     "multilabel_margin_loss_forward.default": multilabel_margin_loss,
     "fake_quantize_per_tensor_affine_cachemask.default": fake_quantize,
+    "fake_quantize_per_channel_affine_cachemask.default": fake_quantize_channels,
     "as_strided.default": as_strided,
     "nll_loss_backward.default": nll_loss_gradient,
     "nll_loss2d_backward.default": nll_loss_gradient,
+    "_embedding_bag.default": embedding_bag,
+    "_embedding_bag_forward_only.default": embedding_bag,
+    "grid_sampler_2d.default": grid_sampler,
+    "grid_sampler_3d.default": grid_sampler,
+    "_upsample_bilinear2d_aa.default": resized_by_matrices(2),
+    "_upsample_bicubic2d_aa.default": resized_by_matrices(4),
 }
 """By the name of the overload of ATen, what it computes."""
+
+WITH_GRADIENTS = frozenset(
+    {
+        "_embedding_bag.default",
+        "grid_sampler_2d.default",
+        "grid_sampler_3d.default",
+        "_upsample_bilinear2d_aa.default",
+        "_upsample_bicubic2d_aa.default",
+    }
+)
+"""Those whose gradients are of their parts: PyTorch's own are operators without decompositions."""

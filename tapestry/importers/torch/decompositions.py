@@ -23,7 +23,7 @@ _WHOLE = ("embedding_dense_backward", "index_add", "index_copy", "index_fill")
 
 _APART = (
     "upsample_nearest2d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
-    "grid_sampler_2d", "dist", "narrow_copy", "ldexp", "normal", "uniform", "exponential", "cauchy",
+    "dist", "narrow_copy", "ldexp", "normal", "uniform", "exponential", "cauchy",
     "geometric", "log_normal", "rrelu_with_noise_backward", "batch_norm_backward",
 )  # fmt: skip
 

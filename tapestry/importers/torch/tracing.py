@@ -16,8 +16,11 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tapestry.importers.torch.apart import APART
+from tapestry.importers.torch.apart import APART, WITH_GRADIENTS
 from tapestry.importers.torch.decompositions import decompositions
+
+_core: Any = vars(torch)["_C"]
+_below_gradients: Callable[[], Any] = _core._AutoDispatchBelowAutograd  # noqa: SLF001
 
 
 def traced(
@@ -42,29 +45,46 @@ def traced(
         partition_fn=min_cut_rematerialization_partition,
     )
     # Attention is derived from the operators of its definition; the backends' own are opaque.
-    with sdpa_kernel(SDPBackend.MATH), _own_gradients():
+    with sdpa_kernel(SDPBackend.MATH), own_gradients():
         return compiler_of_all(graph, inputs)
 
 
 @contextmanager
-def _own_gradients() -> Generator[None]:
+def own_gradients() -> Generator[None]:
     """Differentiate `apart`'s decompositions where PyTorch differentiates its own.
 
     It takes some operators apart before it asks the table, so that gradients are of their parts.
     """
-    given: list[tuple[Any, Callable[..., Any]]] = []
+    given: list[tuple[Any, Callable[..., Any] | None]] = []
+    key = DispatchKey.Autograd
     try:
         for name, function in APART.items():
             packet, overload = name.split(".")
             operator: Any = getattr(getattr(torch.ops.aten, packet), overload)
-            if DispatchKey.Autograd in operator.py_kernels:
-                given.append((operator, operator.py_kernels.pop(DispatchKey.Autograd)))
-                operator.py_impl(DispatchKey.Autograd)(function)
+            if key in operator.py_kernels or name in WITH_GRADIENTS:
+                given.append((operator, operator.py_kernels.pop(key, None)))
+                operator.py_impl(key)(_or_whole(operator, function))
         yield
     finally:
         for operator, function in given:
-            del operator.py_kernels[DispatchKey.Autograd]
-            operator.py_impl(DispatchKey.Autograd)(function)
+            del operator.py_kernels[key]
+            if function is None:
+                operator._dispatch_cache.clear()  # noqa: SLF001 (what `py_impl` does)
+            else:
+                operator.py_impl(key)(function)
+
+
+def _or_whole(operator: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decomposition that leaves an operator as it is, without gradients, where it has none."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        if made is not NotImplemented:
+            return made
+        with _below_gradients():
+            return operator(*args, **kwargs)
+
+    return run
 
 
 def _boxed(compiled: Callable[[list[Any]], Any]) -> Callable[..., Any]:

@@ -32,6 +32,7 @@ from tapestry.importers.torch.compiling import CompiledGraph
 from tapestry.importers.torch.decompositions import decompositions
 from tapestry.importers.torch.options import Options
 from tapestry.importers.torch.overloads import overload_of
+from tapestry.importers.torch.tracing import own_gradients
 
 KINDS = {"float32": 6, "gradient": 3, "int64": 3, "int32": 1, "uint8": 2, "bool": 3}
 """How many samples of each kind are taken at most."""
@@ -149,6 +150,7 @@ def _check(call: _Call, gradient: bool) -> None:
     with (
         torch.set_grad_enabled(gradient),
         sdpa_kernel(SDPBackend.MATH),
+        own_gradients(),
         tracing(TracingContext(mode)),
     ):
         got = traced(*ours)
