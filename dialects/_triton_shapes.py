@@ -194,7 +194,7 @@ class ArangeOp(IRDLOperation):
 
 @irdl_op_definition
 class FullOp(IRDLOperation):
-    """A tile of one value: `tl.full([BLOCK_M, BLOCK_N], value, dtype)`.
+    """A tile of one value: `tl.full([BLOCK_M, BLOCK_N], value, dtype)`; a number over no blocks.
 
     Example: `%zero = triton.full 0.0 : f32 over ["BLOCK_M"] : tensor<64xf32>`
     """
@@ -203,7 +203,7 @@ class FullOp(IRDLOperation):
 
     value = prop_def(FloatAttr | IntegerAttr)
     blocks = prop_def(ArrayAttr[StringAttr])
-    result = result_def(TensorType)
+    result = result_def()
 
     traits = traits_def(Pure())
     assembly_format = "$value `over` $blocks attr-dict `:` type($result)"

@@ -8,12 +8,14 @@ $ tapestry calibrate -o mine.yaml               # on a GPU: its own figures for 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.filesize import decimal
 from rich.markup import escape
 from rich.table import Table
+from xdsl.context import Context
 
 from tapestry.devices import find_spec
 from tapestry.diagnostics import UsageError
@@ -41,6 +43,7 @@ def predict_file(
     module = load_module(file)
     run_pipeline(module, with_metakernels(pipeline, metakernels))
     lowering = LoomToTriton(numerics=numerics)
+    replace(lowering, device=target).split_folds(Context(), module)
     console = table_console()
     console.print(f"predicted for {spec.title}", highlight=False, markup=False)
     for job in jobs_of(module, lowering):
@@ -62,6 +65,7 @@ def tune_file(
     spec = find_spec(target or like)
     module = load_module(file)
     run_pipeline(module, with_metakernels(pipeline, metakernels))
+    replace(lowering, device=target or like).split_folds(Context(), module)
     with ProgressBar(Console(stderr=True), patience=0.0) as bar:
         done: list[Measurement] = []
 

@@ -25,7 +25,7 @@ not, it is cut into groups that can (`cutting.py`), and a comment says why.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -62,8 +62,10 @@ from tapestry.passes.triton.operations import (
     LowerMerge,
     LowerOperation,
 )
+from tapestry.passes.triton.predicting import Prediction, predictions
 from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.schedule import Task
+from tapestry.passes.triton.splitting import PartsChooser, apply_parts
 from tapestry.passes.triton.tensors import (
     LowerAssemble,
     LowerConstant,
@@ -102,6 +104,7 @@ class LoomToTriton(ModulePass):
     numerics: str = "mixed"
     schedules: tuple[str, ...] = ()
     device: str = NO_DEVICE
+    split: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lower every function of the module."""
@@ -154,6 +157,8 @@ class LoomToTriton(ModulePass):
             chooser=self._chooser(tiling, refused),
             rungs=rungs or {},
         )
+        if self.split:
+            self.split_folds(ctx, op, options.rungs)
         launcher, in_place = Launcher(options, op), InPlace()
         PatternRewriteWalker(AssembleUnreshaped()).rewrite_module(op)
         # First, because members that are taken out of a group are operations like any other.
@@ -178,6 +183,26 @@ class LoomToTriton(ModulePass):
         for definition in list(op.body.block.ops):
             if isinstance(definition, loom.MonoidOp | loom.KernelOp):
                 Rewriter.erase_op(definition)
+
+    def split_folds(
+        self, ctx: Context, op: ModuleOp, rungs: Mapping[str, Rung] | None = None
+    ) -> None:
+        """Fold in parts what would be too few programs for the device; without one, nothing.
+
+        What is to be made with more care, by `rungs`, stays as it is.
+        """
+        if self.device == NO_DEVICE:
+            return
+        spec = find_spec(self.device)
+
+        def predict(program: ModuleOp, chosen: bool) -> list[Prediction]:
+            lowered, device = program.clone(), self.device if chosen else NO_DEVICE
+            replace(self, device=device, schedules=(), split=False).apply(ctx, lowered)
+            return predictions(lowered, spec)
+
+        chosen = PartsChooser(spec, predict).chosen(op)
+        careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
+        apply_parts(op, {one: n for one, n in chosen.items() if one.label.data not in careful})
 
     def _chooser(
         self, tiling: Tiling, refused: Callable[[triton.KernelOp], bool]

@@ -10,28 +10,24 @@ Operations that are equal but for names, as those of a model's layers, are one j
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from tapestry.devices import DeviceSpec
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import Schedule, ScheduleAttr
+from tapestry.passes.triton.alone import Scheduled, alone, canonical
 from tapestry.passes.triton.calls import calls_of
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.predicting import Calls, Prediction, ranked
 from tapestry.passes.triton.schedule import SCHEDULE, Task, candidates
 from tapestry.passes.triton.tasks import tasks
-
-Scheduled = loom.OperationOp | loom.FusedOp
-
-_UNNAMED = ("derivation", SCHEDULE)
 
 
 @dataclass(eq=False)
@@ -97,62 +93,6 @@ def _operations(module: ModuleOp) -> Iterator[Scheduled]:
                 inside = isinstance(op.parent_op(), loom.FusedOp)
                 if isinstance(op, loom.OperationOp | loom.FusedOp) and not inside:
                     yield op
-
-
-def alone(op: Scheduled) -> ModuleOp:
-    """A program that computes an operation of its inputs, and nothing else."""
-    taken = list(dict.fromkeys(op.operands))
-    block = Block(arg_types=[value.type for value in taken])
-    values: dict[SSAValue, SSAValue] = dict(zip(taken, block.args, strict=True))
-    for number, (value, argument) in enumerate(zip(taken, block.args, strict=True)):
-        # Names need not differ where they come from, and inputs have to.
-        argument.name_hint = f"{value.name_hint or 'x'}_in{number}"
-    copy = op.clone(value_mapper=values)
-    block.add_ops([copy, func.ReturnOp(*copy.results)])
-    kinds = ([value.type for value in taken], [value.type for value in copy.results])
-    main = func.FuncOp("main", kinds, Region(block))
-    module = op.get_toplevel_object()
-    assert isinstance(module, ModuleOp)
-    return ModuleOp([*(one.clone() for one in _definitions(module, str(copy))), main])
-
-
-def _definitions(module: ModuleOp, text: str) -> list[Operation]:
-    """The monoids and kernels of a module that a text names, and that those name."""
-    known = {
-        op.sym_name.data: op
-        for op in module.body.block.ops
-        if isinstance(op, loom.MonoidOp | loom.KernelOp)
-    }
-    found: dict[str, Operation] = {}
-    texts = [text]
-    while texts:
-        for name in re.findall(r"@([\w$.-]+)", texts.pop()):
-            if name in known and name not in found:
-                found[name] = known[name]
-                texts.append(str(known[name]))
-    return [op for name, op in known.items() if name in found]
-
-
-def canonical(program: ModuleOp) -> str:
-    """The text of a program without names, derivations and schedules: equal for equal ones."""
-    bare = program.clone()
-    names: list[str] = []
-    for op in bare.walk():
-        blocks = [block for region in op.regions for block in region.blocks]
-        for value in (*op.results, *(a for block in blocks for a in block.args)):
-            value.name_hint = None
-        for name in _UNNAMED:
-            op.attributes.pop(name, None)
-            op.properties.pop(name, None)
-        if isinstance(op, loom.OperationOp | loom.FusedOp):
-            names.append(op.label.data)
-            op.properties["label"] = StringAttr("operation")
-        elif isinstance(op, loom.MonoidOp | loom.KernelOp):
-            names.append(op.sym_name.data)
-    text = str(bare)
-    for number, name in enumerate(names):
-        text = re.sub(rf"@{re.escape(name)}(?![\w$.-])", f"@name{number}", text)
-    return text
 
 
 def predicted(job: Job, lowering: LoomToTriton, spec: DeviceSpec) -> list[Prediction]:

@@ -7,10 +7,12 @@ GPU nothing is measured, and the channel `tuning` says so.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec as find_module
 from typing import Any
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.devices import TYPICAL, find_spec, name_of
@@ -46,6 +48,8 @@ def tune_program(module: ModuleOp, seconds: float) -> None:
         return
     bench, like = found
     store = find_store(KIND)
+    # What is measured are the kernels that there will be.
+    replace(lowering, device=like).split_folds(Context(), module)
     tuner = Tuner(bench, find_spec(like), lowering, store)
     for tuned in tuner.tune(module, seconds) if seconds else ():
         if store is None and tuned.best is not None:
