@@ -7,16 +7,21 @@
            [ 0,  1,  2]])
 
 So it is where rows of a table are looked up, or what an axis has is put into another order. NumPy
-would go through the indices of every cell.
+would go through the indices of every cell. Where an index that runs, as that of the images of a
+batch, shares its axis with others, what is at one place of the axis is taken after another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
 from tapestry.runtime.executor import Array
+
+_EACH = 4096
+"""Cells from which they are worth some calls of their own."""
 
 
 def taken(array: Array, at: Sequence[Array]) -> Array:
@@ -27,8 +32,10 @@ def taken(array: Array, at: Sequence[Array]) -> Array:
     rank = at[0].ndim if at else 0
     along = [[axis for axis, extent in enumerate(one.shape) if extent > 1] for one in at]
     axes = [axis for own in along for axis in own]
-    if not rank or len(set(axes)) < len(axes) or not all(one.size for one in at):
+    if not rank or not all(one.size for one in at):
         return array[tuple(at)]
+    if len(set(axes)) < len(axes):
+        return _taken_in_turn(array, at, along)
     lines = [one.ravel() for one in at]
     runs = [_run(line) for line in lines]
     if None not in runs:
@@ -41,6 +48,23 @@ def taken(array: Array, at: Sequence[Array]) -> Array:
     array = array.reshape(extents).transpose(np.argsort(axes))
     shape = np.broadcast_shapes(*(one.shape for one in at))
     return array.reshape(shape)
+
+
+def _taken_in_turn(array: Array, at: Sequence[Array], along: Sequence[Sequence[int]]) -> Array:
+    """The same of indices that share axes: along one that an index runs along, one by one."""
+    shape = np.broadcast_shapes(*(one.shape for one in at))
+    for one, own in zip(at, along, strict=True):
+        run = _run(one.ravel()) if len(own) == 1 else None
+        shared = run is not None and any(own[0] in other for other in along if other is not own)
+        if run is None or not shared or prod(shape) < _EACH * one.size:
+            continue
+        found = np.empty(shape, array.dtype)
+        for place in range(one.size):
+            here = (*[slice(None)] * own[0], slice(place, place + 1))
+            parts = [index[here] if index.shape[own[0]] > 1 else index for index in at]
+            found[here] = taken(array, parts)
+        return found
+    return array[tuple(at)]
 
 
 def _run(line: Array) -> slice | None:

@@ -11,9 +11,15 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.taking import taken
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_any_indices(data: st.DataObject) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tapestry.runtime.taking._EACH", data.draw(st.sampled_from([1, 4096])))
+        _check_any_indices(data)
+
+
+def _check_any_indices(data: st.DataObject) -> None:
     rank, axes = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))
     extents = [data.draw(st.integers(1, 4)) for _ in range(axes)]
     shape = [data.draw(st.integers(1, 5)) for _ in range(rank)]
@@ -54,3 +60,12 @@ def test_rows_are_taken_whole(axis: int) -> None:
     ]
     got = taken(cells.view(_Watched), at)
     np.testing.assert_array_equal(np.asarray(got), np.roll(cells, 2, axis))
+
+
+def test_what_a_batch_shares_is_taken_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tapestry.runtime.taking._EACH", 1)
+    cells = np.arange(120).reshape(3, 4, 10)
+    at = np.array([[9, 0, 3], [1, 1, 2], [5, 8, 7]]).reshape(3, 1, 3)
+    batch, rows = np.arange(3).reshape(3, 1, 1), np.arange(4).reshape(1, 4, 1)
+    got = taken(cells.view(_Watched), [batch, rows, at])
+    np.testing.assert_array_equal(np.asarray(got), cells[batch, rows, at])

@@ -24,6 +24,9 @@ from tapestry.importers.torch.registry import Context
 _SAME_CELLS = ("broadcast_to", "clone", "permute", "reshape", "unsqueeze")
 """What has no other cells than its first input."""
 
+_SAME_ORDER = ("clone", "reshape", "unsqueeze")
+"""What has the cells of its first input in the same order."""
+
 
 def inside(ctx: Context, index: SSAValue, size: int, *, back: bool = False) -> SSAValue:
     """Places along an axis of a size; with `back`, negative ones count from its end."""
@@ -50,6 +53,18 @@ def _bounds(index: SSAValue) -> tuple[float, float]:
         counted = range(start, stop, step)
         return (min(counted), max(counted)) if counted else (0, -1)
     return -math.inf, math.inf
+
+
+def counts(index: SSAValue, size: int) -> bool:
+    """Whether the cells of an index, in row-major order, are 0, 1, ... below a size."""
+    op = index.owner
+    if not isinstance(op, weft.ApplyOp):
+        return False
+    if op.metakernel_name in _SAME_ORDER:
+        return counts(op.args[0], size)
+    given = (("start", 0), ("stop", -1), ("step", 1))
+    numbers = [_number(op, *one) for one in given]
+    return op.metakernel_name == "arange" and numbers == [0, size, 1]
 
 
 def _number(op: weft.ApplyOp, name: str, default: int) -> int:

@@ -1,7 +1,8 @@
 """Cells at computed places: read, and written.
 
 Several tensors of indices become one: the indexed dimensions are brought to the front and merged,
-and the places in them counted in row-major order.
+and the places in them counted in row-major order. An index that counts, as that of the batch in
+`x[arange(n)[:, None], ids]`, is a coordinate of the result: the others are looked up beside it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from tapestry.importers.torch.operators._common import lifted, shaped
-from tapestry.importers.torch.operators._inside import inside
+from tapestry.importers.torch.operators._inside import counts, inside
 from tapestry.importers.torch.registry import Context, Number, Operand, Unsupported, lowering
 
 Indices = Sequence[SSAValue | None]
@@ -74,11 +75,63 @@ def gather(
 
 @lowering("aten.index.Tensor", "aten._unsafe_index.Tensor")
 def index_(ctx: Context, x: SSAValue, indices: Indices) -> SSAValue:
+    beside = _taken_beside(ctx, x, indices)
+    if beside is not None:
+        return beside
     places = _Places.of(ctx, x, indices)
     if len(places.axes) == 1:
         return ctx.apply("take", x, places.index, axis=places.axes[0])
     rows = ctx.apply("take", places.merged(ctx, x), places.index, axis=0)
     return places.arranged(ctx, rows)
+
+
+def _taken_beside(ctx: Context, x: SSAValue, indices: Indices) -> SSAValue | None:
+    """Cells where some indices are coordinates of the result, and others are not; else None."""
+    given = {axis: index for axis, index in enumerate(indices) if index is not None}
+    if any(ctx.dtype(index) == "i1" for index in given.values()):
+        return None
+    shape = np.broadcast_shapes(*(ctx.shape(index) for index in given.values()))
+    sizes = ctx.shape(x)
+    along: dict[int, int] = {}
+    for axis, index in given.items():
+        dim = _counted_along(ctx, index, sizes[axis])
+        if dim is not None and len(shape) + dim not in along.values():
+            along[axis] = len(shape) + dim
+    sought = [axis for axis in given if axis not in along]
+    if not along or not sought or not prod(shape):
+        return None
+    index = _merged_index(ctx, [(given[axis], sizes[axis]) for axis in sought])
+    index = shaped(ctx, index, [1] * (len(shape) - ctx.rank(index)) + list(ctx.shape(index)))
+    rest = [axis for axis in range(len(sizes)) if axis not in given]
+    free = [dim for dim in range(len(shape)) if dim not in along.values()]
+    own = [shape[d] if d in free else n for d, n in enumerate(ctx.shape(index))]
+    if list(ctx.shape(index)) != own:
+        index = ctx.apply("broadcast_to", index, shape=own)
+    first = tuple(along.values())
+    beside = [own[d] for d in first]
+    count = prod(shape[d] for d in free)
+    index = shaped(ctx, _permuted(ctx, index, (*first, *free)), [*beside, count, *[1] * len(rest)])
+    before, after = [sizes[axis] for axis in along], [sizes[axis] for axis in rest]
+    turned = _permuted(ctx, x, (*along, *sought, *rest))
+    rows = shaped(ctx, turned, [*before, prod(sizes[axis] for axis in sought), *after])
+    made = ctx.apply("take_along_axis", rows, index, axis=len(first))
+    made = shaped(ctx, made, [*before, *(shape[d] for d in free), *after])
+    order = [(*first, *free).index(dim) for dim in range(len(shape))]
+    axes = list(given)
+    at = axes[0] if axes == list(range(axes[0], axes[-1] + 1)) else 0
+    others = list(range(len(shape), len(shape) + len(rest)))
+    return _permuted(ctx, made, (*others[:at], *order, *others[at:]))
+
+
+def _counted_along(ctx: Context, index: SSAValue, size: int) -> int | None:
+    """The only dimension that an index has, from the end, if along it the index counts to a size.
+
+    Counted that way, it is the same in what indices broadcast to.
+    """
+    long = [dim for dim, extent in enumerate(ctx.shape(index)) if extent > 1]
+    if len(long) != 1 or ctx.shape(index)[long[0]] != size or not counts(index, size):
+        return None
+    return long[0] - ctx.rank(index)
 
 
 @lowering("aten.index_put.default", "aten._unsafe_index_put.default")
