@@ -32,11 +32,6 @@ from tapestry.importers.building import Given, ProgramBuilder
 from tapestry.importers.expressions.nodes import Application, Constant, Expression, Input, Node
 
 
-def inputs_of(outputs: Sequence[Expression]) -> tuple[Input, ...]:
-    """The inputs that the expressions read, in the order in which they were made."""
-    return tuple(node for node in _ordered(outputs) if isinstance(node, Input))
-
-
 def module_of(outputs: Sequence[Expression]) -> ModuleOp:
     """The program that computes `outputs`.
 

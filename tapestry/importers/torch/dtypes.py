@@ -82,12 +82,3 @@ def as_tensor(array: Array) -> torch.Tensor:
 
 
 _from_numpy: Callable[[Array], torch.Tensor] = vars(torch)["from_numpy"]
-
-
-def cells_dtype(name: str) -> np.dtype[np.generic]:
-    """NumPy's dtype for tensors of the dtype that is called so."""
-    from tapestry.algebra.dtypes import numpy_dtype, type_named  # which know IR
-
-    element = type_named(name)
-    assert element is not None
-    return numpy_dtype(element)
