@@ -64,8 +64,14 @@ def pass_specs(pipeline: str) -> list[ArgSpec]:
 def make_pass(pass_type: type[ModulePass], spec: ArgSpec) -> ModulePass:
     """The pass with the options that `spec` gives it.
 
-    Raises UsageError for an option that it does not have, or cannot have the value of.
+    Raises UsageError for an option that it does not have, or cannot have the value of. A pass that
+    reads its own options, as `weft-bind` does whose options are sizes, says itself what is wrong.
     """
+    if "from_spec" in vars(pass_type):
+        try:
+            return pass_type.from_spec(spec)
+        except ValueError as error:
+            raise UsageError(f"pass {spec.name}: {error}") from None
     options = {field.name: field for field in fields(pass_type) if field.name != "name"}
     given = spec.normalize_parameter_names().parameters
     for name in given:
@@ -75,7 +81,7 @@ def make_pass(pass_type: type[ModulePass], spec: ArgSpec) -> ModulePass:
                 f"pass {spec.name} has no option {name!r}", hint=nearest(name, options) or known
             )
     try:
-        return pass_type.from_pass_spec(spec)
+        return pass_type.from_spec(spec)
     except (ValueError, TypeError) as error:
         kinds = get_type_hints(pass_type)
         for name, values in given.items():
@@ -91,7 +97,7 @@ def _fails(pass_type: type[ModulePass], spec: ArgSpec, name: str) -> bool:
     """Whether the pass refuses the option `name` by itself."""
     alone = {key: one for key, one in spec.parameters.items() if key.replace("-", "_") == name}
     try:
-        pass_type.from_pass_spec(ArgSpec(spec.name, alone))
+        pass_type.from_spec(ArgSpec(spec.name, alone))
     except (ValueError, TypeError):
         return True
     return False

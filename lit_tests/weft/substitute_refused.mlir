@@ -13,7 +13,7 @@
 // FLOAT-NEXT: hint: say `exact: false`
 
 // RUN: not tapestry-opt %s -p 'weft-substitute{rules="%S/Inputs/wrong_rules.yaml" only=does_not_fit}' 2>&1 | filecheck %s --check-prefix FIT
-// FIT: wrong_rules.yaml:18:16: error: rule does_not_fit: produce.y: require `len($perm) == len($d)`: it does not hold
+// FIT: wrong_rules.yaml:18:16: error: rule does_not_fit: produce.y: require `len($perm) == len($d)`: 2 == 1 does not hold for $d = [1], $perm = [1, 0]
 
 // RUN: not tapestry-opt %s -p 'weft-substitute{rules="%S/Inputs/wrong_rules.yaml" only=value_change}' 2>&1 | filecheck %s --check-prefix ONLY
 // ONLY: error: there is no rule value_change
