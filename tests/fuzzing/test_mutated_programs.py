@@ -48,7 +48,7 @@ class TooLongError(BaseException):
 
 @contextmanager
 def limited() -> Generator[None]:
-    """Raise TooLongError where the body runs for longer than `SECONDS`."""
+    """Raise TooLongError where the body computes for longer than `SECONDS`."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -56,13 +56,13 @@ def limited() -> Generator[None]:
     def stop(_: int, __: FrameType | None) -> None:
         raise TooLongError
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def run(text: str, pipeline: str) -> str | None:
