@@ -45,6 +45,10 @@ _OTHERS = frozenset(
 """Methods of tensors that are about more than their cells."""
 
 
+_VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
+"""Attributes of tensors that are views of them; PyTorch's own are no properties of Python's."""
+
+
 class _UndescribedError(Exception):
     """Why a graph has no description."""
 
@@ -81,6 +85,8 @@ def _node(node: fx.Node) -> list[Any]:
     match node.op:
         case "placeholder" | "output":
             target = ""
+        case "call_function" if node.target is getattr:
+            target = _attribute(node.args[1])
         case "call_function":
             target = _function(node.target)
         case "call_method":
@@ -109,6 +115,13 @@ def _function(target: Any) -> str:
     if getattr(sys.modules.get(path), last, None) is not target or not _is_shipped(target):
         raise _UndescribedError(f"{name} is another function now")
     return name
+
+
+def _attribute(name: Any) -> str:
+    """An attribute of a tensor that is a view of it."""
+    if name not in _VIEWS or isinstance(getattr(torch.Tensor, name), property):
+        raise _UndescribedError(f"tensors are asked for {name}")
+    return f"attribute {name}"
 
 
 @cache

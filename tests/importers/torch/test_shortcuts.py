@@ -14,8 +14,10 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
+from tapestry.environment import find_current  # noqa: E402
 from tapestry.importers.torch import recording  # noqa: E402
 from tapestry.importers.torch.descriptions import described  # noqa: E402
+from tests.importers.torch.models import GPT2  # noqa: E402
 
 
 def _run(function, *args, seed=0, **options):
@@ -53,6 +55,30 @@ def test_a_hit_is_a_miss_bit_for_bit(traced):
         other = Layer().eval()  # weights are arguments
         torch.testing.assert_close(_run(other, tokens), other(tokens), rtol=1e-4, atol=1e-5)
     assert len(traced) == 1
+
+
+@pytest.mark.usefixtures("traced")
+def test_gpt2_is_kept(tmp_path):
+    """Its scores are products with `weight.T`; for inference, and both halves of a step."""
+    torch.manual_seed(0)
+    model, words = GPT2().eval(), torch.randint(17, (2, 6))
+    with torch.no_grad():
+        _run(model, words)
+    _run(model, words).sum().backward()
+    store = find_current("graphs")
+    kept = [store.read(entry.stem)["parts"] for entry in _entries(tmp_path)]
+    assert sorted(len(parts) for parts in kept) == [1, 2]
+
+
+def test_views_by_attributes_are_described(traced):
+    def turned(x):
+        return x.T @ x.mT.mT + x.H @ x + x.mH
+
+    x = torch.randn(3, 3)
+    first, again = (_run(turned, x) for _ in range(2))
+    assert len(traced) == 1
+    assert torch.equal(first, again)
+    torch.testing.assert_close(first, turned(x))
 
 
 def test_later_calls_are_as_those_of_later_processes(traced):
