@@ -274,7 +274,8 @@ def _most_peaks(module: ModuleOp) -> int:
         if monoid is None or not any(isinstance(one, BRANCHING) for one in monoid.merge.ops):
             continue
         found = max(found, PEAKS)
-        if isinstance(op, loom.OperationOp):
+        # States of several parts are merged point by point, which is not cheap.
+        if isinstance(op, loom.OperationOp) and len(monoid.zero) == 1:
             kept = op.kept_range(op.index).size
             if kept**2 < op.index.size:
                 return MOST_PEAKS
