@@ -1,8 +1,4 @@
-"""Mutants of templates and rules (YAML), and of prepared programs (JSON): read, or refused.
-
-Templates and rules are refused with one message that has a place; what is stored is refused with an
-error that its reader promises, or does what it did: a value changed by hand is nobody's mistake.
-"""
+"""Mutants of templates and rules (YAML): read, or refused with one message that has a place."""
 
 from __future__ import annotations
 
