@@ -15,7 +15,7 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.matrices import as_matrix, unfolded
 from tapestry.runtime.prepared.library import Multiply
 from tapestry.runtime.prepared.script import Script
-from tapestry.runtime.prepared.views import View
+from tapestry.runtime.prepared.views import View, product_of_views
 from tapestry.zspace import Range
 
 Product: TypeAlias = Callable[[Array, Array], Array]
@@ -28,11 +28,7 @@ def matrix_product(
 
     Along a kept dimension that neither factor moves along, the result has extent 1.
     """
-    return partial(_product, *_arranged(contraction, index, kept), by)
-
-
-def _product(left: View, right: View, turned: View, by: Multiply, a: Array, b: Array) -> Array:
-    return turned(by(left(a), right(b)))
+    return partial(product_of_views, *_arranged(contraction, index, kept), by)
 
 
 def record_product(

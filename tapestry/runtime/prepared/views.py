@@ -24,8 +24,16 @@ from tapestry.zspace import Projection, Range
 View = Callable[[Array], Array]
 """An array as another one on the same memory."""
 
+
 _SEEN = 1 << 20
 """Cells of arrays up to which it is found what a view is made of."""
+
+
+def product_of_views(
+    left: View, right: View, turned: View, by: Callable[[Array, Array], Array], a: Array, b: Array
+) -> Array:
+    """What `by` makes of two arrays as their views, as another view."""
+    return turned(by(left(a), right(b)))
 
 
 def reader(projection: Projection, box: Range, index: Range) -> View:
