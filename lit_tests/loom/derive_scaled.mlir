@@ -216,3 +216,84 @@ func.func @no_product(%x: !x, %w: !v) -> !o {
            loom.yield %p : f32 } : (!x, !y, !v) -> !o
   func.return %p : !o
 }
+
+// -----
+
+// Weights that multiply what is short already do so in that type: what tensor cores take stays short.
+!x = !loom.tensor<[0, 0] : [4, 6], bf16>
+!w = !loom.tensor<[0, 0] : [6, 5], bf16>
+!g = !loom.tensor<[0] : [6], bf16>
+!o = !loom.tensor<[0, 0] : [4, 5], bf16>
+!y = !loom.tensor<[0] : [4], f32>
+// CHECK-LABEL: @weighted_when_short
+// CHECK-NOT: @squares over
+// CHECK: loom.operation @squares_product over
+// CHECK: arith.mulf {{.*}} : bf16
+// CHECK: unwrap (%squares: f32, %product: f32)
+// CHECK: arith.mulf %product,
+func.func @weighted_when_short(%x: !x, %w: !w, %g: !g) -> !o {
+  %n = loom.operation @squares over <[0, 0] : [4, 6]> [map, fold] by @add
+         ins(%x : (i, c) -> (i, c)) outs((i) -> (i))
+         wrap (%e: bf16) {
+           %a = arith.extf %e : bf16 to f32
+           %q = arith.mulf %a, %a : f32
+           loom.yield %q : f32 }
+         unwrap (%s: f32) {
+           %r = math.rsqrt %s : f32
+           loom.yield %r : f32 } : (!x) -> !y
+  %p = loom.operation @product over <[0, 0, 0] : [4, 5, 6]> [map, map, fold] by @add
+         ins(%x : (i, j, c) -> (i, c), %n : (i, j, c) -> (i), %w : (i, j, c) -> (c, j), %g : (i, j, c) -> (c))
+         outs((i, j) -> (i, j))
+         wrap (%e: bf16, %r: f32, %b: bf16, %v: bf16) {
+           %a = arith.extf %e : bf16 to f32
+           %s = arith.mulf %a, %r : f32
+           %h = arith.truncf %s : f32 to bf16
+           %t = arith.mulf %h, %v : bf16
+           %k = arith.extf %t : bf16 to f32
+           %l = arith.extf %b : bf16 to f32
+           %p = arith.mulf %k, %l : f32
+           loom.yield %p : f32 }
+         unwrap (%s: f32) {
+           %z = arith.truncf %s : f32 to bf16
+           loom.yield %z : bf16 } : (!x, !y, !w, !g) -> !o
+  func.return %p : !o
+}
+
+// -----
+
+// In float16 a cell times its weight may be too large, where the norm made it small.
+!x = !loom.tensor<[0, 0] : [4, 6], f16>
+!w = !loom.tensor<[0, 0] : [6, 5], f16>
+!g = !loom.tensor<[0] : [6], f16>
+!o = !loom.tensor<[0, 0] : [4, 5], f16>
+!y = !loom.tensor<[0] : [4], f32>
+// CHECK-LABEL: @weighted_in_float16
+// CHECK: loom.operation @squares over
+// CHECK: loom.operation @product over
+func.func @weighted_in_float16(%x: !x, %w: !w, %g: !g) -> !o {
+  %n = loom.operation @squares over <[0, 0] : [4, 6]> [map, fold] by @add
+         ins(%x : (i, c) -> (i, c)) outs((i) -> (i))
+         wrap (%e: f16) {
+           %a = arith.extf %e : f16 to f32
+           %q = arith.mulf %a, %a : f32
+           loom.yield %q : f32 }
+         unwrap (%s: f32) {
+           %r = math.rsqrt %s : f32
+           loom.yield %r : f32 } : (!x) -> !y
+  %p = loom.operation @product over <[0, 0, 0] : [4, 5, 6]> [map, map, fold] by @add
+         ins(%x : (i, j, c) -> (i, c), %n : (i, j, c) -> (i), %w : (i, j, c) -> (c, j), %g : (i, j, c) -> (c))
+         outs((i, j) -> (i, j))
+         wrap (%e: f16, %r: f32, %b: f16, %v: f16) {
+           %a = arith.extf %e : f16 to f32
+           %s = arith.mulf %a, %r : f32
+           %h = arith.truncf %s : f32 to f16
+           %t = arith.mulf %h, %v : f16
+           %k = arith.extf %t : f16 to f32
+           %l = arith.extf %b : f16 to f32
+           %p = arith.mulf %k, %l : f32
+           loom.yield %p : f32 }
+         unwrap (%s: f32) {
+           %z = arith.truncf %s : f32 to f16
+           loom.yield %z : f16 } : (!x, !y, !w, !g) -> !o
+  func.return %p : !o
+}

@@ -29,6 +29,10 @@
 // GROUP:      @twice over <[0, 0, 0] : [3, 4, 256]> [map, map, map]
 // GROUP:      @total over <[0, 0, 0] : [3, 4, 256]> [map, map, fold] by @add
 // GROUP:      loom.operation @total_merge over <[0, 0] : [3, 4]>
+
+// Merges that do not commute are of neighbours: the longest dimension is not split, but the first.
+// CHECK:      loom.operation @recurrence over <[0, 0, 0] : [4, 128, 1024]> [map, fold, fold] by @affine
+// CHECK:      loom.operation @recurrence_merge over <[0] : [4]> [fold] by @affine
 !x = !loom.tensor<[0, 0] : [3, 1024], f32>
 !y = !loom.tensor<[0] : [3], f32>
 !xh = !loom.tensor<[0, 0] : [3, 1024], f16>
@@ -45,4 +49,19 @@ func.func @main(%x: !x, %h: !xh) -> (!y, !yh) {
          ins(%h : (i, j) -> (i, j)) outs((i) -> (i))
          wrap (%c: f16) { loom.yield %c : f16 } : (!xh) -> !yh
   func.return %y, %z : !y, !yh
+}
+!r = !loom.tensor<[0, 0] : [512, 1024], f32>
+!s = !loom.tensor<[] : [], f32>
+loom.monoid @affine zero [1.0 : f32, 0.0 : f32] merge (%a: f32, %b: f32, %c: f32, %d: f32) {
+  %p = arith.mulf %a, %c : f32
+  %q = arith.mulf %b, %c : f32
+  %r = arith.addf %q, %d : f32
+  loom.yield %p, %r : f32, f32
+}
+func.func @recurrences(%x: !r) -> !s {
+  %y = loom.operation @recurrence over <[0, 0] : [512, 1024]> [fold, fold] by @affine
+         ins(%x : (i, j) -> (i, j)) outs(() -> ())
+         wrap (%c: f32) { %h = arith.constant 0.9 : f32  loom.yield %h, %c : f32, f32 }
+         unwrap (%s: f32, %t: f32) { loom.yield %t : f32 } : (!r) -> !s
+  func.return %y : !s
 }

@@ -17,7 +17,7 @@ are refined alike, and it writes states, which an operation after it merges.
 
 Options: `parts`, about how many (the greatest number up to it that divides the extent), `least`,
 how many points each has at least, `op` (a label; all operations without it) and `dim` (the longest
-dimension that may be split without it).
+dimension that may be split without it; where merges do not commute, the first that is folded).
 Input: any verified loom program. Output: the same values; sums of floats are reassociated.
 """
 
@@ -71,6 +71,7 @@ class Choice:
         if self.op is not None and op.label.data != self.op:
             return None
         dims = op.merged_dims if isinstance(op, loom.FusedOp) else op.fold_dims
+        dims = tuple(dim for dim in dims if _keeps_order(op, dim))
         if self.dim is not None:
             dims = tuple(dim for dim in dims if dim == self.dim)
         dim = max(dims, key=lambda d: op.index.shape[d], default=None)
@@ -86,8 +87,9 @@ class Choice:
 class SplitOperation(RewritePattern):
     """A fold becomes a fold of its parts, and one of their states.
 
-    Legal because merges associate, and parts are folded and merged in order. A state that executors
-    keep in a wider type than it is written in is left alone: it would be rounded in between.
+    Legal because merges associate, and parts are folded and merged in order: where they do not
+    commute, along the first dimension that is folded alone. A state that executors keep in a wider
+    type than it is written in is left alone: it would be rounded in between.
     """
 
     choice: Choice
@@ -111,8 +113,9 @@ class SplitOperation(RewritePattern):
 class SplitGroup(RewritePattern):
     """A group becomes one over a refined dimension, whose folds along it fold parts.
 
-    Legal where the group's shards may cut the dimension (`merged_dims`): who folds along it writes
-    outputs alone. What is written along it is read along it at the same points, refined or not.
+    Legal where the group's shards may cut the dimension (`merged_dims`), and folds that do not
+    commute fold it first: who folds along it writes outputs alone. What is written along it is read
+    along it at the same points, refined or not.
     """
 
     choice: Choice
@@ -179,6 +182,26 @@ class SplitGroup(RewritePattern):
         for value, out in outs.items():
             made[value].name_hint = out.name_hint
         rewriter.replace(op, [], [made[value] for value in outs])
+
+
+def _keeps_order(op: loom.OperationOp | loom.FusedOp, dim: int) -> bool:
+    """Whether states of parts along a dimension, one after another, fold as the whole does.
+
+    They always do where merges commute. Elsewhere the points of a part must be neighbours in the
+    order of folds: no other dimension that is folded, and has several places, comes before it.
+    """
+    if isinstance(op, loom.FusedOp):
+        owns = [member_dim(place, dim) for _, place in op.aligned]
+        members = list(zip(op.members, owns, strict=True))
+    else:
+        members = [(op, dim)]
+    for member, own in members:
+        monoid = monoid_of(member)
+        if own not in member.fold_dims or monoid is None or monoid.commutative:
+            continue
+        if own != next((d for d in member.fold_dims if member.index.shape[d] > 1), own):
+            return False
+    return True
 
 
 def _may_be_stored(op: loom.OperationOp) -> bool:

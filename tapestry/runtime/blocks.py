@@ -21,7 +21,10 @@ from tapestry.runtime.gathering import gather, positions
 from tapestry.runtime.taking import taken
 from tapestry.zspace import Projection, Range
 
-ELSE_HINT = "in a program, `else` says what is read there: loom.read %block[...] else %value"
+ELSE_HINT = (
+    "places count from 0; in a program's text, `else` says what is read outside: "
+    "loom.read %block[...] else %value"
+)
 
 
 class BlockIndexError(TapestryError):

@@ -12,6 +12,7 @@ has, and those of LLVM and Intel too.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +64,19 @@ done:
 """What each thread of a team runs: every so many rows, from the one of its number on."""
 
 
+_forked = False
+"""Whether this process was forked: the library takes its team for alive, and would wait."""
+
+
+def _note_fork() -> None:
+    global _forked  # noqa: PLW0603
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
 @dataclass(frozen=True, eq=False)
 class OpenMP:
     """A team of as many threads as `ask` says at the time, of a library that has OpenMP.
@@ -78,12 +92,13 @@ class OpenMP:
     def count(self) -> int:
         """How many threads work, with the caller; 1 where nothing can be shared."""
         count = self.ask()
-        return 1 if count < 2 or self.within() else count
+        return 1 if count < 2 or _forked or self.within() else count
 
     def run(self, function: int, rows: Rows) -> None:
         """Call the function with the address of each row; rows are contiguous."""
+        count = min(len(rows), self.count())
         each = _each()
-        if each is None:
+        if each is None or count < 2:
             call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)
             for row in rows:
                 call(_address(row))
@@ -91,7 +106,7 @@ class OpenMP:
         team = (ctypes.c_int64 * 6)(
             *self.questions, function, _address(rows), len(rows), rows.strides[0]
         )
-        self.parallel(each, team, min(len(rows), self.count()), 0)
+        self.parallel(each, team, count, 0)
 
 
 def find_team(library: str, ask: Callable[[], int]) -> OpenMP | None:

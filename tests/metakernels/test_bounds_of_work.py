@@ -10,7 +10,7 @@ import pytest
 from tapestry.metakernels import TensorSpec, WeftError, expand, load_library
 from tapestry.metakernels.documents import MAX_BYTES
 
-SECONDS = 3.0
+SECONDS = 10.0
 
 
 def composites(levels: int, width: int) -> str:

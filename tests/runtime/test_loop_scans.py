@@ -115,4 +115,26 @@ def test_sums_are_as_near_as_those_of_numpy() -> None:
         assert np.abs(loop([x])[0] - want).max() <= np.abs(x.cumsum() - want).max()
 
 
+@pytest.mark.parametrize("monoid", ["add", "mul"])
+@pytest.mark.parametrize("rows", [2, 2048])
+def test_floats_are_merged_one_by_one(monoid: str, rows: int) -> None:
+    """Of three cells, the last two would overflow, or vanish, before the first one counts."""
+    cells = {"add": [-3e38, 3e38, 3e38], "mul": [1e30, 1e-30, 1e-30]}[monoid]
+    how = {"add": np.add, "mul": np.multiply}[monoid]
+    x = np.full((rows, 70), how.identity, "f4")
+    x[:, 40:43] = cells
+    module = parse_text(f"""
+!x = !loom.tensor<[0, 0] : [{rows}, 70], f32>
+func.func @main(%x: !x) -> !x {{
+  %y = loom.operation @scan over <[0, 0] : [{rows}, 70]> [map, scan] by @{monoid}
+         ins(%x : (i, j) -> (i, j)) outs((i, j) -> (i, j))
+         wrap (%c: f32) {{ loom.yield %c : f32 }} : (!x) -> !x
+  func.return %y : !x
+}}
+""")
+    prepared = PreparedProgram(module, parts=partial(in_parts, loops=Loops(0)))
+    for _ in range(2):
+        np.testing.assert_array_equal(prepared([x])[0], how.accumulate(x, axis=1))
+
+
 _ADDED = Merged((0,), lambda write, a, b: [write.binary("fadd", a[0], b[0])], (0.0,))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+
 import numpy as np
 import pytest
 
@@ -62,3 +65,25 @@ def test_a_library_without_openmp_has_no_team() -> None:
     assert find_team("/nowhere/lib.so", lambda: 2) is None
     multiarray = np._core._multiarray_umath.__file__
     assert find_team(multiarray, lambda: 2) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_process_works_alone() -> None:
+    """A fork has no threads but one, and the library does not know."""
+    function = address_of(compiled(_SQUARE))
+    rows = np.array([[3, -1], [4, -1]], np.int64)
+    team = _team(2)
+    team.run(function, rows)
+    child = multiprocessing.get_context("fork").Process(target=_squares, args=(team, function))
+    child.start()
+    child.join(30)
+    try:
+        assert child.exitcode == 0
+    finally:
+        child.kill()
+
+
+def _squares(team: OpenMP, function: int) -> None:
+    rows = np.array([[5, -1], [6, -1]], np.int64)
+    team.run(function, rows)
+    os._exit(0 if team.count() == 1 and list(rows[:, 1]) == [25, 36] else 1)

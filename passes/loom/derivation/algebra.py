@@ -32,6 +32,9 @@ _NEAR_ONE = 2.0**-18
 _COMPUTING = (f16, bf16, f32, f64)
 """Types between which a cast is, up to rounding, the identity; narrower ones quantize."""
 
+_SHORT = (f16, bf16)
+"""Types in which operations round what the algebra computes in a longer one."""
+
 _RANGES: dict[Attribute, int] = {f16: 0, bf16: 1, f32: 1, f64: 2}
 """Floats of a higher number hold larger ones, and smaller ones."""
 
@@ -131,6 +134,8 @@ class Algebra:
             case arith.NegfOp():
                 return -self._arg(term, 0)
             case arith.MulfOp():
+                if term.kind in _SHORT and all(map(self._varies, term.args)):
+                    return self._rounded(term)
                 return self._product(self._arg(term, 0), self._arg(term, 1))
             case arith.DivfOp():
                 return self._product(self._arg(term, 0), self._inverse(term.args[1]))
@@ -173,18 +178,17 @@ class Algebra:
         """A running value in a shorter type: what cells alone make of it stays in that type.
 
         Rounding commutes with a factor up to rounding, if the cells without it fit the type: it is
-        of the same range, or theirs already. Elsewhere the value is not rounded (`unrounded`).
+        of the same range, or theirs already. Elsewhere the value is not rounded (`unrounded`), but
+        for a factor that all points have in common, which nothing multiplies at a point.
         """
-        parted = self._cells_apart(term.args[0])
+        parted = self._cells_apart(term)
         if parted is not None:
             cells, factor = parted
-            bare = uncast(cells)
-            if bare.kind == term.kind:
-                return self._still(bare) * factor
-            if _RANGES[term.kind] >= _RANGES[cells.kind]:
-                assert term.op is not None
-                return self._still(self.chain.terms.apply(term.op, [cells])) * factor
-        self.unrounded.add(term)
+            return self._still(cells) * factor
+        if self._varies(term):
+            self.unrounded.add(term)
+        if isinstance(term.op, arith.MulfOp):
+            return self._product(self._arg(term, 0), self._arg(term, 1))
         return self._arg(term, 0)
 
     def _cells_apart(self, term: Term) -> tuple[Term, Polynomial] | None:
@@ -199,7 +203,7 @@ class Algebra:
                 for parted, other in zip(sides, reversed(term.args), strict=True):
                     if parted is not None and not self._varies(other):
                         return parted[0], parted[1] * self.polynomial(other)
-                if sides[0] is None or sides[1] is None:
+                if sides[0] is None or sides[1] is None or not _RANGES.get(term.kind):
                     return None
                 cells = self.chain.terms.apply(term.op, [sides[0][0], sides[1][0]])
                 return cells, sides[0][1] * sides[1][1]
@@ -208,6 +212,17 @@ class Algebra:
                 return (
                     None if parted is None else (parted[0], parted[1] * self._inverse(term.args[1]))
                 )
+            case arith.TruncFOp() if term.kind in _COMPUTING:
+                parted = self._cells_apart(term.args[0])
+                if parted is None:
+                    return None
+                cells, factor = parted
+                bare = uncast(cells)
+                if bare.kind == term.kind:
+                    return bare, factor
+                if _RANGES[term.kind] < _RANGES.get(cells.kind, 2):
+                    return None
+                return self.chain.terms.apply(term.op, [cells]), factor
             case _:
                 return None
 

@@ -59,12 +59,15 @@ Merge = Callable[[Writer, Sequence[Value], Sequence[Value]], Sequence[Value]]
 class Merged:
     """Slots whose values are the parts of a state: states are merged along the folded axes.
 
-    The order in which that is done is any, unless the graph is running.
+    The order in which that is done is any, unless the graph is running. Where it is, states are
+    merged `one_by_one`, each with what was before it, if what a few of them come to may round or
+    overflow where that of all before them does not.
     """
 
     slots: tuple[int, ...]
     merge: Merge
     zeros: tuple[float, ...]
+    one_by_one: bool = False
 
 
 FOLDS = frozenset(

@@ -4,17 +4,19 @@
     states = along.next(parts)              # in the loop: of a vector's elements
 
 Along the last axis, the elements of a vector are merged with those 1, 2, 4, ... before, which keeps
-the order, and then with what was before the vector. Along another axis, vectors are merged with the
-states at the place before, which are where they were written.
+the order, and then with what was before the vector; or one by one, each with what is before it, as
+float sums and products are: 1e30, 1e-30, 1e-30 have the product 1e-30, but not if the last two are
+multiplied first. Along another axis, vectors are merged with the states at the place before, which
+are where they were written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tapestry.codegen.loops.accumulating import Parts, accumulator
+from tapestry.codegen.loops.accumulating import Accumulator, Parts, accumulator
 from tapestry.codegen.loops.functions import Function
-from tapestry.codegen.loops.graphs import Graph
+from tapestry.codegen.loops.graphs import Graph, Merged
 from tapestry.codegen.loops.vectors import WIDTH, Value
 
 
@@ -22,7 +24,7 @@ class Along:
     """The state that a vector goes on from, per fold of a graph: each of its elements has it."""
 
     def __init__(self, write: Function, graph: Graph) -> None:
-        self._write = write
+        self._write, self._graph = write, graph
         self._how = [accumulator(fold) for fold in graph.folds]
         self._zeros = zeros(write, graph)
         self._places = [[(write.place(z.type), z.kind) for z in own] for own in self._zeros]
@@ -32,20 +34,52 @@ class Along:
     def next(self, found: Sequence[Parts]) -> list[Sequence[Value]]:
         """The states of the elements of a vector, per fold."""
         write, states = self._write, list[Sequence[Value]]()
-        folds = zip(self._how, self._zeros, self._places, found, strict=True)
-        for how, zero, places, parts in folds:
-            values: Sequence[Value] = parts[: len(zero)]
-            step = 1
-            while step < WIDTH:
-                pairs = zip(values, zero, strict=True)
-                earlier = [self._later(value, none, step) for value, none in pairs]
-                values = how.both(write, earlier, values)
-                step *= 2
+        folds = zip(self._graph.folds, self._how, self._zeros, self._places, found, strict=True)
+        for fold, how, zero, places, parts in folds:
+            own = parts[: len(zero)]
             before = [write.made(f"load <{WIDTH} x {k}>, ptr {p}", k, wide=True) for p, k in places]
-            values = how.both(write, before, values)
+            if isinstance(fold, Merged) and fold.one_by_one:
+                values = self._one_by_one(how, before, own)
+            else:
+                values = how.both(write, before, self._by_doubling(how, zero, own))
             self._keep(places, [self._last(value) for value in values])
             states.append(values)
         return states
+
+    def _by_doubling(
+        self, how: Accumulator, zero: Sequence[Value], values: Sequence[Value]
+    ) -> Sequence[Value]:
+        """What the elements of a vector come to, merged with those 1, 2, 4, ... before."""
+        step = 1
+        while step < WIDTH:
+            pairs = zip(values, zero, strict=True)
+            earlier = [self._later(value, none, step) for value, none in pairs]
+            values = how.both(self._write, earlier, values)
+            step *= 2
+        return values
+
+    def _one_by_one(
+        self, how: Accumulator, before: Sequence[Value], values: Sequence[Value]
+    ) -> Sequence[Value]:
+        """What the elements of a vector come to, each merged with what is before it."""
+        state: Sequence[Value] = [self._element(one, 0) for one in before]
+        found = list(before)
+        for place in range(WIDTH):
+            merged = how.both(self._write, state, [self._element(one, place) for one in values])
+            state = [self._element(one, 0) if one.wide else one for one in merged]
+            found = [
+                self._with_element(one, value, place)
+                for one, value in zip(found, state, strict=True)
+            ]
+        return found
+
+    def _element(self, value: Value, place: int) -> Value:
+        text = f"extractelement {value.type} {value.name}, i64 {place}"
+        return self._write.made(text, value.kind, wide=False)
+
+    def _with_element(self, value: Value, element: Value, place: int) -> Value:
+        text = f"insertelement {value.type} {value.name}, {element.type} {element.name}"
+        return self._write.made(f"{text}, i64 {place}", value.kind, wide=True)
 
     def _later(self, value: Value, none: Value, by: int) -> Value:
         """The elements of a vector so many places further on, after those of another."""

@@ -144,9 +144,20 @@ def _inlined(
         if one.op == "get_attr":
             copies[one].target = f"{path}.{one.target}"
         elif harmless is not None:
+            if _has_no_place(one):
+                raise _stays(node, f"a branch has {one.target} of a tensor without cells")
             _with_places(copies[one], harmless)
     found = cast("Sequence[object]", nodes[-1].args[0])
     return [copies[one] if isinstance(one, fx.Node) else one for one in found]
+
+
+def _has_no_place(node: fx.Node) -> bool:
+    """Whether an operator looks places up where there are none: not even the first."""
+    overload = overload_of(node.target)
+    if overload is None or not {*_PLACES} & {*overload.positional[: len(node.args)], *node.kwargs}:
+        return False
+    held = (one.meta.get("val") for one in node.all_input_nodes)
+    return any(isinstance(one, torch.Tensor) and 0 in one.shape for one in held)
 
 
 def _with_places(node: fx.Node, rewrite: _Rewrite) -> None:

@@ -192,18 +192,25 @@ class Follower:
             versions = _versions(given)
             made = compiled(*given)
             self._done = True
-            self._seen = self._look(given, made, changed=versions != _versions(given))
-            self._call = None
+            call, self._call = self._call, None
+            self._seen = self._look(given, made, call, changed=versions != _versions(given))
             self._keep()
             return made
 
         return call
 
-    def _look(self, given: Sequence[Any], made: Sequence[Any], *, changed: bool) -> _Seen | None:
-        """What a call showed; None where more than programs ran."""
-        if self._call is None or changed or not _same(given, self._call[0]):
+    def _look(
+        self,
+        given: Sequence[Any],
+        made: Sequence[Any],
+        call: tuple[Sequence[Any], Sequence[Any]] | None,
+        *,
+        changed: bool,
+    ) -> _Seen | None:
+        """What a call of the graph, and one of its program, showed; None where more ran."""
+        if call is None or changed or not _same(given, call[0]):
             return self._say("inputs change, or are not those of its programs")
-        returned = self._call[1]
+        returned = call[1]
         gradients = tuple(n for n, one in enumerate(made) if _has_history(one))
         seen = _Seen(Division(len(made), gradients), len(given), len(returned) - len(made))
         if "inference" in self._parts:

@@ -298,8 +298,10 @@ def _folded(fold: Call, slots: tuple[int, ...]) -> Folded | MergedStates:
     match fold.meaning:
         case Reduced(primitive, zero):
             return Folded(slots[0], primitive, zero)
-        case Merged(merging, zeros) | Running(merging, zeros):
+        case Merged(merging, zeros):
             return MergedStates(slots, emitted(merging), zeros)
+        case Running(merging, zeros):
+            return MergedStates(slots, emitted(merging), zeros, one_by_one=merging.rounds)
         case _:
             raise AssertionError(fold.meaning)
 

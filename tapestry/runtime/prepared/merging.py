@@ -28,6 +28,14 @@ class Merging:
     cells: tuple[tuple[Scalar, tuple[int, ...]], ...]
     ends: tuple[int, ...]
 
+    @property
+    def rounds(self) -> bool:
+        """Whether it adds and multiplies floats only: the order of merges shows in what overflows.
+
+        What takes exponents is made to be merged in any grouping.
+        """
+        return all(scalar.name in ("arith.addf", "arith.mulf") for scalar, _ in self.cells)
+
 
 def emitted(merging: Merging) -> Merge:
     """What writes a merge."""

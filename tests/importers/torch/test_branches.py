@@ -104,3 +104,13 @@ def test_places_of_a_branch_that_is_chosen_are_looked_up() -> None:
 
     with pytest.raises(TapestryError, match="index 9"):
         compiled(model, strict=True)(ROWS, torch.tensor([1, 9]))
+
+
+def test_places_of_a_branch_are_refused_where_there_are_none() -> None:
+    """There is no place, not even the first, that a branch may look up when it is not chosen."""
+
+    def model(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        return torch.cond(at.max() > 3, lambda x, at: x[at].sum(0), lambda x, _: x.sum(0), (x, at))
+
+    with pytest.raises(Exception, match=r"index\.Tensor of a tensor without cells"):
+        compiled(model, strict=True)(torch.zeros(0, 4), torch.tensor([0, 1]))
