@@ -11,6 +11,10 @@
 // WHOLE-NOT: @few_merge
 // WHOLE:     triton.launch @few(
 // WHOLE-NOT: @few_merge
+
+// Of what does not commute, points that are folded between others are no part of their own.
+// CHECK:     func.func @recurrences
+// CHECK-NOT: @recurrence_merge
 !x = !loom.tensor<[0, 0] : [4, 1048576], f32>
 !y = !loom.tensor<[0] : [4], f32>
 !xs = !loom.tensor<[0, 0] : [4096, 1024], f32>
@@ -23,4 +27,20 @@ func.func @main(%x: !x, %xs: !xs) -> (!y, !ys) {
          ins(%xs : (i, j) -> (i, j)) outs((i) -> (i))
          wrap (%c: f32) { loom.yield %c : f32 } : (!xs) -> !ys
   func.return %y, %ys : !y, !ys
+}
+
+!r = !loom.tensor<[0, 0] : [4, 4194304], f32>
+!s = !loom.tensor<[] : [], f32>
+loom.monoid @affine zero [1.0 : f32, 0.0 : f32] merge (%a: f32, %b: f32, %c: f32, %d: f32) {
+  %p = arith.mulf %a, %c : f32
+  %q = arith.mulf %b, %c : f32
+  %r = arith.addf %q, %d : f32
+  loom.yield %p, %r : f32, f32
+}
+func.func @recurrences(%x: !r) -> !s {
+  %y = loom.operation @recurrence over <[0, 0] : [4, 4194304]> [fold, fold] by @affine
+         ins(%x : (i, j) -> (i, j)) outs(() -> ())
+         wrap (%c: f32) { %h = arith.constant 0.9 : f32  loom.yield %h, %c : f32, f32 }
+         unwrap (%s: f32, %t: f32) { loom.yield %t : f32 } : (!r) -> !s
+  func.return %y : !s
 }

@@ -52,8 +52,8 @@ POINTS = 4096
 class SplitChosen(RewritePattern):
     """A fold for which parts are chosen becomes a fold of these, and one of their states.
 
-    Legal where `loom-split-fold` may split it: merges associate, and states are stored in the types
-    that they are folded in.
+    Legal where `loom-split-fold` may split it: merges associate, parts keep the order of what does
+    not commute, and states are stored in the types that they are folded in.
     """
 
     chosen: Mapping[Scheduled, int]

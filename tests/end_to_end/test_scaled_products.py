@@ -32,11 +32,16 @@ def _exact(given: dict[str, Any]) -> Any:
     return a / (1 + np.exp(-a)) * (h @ up)
 
 
-@pytest.mark.parametrize("on", ["triton", "numpy", "reference"])
-@pytest.mark.parametrize(("rows", "width", "columns"), [(5, 40, 24), (70, 33, 300)])
-def test_it_is_exact_and_one_kernel(on: str, rows: int, width: int, columns: int) -> None:
-    if on == "reference" and rows > 5:
-        pytest.skip("point by point")
+SMALL, LARGE = (5, 40, 24), (70, 33, 300)
+
+
+@pytest.mark.parametrize(
+    ("on", "shape"),
+    [(on, shape) for on in ("triton", "numpy") for shape in (SMALL, LARGE)]
+    + [("reference", SMALL)],  # which goes point by point
+)
+def test_it_is_exact_and_one_kernel(on: str, shape: tuple[int, int, int]) -> None:
+    rows, width, columns = shape
     module = t.compile(_program(rows, width, columns, "f32"), on="triton").lowered
     shown = module.clone()
     run_pipeline(shown, "loom-to-triton")

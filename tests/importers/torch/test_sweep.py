@@ -21,6 +21,7 @@ from tests.importers.torch.sweep.language import LANGUAGE  # noqa: E402
 from tests.importers.torch.sweep.nodes_cells import CELLS  # noqa: E402
 from tests.importers.torch.sweep.nodes_places import PLACES  # noqa: E402
 from tests.importers.torch.sweep.nodes_windows import WINDOWS  # noqa: E402
+from tests.importers.torch.sweep.recurrent import RECURRENT  # noqa: E402
 from tests.importers.torch.sweep.vision import VISION  # noqa: E402
 
 FUSED = {
@@ -28,7 +29,7 @@ FUSED = {
     for name, (make, *shapes) in {**ROWS, **IMAGES, **VOLUMES}.items()
 }
 
-PROGRAMS = {**FUSED, **CELLS, **PLACES, **WINDOWS, **LANGUAGE, **VISION}
+PROGRAMS = {**FUSED, **CELLS, **PLACES, **WINDOWS, **LANGUAGE, **RECURRENT, **VISION}
 
 SOME = (
     "18 folds of one row", "38 pool, clamp, softmax, scale", "mod of bytes",
