@@ -14,10 +14,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from tapestry.algebra.computing import widened
 from tapestry.runtime.executor import Array
 from tapestry.runtime.threads import share, thread_count
 
@@ -62,7 +60,8 @@ def taken(cells: Array, order: Array) -> Array:
 
 
 def _is_narrow(dtype: np.dtype[Any]) -> bool:
-    return 8 * dtype.itemsize <= _BITS and (dtype.kind in "biuf" or dtype == ml_dtypes.bfloat16)
+    """Whether a cell fits beside its position; those of kind V are floats that NumPy lacks."""
+    return 8 * dtype.itemsize <= _BITS and dtype.kind in "biufV"
 
 
 def _keys(cells: Array) -> Array:
@@ -70,7 +69,7 @@ def _keys(cells: Array) -> Array:
     if cells.dtype.kind in "biu":
         # Of unsigned ones, none has the highest bit of those that are left when keys are shifted.
         return cells.astype(np.int64) - ((1 << (_BITS - 1)) if cells.dtype.kind == "u" else 0)
-    wide = widened(cells) + np.float32(0)  # there is one zero now
+    wide = cells.astype(np.float32, copy=False) + np.float32(0)  # there is one zero now
     bits = wide.view(np.int32)
     # Of negative numbers, those with larger bits are smaller.
     bits ^= (bits >> 31) & np.int32(0x7FFFFFFF)

@@ -14,7 +14,8 @@ from tapestry.runtime.ordering import stable_order, taken
 
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.5, float("nan"), -float("nan"), float("inf"), -float("inf"))
 
-DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "f2", "f4", "f8", ml_dtypes.bfloat16]
+DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "f2", "f4", "f8"]
+DTYPES += [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
 
 
 def _key(value: float) -> tuple[bool, float]:
