@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
+from traceback import print_exception
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,7 @@ def _row(
             row["right"] = row["error"] < tolerance
             row["us"] = timed(compiled, x)
     except Exception as error:  # noqa: BLE001 - the table says what failed
+        print_exception(error)
         row["problem"] = f"{type(error).__name__}: {error}"[:600]
     return row
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
+from traceback import print_exception
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,7 @@ def small_part(path: Path) -> dict[str, Any]:
             rough = next(iter(inputs.values())).dtype == np.float16
             row["right"] = bool(row["error"] < (4e-3 if rough else 1e-4))
         except Exception as error:  # noqa: BLE001 - the table says what failed
+            print_exception(error)
             row |= {"right": False, "problem": f"{type(error).__name__}: {error}"[:600]}
         kept.add(row | {"said": said[before:]})
         kept.restart_if_lost(torch)

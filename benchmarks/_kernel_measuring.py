@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from math import prod
 from pathlib import Path
 from time import perf_counter
+from traceback import print_exception
 from typing import Any
 
 from _gpu_rows import Rows, within
@@ -219,7 +220,8 @@ class Gpu:
 
 
 def said(error: Exception) -> str:
-    """The first line of an error."""
+    """The first line of an error; the whole of it is printed."""
+    print_exception(error)
     text = str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"[:200]
 

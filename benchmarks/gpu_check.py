@@ -77,6 +77,8 @@ ALONE = ("machine", "launch")
 """What says something without a GPU."""
 SHOWN = 3000
 """Characters of what a failing part said that are kept."""
+LOGGED = 1 << 20
+"""Characters of what any part said that are kept in `gpu_check.log`."""
 
 
 @dataclass
@@ -156,7 +158,10 @@ class Running:
                 break
             self._start(end - perf_counter(), again=True)
         taken = perf_counter() - self.began
-        said = self._log.read_text(errors="replace")[-SHOWN:]
+        text = self._log.read_text(errors="replace")
+        with (folder / "gpu_check.log").open("a") as file:
+            file.write(f"== {self.part}\n{text[-LOGGED:]}\n")
+        said = text[-SHOWN:]
         found = self._written()
         for file in Path(self._folder.name).glob("*.yaml"):
             shutil.copy(file, folder)
@@ -220,6 +225,7 @@ def main() -> int:
     options = parser.parse_args()
     folder = options.output or Path(os.environ.get("OUT") or HERE / "results")
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "gpu_check.log").unlink(missing_ok=True)
     console = Console()
     name = gpu()
     console.print(f"GPU: {name or 'none; parts that need one are skipped'}")
