@@ -12,9 +12,10 @@
 // WHOLE:     triton.launch @few(
 // WHOLE-NOT: @few_merge
 
-// Of what does not commute, points that are folded between others are no part of their own.
+// Of what does not commute, points that are folded between others are no part of their own: parts
+// are along the first dimension. How long they are counts with all that is folded in them.
 // CHECK:     func.func @recurrences
-// CHECK-NOT: @recurrence_merge
+// CHECK:     triton.launch @recurrence_merge({{.*}} : memref<4xf32>, memref<4xf32>, memref<f32>)
 !x = !loom.tensor<[0, 0] : [4, 1048576], f32>
 !y = !loom.tensor<[0] : [4], f32>
 !xs = !loom.tensor<[0, 0] : [4096, 1024], f32>

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
@@ -78,7 +79,7 @@ class Choice:
         if dim is None or op.partition is not None:
             return None
         extent = op.index.shape[dim]
-        most = max(1, min(self.parts, extent // self.least))
+        most = max(1, min(self.parts, extent, _folded(op, dim) // self.least))
         count = next(n for n in range(most, 0, -1) if extent % n == 0)
         return Split(dim, extent // count) if count > 1 else None
 
@@ -182,6 +183,24 @@ class SplitGroup(RewritePattern):
         for value, out in outs.items():
             made[value].name_hint = out.name_hint
         rewriter.replace(op, [], [made[value] for value in outs])
+
+
+def _folded(op: loom.OperationOp | loom.FusedOp, dim: int) -> int:
+    """How many points are folded into one cell along a dimension and those folded with it.
+
+    Of a group's folds along it, the fewest.
+    """
+    if isinstance(op, loom.OperationOp):
+        return prod(op.index.shape[d] for d in op.merged_dims)
+    owns = [
+        (member, member_dim(place, dim))
+        for member, (_, place) in zip(op.members, op.aligned, strict=True)
+    ]
+    return min(
+        prod(member.index.shape[d] for d in member.merged_dims)
+        for member, own in owns
+        if own in member.merged_dims
+    )
 
 
 def _keeps_order(op: loom.OperationOp | loom.FusedOp, dim: int) -> bool:

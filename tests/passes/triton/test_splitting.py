@@ -40,10 +40,11 @@ def _decoding() -> Expression:
     [
         (t.input("x", (1 << 24,), "f32").sum(axis=0), 10),
         (t.input("x", (4, 1 << 20), "f32").max(axis=1), 5),
+        (t.input("x", (4, 64, 128, 128), "f32").max(axis=(1, 2, 3)), 5),
         (t.input("x", (16, 8192), "bf16") @ t.input("w", (8192, 1024), "bf16"), 1.5),
         (_decoding(), 1.2),
     ],
-    ids=["sum", "maxima", "thin product", "decoding"],
+    ids=["sum", "maxima", "maxima along short axes", "thin product", "decoding"],
 )
 def test_few_points_are_folded_in_parts(program: Expression, gain: float) -> None:
     module = _loom(program)
