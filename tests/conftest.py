@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from tests import on_gpu
 
 # Tests say nothing about time: a busy machine is no failure. They draw the same examples each run:
 # what passed passes again. `--hypothesis-profile random` looks for more.
@@ -33,8 +36,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.fixture(autouse=on_gpu.ASKED)
+def on_the_gpu_if_asked() -> Iterator[None]:
+    """What runs as kernels is compiled and runs on the GPU."""
+    with on_gpu.kernels_on_gpu():
+        yield
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out slow tests, but every Nth where `--slow N` asks for them."""
+    """Leave out slow tests, but every Nth where `--slow N` asks for them; all without the GPU that
+    is asked for.
+    """
+    if on_gpu.ASKED and not on_gpu.there_is_one():
+        reason = f"{on_gpu.SWITCH}=gpu asks for a GPU, and there is none"
+        config.issue_config_time_warning(pytest.PytestWarning(reason), stacklevel=2)
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason=reason))
     every: int | None = config.getoption("--slow")
     slow = [item for item in items if item.get_closest_marker("slow") is not None]
     kept = set[pytest.Item]() if every is None else set(slow[::every])

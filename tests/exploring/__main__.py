@@ -20,6 +20,7 @@ KINDS = (
     "pipelines",
     "mistakes",
     "executors",
+    "schedules",
     "mutants",
     "documents",
     "torch_functions",

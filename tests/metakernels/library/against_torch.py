@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tapestry.metakernels.libraries import LIBRARY as FOLDER
+from tests import on_gpu
 from tests.metakernels.library.applying import HALVES, LIBRARY, NAMES, NUMPY, run
 
 torch = pytest.importorskip("torch")
@@ -134,7 +135,7 @@ def law(rows: Mapping[str, Row], examples: int = 10) -> Callable[..., None]:
 
     @pytest.mark.parametrize("name", sorted(rows))
     @settings(
-        max_examples=examples, deadline=None, derandomize=True,
+        max_examples=on_gpu.examples(examples), deadline=None, derandomize=True,
         suppress_health_check=[HealthCheck.too_slow],
     )  # fmt: skip
     @given(data=st.data())

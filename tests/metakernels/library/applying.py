@@ -25,6 +25,7 @@ from tapestry.passes.weft._bodies import element_type
 from tapestry.passes.weft.apply import apply_metakernels
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.zspace import Partition, Range
+from tests import on_gpu
 
 LIBRARY = load_library()
 NUMPY = {dtype: numpy_dtype(element_type(dtype)) for dtype in DTYPES}
@@ -106,4 +107,5 @@ def run(
                     op.shards = PartitionAttr(partition)
         verify_module(module)
     inputs = {str(position): array for position, array in enumerate(_flat(arrays))}
-    return find_executor(executor).run(module, inputs, NoWatch()).outputs
+    chosen = find_executor(on_gpu.executor(executor))
+    return chosen.run(module, inputs, NoWatch()).outputs
