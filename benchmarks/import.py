@@ -103,6 +103,8 @@ def compiling(layers: int, tokens: int) -> list[Row]:
                     "TAPESTRY_CACHE": "1",
                     "TORCH_CACHING_PRECOMPILE": str(int("--keep" in flags)),
                 }
+                # Python's own cache, which every installed package has.
+                environment.pop("PYTHONDONTWRITEBYTECODE", None)
                 command = [sys.executable, __file__, "--child", backend, *flags]
                 command += ["--layers", str(layers), "--tokens", str(tokens)]
                 for caches in ("cold", "cached"):

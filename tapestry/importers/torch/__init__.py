@@ -17,6 +17,9 @@ from tapestry.passes._collection import collection_paused
 
 with collection_paused():  # which would walk all objects of PyTorch's in between
     from tapestry.importers.torch.backend import backend as backend  # its module's name too
+    from tapestry.importers.torch.collecting import pass_by
+
+pass_by()
 
 if TYPE_CHECKING:
     from tapestry.importers.torch.covering import coverage as coverage

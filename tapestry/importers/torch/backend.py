@@ -17,6 +17,7 @@ from typing import Any
 
 from torch import fx
 
+from tapestry.importers.torch.collecting import pass_by
 from tapestry.importers.torch.options import Options
 from tapestry.importers.torch.shortcuts import Follower, Shortcut, find_shortcut
 
@@ -31,6 +32,7 @@ def backend(
     **_: object,
 ) -> Callable[..., Any]:
     """Compile a graph of Dynamo's, forward and backward."""
+    pass_by()
     chosen = Options.of(options or {})
     name = getattr(graph, "_backend_id", None)
     shortcut = find_shortcut(graph, inputs, chosen)
