@@ -27,6 +27,7 @@ from tapestry.devices import DeviceSpec
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.predicting import predictions
 from tapestry.runtime.compiled import compiled_launches
+from tapestry.runtime.program import arguments
 from tapestry.runtime.triton_module import write_module
 from tapestry.store import find_store
 from tapestry.tuning import Tuner
@@ -149,6 +150,16 @@ class Gpu:
 
         return launch
 
+    def running(self, case: Case, module: Any, lowered: Any) -> Callable[..., Any]:
+        """What runs a case on its inputs: a program takes them in the order in which it uses them.
+
+        `module` is the program in loom, `lowered` in triton.
+        """
+        launch = self.launch(lowered)
+        places = {one.name: place for place, one in enumerate(case.inputs)}
+        order = [places[argument.name] for argument in arguments(module)]
+        return lambda *given: launch(*(given[place] for place in order))
+
     def sets(self, case: Case) -> list[list[Any]]:
         """Sets of inputs that take turns, so that they are not all in the L2."""
         given = self.inputs(case, 0)
@@ -164,7 +175,7 @@ class Gpu:
         row.floor = floor(module, lowered, self.spec)
         row.predicted = sum(one.estimate.seconds for one in predicted)
         row.schedules = list(dict.fromkeys(str(one.schedule) for one in predicted))
-        launch, sets = self.launch(lowered), self.sets(case)
+        launch, sets = self.running(case, module, lowered), self.sets(case)
         row.error = self.error(case, launch(*sets[0]), sets[0])
         if not row.error <= TOLERANCES[case.inputs[0].dtype]:
             row.problems.append(f"error {row.error:.1e}")
@@ -184,8 +195,9 @@ class Gpu:
     def improve(self, case: Case, row: Timing, seconds: float) -> None:
         """Tune a case for some time, check it and time it again."""
         row.measured = self.tune(case, seconds)
-        lowered = lowered_for(self.scheduled(case), self.spec.name)
-        launch, sets = self.launch(lowered), self.sets(case)
+        module = self.scheduled(case)
+        lowered = lowered_for(module, self.spec.name)
+        launch, sets = self.running(case, module, lowered), self.sets(case)
         error = self.error(case, launch(*sets[0]), sets[0])
         if not error <= TOLERANCES[case.inputs[0].dtype]:
             row.problems.append(f"tuned: error {error:.1e}")

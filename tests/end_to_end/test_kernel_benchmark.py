@@ -166,6 +166,15 @@ def test_cases_are_checked_and_timed_beside_their_peers(cases: Any) -> None:
     json.dumps(found)
 
 
+def test_inputs_are_given_by_name() -> None:
+    (case,) = (one.small for one in CASES.CASES if one.name.startswith("optimizer step"))
+    module = COMPILING.loom_of(case)
+    assert [one.name for one in arguments(module)] != [one.name for one in case.inputs]
+    (row,) = MEASURING.measured([case], _gpu(Torch()), _console())["rows"]
+    assert row["problems"] == []
+    assert row["error"] < 1e-6
+
+
 def test_what_cannot_be_recorded_is_timed_as_it_is(cases: Any) -> None:
     found = MEASURING.measured(cases[:1], _gpu(Torch(graphs=False)), _console())
     (row,) = found["rows"]
