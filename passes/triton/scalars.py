@@ -8,7 +8,7 @@ float32. Integers are in `integers.py`, conversions in `conversions.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import log10
+from math import inf, log10
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
@@ -76,14 +76,51 @@ def _tangent(tiles: TileBuilder, x: SSAValue) -> SSAValue:
     return tiles.value(arith.DivfOp(tiles.value(math.SinOp(x)), tiles.value(math.CosOp(x))))
 
 
+_MOST_FACTORS = 4
+"""The greatest whole power that is written as products."""
+
+
 def _power(tiles: TileBuilder, base: SSAValue, exponent: SSAValue) -> SSAValue:
-    """Squares and cubes are products; other powers are left to a helper of the printed module."""
+    """Small whole powers are products, those of a half square roots; others are a call.
+
+    Legal for every base. Of zeros and infinities a whole power is that product, signs included, and
+    one below zero that of the reciprocals, which neither overflows nor underflows before the power
+    does. A root differs from the power of a half at -0.0, of which the power is 0.0, and at
+    -infinity, of which it is infinity. Each operation rounds, so a power is within `_MOST_FACTORS`
+    units in the last place.
+    """
     known = constant_value(exponent)
-    if known is not None and known == 2.0:
-        return _multiplied(tiles, base, base)
-    if known is not None and known == 3.0:
-        return _multiplied(tiles, _multiplied(tiles, base, base), base)
-    return tiles.value(math.PowFOp(*tiles.pair(base, exponent)))
+    times = None if known is None else float(known)
+    if times is None or abs(times) > _MOST_FACTORS or not (2 * times).is_integer():
+        return tiles.value(math.PowFOp(*tiles.pair(base, exponent)))
+    if abs(times) == 0.5:
+        power = _root(tiles, base)
+        return power if times > 0 else _reciprocal(tiles, power)
+    if not times.is_integer():
+        return tiles.value(math.PowFOp(*tiles.pair(base, exponent)))
+    factor = base if times >= 0 else _reciprocal(tiles, base)
+    return _whole_power(tiles, factor, int(abs(times)))
+
+
+def _whole_power(tiles: TileBuilder, base: SSAValue, times: int) -> SSAValue:
+    """`base * base * ..`, of so many factors."""
+    if times < 2:
+        return base if times else tiles.constant(1.0, element_of(base))
+    half = _whole_power(tiles, base, times // 2)
+    square = _multiplied(tiles, half, half)
+    return _multiplied(tiles, square, base) if times % 2 else square
+
+
+def _root(tiles: TileBuilder, x: SSAValue) -> SSAValue:
+    """x to the power of a half: 0.0 for -0.0, infinity for -infinity."""
+    kind = element_of(x)
+    zero, least = tiles.constant(0.0, kind), tiles.constant(-inf, kind)
+    positive = tiles.value(arith.AddfOp(*tiles.pair(tiles.value(math.SqrtOp(x)), zero)))
+    return tiles.where(tiles.compare("==", x, least), tiles.constant(inf, kind), positive)
+
+
+def _reciprocal(tiles: TileBuilder, x: SSAValue) -> SSAValue:
+    return tiles.value(arith.DivfOp(*tiles.pair(tiles.constant(1.0, element_of(x)), x)))
 
 
 _FLOAT: dict[type[Operation], Callable[..., SSAValue]] = {
@@ -98,10 +135,11 @@ def _write_float(tiles: TileBuilder, op: Operation, operands: list[SSAValue]) ->
     """A float operation; on 16-bit floats in float32, rounded."""
     result = op.results[0].type
     wide = f32 if is_half(result) else result
-    values = tiles.join(*(tiles.cast(operand, wide) for operand in operands))
+    apart = [tiles.cast(operand, wide) for operand in operands]
     special = _FLOAT.get(type(op))
     if special is not None:
-        return tiles.cast(special(tiles, *values), result)
+        return tiles.cast(special(tiles, *apart), result)
+    values = tiles.join(*apart)
     computed = type(op).create(
         operands=values, result_types=[values[0].type], properties=op.properties.copy()
     )
