@@ -5,11 +5,13 @@ Triton decides when it is imported whether it interprets kernels, and Dynamo imp
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
 
 from tapestry.runtime.triton_interpreter import interpreted
+from tests import on_gpu
 
 if find_spec("torch") is not None and find_spec("triton") is not None:
     import torch
@@ -17,6 +19,17 @@ if find_spec("torch") is not None and find_spec("triton") is not None:
     if not torch.cuda.is_available():
         with interpreted():
             import triton  # noqa: F401
+
+
+@pytest.fixture(autouse=on_gpu.ASKED)
+def tensors_on_the_gpu_if_asked() -> Iterator[None]:
+    """Tensors are made on the GPU, where eager mode keeps to float32 too."""
+    rounding = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    torch.set_default_device("cuda")
+    yield
+    torch.set_default_device(None)
+    torch.backends.cudnn.allow_tf32 = rounding
 
 
 @pytest.fixture

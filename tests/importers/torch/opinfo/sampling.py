@@ -4,7 +4,8 @@
     outcomes("cumsum", "gradient")         # float32 again, and the backward graph as well
 
 A sample is traced by AOT autograd as the backend traces a model, imported with no operator left to
-PyTorch (`strict`), run on the numpy executor, and compared with what PyTorch computes.
+PyTorch (`strict`), run on the numpy executor, and compared with what PyTorch computes. With
+`TAPESTRY_TESTS_ON=gpu` tensors are on the GPU, and programs run there as kernels, as a model's do.
 """
 
 # pyright: basic
@@ -33,9 +34,14 @@ from tapestry.importers.torch.decompositions import decompositions
 from tapestry.importers.torch.options import Options
 from tapestry.importers.torch.overloads import overload_of
 from tapestry.importers.torch.tracing import own_gradients
+from tests import on_gpu
 
 KINDS = {"float32": 6, "gradient": 3, "int64": 3, "int32": 1, "uint8": 2, "bool": 3}
 """How many samples of each kind are taken at most."""
+
+TOLERANCE = {torch.bfloat16: 2e-2, torch.float16: 2e-3}
+"""What results differ by, relative to the greatest, in types that PyTorch itself rounds often to;
+1e-4 and 1e-5 of the greatest in others."""
 
 _ROOT = Path(__file__).parents[4]
 
@@ -43,7 +49,13 @@ _FREE_AMONG_EQUALS = ("sort", "argsort", "topk", "kthvalue")
 """Operators that may put any of equal cells first: their places are compared among floats alone,
 which are all different, and elsewhere only their values."""
 
-_OPTIONS = Options.of({"pipeline": "weft-apply", "on": "numpy", "strict": True})
+_OPTIONS = Options.of(
+    {
+        "pipeline": "default" if on_gpu.ASKED else "weft-apply",
+        "on": on_gpu.executor("numpy"),
+        "strict": True,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -69,12 +81,13 @@ def outcomes(name: str, kind: str, most: int | None = None) -> list[Outcome]:
     """What comes of the samples of an operator; none where PyTorch has none of this kind."""
     op, gradient = operators()[name], kind == "gradient"
     dtype = torch.float32 if gradient else getattr(torch, kind)
-    if dtype not in op.dtypes or (gradient and not op.supports_autograd):
+    known = op.dtypesIfCUDA if on_gpu.ASKED else op.dtypes
+    if dtype not in known or (gradient and not op.supports_autograd):
         return []
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        samples = op.sample_inputs("cpu", dtype, requires_grad=gradient)
+        samples = op.sample_inputs(on_gpu.device(), dtype, requires_grad=gradient)
         taken = list(itertools.islice(samples, most or KINDS[kind]))
         return [_outcome(op, sample, gradient) for sample in taken]
 
@@ -182,7 +195,9 @@ def _compare(got: Sequence[torch.Tensor], want: Sequence[torch.Tensor], *, value
             continue
         finite = other[other.isfinite()].abs()
         size = max(1.0, float(finite.max())) if finite.numel() else 1.0
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5 * size, equal_nan=True)
+        rough = TOLERANCE.get(other.dtype)
+        rtol, atol = (1e-4, 1e-5 * size) if rough is None else (rough, rough * size)
+        torch.testing.assert_close(one, other, rtol=rtol, atol=atol, equal_nan=True)
 
 
 def _tensors(value: object) -> list[torch.Tensor]:
