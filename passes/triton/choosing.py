@@ -32,7 +32,7 @@ from tapestry.zspace import Range
 
 Built = TypeVar("Built")
 
-_GAIN = 1.1
+_GAIN = 1.04
 """How many times as fast as the default a schedule has to be predicted to be."""
 
 _MANY = 64

@@ -15,7 +15,9 @@ The model, per launch:
   programs, so the last, partial wave costs as much as it does. Of each pair the longer one counts.
   Where programs share a multiprocessor, one's products hide behind another's arithmetic.
 * **waiting**: a program waits for its first loads, then per step of its loop for what is not yet
-  there; stages, and other programs, hide that.
+  there. Bytes are on their way for as many steps as there are stages but one, so that two stages
+  cannot hide a load that takes longer than a step; other programs hide it, and share what a
+  multiprocessor gets. What cannot be copied ahead is waited for in every step.
 
 The time is that of the largest of memory, L2 and multiprocessors, a share of the others (what does
 not overlap), and the launch. More bytes, operations or steps never make it less.
@@ -87,7 +89,7 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
     alone = spec.coefficients.overlap
     hiding = alone + (1 - alone) * (1 - 1 / together)
     computing = rounds * _busy(work, together, spec, hiding)
-    waiting = waves * _alone(work, _busy(work, 1, spec, alone), spec)
+    waiting = waves * _alone(work, together, _busy(work, 1, spec, alone), spec)
     moved = memory_bytes(work, min(work.programs, at_once), spec)
     parts = {
         "memory": _memory_seconds(work, min(work.programs, at_once), spec),
@@ -193,7 +195,8 @@ def _works(work: Work, together: int, spec: DeviceSpec) -> dict[str, float]:
 def _exchanged(work: Work, spec: DeviceSpec) -> float:
     """Bytes that a program writes to shared memory, and that its products read there."""
     # Threads read themselves what no product reads.
-    found = work.staged * work.steps * (1 if work.products else 2) + work.held
+    read = work.passing if work.products else work.staged
+    found = (work.staged + read) * work.steps + work.held
     for product in work.products:
         rows, columns = WARPGROUP_ROWS, product.n
         if not by_warpgroups(product, work, spec):
@@ -204,12 +207,19 @@ def _exchanged(work: Work, spec: DeviceSpec) -> float:
     return found
 
 
-def _alone(work: Work, computing: float, spec: DeviceSpec) -> float:
-    """Seconds of one program that has a multiprocessor for itself."""
-    latency = spec.memory.latency
-    depth = max(1, work.stages - 1) if work.staged else 1
-    steps = work.steps * spec.coefficients.step if work.staged else 0.0
-    return latency + max(computing, work.steps * latency / depth) + steps
+def _alone(work: Work, together: int, computing: float, spec: DeviceSpec) -> float:
+    """Seconds of one of some programs that start together, if it never waited for another's work.
+
+    Its loads are on their way for `stages - 1` steps (Little's law): a step takes no less than its
+    share of the time in which its bytes come. What is not staged it waits for as a whole.
+    """
+    latency, steps = spec.memory.latency, work.steps
+    ahead = max(1, work.stages - 1) if work.staged else 1
+    rate = spec.memory.l2_bandwidth / spec.multiprocessors / together
+    coming = max(0.0, steps - ahead) * (latency + work.staged / rate) / ahead
+    waiting = latency + work.direct / rate if work.direct else 0.0
+    step = spec.coefficients.step if work.staged else 0.0
+    return latency + max(computing, coming) + steps * (waiting + step)
 
 
 def memory_bytes(work: Work, at_once: int, spec: DeviceSpec) -> float:

@@ -11,6 +11,7 @@ earlier halves what is counted. No operation of the program is known by name her
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import log2, prod
 from typing import Any, TypeAlias
@@ -63,6 +64,7 @@ _SPECIALS = (
     math.SqrtOp,
     math.TanhOp,
 )
+_LOADS = (triton.LoadOp, triton.LoadBlockOp)
 _EXPONENTIALS = (math.ExpOp, math.Exp2Op)
 _CORRECTED = 6
 """Ordinary operations that go with a function that the hardware has only roughly."""
@@ -85,9 +87,12 @@ class _Counter:
     specials: float = 0.0
     steps: float = 0.0
     staged: int = 0
+    passing: int = 0
+    direct: int = 0
     held: int = 0
     addresses: int = 0
     after: set[SSAValue] = field(default_factory=set[SSAValue])
+    before: set[Operation] = field(default_factory=set[Operation])
     elsewhere: set[SSAValue] = field(default_factory=set[SSAValue])
     vectors: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
@@ -129,6 +134,8 @@ class _Counter:
             specials=self.specials,
             live=live_bytes(self.kernel, self.elsewhere),
             staged=self.staged,
+            passing=self.passing,
+            direct=self.direct,
             held=self.held,
             exchanged=max(stored, default=0),
             addresses=self.addresses,
@@ -162,7 +169,7 @@ class _Counter:
                     pieces = stream.cells * stream.cell // stream.vector
                     self.addresses += 2 * -(-pieces // (32 * self.kernel.warps))
                 if isinstance(op, triton.LoadOp):
-                    self.vectors[op.result] = stream.vector
+                    self.vectors[op.result] = 1 if _is_carried(op, stream) else stream.vector
             case triton.LoadBlockOp() | triton.StoreBlockOp():
                 self.streams.append(self._moved(op, times))
                 if isinstance(op, triton.LoadBlockOp):
@@ -288,23 +295,84 @@ class _Counter:
         if kind == "f32":
             kind = "tf32" if op.precision.data == "tf32" else "lanes"
         self.products.append(Product(m, n, k, kind, self._mean(times)))
-        for factor, computes_in_registers in ((op.a, True), (op.b, False)):
-            self._place(op, factor, computes_in_registers)
+        for factor, by_registers in ((op.a, True), (op.b, False)):
+            self._place(op, factor, times, by_registers=by_registers)
 
-    def _place(self, op: triton.DotOp, factor: SSAValue, by_registers: bool) -> None:
+    def _place(
+        self, op: triton.DotOp, factor: SSAValue, times: Times, *, by_registers: bool
+    ) -> None:
         """Count where a factor lies: in shared memory, per stage or once, or in registers.
 
-        What a loop loads for its product is staged, if it comes in pieces of 4 bytes at least.
+        What a loop loads for its product is staged, if it comes in pieces of 4 bytes at least: what
+        factors are computed from as well, which threads read themselves. The product waits for what
+        they compute.
         """
         source = defining(factor)
-        size = prod(shape_of(factor)) * byte_size(element_of(factor))
-        if isinstance(source, triton.LoadOp | triton.LoadBlockOp):
-            within = source.parent_block() is op.parent_block()
-            looped = isinstance(op.parent_op(), scf.ForOp)
-            if within and looped and self.vectors[source.result] >= _ASYNCHRONOUS:
-                self.staged += size
-            else:
-                self.held += size
+        if isinstance(source, _LOADS):
+            if not self._stage_factor(op, source):
+                self.held += _tile_bytes(factor)
             self.elsewhere.add(source.result)
-        elif not by_registers:
-            self.held += size
+            return
+        if not by_registers:
+            self.held += _tile_bytes(factor)
+        for one in _computing(op, factor):
+            if isinstance(one, _LOADS):
+                self.passing += self._stage_factor(op, one)
+            elif not isinstance(one, _FREE) and one not in self.before:
+                self.before.add(one)
+                if not any(operand in self.after for operand in one.operands):
+                    cells = max(map(self._cells, (*one.results, *one.operands)))
+                    self.waiting_lanes += cells * self._mean(times)
+
+    def _stage_factor(self, op: triton.DotOp, load: triton.LoadOp | triton.LoadBlockOp) -> int:
+        """Count what a product's loop brings to shared memory by a load: its bytes, 0 for none."""
+        if load.parent_block() is not op.parent_block() or load in self.before:
+            return 0
+        size = _tile_bytes(load.result)
+        if not isinstance(op.parent_op(), scf.ForOp):
+            return 0
+        self.before.add(load)
+        if self.vectors[load.result] < _ASYNCHRONOUS:
+            self.direct += size
+            return 0
+        self.staged += size
+        return size
+
+
+def _tile_bytes(value: SSAValue) -> int:
+    return prod(shape_of(value)) * byte_size(element_of(value))
+
+
+def _computing(op: triton.DotOp, factor: SSAValue) -> Iterator[Operation]:
+    """What a product's factor is computed by, in its block and after other products, loads too."""
+    seen: set[Operation] = set()
+    waiting = [factor]
+    while waiting:
+        one = waiting.pop().owner
+        if (
+            not isinstance(one, Operation)
+            or one in seen
+            or one.parent_block() is not op.parent_block()
+        ):
+            continue
+        seen.add(one)
+        if isinstance(one, triton.DotOp | scf.ForOp):
+            continue
+        yield one
+        if not isinstance(one, _LOADS):
+            waiting += one.operands
+
+
+def _is_carried(op: triton.LoadOp, stream: Stream) -> bool:
+    """Whether a loop over blocks and steps at once loses sight of a load's neighbours.
+
+    It carries what was computed per block from step to step, and a compiler knows neighbours along
+    the steps only.
+    """
+    loop = op.parent_op()
+    if not isinstance(loop, scf.ForOp) or not isinstance(loop.step.owner, triton.BlockSizeOp):
+        return False
+    around = loop.parent_op()
+    if not isinstance(around, scf.ForOp) or triton.FLATTEN not in around.attributes:
+        return False
+    return stream.along != loop.step.owner.block.data

@@ -29,11 +29,13 @@ _GRANULE = 8
 def shared_bytes(work: Work, spec: DeviceSpec) -> int:
     """Bytes of shared memory that a program takes.
 
-    Tiles that warps multiply leave shared memory before the next ones come: one stage less.
+    Tiles that warps multiply, or that threads read, leave shared memory before the next ones come:
+    one stage less.
     """
     grouped = any(by_warpgroups(product, work, spec) for product in work.products)
-    stages = work.stages if grouped else max(1, work.stages - 1)
-    return max(work.staged * stages + work.held, work.exchanged)
+    early = work.passing if grouped else work.staged
+    staged = work.staged * work.stages - early * min(1, work.stages - 1)
+    return max(staged + work.held, work.exchanged)
 
 
 def registers_of(work: Work, spec: DeviceSpec) -> int:

@@ -104,12 +104,16 @@ class Work:
     products: tuple[Product, ...]
     lanes: float
     waiting_lanes: float
-    """Of `lanes`, those that need what products made before."""
+    """Of `lanes`, those that need what products made before, or that products need."""
     specials: float
     live: int
     """Bytes of tiles that registers hold at once."""
     staged: int
     """Bytes of tiles that a step of a loop brings to shared memory, once per stage."""
+    passing: int
+    """Of `staged`, what threads read themselves to compute factors of products."""
+    direct: int
+    """Bytes of tiles that a step of a loop multiplies, and that it loads when it needs them."""
     held: int
     """Bytes of other tiles in shared memory."""
     exchanged: int
@@ -145,4 +149,13 @@ class Work:
             (s.buffer, s.writes, s.cells, s.cell, s.accesses, s.run) for s in self.streams
         )
         own = (self.programs, self.warps, self.stages, self.steps, self.lanes, self.specials)
-        return (*own, self.live, self.staged, self.held, streams, self.products, self.buffers)
+        return (
+            *own,
+            self.live,
+            self.staged,
+            self.direct,
+            self.held,
+            streams,
+            self.products,
+            self.buffers,
+        )

@@ -159,9 +159,9 @@ def test_kernels_of_shards_are_chosen_for_shards() -> None:
 
 def test_kernels_for_several_targets_fit_the_smallest() -> None:
     small = find_spec("a100")
-    (one,) = predictions(lowered(product(4096, 4096, 4096), "sm_80"), small)
+    (one,) = predictions(lowered(product(8192, 8192, 8192), "sm_80"), small)
     assert one.estimate.shared <= small.limits.shared_per_program
-    (other,) = predictions(lowered(product(4096, 4096, 4096), "sm_90"), H200)
+    (other,) = predictions(lowered(product(8192, 8192, 8192), "sm_90"), H200)
     assert other.estimate.shared > small.limits.shared_per_program
 
 
