@@ -162,6 +162,11 @@ class _Counter:
                 taken = self.indices.of(op.cond).numbers
                 self._block(op.true_region.block, times * taken)
                 self._block(op.false_region.block, times * (1 - taken))
+                for region in op.regions:
+                    end = region.block.last_op
+                    assert end is not None
+                    chosen = zip(op.results, end.operands, strict=True)
+                    self.after.update(result for result, value in chosen if value in self.after)
             case triton.LoadOp() | triton.StoreOp():
                 stream = self._stream(op, times)
                 self.streams.append(stream)
