@@ -303,6 +303,8 @@ def print_kernel(kernel: triton.KernelOp, name: str, shared: Shared) -> PrintedK
         comments.append(
             comment(f"  numerics: {NUMERICS.get(kernel.numerics.data, kernel.numerics.data)}")
         )
+    if any(isinstance(op, triton.DotOp) and op.is_bf16x6 for op in kernel.body.walk()):
+        comments.append(comment("  float32 products: as six of bfloat16, within 2^-20 of each"))
     lines = [*comments, "@triton.jit", *signature, *printer.lines]
     return PrintedKernel(name, tuple(arguments), "\n".join(lines) + "\n")
 
