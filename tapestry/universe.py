@@ -39,6 +39,7 @@ _PASSES = {
     "loom-expand": ("tapestry.passes.loom.expand", "LoomExpand"),
     "loom-derive": ("tapestry.passes.loom.derive", "LoomDerive"),
     "loom-split-fold": ("tapestry.passes.loom.split_fold", "LoomSplitFold"),
+    "loom-relayout": ("tapestry.passes.loom.relayout", "LoomRelayout"),
     "loom-mask-to-domain": ("tapestry.passes.loom.mask_to_domain", "LoomMaskToDomain"),
     "loom-fold-to-read": ("tapestry.passes.loom.one_hot", "LoomFoldToRead"),
     "loom-read-to-fold": ("tapestry.passes.loom.one_hot", "LoomReadToFold"),

@@ -23,6 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tapestry.algebra.dtypes import byte_size, name_of
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
+from tapestry.passes.triton.addressing import cells_at_once
 from tapestry.passes.triton.calls import Call
 from tapestry.passes.triton.lives import defining, live_bytes, unrolled
 from tapestry.passes.triton.neighbours import VECTOR, Neighbours
@@ -66,9 +67,6 @@ _SPECIALS = (
 )
 _LOADS = (triton.LoadOp, triton.LoadBlockOp)
 _EXPONENTIALS = (math.ExpOp, math.Exp2Op)
-_SPLIT, _PARTS = 14, 6
-"""Operations that take a cell of float32 apart (twice its first bits, within bounds, and the rest;
-most are done at half the rate of sums), and the bytes of its parts."""
 _CORRECTED = 6
 """Ordinary operations that go with a function that the hardware has only roughly."""
 
@@ -86,6 +84,10 @@ class _Counter:
     products: list[Product] = field(default_factory=list[Product])
     kept: dict[str, float] = field(default_factory=dict[str, float])
     lanes: float = 0.0
+    each: dict[Operation, float] = field(default_factory=dict[Operation, float])
+    """Operations of lanes, cell by cell, by the elementwise operation of the kernel."""
+    moved: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    """The cells that a lane moves at once, by load and store."""
     waiting_lanes: float = 0.0
     specials: float = 0.0
     steps: float = 0.0
@@ -93,7 +95,6 @@ class _Counter:
     passing: int = 0
     direct: int = 0
     held: int = 0
-    parted: int = 0
     addresses: int = 0
     after: set[SSAValue] = field(default_factory=set[SSAValue])
     before: set[Operation] = field(default_factory=set[Operation])
@@ -125,6 +126,8 @@ class _Counter:
     def count(self) -> Work:
         """Count everything."""
         self._block(self.kernel.body.block, np.ones(len(self.columns.pids)))
+        for op, cells in cells_at_once(self.kernel, self.moved).items():
+            self.lanes -= self.each.get(op, 0.0) * (1 - 1 / cells)
         stored = [s.cells * s.cell for s in self.streams if s.writes and self._is_exchanged(s)]
         return Work(
             programs=self.programs,
@@ -140,7 +143,7 @@ class _Counter:
             staged=self.staged,
             passing=self.passing,
             direct=self.direct,
-            held=self.held + self.parted,
+            held=self.held,
             exchanged=max(stored, default=0),
             addresses=self.addresses,
             buffers=self.call.sizes,
@@ -166,14 +169,10 @@ class _Counter:
                 taken = self.indices.of(op.cond).numbers
                 self._block(op.true_region.block, times * taken)
                 self._block(op.false_region.block, times * (1 - taken))
-                for region in op.regions:
-                    end = region.block.last_op
-                    assert end is not None
-                    chosen = zip(op.results, end.operands, strict=True)
-                    self.after.update(result for result, value in chosen if value in self.after)
             case triton.LoadOp() | triton.StoreOp():
                 stream = self._stream(op, times)
                 self.streams.append(stream)
+                self.moved[op] = max(1, stream.vector // stream.cell)
                 if isinstance(op.parent_op(), scf.ForOp):
                     pieces = stream.cells * stream.cell // stream.vector
                     self.addresses += 2 * -(-pieces // (32 * self.kernel.warps))
@@ -208,6 +207,7 @@ class _Counter:
         cells = max((self._cells(value) for value in (*op.results, *op.operands)), default=0)
         count = cells * self._mean(times)
         self._lanes(op, count)
+        self.each[op] = self.each.get(op, 0.0) + count
         if isinstance(op, _SPECIALS):
             self.specials += count
             if not isinstance(op, _EXPONENTIALS):
@@ -302,17 +302,10 @@ class _Counter:
         (m, k), (_, n) = shape_of(op.a), shape_of(op.b)
         kind = name_of(element_of(op.a))
         if kind == "f32":
-            kind = "lanes" if op.precision.data == "ieee" else op.precision.data
+            kind = "tf32" if op.precision.data == "tf32" else "lanes"
         self.products.append(Product(m, n, k, kind, self._mean(times)))
         for factor, by_registers in ((op.a, True), (op.b, False)):
             self._place(op, factor, times, by_registers=by_registers)
-        if self.products[-1].is_split:
-            # Products wait for the parts of their factors, and their sum for the products.
-            waiting = (_SPLIT * k * (m + n) + m * n) * self._mean(times)
-            self.lanes += waiting
-            self.waiting_lanes += waiting
-            # Where the parts of one product were, those of the next one are.
-            self.parted = max(self.parted, _PARTS * k * n)
 
     def _place(
         self, op: triton.DotOp, factor: SSAValue, times: Times, *, by_registers: bool

@@ -33,7 +33,7 @@ from tapestry.passes.triton.descriptors import any_described
 from tapestry.passes.triton.facing import COLUMNS, OTHERS, ROWS, facing_axes
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.mapfold import MapFold, Tensor
-from tapestry.passes.triton.orders import walking_order
+from tapestry.passes.triton.orders import product_order, walking_order
 from tapestry.passes.triton.positions import Axis, Frame
 from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.scalars import is_half
@@ -241,7 +241,8 @@ def _contraction_kernel(
     options: Options,
     origins: Sequence[str],
 ) -> Kernel:
-    space = space_of(fold, contraction.axes, ("M", "N", "K"))
+    order = product_order(fold, contraction.axes)
+    space = space_of(fold, contraction.axes, ("M", "N", "K"), order)
     a, b = contraction.factors()
     lengths = {axis: longest(space, axis, fold.shards) for axis in ("M", "N", "K")}
     axes = [Axis(axis, space.on(axis), f"BLOCK_{axis}") for axis in ("M", "N", "K")]
@@ -252,7 +253,6 @@ def _contraction_kernel(
         "contraction",
         lengths,
         half=is_half(a.type),
-        split=options.precision == "bf16x6" and not is_half(a.type),
         grid=spread,
         atomic=state.atomic is not None,
         bounded=is_bounded(space),

@@ -46,6 +46,7 @@ from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom, triton
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
 from tapestry.passes.loom.outline import LoomInline
+from tapestry.passes.loom.relayout import apply_layouts
 from tapestry.passes.loom.simplify import LoomSimplify
 from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
@@ -56,6 +57,7 @@ from tapestry.passes.triton.in_place import AssembleUnreshaped, InPlace
 from tapestry.passes.triton.indices import replace_indices
 from tapestry.passes.triton.kernels import Options
 from tapestry.passes.triton.launching import Launcher
+from tapestry.passes.triton.layouts import LayoutChooser
 from tapestry.passes.triton.operations import (
     LowerApplication,
     LowerGroup,
@@ -65,7 +67,7 @@ from tapestry.passes.triton.operations import (
 from tapestry.passes.triton.predicting import Prediction, predictions
 from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.schedule import Task
-from tapestry.passes.triton.splitting import PartsChooser, apply_parts
+from tapestry.passes.triton.splitting import PartsChooser, Predict, apply_parts
 from tapestry.passes.triton.tensors import (
     LowerAssemble,
     LowerConstant,
@@ -75,8 +77,8 @@ from tapestry.passes.triton.tensors import (
 )
 from tapestry.passes.triton.tiling import MAX_CELLS, Tiling, power_of_two
 
-NUMERICS = {"strict": "ieee", "mixed": "bf16x6", "fast": "tf32"}
-"""How float32 factors of a `tl.dot` are multiplied on a device whose tensor cores take bfloat16."""
+NUMERICS = {"strict": "ieee", "mixed": "ieee", "fast": "tf32"}
+"""What float32 factors of a `tl.dot` may be rounded to."""
 
 NO_DEVICE = "none"
 """The device of kernels that run nowhere in particular."""
@@ -89,9 +91,8 @@ class LoomToTriton(ModulePass):
     `tile` is the most cells of a tile of an elementwise kernel or a fold (a power of two).
     `numerics` is `strict` (contractions give what the fold gives, in exact products of float32),
     `mixed` (the default: beside a factor of 16 bits, a computed one that is at most 1 is rounded to
-    its type, if what is folded is stored in 16 bits; on a `device` with tensor cores for bfloat16,
-    products of float32 are six of these, which are within 2^-20 of them) or `fast` (also TF32;
-    cells outside a domain are taken to be finite).
+    its type, if what is folded is stored in 16 bits) or `fast` (also TF32; cells outside a domain
+    are taken to be finite).
 
     Schedules follow from extents alone, or with a `device` (`h200`, `sm_90`, a file: see
     `tapestry.devices`) are what the cost model takes for the fastest there. Others, `schedules`,
@@ -106,6 +107,7 @@ class LoomToTriton(ModulePass):
     schedules: tuple[str, ...] = ()
     device: str = NO_DEVICE
     split: bool = True
+    relayout: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lower every function of the module."""
@@ -152,12 +154,14 @@ class LoomToTriton(ModulePass):
         tiling = Tiling(self.tile)
         options = Options(
             tiling,
-            self._precision(),
+            NUMERICS[self.numerics],
             rounds=self.numerics != "strict",
             seen=seen,
             chooser=self._chooser(tiling, refused),
             rungs=rungs or {},
         )
+        if self.relayout:
+            self.relayout_inputs(ctx, op, options.rungs)
         if self.split:
             self.split_folds(ctx, op, options.rungs)
         launcher, in_place = Launcher(options, op), InPlace()
@@ -194,25 +198,34 @@ class LoomToTriton(ModulePass):
         """
         if self.device == NO_DEVICE:
             return
+        chosen = PartsChooser(find_spec(self.device), self._predictor(ctx)).chosen(op)
+        careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
+        apply_parts(op, {one: n for one, n in chosen.items() if one.label.data not in careful})
+
+    def relayout_inputs(
+        self, ctx: Context, op: ModuleOp, rungs: Mapping[str, Rung] | None = None
+    ) -> None:
+        """Copy inputs of products that lie badly for the device; without one, nothing.
+
+        What is to be made with more care, by `rungs`, stays as it is.
+        """
+        if self.device == NO_DEVICE:
+            return
+        chosen = LayoutChooser(self._predictor(ctx)).chosen(op)
+        careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
+        apply_layouts(op, {one: a for one, a in chosen.items() if one.label.data not in careful})
+
+    def _predictor(self, ctx: Context) -> Predict:
+        """What tells what the kernels of a program as it is take on the device."""
         spec = find_spec(self.device)
 
         def predict(program: ModuleOp, chosen: bool) -> list[Prediction]:
             lowered, device = program.clone(), self.device if chosen else NO_DEVICE
-            replace(self, device=device, schedules=(), split=False).apply(ctx, lowered)
+            plain = replace(self, device=device, schedules=(), split=False, relayout=False)
+            plain.apply(ctx, lowered)
             return predictions(lowered, spec)
 
-        chosen = PartsChooser(spec, predict).chosen(op)
-        careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
-        apply_parts(op, {one: n for one, n in chosen.items() if one.label.data not in careful})
-
-    def _precision(self) -> str:
-        """How float32 factors are multiplied; more slowly is right where no device is known."""
-        precision = NUMERICS[self.numerics]
-        if precision == "bf16x6" and not (
-            self.device != NO_DEVICE and find_spec(self.device).has_bfloat16
-        ):
-            return "ieee"
-        return precision
+        return predict
 
     def _chooser(
         self, tiling: Tiling, refused: Callable[[triton.KernelOp], bool]

@@ -100,7 +100,9 @@ class Neighbours:
                 starts = self.indices.of(op.lhs).numbers[self.indices.columns.spread]
                 if block in by.blocks or by.loaded:
                     return 1
-                return reduce(gcd, (int(by.numbers[0]), *map(int, starts[:_SOME])), size)
+                # Either runs of the divisor's length have one quotient, or equal numbers have.
+                runs = reduce(gcd, (int(by.numbers[0]), *map(int, starts[:_SOME])), size)
+                return max(runs, self._same(op.lhs, block))
             case _ if isinstance(op, Operation) and op.operands:
                 return reduce(gcd, (self._same(operand, block) for operand in op.operands))
             case _:

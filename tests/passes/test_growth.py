@@ -101,9 +101,10 @@ def test_work_is_linear_in_the_layers(step: str) -> None:
     assert late <= 1.1 * early + 200, counts
 
 
-AGAIN = ("weft-apply", "loom-outline", "loom-split-fold")
+AGAIN = ("weft-apply", "loom-outline", "loom-relayout", "loom-split-fold")
 ONCE = [step for step in STEPS if step.partition("{")[0] not in AGAIN]
-"""All are done in one go, but for functions of functions that repeat, and parts of parts."""
+"""All are done in one go, but for functions of functions that repeat, copies of copies, and parts
+of parts."""
 
 
 def again(module: ModuleOp, step: str) -> None:
