@@ -201,13 +201,18 @@ class Network:
         wanted = dtype or self.dtype
         return module.to(device, wanted), [x.to(device, wanted)]
 
-    def run(self, module: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Outputs; where it is trained, the loss and the gradients of the parameters."""
+    def run(
+        self, module: nn.Module, inputs: Sequence[Tensor], call: Callable[..., Any] | None = None
+    ) -> list[Tensor]:
+        """Outputs; where it is trained, the loss and the gradients of the parameters.
+
+        `call` is what a compiler made of the module.
+        """
+        outputs = call or module
         if not self.trained:
             with torch.no_grad():
-                return [module(*inputs)]
-        assert isinstance(module, nn.Module)
-        loss = module(*inputs).float().square().mean()
+                return [outputs(*inputs)]
+        loss = outputs(*inputs).square().mean()
         return [loss.detach(), *torch.autograd.grad(loss, list(module.parameters()))]
 
 
