@@ -1,65 +1,39 @@
-"""The part of `gpu_check.py` about models of PyTorch that the backend compiles."""
+"""The part of `gpu_check.py` about models of PyTorch that the backend compiles.
+
+Each model is checked against itself in float64, and timed by every compiler before the next model
+comes: so what is compared was measured within seconds. A time is that of calls that follow each
+other, as a server's or a training loop's do: the GPU's, or the host's where that takes longer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from traceback import print_exception
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from _gpu_rows import Rows, within
+from _kernel_peers import quiet
 
-RESERVE = 15.0
+if TYPE_CHECKING:
+    from _gpu_networks import Network
+
+RESERVE = 8.0
 """Seconds of the part that its start and end take."""
-
-
-def cases(*, small: bool = False) -> dict[str, tuple[Any, tuple[int, ...], Any, float]]:
-    """Models, the shape of their input, the dtype, and how far results may be from float64."""
-    import torch
-    from torch import nn
-
-    class Block(nn.Module):
-        def __init__(self, width: int = 512, heads: int = 8) -> None:
-            super().__init__()
-            self.norm, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-            self.heads = heads
-
-        def forward(self, x: Any) -> Any:
-            b, t, c = x.shape
-            parts = self.qkv(self.norm(x)).view(b, t, 3, self.heads, c // self.heads)
-            q, k, v = parts.permute(2, 0, 3, 1, 4)
-            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(y.transpose(1, 2).reshape(b, t, c))
-            return x + self.down(nn.functional.gelu(self.up(self.after(x))))
-
-    hidden = 16 if small else 1024
-    perceptron = nn.Sequential(nn.Linear(784, hidden), nn.ReLU(), nn.Linear(hidden, 10))
-    images = nn.Sequential(
-        nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.LazyLinear(10)
-    )
-    return {
-        "perceptron": (perceptron, (4 if small else 256, 784), torch.float32, 1e-3),
-        "block, float16": (
-            Block(32, 2) if small else Block(),
-            (1, 16, 32) if small else (4, 256, 512),
-            torch.float16,
-            2e-2,
-        ),
-        "convolution": (
-            images,
-            (1, 3, 8, 8) if small else (64, 3, 32, 32),
-            torch.float32,
-            1e-3,
-        ),
-    }
+CALLS = 10
+"""Calls that follow each other."""
+REPEATS = 7
+"""How often these are timed."""
+OURS = ("tapestry", "tapestry, graphs")
 
 
 def backends() -> dict[str, Callable[[Any], Callable[..., Any]]]:
-    """What compiles a model, what is to be known first coming first."""
+    """What compiles a model, what is to be known first coming first.
+
+    Both compilers launch kernels one by one, and replay CUDA graphs: max-autotune has them.
+    """
     import torch
 
     # By its function: its name is known only where Tapestry is installed.
@@ -78,65 +52,92 @@ def backends() -> dict[str, Callable[[Any], Callable[..., Any]]]:
 
 
 def models_part(path: Path, seconds: float, *, small: bool = False) -> dict[str, Any]:
-    """Models of PyTorch: results against eager in float64, and time beside eager and inductor."""
+    """Models of PyTorch: results against float64, and time beside eager and inductor."""
     import torch
+    from _gpu_networks import NETWORKS
 
+    quiet()
     end = perf_counter() + seconds - RESERVE
     kept = Rows(path)
     end = kept.rest.setdefault("until", end)
-    for name, compiling in backends().items():
-        for model in cases(small=small):
-            if not kept.has(model=model, by=name) and perf_counter() < end:
-                kept.add({"model": model, "by": name})  # also where the process dies of it
-                kept.rows[-1] |= _row(model, compiling, end - perf_counter(), small=small)
-                kept.write()
-                kept.restart_if_lost(torch)
-    ours = [row for row in kept.rows if row["by"].startswith("tapestry")]
+    for model, network in NETWORKS.items():
+        made = None
+        for name, compiling in backends().items():
+            if kept.has(model=model, by=name) or perf_counter() >= end:
+                continue
+            kept.add({"model": model, "by": name})  # also where the process dies of it
+            made = made or Checked(network.small if small else network)
+            kept.rows[-1] |= made.row(compiling, end - perf_counter())
+            kept.write()
+            kept.restart_if_lost(torch)
+    ours = [row for row in kept.rows if row["by"] in OURS]
     right = sum(row.get("right", False) for row in ours)
     summary = f"{right} of {len(ours)} models right"
     return {**kept.rest, "rows": kept.rows, "summary": summary, "ok": right == len(ours)}
 
 
-def _row(
-    name: str, compiling: Callable[[Any], Callable[..., Any]], left: float, *, small: bool
-) -> dict[str, Any]:
-    """A model on a backend: the error, and what compiling and a call take."""
+class Checked:
+    """A model on the GPU, and its results in float64."""
+
+    def __init__(self, network: Network) -> None:
+        import torch
+
+        self._network = network
+        wide = network.made("cuda", torch.float64)
+        self._wanted = [one.cpu() for one in network.run(*wide)]
+        del wide
+        torch.cuda.empty_cache()
+        self._module, self._inputs = network.made("cuda")
+
+    def row(self, compiling: Callable[[Any], Callable[..., Any]], left: float) -> dict[str, Any]:
+        """The model by a compiler: the error, and what compiling and a call take."""
+        import torch
+
+        torch.compiler.reset()
+        row: dict[str, Any] = {}
+        try:
+            with within(left):
+                began = perf_counter()
+                compiled = compiling(self._module)
+                run = lambda: self._network.run(self._module, self._inputs, compiled)  # noqa: E731
+                found = run()
+                row["compile_seconds"] = perf_counter() - began
+                row["error"] = self.error(found)
+                row["right"] = row["error"] < self._network.tolerance
+                del found
+                row["us"], row["host_us"] = timed(run)
+        except Exception as error:  # noqa: BLE001 - the table says what failed
+            print_exception(error)
+            row["problem"] = f"{type(error).__name__}: {error}"[:600]
+        return row
+
+    def error(self, found: Sequence[Any]) -> float:
+        """The largest difference of a result, relative to its largest cell."""
+        pairs = zip(found, self._wanted, strict=True)
+        return max(_apart(one.detach().cpu().double(), wanted) for one, wanted in pairs)
+
+
+def _apart(one: Any, other: Any) -> float:
+    return float((one - other).abs().max() / other.abs().max().clamp_min(1e-30))
+
+
+def timed(run: Callable[[], object]) -> tuple[float, float]:
+    """Microseconds of one of many calls: until the GPU has done it, and on the host alone."""
     import torch
 
-    torch.manual_seed(0)
-    torch.compiler.reset()
-    model, shape, dtype, tolerance = cases(small=small)[name]
-    x = torch.randn(shape)
-    row: dict[str, Any] = {}
-    try:
-        with torch.no_grad(), within(left):
-            want = model.eval().double()(x.double())
-            model, x = model.to("cuda", dtype), x.to("cuda", dtype)
-            began = perf_counter()
-            compiled = compiling(model)
-            got = compiled(x)
-            row["compile_seconds"] = perf_counter() - began
-            row["error"] = float((got.double().cpu() - want).abs().max() / want.abs().max())
-            row["right"] = row["error"] < tolerance
-            row["us"] = timed(compiled, x)
-    except Exception as error:  # noqa: BLE001 - the table says what failed
-        print_exception(error)
-        row["problem"] = f"{type(error).__name__}: {error}"[:600]
-    return row
-
-
-def timed(run: Callable[..., object], *given: object) -> float:
-    """Microseconds of a call on the GPU: the median by events."""
-    import torch
-
-    for _ in range(5):
-        run(*given)
-    taken: list[float] = []
-    for _ in range(30):
+    for _ in range(3):  # graphs are captured by the second call, or the third
+        run()
+    torch.cuda.synchronize()
+    whole: list[float] = []
+    host: list[float] = []
+    for _ in range(REPEATS):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        began = perf_counter()
         begin.record()
-        run(*given)
+        for _ in range(CALLS):
+            run()
         end.record()
+        host.append(perf_counter() - began)
         end.synchronize()
-        taken.append(begin.elapsed_time(end) * 1e3)
-    return float(np.median(taken))
+        whole.append(begin.elapsed_time(end) * 1e3)
+    return median(whole) / CALLS, median(host) / CALLS * 1e6

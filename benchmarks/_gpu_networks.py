@@ -93,8 +93,8 @@ class Llama(nn.Module):
         self.down = layer(inner, width, bias=False)
         steps = 1e4 ** -(torch.arange(0, self.size, 2) / self.size)
         angles = torch.outer(torch.arange(tokens), steps).repeat(1, 2)
-        self.register_buffer("cos", angles.cos())
-        self.register_buffer("sin", angles.sin())
+        self.cos = nn.Parameter(angles.cos(), requires_grad=False)
+        self.sin = nn.Parameter(angles.sin(), requires_grad=False)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attend(self.before(x))

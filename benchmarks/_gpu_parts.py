@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 from _gpu_models import models_part
-from _gpu_rows import Rows
+from _gpu_peers import peers_part
+from _gpu_rows import Rows, as_json
 
 import tapestry
 from tapestry.codegen.aot import compile_kernels
@@ -259,12 +260,13 @@ PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "small": small_part,
     "loader": lambda _: loader_part(small="--small" in sys.argv),
     "calibrated": lambda path: calibrated_part(path, small="--small" in sys.argv),
+    "peers": lambda path: peers_part(path, float(sys.argv[3]), small="--small" in sys.argv),
     "models": lambda path: models_part(path, float(sys.argv[3]), small="--small" in sys.argv),
 }
 
 
 if __name__ == "__main__":
     made = PARTS[sys.argv[1]](Path(sys.argv[2]))
-    Path(sys.argv[2]).write_text(json.dumps(made, indent=1))
+    Path(sys.argv[2]).write_text(as_json(made))
     print(made["summary"])
     sys.exit(0 if made.get("ok", True) else 1)

@@ -19,6 +19,7 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Rows:
         """Write the table as it is now, in one step."""
         if self.path is not None:
             partial = self.path.with_suffix(".partial")
-            partial.write_text(json.dumps(self.rest | {"rows": self.rows}, indent=1) + "\n")
+            partial.write_text(as_json(self.rest | {"rows": self.rows}))
             partial.replace(self.path)
 
     def restart_if_lost(self, torch: Any) -> None:
@@ -60,6 +61,19 @@ class Rows:
             sys.stdout.flush()
             os.environ[RESTARTED] = "1"
             os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
+def as_json(table: Any) -> str:
+    """A table as JSON, which has no number for what is infinite or none: `null` says it."""
+    return json.dumps(_finite(table), indent=1, allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def without_problems(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,15 +98,21 @@ def lost(torch: Any) -> bool:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in what takes longer."""
+    """Raise TimeoutError in what takes longer, also where that makes another error of it."""
+    late: list[TimeoutError] = []
 
     def stop(*_: object) -> None:
-        raise TimeoutError(f"it took more than {seconds:.0f} s")
+        late.append(TimeoutError(f"it took more than {seconds:.0f} s"))
+        raise late[0]
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01))
     try:
         yield
+    except Exception as error:
+        if late and error is not late[0]:
+            raise late[0] from error
+        raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)

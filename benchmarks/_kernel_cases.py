@@ -7,8 +7,8 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tapestry as t
@@ -36,7 +36,8 @@ class Case:
 
     `multiplies` says that its time goes into products of matrices of 64 rows or more, which
     warpgroups are for.
-    `sizes` are what the inputs are made of, so that smaller ones can be.
+    `sizes` are what the inputs are made of, so that smaller ones can be. `beside` has what else it
+    is timed beside, `picked` says what PyTorch's own implementation is.
     """
 
     name: str
@@ -46,6 +47,8 @@ class Case:
     program: Callable[..., Expression]
     peer: Callable[..., Any]
     multiplies: bool = False
+    beside: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    picked: Callable[..., str] | None = None
 
     @property
     def inputs(self) -> Sequence[Given]:
@@ -101,6 +104,7 @@ def _linear(rows: int, width: int, out: int) -> Case:
         lambda x, w, b, r: t.gelu(x @ w + b) + r,
         lambda torch, x, w, b, r: torch.nn.functional.gelu(x @ w + b) + r,
         multiplies=True,
+        beside={"product": lambda _, x, w, *_rest: x @ w},
     )
 
 
@@ -125,6 +129,7 @@ def _gated(rows: int, width: int, out: int) -> Case:
         program,
         peer,
         multiplies=rows >= WARPGROUP_ROWS,
+        beside={"product": lambda _, x, _g, w, v: (x @ w, x @ v)},
     )
 
 
@@ -162,9 +167,25 @@ def _attention(
         shapes = {"q": (b, h, m, d), "k": (b, g, n, d), "v": (b, g, n, d)}
         return [Given(name, shape, dtype) for name, shape in shapes.items()]
 
+    options = {"is_causal": causal, "enable_gqa": kv != heads}
+
     def peer(torch: Any, q: Any, k: Any, v: Any) -> Any:
-        attend = torch.nn.functional.scaled_dot_product_attention
-        return attend(q, k, v, is_causal=causal, enable_gqa=kv != heads)
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, **options)
+
+    def by(backend: str) -> Callable[..., Any]:
+        def forced(torch: Any, *given: Any) -> Any:
+            from torch.nn.attention import SDPBackend, sdpa_kernel
+
+            with sdpa_kernel(SDPBackend[backend]):
+                return peer(torch, *given)
+
+        return forced
+
+    def picked(torch: Any, q: Any, k: Any, v: Any) -> str:
+        from torch.nn.attention import SDPBackend
+
+        chosen = torch._fused_sdp_choice(q, k, v, **options)  # noqa: SLF001 - there is no other way
+        return SDPBackend(chosen).name
 
     def program(q: Expression, k: Expression, v: Expression) -> Expression:
         if kv != heads:
@@ -172,8 +193,18 @@ def _attention(
         return t.scaled_dot_product_attention(q, k, v, causal=causal)
 
     sizes = (batch, heads, queries, keys, width, kv)
-    tall = queries >= WARPGROUP_ROWS
-    return Case(f"attention {name}", "attention", sizes, given, program, peer, multiplies=tall)
+    flash = {"flash": by("FLASH_ATTENTION"), "cudnn": by("CUDNN_ATTENTION")}
+    return Case(
+        f"attention {name}",
+        "attention",
+        sizes,
+        given,
+        program,
+        peer,
+        multiplies=queries >= WARPGROUP_ROWS,
+        beside={"efficient": by("EFFICIENT_ATTENTION")} if dtype == "f32" else flash,
+        picked=picked,
+    )
 
 
 def _reduce(axis: int, shape: tuple[int, int, int]) -> Case:

@@ -74,16 +74,21 @@ def lowered_for(module: Any, device: str, refusals: Refusals | None = None) -> A
     return lowered
 
 
+def bytes_of(module: Any) -> int:
+    """The bytes of a program's inputs and outputs."""
+    tensors = [a.type for a in arguments(module)]
+    returned = main_function(module).body.block.last_op
+    assert returned is not None
+    tensors += [tensor_type(value) for value in returned.operands]
+    return sum(kind.byte_size for kind in tensors)
+
+
 def floor(module: Any, lowered: Any, spec: DeviceSpec) -> float:
     """The least seconds on a device: each input read and each output written once, and products.
 
     Products are those of tiles, or all operations of the program where tiles are padded.
     """
-    tensors = [a.type for a in arguments(module)]
-    returned = main_function(module).body.block.last_op
-    assert returned is not None
-    tensors += [tensor_type(value) for value in returned.operands]
-    moving = sum(kind.byte_size for kind in tensors) / spec.memory.bandwidth
+    moving = bytes_of(module) / spec.memory.bandwidth
     kernels = {op.sym_name.data: op for op in lowered.walk() if isinstance(op, triton.KernelOp)}
     works = [
         (work_of(kernels[launch.kernel_name], call), count)

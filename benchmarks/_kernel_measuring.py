@@ -7,7 +7,9 @@ compile, then tuning, each for one case of every family first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from math import prod
 from pathlib import Path
 from time import perf_counter
@@ -16,7 +18,8 @@ from typing import Any
 
 from _gpu_rows import Rows, within
 from _kernel_cases import Case
-from _kernel_compiling import floor, loom_of, lowered_for
+from _kernel_compiling import bytes_of, floor, loom_of, lowered_for
+from _kernel_peers import MODES, compiled_peer, eager_peer, inputs_of, others
 from rich.console import Console
 from rich.table import Table
 
@@ -35,8 +38,7 @@ from tapestry.tuning.cuda import CudaBench, sustained_seconds, turns
 from tapestry.tuning.records import KIND
 from tapestry.tuning.tuner import give_best
 
-PEERS = ("eager", "compile", "max-autotune")
-NOT_A_NUMBER = float("nan")
+PEERS = ("eager", *MODES)
 TOLERANCES = {"f16": 2e-2, "bf16": 5e-2, "f32": 1e-3}
 
 
@@ -48,15 +50,18 @@ LONGEST = 60.0
 class Timing:
     """A case on the GPU: the error against float64 (relative), and seconds.
 
-    `tuned` is with the fastest schedule that was found, where tuning found one.
+    `tuned` is with the fastest schedule that was found, where tuning found one. `bytes` are those
+    of the inputs and outputs, each read or written once. `picked` is what eager PyTorch ran.
     """
 
     case: str
     family: str
-    error: float = NOT_A_NUMBER
-    ours: float = NOT_A_NUMBER
+    error: float | None = None
+    ours: float | None = None
     tuned: float | None = None
     peers: dict[str, float] = field(default_factory=dict)
+    picked: str = ""
+    bytes: int = 0
     floor: float = 0.0
     predicted: float = 0.0
     schedules: list[str] = field(default_factory=list)
@@ -97,21 +102,6 @@ class Gpu:
     def time(self, calls: Sequence[Callable[[], object]]) -> float:
         """The seconds of calls, which take turns."""
         return sustained_seconds(self.torch, calls)
-
-    def inputs(self, case: Case, seed: int) -> list[Any]:
-        """Inputs of a case: normal numbers, and places in the range of what they are places in."""
-        torch = self.torch
-        generator = torch.Generator(device="cuda").manual_seed(seed)
-        dtypes = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
-        made: list[Any] = []
-        for one in case.inputs:
-            if one.below:
-                options = {"generator": generator, "device": "cuda"}
-                made.append(torch.randint(one.below, one.shape, **options))
-            else:
-                cells = torch.randn(one.shape, generator=generator, device="cuda")
-                made.append(cells.to(dtypes[one.dtype]))
-        return made
 
     def scheduled(self, case: Case) -> Any:
         """The program of a case in loom, with the best schedules that are known."""
@@ -162,9 +152,10 @@ class Gpu:
 
     def sets(self, case: Case) -> list[list[Any]]:
         """Sets of inputs that take turns, so that they are not all in the L2."""
-        given = self.inputs(case, 0)
+        given = inputs_of(self.torch, case, 0)
         size = sum(one.numel() * one.element_size() for one in given)
-        return [given, *(self.inputs(case, seed) for seed in range(1, turns(size)))]
+        more = (inputs_of(self.torch, case, seed) for seed in range(1, turns(size)))
+        return [given, *more]
 
     def check(self, case: Case) -> Timing:
         """Check a case, and time it and eager PyTorch."""
@@ -172,7 +163,7 @@ class Gpu:
         module = self.scheduled(case)
         lowered = lowered_for(module, self.spec.name)
         predicted = predictions(lowered, self.spec)
-        row.floor = floor(module, lowered, self.spec)
+        row.floor, row.bytes = floor(module, lowered, self.spec), bytes_of(module)
         row.predicted = sum(one.estimate.seconds for one in predicted)
         row.schedules = list(dict.fromkeys(str(one.schedule) for one in predicted))
         launch, sets = self.running(case, module, lowered), self.sets(case)
@@ -180,17 +171,22 @@ class Gpu:
         if not row.error <= TOLERANCES[case.inputs[0].dtype]:
             row.problems.append(f"error {row.error:.1e}")
         row.ours = self.time([lambda one=one: launch(*one) for one in sets])
-        self.beside(case, row, "eager")
+        self.beside(case, row, "eager", *case.beside)
+        if case.picked is not None:
+            with suppress(RuntimeError):  # of PyTorch's own, which say nothing of the case
+                row.picked = case.picked(self.torch, *sets[0])
         return row
 
-    def beside(self, case: Case, row: Timing, name: str) -> None:
-        """Time a peer."""
-        try:
-            with within(min(LONGEST, max(self.left, 1.0))):
-                peer, sets = self.peers(case)[name](), self.sets(case)
-                row.peers[name] = self.time([lambda one=one: peer(*one) for one in sets])
-        except Exception as error:  # noqa: BLE001 - what a peer fails with is said in its row
-            row.missing[name] = said(error)
+    def beside(self, case: Case, row: Timing, *names: str) -> None:
+        """Time peers."""
+        sets, known = self.sets(case), self.peers(case)
+        for name in names:
+            try:
+                with within(min(LONGEST, max(self.left, 1.0))):
+                    peer = known[name]()
+                    row.peers[name] = self.time([partial(peer, *one) for one in sets])
+            except Exception as error:  # noqa: BLE001 - what a peer fails with is said in its row
+                row.missing[name] = said(error)
 
     def improve(self, case: Case, row: Timing, seconds: float) -> None:
         """Tune a case for some time, check it and time it again."""
@@ -216,18 +212,10 @@ class Gpu:
     def peers(self, case: Case) -> dict[str, Callable[[], Callable[..., Any]]]:
         """What makes each peer: they are compiled when their turn comes."""
         torch = self.torch
-
-        def eager(*given: Any) -> Any:
-            return case.peer(torch, *given)
-
-        def compiled(**options: Any) -> Callable[..., Any]:
-            torch.compiler.reset()
-            return torch.compile(eager, **options)
-
         return {
-            "eager": lambda: eager,
-            "compile": compiled,
-            "max-autotune": lambda: compiled(mode="max-autotune-no-cudagraphs"),
+            "eager": lambda: eager_peer(torch, case),
+            **{name: partial(compiled_peer, torch, case, name) for name in MODES},
+            **{name: lambda one=one: one for name, one in others(torch, case).items()},
         }
 
 
@@ -269,8 +257,8 @@ def measured(
         keep(Timing(case.name, case.family, problems=["it did not end"]))
         keep(checked(gpu, case))
         row = rows[case.name]
-        console.print(f"{row.case}: {row.ours * 1e6:.1f} us {'; '.join(row.problems)}")
-    working = [case for case in cases if case.name in rows and rows[case.name].ours > 0]
+        console.print(f"{row.case}: {microseconds(row.ours)} us {'; '.join(row.problems)}")
+    working = [case for case in cases if case.name in rows and rows[case.name].ours]
     for case in spread(working):
         for name in PEERS[1:]:
             row = rows[case.name]
@@ -322,17 +310,27 @@ def show_measured(rows: Sequence[Timing], console: Console) -> None:
     for row in rows:
         table.add_row(
             row.case,
-            f"{row.error:.1e}",
-            f"{row.ours * 1e6:.1f}",
-            "" if row.tuned is None else f"{row.tuned * 1e6:.1f}",
-            f"{row.predicted * 1e6:.1f}",
-            f"{row.floor / row.ours:.2f}",
-            *(f"{row.peers[n] / row.ours:.2f}" if n in row.peers else "" for n in PEERS),
+            "" if row.error is None else f"{row.error:.1e}",
+            microseconds(row.ours),
+            microseconds(row.tuned),
+            microseconds(row.predicted),
+            times(row.floor, row.ours),
+            *(times(row.peers.get(name), row.ours) for name in PEERS),
             "; ".join([*row.problems, *(f"{n}: {why}" for n, why in row.missing.items())]),
         )
     console.print(table)
     for name in PEERS:
-        found = [row.peers[name] / row.ours for row in rows if name in row.peers]
+        found = [row.peers[name] / row.ours for row in rows if row.ours and name in row.peers]
         if found:
             mean = prod(found) ** (1 / len(found))
             console.print(f"{name} / ours: geometric mean {mean:.3f}, least {min(found):.3f}")
+
+
+def microseconds(seconds: float | None) -> str:
+    """Seconds as microseconds; nothing where there are none."""
+    return "" if seconds is None else f"{seconds * 1e6:.1f}"
+
+
+def times(one: float | None, other: float | None) -> str:
+    """How many times another time one is; nothing where one of them is not known."""
+    return f"{one / other:.2f}" if one and other else ""

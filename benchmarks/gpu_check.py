@@ -11,10 +11,13 @@
 | `small` | programs of every kind, whole and in shards, against float64; refused schedules |
 | `loader` | a program compiled ahead of time, run from its folder without Tapestry |
 | `compiled` | every kernel of `kernels.py` compiled on all cores, beside the parts before it |
+| `peers` | what `torch.compile` makes of these and of models, compiled beside in the same way |
 | `kernels` | kernels against float64, with ceilings and peers, tuned (`kernels.py --measure`) |
 | `launch` | what launching costs on the host and on the GPU, with graphs (`launch.py`) |
 | `calibrated` | this GPU's own figures for the cost model, also as a file |
 | `models` | PyTorch models compiled by the backend: right, and how fast beside eager and inductor |
+
+Last comes whether what was measured is what is aimed at (`aims.py`).
 
 What is worth most comes first. Each part is a process of its own with a limit of time; one that
 fails or takes too long is recorded, with the end of what it said and the rows that it had made, and
@@ -44,28 +47,30 @@ from pathlib import Path
 from time import perf_counter, time
 from typing import Any, Literal
 
-from _gpu_rows import RESTARTED, without_problems
+from _gpu_rows import RESTARTED, as_json, without_problems
+from aims import aims, show, show_models
 from machine import machine
 from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).parent
 LIMITS = {
-    "machine": 25,
-    "small": 75,
-    "loader": 35,
-    "compiled": 45,
-    "kernels": 225,
-    "launch": 30,
-    "calibrated": 25,
-    "models": 80,
+    "machine": 20,
+    "small": 50,
+    "loader": 25,
+    "compiled": 35,
+    "peers": 70,
+    "kernels": 190,
+    "launch": 20,
+    "calibrated": 20,
+    "models": 110,
 }
 """Seconds that each part may take, 540 together; more where parts before it took less."""
-BESIDE = "compiled"
-"""The part that runs beside those before it, which measure nothing; its limit is what is waited."""
-WITH_ROWS = ("small", "kernels", "models")
+BESIDE = ("compiled", "peers")
+"""The parts that run beside those before them, which measure nothing; limits are of waiting."""
+WITH_ROWS = ("small", "peers", "kernels", "models")
 """The parts whose tables have rows that are kept as they are made."""
-AGAIN = ("compiled", "kernels", "models")
+AGAIN = ("compiled", "peers", "kernels", "models")
 """The parts that there may be more of, also where they ended well."""
 SILENT = 100.0
 """Seconds without a row after which a part hangs, of 540; the longest row takes less."""
@@ -238,8 +243,10 @@ def main() -> int:
 
     def write() -> None:
         parts = [asdict(outcomes[one]) for one in LIMITS if one in outcomes]
-        text = {"gpu": name, "machine": machine(), "parts": parts}
-        (folder / "gpu_check.json").write_text(json.dumps(text, indent=1) + "\n")
+        tables = {one["part"]: one["table"] for one in parts if isinstance(one["table"], dict)}
+        found = [one.as_json() for one in aims(tables)]
+        text = {"gpu": name, "machine": machine(), "aims": found, "parts": parts}
+        (folder / "gpu_check.json").write_text(as_json(text))
 
     def started(part: str, limit: float) -> Running:
         known = before.get(part)
@@ -247,7 +254,8 @@ def main() -> int:
         return Running(part, limit, table, small=options.small)
 
     write()
-    beside = started(BESIDE, LIMITS[BESIDE] * scale) if BESIDE in wanted and name else None
+    ready = {part: _end(part, wanted) * scale for part in BESIDE if part in wanted and name}
+    beside = {part: started(part, limit) for part, limit in ready.items()}
     for part in wanted:
         # Of the time that is left its share: what others did not need is for those after them.
         limit = (end - perf_counter()) * LIMITS[part] / rest[part]
@@ -258,7 +266,7 @@ def main() -> int:
             outcomes[part] = Outcome(part, "too slow", table=table, said="no time was left for it")
         else:
             console.print(f"{part} ...")
-            running = beside if part == BESIDE and beside else started(part, limit)
+            running = beside.get(part) or started(part, limit)
             outcomes[part] = running.outcome(limit, folder, SILENT * max(1.0, scale))
         # After each part, so that what was found is there whatever happens next.
         write()
@@ -267,8 +275,16 @@ def main() -> int:
         last = one.said.strip().splitlines()[-1] if one.said.strip() else ""
         table.add_row(one.part, one.state, f"{one.seconds:.0f}", _shown(one.table) or last)
     console.print(table)
+    tables = {part: one.table for part, one in outcomes.items() if isinstance(one.table, dict)}
+    show_models(tables.get("models", {}), console)
+    show(aims(tables), console)
     console.print(f"written to {folder / 'gpu_check.json'}")
     return int(any(one.state in ("failed", "too slow") for one in outcomes.values()))
+
+
+def _end(part: str, wanted: Sequence[str]) -> float:
+    """The seconds after which a part ends that is begun with the first one."""
+    return sum(LIMITS[one] for one in wanted[: wanted.index(part) + 1])
 
 
 def _ends(numbers: Sequence[float]) -> list[float]:

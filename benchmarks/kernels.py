@@ -23,7 +23,6 @@ a run goes on where the file ends: an error after which a GPU is of no use costs
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -33,9 +32,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from _gpu_rows import as_json
 from _kernel_cases import CASES
 from _kernel_compiling import DEVICES, compiled, show_compiled
 from _kernel_measuring import Gpu, measured
+from _kernel_peers import quiet
 from machine import machine
 from rich.console import Console
 
@@ -73,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         target = 10 * major + minor
         devices = {target: name_of(torch.cuda.get_device_name(), target) or DEVICES[90]}
     if options.measure:
+        quiet()
         spec = find_spec(devices[target])
         gpu = Gpu(torch, spec, options.seconds, options.tune, small=options.small)
         result = measured(cases, gpu, console, output)
@@ -82,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         show_compiled(found, console)
         result = {"rows": [asdict(row) for row in found]}
     written = {"machine": machine(), "triton": version("triton"), **result}
-    output.write_text(json.dumps(written, indent=2) + "\n")
+    output.write_text(as_json(written))
     return int(any(row["problems"] for row in result["rows"]))
 
 
