@@ -208,7 +208,7 @@ class Network:
 
         `call` is what a compiler made of the module.
         """
-        outputs = call or module
+        outputs = module if call is None else call
         if not self.trained:
             with torch.no_grad():
                 return [outputs(*inputs)]

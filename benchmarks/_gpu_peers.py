@@ -31,7 +31,7 @@ from typing import Any, Self
 from _gpu_rows import Rows
 from _kernel_peers import compiled_peer, inputs_of, quiet
 
-WORKERS = 6
+WORKERS = min(6, os.cpu_count() or 1)
 """Processes that compile; each also has threads that do."""
 THREADS = 2
 LONGEST = 90.0

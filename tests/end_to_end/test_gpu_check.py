@@ -40,7 +40,7 @@ def test_what_fails_is_recorded_and_the_rest_goes_on(monkeypatch, tmp_path) -> N
     )
     monkeypatch.setattr(gpu_check, "gpu", lambda: "H200")
     monkeypatch.setattr(gpu_check, "LIMITS", dict.fromkeys(gpu_check.LIMITS, 20.0) | {"small": 1.0})
-    given = ["gpu_check.py", "--seconds", "141", "--output", str(tmp_path)]
+    given = ["gpu_check.py", "--seconds", "161", "--output", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", given)
     assert gpu_check.main() == 1
     parts = json.loads((tmp_path / "gpu_check.json").read_text())["parts"]
@@ -50,6 +50,7 @@ def test_what_fails_is_recorded_and_the_rest_goes_on(monkeypatch, tmp_path) -> N
         "small": "too slow",
         "loader": "failed",
         "compiled": "done",
+        "peers": "done",
         "kernels": "done",
         "launch": "done",
         "calibrated": "done",
@@ -205,6 +206,27 @@ def test_what_takes_too_long_is_interrupted() -> None:
         time.sleep(20)
     with _gpu_rows.within(20):
         pass
+
+
+def test_what_takes_too_long_says_so_also_where_that_made_another_error() -> None:
+    """Some code makes another error of whatever happens in it."""
+
+    def careless() -> None:
+        try:
+            time.sleep(20)
+        except TimeoutError as error:
+            raise TypeError("unsupported callable") from error
+
+    with pytest.raises(TimeoutError, match="more than 0 s"), _gpu_rows.within(0.05):
+        careless()
+    with pytest.raises(TypeError, match="its own"), _gpu_rows.within(20):
+        raise TypeError("its own")
+
+
+def test_tables_are_json_also_where_numbers_are_none() -> None:
+    text = _gpu_rows.as_json({"rows": [{"error": float("inf"), "us": (1.0, float("nan"))}]})
+    assert json.loads(text) == {"rows": [{"error": None, "us": [1.0, None]}]}
+    assert "Infinity" not in text
 
 
 def test_the_parts_are_those_of_the_other_file() -> None:

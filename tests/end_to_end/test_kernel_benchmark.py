@@ -175,6 +175,18 @@ def test_inputs_are_given_by_name() -> None:
     assert row["error"] < 1e-6
 
 
+def test_further_peers_are_timed_and_what_pytorch_picks_is_said() -> None:
+    names = ("attention causal d=64", "linear+bias+gelu+residual 2048")
+    found = [one.small for one in CASES.CASES if one.name.startswith(names)]
+    attention, linear = sorted(
+        MEASURING.measured(found, _gpu(Torch()), _console())["rows"], key=lambda row: row["family"]
+    )
+    assert attention["picked"]
+    assert {"flash", "cudnn"} <= attention["peers"].keys() | attention["missing"].keys()
+    assert linear["peers"]["product"] > 0
+    assert linear["bytes"] > 0
+
+
 def test_what_cannot_be_recorded_is_timed_as_it_is(cases: Any) -> None:
     found = MEASURING.measured(cases[:1], _gpu(Torch(graphs=False)), _console())
     (row,) = found["rows"]

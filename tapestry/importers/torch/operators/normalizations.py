@@ -62,7 +62,7 @@ def batch_norm_inference(
     eps: Number,
 ) -> Lowered:
     result = ctx.apply("batch_norm_inference", x, running_mean, running_var, weight, bias, eps=eps)
-    return [result, _nothing(ctx, x), _nothing(ctx, x)]
+    return [result, *_kept(ctx, x, running_mean, running_var, eps)]
 
 
 @lowering("aten._native_batch_norm_legit_functional.default")
@@ -81,7 +81,7 @@ def batch_norm_functional(
     if training:
         return ctx.apply_all("batch_norm_training", *given, momentum=momentum, eps=eps)
     result = ctx.apply("batch_norm_inference", *given, eps=eps)
-    return [result, _nothing(ctx, x), _nothing(ctx, x), running_mean, running_var]
+    return [result, *_kept(ctx, x, running_mean, running_var, eps), running_mean, running_var]
 
 
 @lowering("aten._batch_norm_with_update_functional.default")
@@ -124,6 +124,15 @@ def batch_norm(
     return batch_norm_inference(ctx, x, weight, bias, running_mean, running_var, momentum, eps)
 
 
-def _nothing(ctx: Context, x: SSAValue) -> SSAValue:
-    """A statistic that is not computed: PyTorch has an empty tensor in its place."""
-    return ctx.constant(0, ctx.dtype(x), (0,))
+def _kept(
+    ctx: Context, x: SSAValue, mean: SSAValue, variance: SSAValue, eps: Number
+) -> list[SSAValue]:
+    """The statistics that are kept for the gradient where none are computed of the batch.
+
+    On the CPU PyTorch has empty tensors in their place, elsewhere those that `x` is normalized by.
+    """
+    kind = ctx.results[2]
+    if kind is None or 0 in kind.shape:
+        return [ctx.constant(0, ctx.dtype(x), (0,))] * 2
+    variance = ctx.cast(variance, kind.dtype)
+    return [mean, ctx.apply("rsqrt", ctx.apply("add", variance, ctx.scalar(eps, variance)))]
