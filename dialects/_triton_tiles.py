@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     UnitAttr,
+    f32,
     i1,
     i32,
     i64,
@@ -327,7 +328,8 @@ class StoreOp(IRDLOperation):
 class DotOp(IRDLOperation):
     """`acc + a @ b`: `tl.dot(a, b, acc, input_precision=...)`.
 
-    `precision` says what float32 operands may be rounded to: `ieee` (nothing), `tf32x3`, `tf32`.
+    `precision` says what becomes of float32 operands: `ieee` multiplies them as they are, `tf32`
+    drops all but their first 11 bits, `bf16x6` takes each apart into three numbers of bfloat16.
 
     Example:
 
@@ -356,6 +358,11 @@ class DotOp(IRDLOperation):
             properties={"precision": StringAttr(precision)},
             result_types=[acc.type],
         )
+
+    @property
+    def is_bf16x6(self) -> bool:
+        """Whether float32 is multiplied in parts; factors of 16 bits have no other precision."""
+        return self.precision.data == "bf16x6" and element_of(self.a) == f32
 
     def verify_(self) -> None:
         (m, k), (depth, n) = shape_of(self.a), shape_of(self.b)

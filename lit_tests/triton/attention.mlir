@@ -8,7 +8,8 @@
 
 // Strict kernels round where the program does.
 // STRICT: #   numerics: strict: 
-// STRICT: x_3 * 0.125, float("-inf"))
+// STRICT: x_4 = x_3 * 0.125
+// STRICT: chosen = tl.where(m[:, None] - k[None, :] >= 0, x_4, float("-inf"))
 // STRICT: tl.exp(chosen - centre[:, None])
 // STRICT-NOT: exp2
 
@@ -19,7 +20,10 @@
 // CHECK-NEXT:        k = k_start + k_lanes
 // CHECK-NEXT:        x_2 = tl.load(k_ptr + c[:, None] + k[None, :] * 64)
 // CHECK-NEXT:        x_3 = tl.dot(x, x_2)
-// CHECK-NEXT:        chosen = tl.where(m[:, None] - k[None, :] >= 0, x_3, float("-inf"))
+// CHECK-NEXT:        if m_start - (k_start + (BLOCK_K - 1)) >= 0:
+// CHECK-NEXT:            chosen = x_3
+// CHECK-NEXT:        else:
+// CHECK-NEXT:            chosen = tl.where(m[:, None] - k[None, :] >= 0, x_3, float("-inf"))
 // CHECK-NEXT:        o_weights_peak_block = tl.reduce(chosen, 1, combine_max)
 // CHECK:             centre = tl.where(o_weights_peak_2 == float("-inf"), 0.0, o_weights_peak_2)
 // CHECK-NEXT:        exp = tl.exp(o_weights_peak - centre)

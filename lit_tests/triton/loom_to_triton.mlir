@@ -1,5 +1,7 @@
 // RUN: tapestry-opt %s -p loom-to-triton --split-input-file | filecheck %s
 // RUN: tapestry-opt %s -p 'loom-to-triton{tile=16 numerics=fast}' --split-input-file | filecheck %s --check-prefix SMALL
+// RUN: tapestry-opt %s -p 'loom-to-triton{device=h200}' --split-input-file | filecheck %s --check-prefix CORES
+// RUN: tapestry-opt %s -p 'loom-to-triton{device=h200 numerics=strict}' --split-input-file | filecheck %s --check-prefix EXACT
 
 // An elementwise operation walks the cells of a tensor that starts anywhere as one run.
 
@@ -75,6 +77,8 @@ func.func @main(%x: !x, %w: !w) -> !y {
 // CHECK: triton.where {{.*}}, %e, {{.*}} -> tensor<64x32xf32>
 // CHECK: triton.dot {{.*}} precision "ieee"
 // SMALL: triton.dot {{.*}} precision "tf32"
+// CORES: triton.dot {{.*}} precision "bf16x6"
+// EXACT: triton.dot {{.*}} precision "ieee"
 
 // -----
 

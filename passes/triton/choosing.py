@@ -39,7 +39,7 @@ _MANY = 64
 """How many candidates are looked at one by one."""
 
 _CAREFUL = 0.8
-"""The share of a thread's registers that a choice may be predicted to need."""
+"""The share of a thread's registers that a choice may be predicted to need, by a guess."""
 
 _TRIES = 8
 """How many schedules are looked at for one whose kernel is not refused."""
@@ -138,7 +138,8 @@ class Chooser:
 
     def _is_safe(self, estimate: Estimate) -> bool:
         """Whether a kernel surely fits the device."""
-        most = _CAREFUL * self.spec.limits.registers_per_thread
+        share = 1 if estimate.exact else _CAREFUL
+        most = share * self.spec.limits.registers_per_thread
         return not estimate.problems and estimate.registers <= most
 
 

@@ -31,7 +31,7 @@ from math import ceil
 
 from tapestry.devices import DeviceSpec
 from tapestry.passes.triton.fitting import (
-    TENSOR_KINDS,
+    MATRIX_KINDS,
     WARPGROUP_ROWS,
     by_warpgroups,
     cell_bytes,
@@ -71,6 +71,8 @@ class Estimate:
     bytes: float
     flops: float
     problems: tuple[str, ...] = ()
+    exact: bool = False
+    """Whether registers are counted rather than guessed."""
 
     @property
     def bound(self) -> str:
@@ -108,6 +110,7 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
         bytes=moved,
         flops=work.flops,
         problems=problems_of(work, spec),
+        exact=len(work.products) == 1 and work.products[0].is_split,
     )
 
 
@@ -153,6 +156,8 @@ def peak(product: Product, spec: DeviceSpec) -> float:
             return rates.f8 or rates.f16
         case "tf32":
             return rates.tf32
+        case "bf16x6":
+            return rates.bf16 / 6
         case "f64":
             return rates.f64
         case _:
@@ -162,7 +167,7 @@ def peak(product: Product, spec: DeviceSpec) -> float:
 def _rate(product: Product, work: Work, spec: DeviceSpec) -> float:
     """Operations per second at which a device does a product of these tiles."""
     own = spec.coefficients
-    if product.kind not in (*TENSOR_KINDS, "tf32"):
+    if product.kind not in MATRIX_KINDS:
         return peak(product, spec) * own.scalar_products
     share = 1.0 if by_warpgroups(product, work, spec) else own.warp_products
     return peak(product, spec) * share
@@ -182,7 +187,7 @@ def _works(work: Work, together: int, spec: DeviceSpec) -> dict[str, float]:
     """Seconds that each unit of a multiprocessor is busy for one program."""
     count = spec.multiprocessors
     products = sum(p.flops * count / _rate(p, work, spec) for p in work.products)
-    matrices = all(p.kind in (*TENSOR_KINDS, "tf32") for p in work.products)
+    matrices = all(p.kind in MATRIX_KINDS for p in work.products)
     arithmetic = work.lanes / _lane_rate(work, together, spec)
     return {
         "tensor cores": products if matrices else 0.0,
@@ -198,6 +203,12 @@ def _exchanged(work: Work, spec: DeviceSpec) -> float:
     read = work.passing if work.products else work.staged
     found = (work.staged + read) * work.steps + work.held
     for product in work.products:
+        if product.is_split:
+            # The left factor is in registers; of the right one, parts of half its size are written.
+            reads = 6 * max(1, product.m // WARPGROUP_ROWS)
+            halves = 2 * product.m + product.n * (2 + 3 + reads)
+            found += halves * product.k * cell_bytes(product) / 2 * product.count
+            continue
         rows, columns = WARPGROUP_ROWS, product.n
         if not by_warpgroups(product, work, spec):
             across = warps_across(work)

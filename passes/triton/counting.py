@@ -67,6 +67,9 @@ _SPECIALS = (
 )
 _LOADS = (triton.LoadOp, triton.LoadBlockOp)
 _EXPONENTIALS = (math.ExpOp, math.Exp2Op)
+_SPLIT, _PARTS = 14, 6
+"""Operations that take a cell of float32 apart (twice its first bits, within bounds, and the rest;
+most are done at half the rate of sums), and the bytes of its parts."""
 _CORRECTED = 6
 """Ordinary operations that go with a function that the hardware has only roughly."""
 
@@ -95,6 +98,7 @@ class _Counter:
     passing: int = 0
     direct: int = 0
     held: int = 0
+    parted: int = 0
     addresses: int = 0
     after: set[SSAValue] = field(default_factory=set[SSAValue])
     before: set[Operation] = field(default_factory=set[Operation])
@@ -143,7 +147,7 @@ class _Counter:
             staged=self.staged,
             passing=self.passing,
             direct=self.direct,
-            held=self.held,
+            held=self.held + self.parted,
             exchanged=max(stored, default=0),
             addresses=self.addresses,
             buffers=self.call.sizes,
@@ -169,6 +173,11 @@ class _Counter:
                 taken = self.indices.of(op.cond).numbers
                 self._block(op.true_region.block, times * taken)
                 self._block(op.false_region.block, times * (1 - taken))
+                for region in op.regions:
+                    end = region.block.last_op
+                    assert end is not None
+                    chosen = zip(op.results, end.operands, strict=True)
+                    self.after.update(result for result, value in chosen if value in self.after)
             case triton.LoadOp() | triton.StoreOp():
                 stream = self._stream(op, times)
                 self.streams.append(stream)
@@ -302,10 +311,17 @@ class _Counter:
         (m, k), (_, n) = shape_of(op.a), shape_of(op.b)
         kind = name_of(element_of(op.a))
         if kind == "f32":
-            kind = "tf32" if op.precision.data == "tf32" else "lanes"
+            kind = "lanes" if op.precision.data == "ieee" else op.precision.data
         self.products.append(Product(m, n, k, kind, self._mean(times)))
         for factor, by_registers in ((op.a, True), (op.b, False)):
             self._place(op, factor, times, by_registers=by_registers)
+        if self.products[-1].is_split:
+            # Products wait for the parts of their factors, and their sum for the products.
+            waiting = (_SPLIT * k * (m + n) + m * n) * self._mean(times)
+            self.lanes += waiting
+            self.waiting_lanes += waiting
+            # Where the parts of one product were, those of the next one are.
+            self.parted = max(self.parted, _PARTS * k * n)
 
     def _place(
         self, op: triton.DotOp, factor: SSAValue, times: Times, *, by_registers: bool

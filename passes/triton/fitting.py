@@ -22,6 +22,9 @@ WARPGROUP_ROWS: Final = 64
 TENSOR_KINDS: Final = ("f8E4M3FN", "f8E5M2", "f16", "bf16")
 """What tensor cores multiply as it is."""
 
+MATRIX_KINDS: Final = (*TENSOR_KINDS, "tf32", "bf16x6")
+"""What tensor cores multiply at all."""
+
 _GRANULE = 8
 """Registers are given to threads by so many."""
 
@@ -32,7 +35,7 @@ def shared_bytes(work: Work, spec: DeviceSpec) -> int:
     Tiles that warps multiply, or that threads read, leave shared memory before the next ones come:
     one stage less.
     """
-    grouped = any(by_warpgroups(product, work, spec) for product in work.products)
+    grouped = any(by_warpgroups(p, work, spec) and not p.is_split for p in work.products)
     early = work.passing if grouped else work.staged
     staged = work.staged * work.stages - early * min(1, work.stages - 1)
     return max(staged + work.held, work.exchanged)
@@ -46,8 +49,17 @@ def registers_of(work: Work, spec: DeviceSpec) -> int:
     """
     fragments = 0
     for product in work.products:
-        if product.kind in TENSOR_KINDS and not by_warpgroups(product, work, spec):
-            across = warps_across(work)
+        by_warps = not by_warpgroups(product, work, spec)
+        across = warps_across(work)
+        if product.is_split:
+            # The product of a step, and three parts of half a register of each cell. Warps hold
+            # what those beside them hold as well; what warpgroups need is off by 10 at most.
+            sides = product.m + product.n
+            if by_warps:
+                sides = product.m * across + product.n * (work.warps // across)
+            cells = product.m * product.n + 3 * product.k * sides // 2
+            fragments = max(fragments, cells // work.threads)
+        elif product.kind in TENSOR_KINDS and by_warps:
             cells = product.m * across + product.n * (work.warps // across)
             size = cells * product.k * cell_bytes(product) // (2 * 4 * work.threads)
             fragments = max(fragments, size)
@@ -97,4 +109,4 @@ def occupancy_of(work: Work, shared: int, spec: DeviceSpec) -> int:
 def by_warpgroups(product: Product, work: Work, spec: DeviceSpec) -> bool:
     """Whether warpgroups multiply, which take rows by 64."""
     fits = product.m >= WARPGROUP_ROWS and work.warps >= 4
-    return spec.has_warpgroups and fits and product.kind in (*TENSOR_KINDS, "tf32")
+    return spec.has_warpgroups and fits and product.kind in MATRIX_KINDS

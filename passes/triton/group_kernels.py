@@ -25,6 +25,7 @@ from tapestry.algebra.dtypes import is_half
 from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.bodies import yielded
+from tapestry.passes.triton.branches import choose_in_branches
 from tapestry.passes.triton.cascades import FoldWriter
 from tapestry.passes.triton.choosing import best
 from tapestry.passes.triton.descriptors import any_described
@@ -188,6 +189,7 @@ class _GroupKernel:
         kernel = self.writer.finish(self.group.name, origins)
         if self.members.options.numerics != "strict":
             fold_scales(kernel.op)
+        choose_in_branches(kernel.op, self.writer.positions.compared)
         return kernel
 
     def _write(self) -> None:

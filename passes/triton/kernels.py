@@ -253,6 +253,7 @@ def _contraction_kernel(
         "contraction",
         lengths,
         half=is_half(a.type),
+        split=options.precision == "bf16x6" and not is_half(a.type),
         grid=spread,
         atomic=state.atomic is not None,
         bounded=is_bounded(space),

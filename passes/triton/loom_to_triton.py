@@ -77,8 +77,8 @@ from tapestry.passes.triton.tensors import (
 )
 from tapestry.passes.triton.tiling import MAX_CELLS, Tiling, power_of_two
 
-NUMERICS = {"strict": "ieee", "mixed": "ieee", "fast": "tf32"}
-"""What float32 factors of a `tl.dot` may be rounded to."""
+NUMERICS = {"strict": "ieee", "mixed": "bf16x6", "fast": "tf32"}
+"""How float32 factors of a `tl.dot` are multiplied on a device whose tensor cores take bfloat16."""
 
 NO_DEVICE = "none"
 """The device of kernels that run nowhere in particular."""
@@ -91,8 +91,9 @@ class LoomToTriton(ModulePass):
     `tile` is the most cells of a tile of an elementwise kernel or a fold (a power of two).
     `numerics` is `strict` (contractions give what the fold gives, in exact products of float32),
     `mixed` (the default: beside a factor of 16 bits, a computed one that is at most 1 is rounded to
-    its type, if what is folded is stored in 16 bits) or `fast` (also TF32; cells outside a domain
-    are taken to be finite).
+    its type, if what is folded is stored in 16 bits; on a `device` with tensor cores for bfloat16,
+    products of float32 are six of these, which are within 2^-20 of them) or `fast` (also TF32;
+    cells outside a domain are taken to be finite).
 
     Schedules follow from extents alone, or with a `device` (`h200`, `sm_90`, a file: see
     `tapestry.devices`) are what the cost model takes for the fastest there. Others, `schedules`,
@@ -154,7 +155,7 @@ class LoomToTriton(ModulePass):
         tiling = Tiling(self.tile)
         options = Options(
             tiling,
-            NUMERICS[self.numerics],
+            self._precision(),
             rounds=self.numerics != "strict",
             seen=seen,
             chooser=self._chooser(tiling, refused),
@@ -226,6 +227,15 @@ class LoomToTriton(ModulePass):
             return predictions(lowered, spec)
 
         return predict
+
+    def _precision(self) -> str:
+        """How float32 factors are multiplied; more slowly is right where no device is known."""
+        precision = NUMERICS[self.numerics]
+        if precision == "bf16x6" and not (
+            self.device != NO_DEVICE and find_spec(self.device).has_bfloat16
+        ):
+            return "ieee"
+        return precision
 
     def _chooser(
         self, tiling: Tiling, refused: Callable[[triton.KernelOp], bool]

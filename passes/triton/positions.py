@@ -74,6 +74,8 @@ class Positions:
         self._at: dict[str, SSAValue] = {}
         self._full: str | None = None
         self._held: Sequence[Access] = ()
+        self.compared: set[SSAValue] = set()
+        """Masks that compare positions, all of which are in the range of their type."""
 
     def extent(self, dim: Dim) -> SSAValue:
         """How many points a dimension has."""
@@ -204,7 +206,7 @@ class Positions:
     def _mask(self, axis: Axis, position: SSAValue) -> SSAValue | None:
         if axis.name == self._full or not self.is_masked(axis):
             return None
-        mask = self.tiles.compare("<", position, self.span(axis)[1])
+        mask = self._compared("<", position, self.span(axis)[1])
         mask.name_hint = f"{axis.hint}_mask"
         return mask
 
@@ -312,10 +314,16 @@ class Positions:
             at = self.offsets(guard.form, frame)
             for sign, bound in ((">=", guard.lower), ("<", guard.upper)):
                 if bound is not None:
-                    mask = tiles.both(mask, tiles.compare(sign, at, tiles.position(bound)))
+                    mask = tiles.both(mask, self._compared(sign, at, tiles.position(bound)))
         if mask is not None:
             mask.name_hint = "inside"
         return mask
+
+    def _compared(self, sign: str, at: SSAValue, bound: SSAValue) -> SSAValue:
+        """Where positions are on one side of a bound."""
+        found = self.tiles.compare(sign, at, bound)
+        self.compared.add(found)
+        return found
 
     def inside_all(self, rows: Sequence[Access], frame: Frame) -> SSAValue | None:
         """Where the guards of several accesses hold, over a frame; None without any."""

@@ -62,19 +62,20 @@ class Task:
     """What a schedule is chosen for.
 
     `lengths` has the tile axes, in order, and the most points of each in a shard; 1 where it is
-    unknown. `half` says that 16-bit factors are multiplied, `dots` that a group multiplies tiles
-    at all, `sums` how many products of rows and columns it sums along K. `grid` are the axes that
-    programs are spread over, and `held` those that one block has to hold. An `ordered` fold takes
-    one point at a time; one `across` memory has points that lie side by side; rows are read in
-    `walks` walks. `described` says that some tensor can be moved by descriptors, `bounded` that a
-    domain ends or starts walks along K, `grows` that they are longer for later rows. States of
-    an `atomic` fold are merged by memory itself.
+    unknown. `half` says that 16-bit factors are multiplied, `split` that those of float32 are taken
+    apart, `dots` that a group multiplies tiles at all, `sums` how many products of rows and columns
+    it sums along K. `grid` are the axes that programs are spread over, and `held` those that one
+    block has to hold. An `ordered` fold takes one point at a time; one `across` memory has points
+    that lie side by side; rows are read in `walks` walks. `described` says that some tensor can be
+    moved by descriptors, `bounded` that a domain ends or starts walks along K, `grows` that they
+    are longer for later rows. States of an `atomic` fold are merged by memory itself.
     """
 
     name: str
     kind: Kind
     lengths: Mapping[str, int]
     half: bool = False
+    split: bool = False
     dots: bool = False
     sums: int = 1
     grid: tuple[str, ...] = ()
@@ -149,7 +150,7 @@ def _tiles(task: Task, tiling: Tiling) -> Schedule:
         case "fold":
             return tiling.fold(n["P"], n["K"], ordered=task.ordered, across=task.across)
         case "contraction":
-            return tiling.contraction(n["M"], n["N"], n["K"], half=task.half)
+            return tiling.contraction(n["M"], n["N"], n["K"], half=task.half, split=task.split)
         case "group":
             return tiling.group(
                 n,

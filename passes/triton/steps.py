@@ -27,7 +27,7 @@ from tapestry.zspace import Range
 
 @dataclass(frozen=True)
 class Options:
-    """How kernels are made: tile sizes, and what float32 factors of a dot may be rounded to.
+    """How kernels are made: tile sizes, and how a dot multiplies float32 (see `triton.DotOp`).
 
     `rounds` says whether a computed factor is rounded to 16 bits beside one of 16 bits. Whoever
     chooses schedules is told of each task by `seen`. A `chooser` may replace the default ones. What
@@ -53,7 +53,7 @@ class Options:
     @property
     def is_strict(self) -> bool:
         """Whether a dot must give what the fold it stands for gives."""
-        return self.precision == "ieee"
+        return self.precision != "tf32"
 
     @property
     def numerics(self) -> str:

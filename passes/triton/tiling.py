@@ -98,17 +98,19 @@ class Tiling:
         warps = max(4, min(16, block_m * block_k // CELLS_PER_WARP))
         return Schedule({"M": block_m, "K": block_k}, warps=warps)
 
-    def contraction(self, m: int, n: int, k: int, *, half: bool) -> Schedule:
+    def contraction(self, m: int, n: int, k: int, *, half: bool, split: bool = False) -> Schedule:
         """That of an m x n matrix product of depth k.
 
-        Matrix units take 16-bit factors: their tiles are larger, and two warpgroups share one.
+        Matrix units take 16-bit factors: their tiles are larger, and two warpgroups share one. A
+        warpgroup has registers for longer tiles of factors that it has to `split`.
         """
         side, depth = (128, 64) if half else (64, 32)
         if self.cells > side * side:
             side = depth = isqrt(self.cells)
+        rows = max(side, 128) if split else side
         block_m, block_n, block_k = (
             min(max(power_of_two(extent), MIN_DOT), power_of_two(limit))
-            for extent, limit in ((m, side), (n, side), (k, depth))
+            for extent, limit in ((m, rows), (n, side), (k, depth))
         )
         return Schedule(
             {"M": block_m, "N": block_n, "K": block_k},

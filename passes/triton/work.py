@@ -77,7 +77,8 @@ class Stream:
 class Product:
     """Matrix products of m x k by k x n, `count` times in a program (a mean).
 
-    `kind` is the rate at which they are done: a type's name, or `lanes` without tensor cores.
+    `kind` is the rate at which they are done: a type's name, `lanes` without tensor cores, or
+    `bf16x6`, whose factors threads take apart into three that are multiplied six times.
     """
 
     m: int
@@ -85,6 +86,11 @@ class Product:
     k: int
     kind: str
     count: float
+
+    @property
+    def is_split(self) -> bool:
+        """Whether threads split the factors before tensor cores have them."""
+        return self.kind == "bf16x6"
 
     @property
     def flops(self) -> float:

@@ -104,6 +104,34 @@ def philox_word(seed, counter, word: tl.constexpr):
     return words[word].to(tl.int32, bitcast=True)
 '''
 
+_LEADING_PART = '''\
+@triton.jit
+def leading_part(x):
+    """The first 8 bits of x, which bfloat16 holds; of an infinity, the greatest such number."""
+    part = (x.to(tl.int32, bitcast=True) & -65536).to(tl.float32, bitcast=True)
+    return tl.minimum(tl.maximum(part, -3.3895313892515355e38), 3.3895313892515355e38)
+'''
+
+_DOT_BF16X6 = '''\
+@triton.jit
+def dot_bf16x6(a, b):
+    """a @ b of float32 by tensor cores, less at most 2^-20 of |a| @ |b|.
+
+    Each factor is a sum of three numbers of bfloat16; the least products of these are left out.
+    """
+    a0, b0 = leading_part(a), leading_part(b)
+    a1, b1 = leading_part(a - a0), leading_part(b - b0)
+    a2, b2 = (a - a0 - a1).to(tl.bfloat16), (b - b0 - b1).to(tl.bfloat16)
+    a0, b0 = a0.to(tl.bfloat16), b0.to(tl.bfloat16)
+    a1, b1 = a1.to(tl.bfloat16), b1.to(tl.bfloat16)
+    sum = tl.dot(a1, b1)
+    sum = tl.dot(a2, b0, sum)
+    sum = tl.dot(a0, b2, sum)
+    sum = tl.dot(a1, b0, sum)
+    sum = tl.dot(a0, b1, sum)
+    return tl.dot(a0, b0, sum)
+'''
+
 HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "copy_sign": (_COPY_SIGN, ()),
     "expm1": (_EXPM1, ()),
@@ -114,6 +142,8 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "round_half_away": (_ROUND_HALF_AWAY, ("copy_sign",)),
     "round_even": (_ROUND_EVEN, ("copy_sign",)),
     "philox_word": (_PHILOX_WORD, ()),
+    "leading_part": (_LEADING_PART, ()),
+    "dot_bf16x6": (_DOT_BF16X6, ("leading_part",)),
     **ANGLES,
     **HYPERBOLICS,
     **COUNTS,

@@ -204,13 +204,20 @@ class BodyPrinter(ValuePrinter):
         return f"tl.range({bounds}{said})" if how else f"range({bounds})"
 
     def _branch(self, op: scf.IfOp) -> None:
+        names = [self._fresh(result, "chosen") for result in op.results]
         self._line(f"if {self.text(op.cond)}:")
         for word, region in ((None, op.true_region), ("else", op.false_region)):
             if word is not None:
                 self._line(f"{word}:")
             self._depth += 1
             self.print_block(region.block)
+            end = region.block.last_op
+            assert isinstance(end, scf.YieldOp)
+            for name, value in zip(names, end.operands, strict=True):
+                self._line(f"{name} = {self.exact(value)}")
             self._depth -= 1
+        for name, result in zip(names, op.results, strict=True):
+            self._shown[result] = Shown(name, ATOM, shape_of(result))
 
     def _swizzle(self, op: triton.SwizzleOp) -> None:
         names = [self._fresh(result, "block") for result in op.results]
@@ -296,6 +303,8 @@ def print_kernel(kernel: triton.KernelOp, name: str, shared: Shared) -> PrintedK
         comments.append(
             comment(f"  numerics: {NUMERICS.get(kernel.numerics.data, kernel.numerics.data)}")
         )
+    if any(isinstance(op, triton.DotOp) and op.is_bf16x6 for op in kernel.body.walk()):
+        comments.append(comment("  float32 products: as six of bfloat16, within 2^-20 of each"))
     lines = [*comments, "@triton.jit", *signature, *printer.lines]
     return PrintedKernel(name, tuple(arguments), "\n".join(lines) + "\n")
 

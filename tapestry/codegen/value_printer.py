@@ -131,6 +131,11 @@ class ValuePrinter:
                 a, b, acc = (self.exact(value) for value in (op.a, op.b, op.acc))
                 # Factors of 16 bits have no other precision.
                 wide = element_of(op.a) == f32
+                if op.is_bf16x6:
+                    self._shared.helpers.add("dot_bf16x6")
+                    made = Shown(f"dot_bf16x6({a}, {b})", ATOM, shape_of(op.result))
+                    start = Shown(acc, ATOM, shape_of(op.acc))
+                    return made if _is_zero(op.acc) else binary("+", start, made)
                 precision = f', input_precision="{op.precision.data}"' if wide else ""
                 start = "" if _is_zero(op.acc) else f", {acc}"
                 return Shown(f"tl.dot({a}, {b}{start}{precision})", ATOM, shape_of(op.result))

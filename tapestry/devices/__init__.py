@@ -111,6 +111,11 @@ class DeviceSpec(_Model):
     coefficients: Coefficients
 
     @property
+    def has_bfloat16(self) -> bool:
+        """Whether tensor cores multiply bfloat16."""
+        return self.capability >= 80
+
+    @property
     def has_warpgroups(self) -> bool:
         """Whether matrices are multiplied by warpgroups, from shared memory."""
         return self.capability == 90

@@ -1,12 +1,18 @@
 """Views, reshapes and assemblies: what every executor makes of them, against NumPy."""
 
+import json
+
 import numpy as np
 import pytest
 
 from tapestry.frontend import parse_text, verify_module
 from tapestry.runtime.executor import NoWatch, find_executor
+from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.stored import restored, stored
+from tapestry.runtime.program import arguments as arguments_of
 
-EXECUTORS = ("reference", "numpy", "triton")
+EXECUTORS = ("reference", "numpy", "triton", "prepared")
 
 
 def tensor(box, dtype="f32"):
@@ -20,7 +26,24 @@ def run(executor, arguments, body, result, inputs):
     text = f"func.func @main({parameters}) -> {result} {{\n{body}\nfunc.return %y : {result}\n}}"
     module = parse_text(text)
     verify_module(module)
+    if executor == "prepared":
+        return prepared(module, inputs)
     return find_executor(executor).run(module, inputs, NoWatch()).outputs[0]
+
+
+def prepared(module, inputs):
+    """The same of the prepared program, its first call and the next ones, and what is kept of it.
+
+    None of them is left to another executor.
+    """
+    library, program = Library(), PreparedProgram(module)
+    assert not program.left
+    kept = restored(json.loads(json.dumps(stored(program.run, library))), library)
+    given = [inputs[argument.name] for argument in arguments_of(module)]
+    first, *others = [run(given)[0] for run in (program, program, kept, kept)]
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+    return first
 
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)

@@ -13,13 +13,16 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
+from tapestry.runtime.access import cells
 from tapestry.runtime.constants import constant_cells
 from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.mapfold import Tensor
 from tapestry.runtime.numpy_executor import NumpyExecutor
 from tapestry.runtime.prepared.alike import Alike
+from tapestry.runtime.prepared.assembling import Assembled
 from tapestry.runtime.prepared.cells import all_over, reshaped
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.operations import prepared_operation, windowed_operation
@@ -28,6 +31,7 @@ from tapestry.runtime.prepared.script import Run, Script, Whole
 from tapestry.runtime.prepared.sliding import slid
 from tapestry.runtime.prepared.views import View, reader
 from tapestry.runtime.program import main_function
+from tapestry.zspace import Projection
 
 _FEW = 64
 """Steps of a program up to which it is found for each by itself what it does with memory."""
@@ -94,6 +98,10 @@ class PreparedProgram:
             case loom.ReshapeOp():
                 self._view(op, partial(reshaped, tensor_type(op.result).box.shape))
                 return
+            case loom.AssembleOp():
+                ins = [self._slots[part] for part in op.parts]
+                self._slots[op.result] = self._script.call(_assembled(op), ins, new=True)
+                return
             case _:
                 run = None
         ins = [self._slots[operand] for operand in op.operands]
@@ -120,6 +128,16 @@ class PreparedProgram:
             return [made.data for made in self._executor.dispatch(op, tensors, NoWatch())]
 
         return run
+
+
+def _assembled(op: loom.AssembleOp) -> Assembled:
+    kind = tensor_type(op.result)
+    boxes = [tensor_type(part).box for part in op.parts]
+    places = (
+        None if box.is_empty else partial(cells, box=kind.box, projection=at, index=box)
+        for at, box in zip(map(Projection.cells, op.placed), boxes, strict=True)
+    )
+    return Assembled(kind.box.shape, numpy_dtype(kind.element_type), tuple(places))
 
 
 def _read(op: loom.ViewOp) -> View:

@@ -40,7 +40,10 @@ class Scatter:
         at = at - self.low
         inside = np.flatnonzero((at >= 0) & (at < self.shape[self.dim]))
         order = inside[np.argsort(at[inside], kind="stable")]
-        made = np.full((self.shape[self.dim], rows.shape[1]), self.zero)
+        room = self.shape[self.dim], rows.shape[1]
+        # The system hands out cells whose bits are 0: most of a large table is never written.
+        nothing = not any(self.zero.tobytes())
+        made = np.zeros(room, self.zero.dtype) if nothing else np.full(room, self.zero)
         if len(order):
             here = at[order]
             first = np.flatnonzero(np.concatenate([[True], here[1:] != here[:-1]]))

@@ -32,11 +32,14 @@ _MODULES: Final = (
     "tapestry.algebra.reducing",
     "tapestry.diagnostics",
     *(f"tapestry.runtime.{name}" for name in ("access", "blocks", "gathering", "matrices")),
-    *(f"tapestry.runtime.prepared.{name}" for name in ("cells", "folding", "library")),
-    *(f"tapestry.runtime.prepared.{name}" for name in ("looped_bodies", "looping", "meanings")),
-    *(f"tapestry.runtime.prepared.{name}" for name in ("halving", "merging", "scatters", "script")),
-    *(f"tapestry.runtime.prepared.{name}" for name in ("scanning", "sharing", "sources", "tape")),
-    *(f"tapestry.runtime.prepared.{name}" for name in ("tapes", "views")),
+    *(
+        f"tapestry.runtime.prepared.{name}"
+        for name in ("assembling", "cells", "folding", "halving")
+    ),
+    *(f"tapestry.runtime.prepared.{name}" for name in ("library", "looped_bodies", "looping")),
+    *(f"tapestry.runtime.prepared.{name}" for name in ("meanings", "merging", "scanning")),
+    *(f"tapestry.runtime.prepared.{name}" for name in ("scatters", "script", "sharing", "sources")),
+    *(f"tapestry.runtime.prepared.{name}" for name in ("tape", "tapes", "views")),
     *(f"tapestry.zspace.{name}" for name in ("affine", "domain", "projection", "ranges")),
 )
 """Where what is stored by name is defined; none of them knows IR."""
@@ -151,6 +154,9 @@ class _Reader:
     def row(self, row: Sequence[Any]) -> Any:
         """What a row stands for, which is made of those before it."""
         match row:
+            case ["object", str(module), str(name), [*held]]:
+                kind, names = _kind(module, name)
+                return kind(**dict(zip(names, map(self.value, held), strict=True)))
             case ["array", str(dtype), [*shape], str(cells), bool(whole), bool(own)]:
                 raw = np.frombuffer(b64decode(cells, validate=True), np.dtype(dtype))
                 made = raw.reshape(shape).copy()
@@ -166,11 +172,6 @@ class _Reader:
                 return found
             case ["named", str(module), str(name)]:
                 return _named(module, name)
-            case ["object", str(module), str(name), [*held]]:
-                kind: Any = _named(module, name)
-                names = [one.name for one in fields(kind) if one.init]
-                values = map(self.value, held)
-                return kind(**dict(zip(names, values, strict=True)))
             case ["host", "multiply"]:
                 return self._library.multiply
             case ["host", "slide"] if self._library.slide is not None:
@@ -184,12 +185,12 @@ class _Reader:
 
     def value(self, value: Any) -> Any:
         """What `_Writer.value` wrote."""
-        if not isinstance(value, list):
+        if type(value) is not list:
             return value
+        if value[0] == "row":  # which most are
+            return self.made[value[1]]
         kind, *rest = cast("list[Any]", value)
         match kind:
-            case "row":
-                return self.made[rest[0]]
             case "tuple":
                 return tuple(map(self.value, rest))
             case "list":
@@ -221,6 +222,14 @@ def _dtype_name(dtype: np.dtype[Any]) -> str:
     raise NotStorableError(f"the dtype {dtype}")
 
 
+@cache
+def _kind(module: str, name: str) -> tuple[Any, tuple[str, ...]]:
+    """A dataclass, and what it is made of."""
+    kind: Any = _named(module, name)
+    return kind, tuple(one.name for one in fields(kind) if one.init)
+
+
+@cache
 def _named(module: str, name: str) -> Callable[..., Any]:
     if module not in _MODULES:
         raise ValueError(f"nothing of {module} is stored")

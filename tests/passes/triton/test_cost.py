@@ -125,7 +125,12 @@ def streams(draw: st.DrawFn, buffers: int) -> Stream:
 def some_work(draw: st.DrawFn) -> Work:
     sides = st.sampled_from((16, 32, 64, 128, 256))
     products = st.builds(
-        Product, sides, sides, sides, st.sampled_from(("f16", "tf32", "lanes")), st.integers(1, 64)
+        Product,
+        sides,
+        sides,
+        sides,
+        st.sampled_from(("f16", "tf32", "bf16x6", "lanes")),
+        st.integers(1, 64),
     )
     return Work(
         programs=draw(counts),
