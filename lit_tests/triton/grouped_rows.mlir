@@ -7,6 +7,8 @@
 // CHECK: d3 = m % 1024
 // CHECK: value = tl.minimum(1024, m_start % 1024 + BLOCK_M)
 // CHECK: for k_start in range(0, value, BLOCK_K):
+// CHECK: value_2 = m_start % 1024 - (k_start + (BLOCK_K - 1))
+// CHECK: if value_2 >= 0:
 
 !q = !loom.tensor<[0, 0, 0, 0] : [2, 8, 1024, 64], f16>
 !k = !loom.tensor<[0, 0, 0, 0] : [2, 2, 1024, 64], f16>

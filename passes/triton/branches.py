@@ -168,6 +168,9 @@ class _Ends:
                 return self._both(arith.SubiOp, op, greatest, not greatest)
             case arith.MuliOp():
                 return self._product(op, greatest)
+            case arith.RemSIOp() if _is_in_one_run(op):
+                end = self.of(op.lhs, greatest=greatest)
+                return None if end is None else self.value(arith.RemSIOp(end, _repeated(op.rhs)))
             case _:
                 return None
 
@@ -187,13 +190,38 @@ class _Ends:
     def _product(self, op: arith.MuliOp, greatest: bool) -> SSAValue | None:
         """Of a tile times a number that is known."""
         for tile, factor in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            while isinstance(factor.owner, _RESHAPED):
-                factor = factor.owner.operands[0]
+            factor = _repeated(factor)
             known = None if shape_of(factor) else constant_value(factor)
             if known is not None:
                 end = self.of(tile, greatest=greatest == bool(known >= 0))
                 return None if end is None else self.value(arith.MuliOp(end, factor))
         return None
+
+
+def _repeated(value: SSAValue) -> SSAValue:
+    """What a tile is another shape of."""
+    while isinstance(value.owner, _RESHAPED):
+        value = value.owner.operands[0]
+    return value
+
+
+def _is_in_one_run(op: arith.RemSIOp) -> bool:
+    """Whether remainders of a block of positions grow with them: no block ends inside a run.
+
+    So it is where a run is whole blocks, and a block starts at a multiple of its size.
+    """
+    place, length = op.lhs.owner, _repeated(op.rhs)
+    known = None if shape_of(length) else constant_value(length)
+    if not isinstance(place, arith.AddiOp) or known is None or known <= 0:
+        return False
+    first, lanes = _repeated(place.lhs), place.rhs
+    if isinstance(lanes.owner, triton.CastOp):
+        lanes = lanes.owner.source
+    if not isinstance(lanes.owner, triton.ArangeOp) or not isinstance(first.owner, arith.MuliOp):
+        return False
+    block, sizes = lanes.owner.block, (factor.owner for factor in first.owner.operands)
+    starts = any(isinstance(size, triton.BlockSizeOp) and size.block == block for size in sizes)
+    return starts and not known % shape_of(lanes)[0]
 
 
 def _sink(chosen: triton.WhereOp) -> None:

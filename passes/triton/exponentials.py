@@ -6,7 +6,8 @@
 
 A GPU computes powers of two, so `exp` multiplies by log2(e) first, for each score; folded into the
 scale, both take one fused operation. Every rewrite needs only what it sees: nothing here is about
-attention. The last one rounds in other places, so `numerics = strict` does without.
+attention. The first and the last give other zeros and round in other places, so that
+`numerics = strict` does without.
 """
 
 from __future__ import annotations
@@ -31,6 +32,20 @@ from tapestry.dialects.triton import element_of, shape_of
 from tapestry.passes.triton.tiles import number, remove_unused
 
 _LOG2_E = log2(euler)
+
+
+class NothingAdded(RewritePattern):
+    """`x + 0` is `x`: so it is where a mask that is added is zero, once it is part of a domain.
+
+    Legal up to the sign of a zero: -0 + 0 is 0.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: arith.AddfOp, rewriter: PatternRewriter) -> None:
+        for term, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            if _number(other) == 0 and term.type == op.result.type:
+                rewriter.replace(op, [], [term])
+                return
 
 
 class ScaleAfterChoice(RewritePattern):
@@ -105,6 +120,7 @@ def fold_scales(kernel: triton.KernelOp) -> None:
     if not any(is_half(element_of(op.a)) for op in dots):
         return
     patterns: list[RewritePattern] = [
+        NothingAdded(),
         ScaleAfterChoice(),
         ScaleAfterFold(),
         ExponentialOfDifference(),
