@@ -41,9 +41,10 @@ def taken(array: Array, at: Sequence[Array]) -> Array:
     if None not in runs:
         return array[tuple(at)]
     array = array[tuple(slice(None) if run is None else run for run in runs)]
-    for dim, (line, run) in enumerate(zip(lines, runs, strict=True)):
-        if run is None:
-            array = array.take(line, dim)
+    sought = [dim for dim, run in enumerate(runs) if run is None]
+    # Along the last axis it takes longest: while there is little. What shrinks the array is first.
+    for dim in sorted(sought, key=lambda dim: (len(lines[dim]) / max(array.shape[dim], 1), -dim)):
+        array = array.take(lines[dim], dim)
     extents = [one.shape[axis] for one, own in zip(at, along, strict=True) for axis in own]
     array = array.reshape(extents).transpose(np.argsort(axes))
     shape = np.broadcast_shapes(*(one.shape for one in at))

@@ -28,3 +28,31 @@ def test_indices_that_count_are_coordinates(name: str) -> None:
     torch.testing.assert_close(got, BESIDE[name](x, at), rtol=0, atol=0)
     with pytest.raises(TapestryError, match="index"):
         compiled(BESIDE[name])(x, at + 7)
+
+
+PAIRS = {
+    "rows and columns": lambda x, at: x[:, :, at[0, :, None], at[1]],
+    "of other ranks": lambda x, at: x[:, at[:, :, None], at[2, None, None]],
+    "in the front": lambda x, at: x[at[0, :3, None], at[1]],
+    "one of one": lambda x, at: x[:, :, at[:, :1], at[0, :1]],
+    "the other way": lambda x, at: x[:, :, at[0], at[1, :, None]],
+    "not beside": lambda x, at: x[:, at[0, :, None], :, at[1]],
+}
+
+
+@pytest.mark.parametrize("on", ["numpy", "triton"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_indices_with_dimensions_of_their_own(name: str, on: str) -> None:
+    """Those of neighbouring axes, in order, are looked up as they are; others are merged."""
+    x = torch.arange(360.0).reshape(3, 4, 5, 6)
+    at = torch.tensor([[0, 2, -1, 2], [-2, -1, 1, 1], [2, 2, 0, -2]])
+    got = compiled(PAIRS[name], strict=True, on=on)(x, at)
+    torch.testing.assert_close(got, PAIRS[name](x, at), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_an_index_of_a_pair_that_is_not_there(wrong: int) -> None:
+    x, at = torch.zeros(2, 5, 6), [torch.tensor([[0], [1]]), torch.tensor([2, 3])]
+    at[wrong] = at[wrong] + 9
+    with pytest.raises(TapestryError, match="index"):
+        compiled(lambda x, rows, columns: x[:, rows, columns])(x, *at)

@@ -86,6 +86,23 @@ def selected(draw, vector=True, negative=False):
 
 
 @st.composite
+def paired(draw):
+    """x, and places along two axes, one after the other, in tensors of any shapes."""
+    shape = list(draw(shaped(least=2)))
+    axis = draw(st.integers(0, len(shape) - 2))
+    given = []
+    for n in shape[axis : axis + 2]:
+        size = draw(shaped(low=1, least=0))[:2] if n else (2, 0)
+        given.append(draw(places(size, -n, n)))
+    return [draw(array(ANY, tuple(shape))), *given], {"axis": axis}
+
+
+def at_pairs(x, first, second, axis=0):
+    own = first.long().reshape(*first.shape, *[1] * second.dim())
+    return x[(*[slice(None)] * axis, own, second.long())]
+
+
+@st.composite
 def numbered(draw, dtypes=ANY, pairs=False, written=False, apart=False):
     """x, numbers of its first dimension, or first two, and perhaps what is written there."""
     lead = tuple(draw(st.integers(1, 4)) for _ in range(1 + pairs))
@@ -205,6 +222,7 @@ ROWS = {
         numpy_like(lambda x, index, axis=0: np.take(x, index, axis)),
         selected(vector=False, negative=True),
     ),
+    "take_pairs": Row(at_pairs, paired()),
     "take_along_axis": Row(
         numpy_like(lambda x, index, axis=-1: np.take_along_axis(x, index, axis)),
         along(negative=True, smaller=False),

@@ -78,11 +78,35 @@ def index_(ctx: Context, x: SSAValue, indices: Indices) -> SSAValue:
     beside = _taken_beside(ctx, x, indices)
     if beside is not None:
         return beside
+    pairs = _taken_in_pairs(ctx, x, indices)
+    if pairs is not None:
+        return pairs
     places = _Places.of(ctx, x, indices)
     if len(places.axes) == 1:
         return ctx.apply("take", x, places.index, axis=places.axes[0])
     rows = ctx.apply("take", places.merged(ctx, x), places.index, axis=0)
     return places.arranged(ctx, rows)
+
+
+def _taken_in_pairs(ctx: Context, x: SSAValue, indices: Indices) -> SSAValue | None:
+    """Cells where two indices, of neighbouring axes, have dimensions of their own; else None.
+
+    As rows and columns of images have that are resized: whole rows are read, and not cell by cell.
+    """
+    given = {axis: index for axis, index in enumerate(indices) if index is not None}
+    if len(given) != 2 or any(ctx.dtype(index) == "i1" for index in given.values()):
+        return None
+    (axis, first), (after, second) = given.items()
+    long = [
+        [dim - ctx.rank(index) for dim, extent in enumerate(ctx.shape(index)) if extent > 1]
+        for index in (first, second)
+    ]
+    apart = all(long) and max(long[0]) < min(long[1])
+    if after != axis + 1 or not apart or 0 in ctx.shape(first) or 0 in ctx.shape(second):
+        return None
+    flat = (shaped(ctx, index, [prod(ctx.shape(index))]) for index in (first, second))
+    made = ctx.apply("take_pairs", x, *flat, axis=axis)
+    return shaped(ctx, made, ctx.result.shape)
 
 
 def _taken_beside(ctx: Context, x: SSAValue, indices: Indices) -> SSAValue | None:
