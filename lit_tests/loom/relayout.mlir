@@ -6,11 +6,11 @@
 
 // The channels of both inputs come last: they are copied, and the rows of what reads them follow.
 // Where a read leaves the tensor it has the same fill.
+// CHECK:      %[[W:.*]] = loom.operation @copy over <[0, 0, 0, 0] : [4, 2, 3, 3]> [map, map, map, map]
+// CHECK-NEXT: ins(%w : (d0, d1, d2, d3) -> (d0, d3, d1, d2))
 // CHECK:      %[[X:.*]] = loom.operation @copy over <[0, -1, 0, 0] : [2, 4, 6, 3]> [map, map, map, map]
 // CHECK-NEXT: ins(%x : (d0, d1, d2, d3) -> (d0, d3, d1, d2))
 // CHECK-NEXT: outs((d0, d1, d2, d3) -> (d0, d1, d2, d3))
-// CHECK:      %[[W:.*]] = loom.operation @copy over <[0, 0, 0, 0] : [4, 2, 3, 3]> [map, map, map, map]
-// CHECK-NEXT: ins(%w : (d0, d1, d2, d3) -> (d0, d3, d1, d2))
 // CHECK:      loom.operation @conv
 // CHECK-NEXT: ins(%[[X]] : (d0, d1, d2, d3, d4, d5, d6) -> (d0, d2 + d5 - 2, 2 * d3 + d6 - 1, d4) clip 1.000000e+00 : f32, %[[W]] : (d0, d1, d2, d3, d4, d5, d6) -> (d1, d5, d6, d4))
 

@@ -12,21 +12,22 @@ Under `loom-relayout{axes=1,-1}`, axis 1 of the first input comes last, and the 
            ins(%c : (n, i, j, c, k) -> (n, i, j + k, c), %w : ...) ...
 
 Neighbours are read along `c` now, from multiples of its extent on. The copy costs its bytes;
-`loom-to-triton` makes it where the cost model says that it pays (`triton/layouts.py`).
+`loom-to-triton` makes it where the cost model says that it pays (`triton/layouts.py`). With
+`writers=true` nothing is copied that an operation computes: it writes what the copy would.
 
-Options: `axes`, per input the axis that comes last, -1 to leave it (inputs beyond them stay), and
-`op` (a label; all operations without it).
+Options: `axes`, per input the axis that comes last, -1 to leave it (inputs beyond them stay), `op`
+(a label; all operations without it) and `writers`.
 Input: any verified loom program. Output: the same values, bit for bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -34,17 +35,27 @@ from xdsl.pattern_rewriter import (
     RewritePattern,
     op_type_rewrite_pattern,
 )
+from xdsl.rewriter import InsertPoint
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom._bodies import in_group
-from tapestry.passes.loom._rebuild import reads_of, rebuild
+from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
 from tapestry.passes.loom.materialize import copy_operation
 from tapestry.zspace import Projection
 
 Axes = Sequence[int | None]
 """Per input of an operation, the axis that is to come last; None for those that stay."""
+
+
+Worth = Callable[[SSAValue, Sequence[loom.OperationOp]], bool]
+"""Whether a tensor is better written in the order of a copy, given who else reads it."""
+
+
+def always(_: SSAValue, __: Sequence[loom.OperationOp]) -> bool:
+    """It is, whoever writes and reads it."""
+    return True
 
 
 @dataclass(frozen=True)
@@ -54,9 +65,13 @@ class StoreAxisLast(RewritePattern):
     Always legal: the copy holds the cells of the input, each once. Bounds are per axis, so a read
     is clipped at the same points. An input of which points select boxes stays: its body counts
     the axes of the box. So do inputs of what is in a group, which would have to be split.
+    Operations that want the same copy share it.
     """
 
     chosen: Mapping[loom.OperationOp, Axes]
+    _copies: dict[tuple[SSAValue, tuple[int, ...]], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, "tuple[int, ...]"], SSAValue]
+    )
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
@@ -64,7 +79,6 @@ class StoreAxisLast(RewritePattern):
         if axes is None or in_group(op):
             return
         ins, _ = reads_of(op)
-        copies: dict[tuple[SSAValue, tuple[int, ...]], SSAValue] = {}
         stored = list(ins)
         for place, (read, axis) in enumerate(zip(ins, axes, strict=False)):
             rank = tensor_type(read.value).box.rank
@@ -72,11 +86,87 @@ class StoreAxisLast(RewritePattern):
                 continue
             order = (*(a for a in range(rank) if a != axis), axis)
             key = (read.value, order)
-            if key not in copies:
-                copies[key] = _copied(op, read.value, order, rewriter)
-            stored[place] = Read(copies[key], read.projection.select_outputs(order), read.fill)
-        if copies:
+            if key not in self._copies:
+                self._copies[key] = _copied(op, read.value, order, rewriter)
+            there = self._copies[key]
+            stored[place] = Read(there, read.projection.select_outputs(order), read.fill)
+        if stored != ins:
             rebuild(op, rewriter, ins=stored)
+
+
+@dataclass(frozen=True)
+class WriteAsCopied(RewritePattern):
+    """What is copied with its axes in another order is written so, and read so by its readers.
+
+    Legal where an operation outside of groups computes it, as a whole, and where all that read it
+    are such operations, of which each point selects a cell: the cells are the same, projections
+    of whoever writes or reads them are permuted alike.
+    """
+
+    pays: Worth = always
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+        order = _order_of(op)
+        if order is None:
+            return
+        (source,) = op.ins
+        writer = source.owner
+        if not isinstance(writer, loom.OperationOp) or not _may_change(writer):
+            return
+        readers: list[loom.OperationOp] = []
+        for user in dict.fromkeys(use.operation for use in source.uses):
+            if not isinstance(user, loom.OperationOp) or not _may_follow(user, source):
+                return
+            if user is not op:
+                readers.append(user)
+        if not self.pays(source, readers):
+            return
+        writes = writes_of(writer)
+        place = [out is source for out in writer.outs].index(True)
+        writes[place] = (writer.out_maps[place].select_outputs(order), tensor_type(op.outs[0]))
+        written = rebuild(writer, rewriter, outs=writes).outs[place]
+        for reader in readers:
+            ins, extras = (
+                [
+                    Read(read.value, read.projection.select_outputs(order), read.fill)
+                    if read.value is written
+                    else read
+                    for read in reads
+                ]
+                for reads in reads_of(reader)
+            )
+            rebuild(reader, rewriter, ins=ins, extras=extras)
+        rewriter.replace(op, [], [written])
+
+
+def _may_change(op: loom.OperationOp) -> bool:
+    return not in_group(op) and op.partition is None
+
+
+def _may_follow(op: loom.OperationOp, value: SSAValue) -> bool:
+    """Whether an operation that reads a tensor may read it with its axes in another order."""
+    reads = [read for reads in reads_of(op) for read in reads if read.value is value]
+    return _may_change(op) and all(read.projection.is_unit for read in reads)
+
+
+def _order_of(op: loom.OperationOp) -> tuple[int, ...] | None:
+    """In which order an operation copies the axes of a whole tensor; None where it does not."""
+    (*others, end) = op.wrap_block.ops
+    yields = list(end.operands) == list(op.wrap_block.args)
+    if others or not yields or len(op.in_reads) != 1 or op.extras or len(op.outs) != 1:
+        return None
+    (read,), (written,) = op.in_reads, op.out_maps
+    rank = op.index.rank
+    rows = [[int(d == axis) for d in range(rank)] for axis in range(rank)]
+    matrix = [list(row) for row in read.projection.map.matrix]
+    if sorted(matrix) != sorted(rows) or written != Projection.identity(rank):
+        return None
+    order = tuple(matrix.index(row) for row in rows)
+    kind, box = tensor_type(op.outs[0]), tensor_type(read.value).box
+    plain = not any(read.projection.map.offset) and read.projection.is_unit
+    same = kind.element_type == tensor_type(read.value).element_type
+    return order if plain and same and kind.box == op.index == box.select(order) else None
 
 
 def may_be_last(read: Read, axis: int) -> bool:
@@ -89,21 +179,26 @@ def may_be_last(read: Read, axis: int) -> bool:
 def _copied(
     op: loom.OperationOp, value: SSAValue, order: Sequence[int], rewriter: PatternRewriter
 ) -> SSAValue:
-    """A copy of a tensor with its axes in another order, made before an operation."""
+    """A copy of a tensor with its axes in another order, for an operation and those after it."""
     kind = tensor_type(value)
     box = kind.box.select(order)
     whole = Projection.identity(box.rank)
     read = Read(value, whole.select_outputs([order.index(axis) for axis in range(box.rank)]))
     copy = copy_operation(read, box, whole, TensorType.of(box, kind.element_type), op.location)
-    rewriter.insert(copy)
+    owner = value.owner
+    where = InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)
+    rewriter.insert(copy, where)
     copy.outs[0].name_hint = value.name_hint
     return copy.outs[0]
 
 
-def apply_layouts(module: ModuleOp, chosen: Mapping[loom.OperationOp, Axes]) -> None:
-    """Store what operations read as is chosen for them."""
-    if chosen:
-        pattern = StoreAxisLast(chosen)
+def apply_layouts(
+    module: ModuleOp, chosen: Mapping[loom.OperationOp, Axes], pays: Worth | None = None
+) -> None:
+    """Store what operations read as is chosen for them; by their writers, where that `pays`."""
+    patterns: list[RewritePattern] = [StoreAxisLast(chosen)]
+    patterns += [] if pays is None else [WriteAsCopied(pays)]
+    for pattern in patterns if chosen else []:
         PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(module)
 
 
@@ -115,6 +210,7 @@ class LoomRelayout(ModulePass):
 
     axes: tuple[int, ...]
     op: str | None = None
+    writers: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Copy the inputs of the operations that are named."""
@@ -127,4 +223,5 @@ class LoomRelayout(ModulePass):
                     for one in op.walk()
                     if isinstance(one, loom.OperationOp) and self.op in (None, one.label.data)
                 },
+                always if self.writers else None,
             )

@@ -6,18 +6,21 @@
 Neighbours in `%x` are at `i + k`, for each `k` at another place: no lane can load several at
 once, and nothing can be copied to shared memory ahead of time. With `c` last, both inputs are read
 in whole vectors from aligned places (`loom-relayout`); the copy takes what its bytes take. Which
-axis, if any, the cost model says, which counts all kernels.
+axis, if any, the cost model says, which counts all kernels. What another product or a map computes
+is not copied but written so, where only maps and epilogues read it besides: layers pass on what
+lies well.
 
 In and out: loom. What has a schedule is left as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 
 from tapestry.algebra.dtypes import byte_size
 from tapestry.diagnostics import TapestryError
@@ -34,6 +37,12 @@ from tapestry.passes.triton.splitting import Predict, seconds
 
 GAIN = 1.15
 """How many times as fast an operation has to be predicted to be, its copies counted."""
+
+CLEAR = 1.5
+"""How many times as fast it is with default schedules where others need not be looked at."""
+
+NEAR = 1.15
+"""Of what is predicted to take about as long, what is folded comes last: as in other layers."""
 
 
 @dataclass
@@ -62,12 +71,19 @@ class LayoutChooser:
         stay: Axes = [None] * len(op.in_reads)
         choices = [[None, *_axes(op, read)] for read in op.in_reads]
         try:
+            whole = seconds(self.predict(program, False))
             tried = {
                 axes: self._seconds(program, axes, chosen=False)
                 for axes in product(*choices)
                 if any(axis is not None for axis in axes)
             }
-            best = min(tried, key=tried.__getitem__)
+            near = NEAR * min(tried.values())
+            alike = [axes for axes, taken in tried.items() if taken <= near]
+            best = max(alike, key=lambda axes: (_folded(op, axes), -tried[axes]))
+            if tried[best] * CLEAR <= whole:
+                return best
+            if tried[best] >= whole:
+                return stay
             turned = self._seconds(program, best, chosen=True)
             return best if turned * GAIN <= seconds(self.predict(program, True)) else stay
         except TapestryError:
@@ -78,6 +94,21 @@ class LayoutChooser:
         (op,) = (op for op in own.walk() if isinstance(op, loom.OperationOp))
         apply_layouts(own, {op: axes})
         return seconds(self.predict(own, chosen))
+
+
+def written_well(value: SSAValue, readers: Sequence[loom.OperationOp]) -> bool:
+    """Whether kernels are as good with what they write or read in the order of a copy.
+
+    Tiles of products and maps lie along any axis, and so do those that a fold is unwrapped in;
+    folds walk their points as they read them.
+    """
+    writer = value.owner
+    assert isinstance(writer, loom.OperationOp)
+    if SCHEDULE in writer.attributes:
+        return False
+    if any(reader.fold_dims and value in reader.ins for reader in readers):
+        return False
+    return not writer.fold_dims or find_contraction(map_fold_of(writer)) is not None
 
 
 def _may_gain(op: loom.OperationOp) -> bool:
@@ -96,6 +127,13 @@ def _axes(op: loom.OperationOp, read: Read) -> Iterator[int]:
         for axis in range(last):
             if may_be_last(read, axis) and _in_vectors(op, read, axis):
                 yield axis
+
+
+def _folded(op: loom.OperationOp, axes: Axes) -> int:
+    """How many inputs are read along what is folded."""
+    pairs = zip(op.in_reads, axes, strict=True)
+    rows = [read.projection.map.matrix[axis] for read, axis in pairs if axis is not None]
+    return sum(any(row[d] == 1 and op.index.shape[d] > 1 for d in op.fold_dims) for row in rows)
 
 
 def _in_vectors(op: loom.OperationOp, read: Read, axis: int) -> bool:

@@ -57,7 +57,7 @@ from tapestry.passes.triton.in_place import AssembleUnreshaped, InPlace
 from tapestry.passes.triton.indices import replace_indices
 from tapestry.passes.triton.kernels import Options
 from tapestry.passes.triton.launching import Launcher
-from tapestry.passes.triton.layouts import LayoutChooser
+from tapestry.passes.triton.layouts import LayoutChooser, written_well
 from tapestry.passes.triton.operations import (
     LowerApplication,
     LowerGroup,
@@ -228,7 +228,8 @@ class LoomToTriton(ModulePass):
             return
         chosen = LayoutChooser(self._predictor(ctx)).chosen(op)
         careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
-        apply_layouts(op, {one: a for one, a in chosen.items() if one.label.data not in careful})
+        kept = {one: axes for one, axes in chosen.items() if one.label.data not in careful}
+        apply_layouts(op, kept, written_well)
 
     def _predictor(self, ctx: Context) -> Predict:
         """What tells what the kernels of a program as it is take on the device."""

@@ -14,8 +14,9 @@ from xdsl.dialects.builtin import ModuleOp
 import tapestry as t
 from tapestry.devices import find_spec
 from tapestry.dialects import loom
+from tapestry.dialects.loom import tensor_type
 from tapestry.importers.expressions.nodes import Expression
-from tapestry.passes.loom.relayout import apply_layouts
+from tapestry.passes.loom.relayout import always, apply_layouts
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.predicting import predictions
 from tapestry.runtime.executor import NoWatch
@@ -50,7 +51,23 @@ def test_windows_are_read_channel_by_channel() -> None:
     LoomToTriton(device=DEVICE).relayout_inputs(Context(), module)
     *copies, product = _operations(module)
     assert [op.label.data for op in copies] == ["copy", "copy"]
-    assert [read.value for read in product.in_reads] == [copy.outs[0] for copy in copies]
+    assert {read.value for read in product.in_reads} == {copy.outs[0] for copy in copies}
+
+
+def test_layers_pass_on_what_lies_well() -> None:
+    x, v, w = (
+        t.input(name, shape, "f16")
+        for name, shape in {"x": (8, 64, 56, 56), "v": (64, 64, 3, 3), "w": (64, 64, 3, 3)}.items()
+    )
+    inner = t.relu(t.conv2d(x, v, padding=[1, 1]))
+    module = _loom(t.relu(t.conv2d(inner, w, padding=[1, 1]) + x))
+    LoomToTriton(device=DEVICE).relayout_inputs(Context(), module)
+    *copies, first, second = _operations(module)
+    assert {op.label.data for op in copies} == {"copy"}
+    assert len(copies) == 3
+    # What lies between them is written with the channels last, as it is read.
+    assert second.in_reads[0].value is first.outs[0]
+    assert tensor_type(first.outs[0]).box.shape == (8, 56, 56, 64)
 
 
 @pytest.mark.parametrize(
@@ -90,19 +107,20 @@ def test_any_axis_may_come_last(data: st.DataObject) -> None:
         "padding": [n - 1 for n in data.draw(pairs)],
         "groups": groups,
     }
+    computed = data.draw(st.booleans())
     shapes = {"x": (2, channels, size, size + 1), "w": (out, channels // groups, *kernel)}
     random = np.random.default_rng(0)
     inputs = {name: random.normal(size=shape) for name, shape in shapes.items()}
 
     def program(dtype: str) -> Expression:
         x, w = (t.input(name, shape, dtype) for name, shape in shapes.items())
-        return t.conv2d(x, w, **options)
+        return t.conv2d(t.exp(x) if computed else x, w, **options)
 
     wanted = t.compile(program("f64"), on="numpy").run(inputs).outputs[0]
     module = _loom(program("f32"))
-    (op,) = _operations(module)
+    *_, op = _operations(module)
     axes = [data.draw(st.sampled_from([None, 0, 1, 2, 3])) for _ in op.in_reads]
-    apply_layouts(module, {op: axes})
+    apply_layouts(module, {op: axes}, always)
     single = {name: value.astype(np.float32) for name, value in inputs.items()}
     result = TritonExecutor(device=Cpu(), tile=256).run(module, single, NoWatch())
     scale = prod(kernel) * channels
