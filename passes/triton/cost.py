@@ -229,8 +229,11 @@ def _alone(work: Work, together: int, computing: float, spec: DeviceSpec) -> flo
     rate = spec.memory.l2_bandwidth / spec.multiprocessors / together
     coming = max(0.0, steps - ahead) * (latency + work.staged / rate) / ahead
     waiting = latency + work.direct / rate if work.direct else 0.0
-    step = spec.coefficients.step if work.staged else 0.0
-    return latency + max(computing, coming) + steps * (waiting + step)
+    own = spec.coefficients
+    copying = steps * work.rows * own.copied_row
+    first = latency + work.descriptors * own.descriptor
+    step = own.step if work.staged else 0.0
+    return first + max(computing + copying, coming) + steps * (waiting + step)
 
 
 def memory_bytes(work: Work, at_once: int, spec: DeviceSpec) -> float:

@@ -33,6 +33,9 @@ from tapestry.passes.triton.work import Product, Stream, Work
 Times: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 """How often something is done, per column of `programs.py`."""
 
+_COPIED = 512
+"""The bytes that a warp copies at once."""
+
 _ASYNCHRONOUS = 4
 """The least bytes that a lane copies to shared memory without waiting."""
 
@@ -80,6 +83,16 @@ def work_of(kernel: triton.KernelOp, call: Call) -> Work:
 
 
 @dataclass
+class Staging:
+    """What a step of a loop brings to shared memory, in bytes: see `Work`."""
+
+    staged: int = 0
+    passing: int = 0
+    direct: int = 0
+    rows: float = 0.0
+
+
+@dataclass
 class _Counter:
     kernel: triton.KernelOp
     call: Call
@@ -94,9 +107,10 @@ class _Counter:
     waiting_lanes: float = 0.0
     specials: float = 0.0
     steps: float = 0.0
-    staged: int = 0
-    passing: int = 0
-    direct: int = 0
+    staging: Staging = field(default_factory=Staging)
+    stagings: list[Staging] = field(default_factory=list[Staging])
+    factors: int = 0
+    descriptors: int = 0
     held: int = 0
     parted: int = 0
     addresses: int = 0
@@ -104,6 +118,7 @@ class _Counter:
     before: set[Operation] = field(default_factory=set[Operation])
     elsewhere: set[SSAValue] = field(default_factory=set[SSAValue])
     vectors: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    runs: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
     def __post_init__(self) -> None:
         sizes = self.kernel.constants
@@ -133,6 +148,8 @@ class _Counter:
         for op, cells in cells_at_once(self.kernel, self.moved).items():
             self.lanes -= self.each.get(op, 0.0) * (1 - 1 / cells)
         stored = [s.cells * s.cell for s in self.streams if s.writes and self._is_exchanged(s)]
+        # Loops one after another use the same shared memory.
+        staging = max((self.staging, *self.stagings), key=lambda one: one.staged)
         return Work(
             programs=self.programs,
             warps=self.kernel.warps,
@@ -143,10 +160,12 @@ class _Counter:
             lanes=self.lanes,
             waiting_lanes=self.waiting_lanes,
             specials=self.specials,
-            live=live_bytes(self.kernel, self.elsewhere),
-            staged=self.staged,
-            passing=self.passing,
-            direct=self.direct,
+            live=live_bytes(self.kernel, self.elsewhere) + self.factors,
+            staged=staging.staged,
+            passing=staging.passing,
+            direct=staging.direct,
+            rows=staging.rows,
+            descriptors=self.descriptors,
             held=self.held + self.parted,
             exchanged=max(stored, default=0),
             addresses=self.addresses,
@@ -187,10 +206,16 @@ class _Counter:
                     self.addresses += 2 * -(-pieces // (32 * self.kernel.warps))
                 if isinstance(op, triton.LoadOp):
                     self.vectors[op.result] = 1 if _is_carried(op, stream) else stream.vector
+                    self.runs[op.result] = stream.run
             case triton.LoadBlockOp() | triton.StoreBlockOp():
                 self.streams.append(self._moved(op, times))
                 if isinstance(op, triton.LoadBlockOp):
                     self.vectors[op.result] = VECTOR
+                elif _is_shared_out(op):
+                    # One block is stored while the next one is loaded.
+                    self.held += _tile_bytes(op.value)
+            case triton.DescribeOp():
+                self.descriptors += 1
             case triton.CoverOp():
                 self.kept[op.block.data] = (
                     op.length.value.data / self.kernel.constants[op.block.data]
@@ -249,6 +274,8 @@ class _Counter:
         self._block(body, times * trips)
         if triton.PIPELINED in op.attributes:
             self._stage(body)
+        self.stagings.append(self.staging)
+        self.staging = Staging()
         last = body.last_op
         assert last is not None
         for result, value, carried in zip(op.results, op.iter_args, last.operands, strict=True):
@@ -260,7 +287,7 @@ class _Counter:
         """Count what a loop copies to shared memory, where it comes in pieces that can be."""
         for op in body.ops:
             if isinstance(op, triton.LoadOp) and self.vectors[op.result] >= _ASYNCHRONOUS:
-                self.staged += prod(shape_of(op.result)) * byte_size(element_of(op.result))
+                self.staging.staged += _tile_bytes(op.result)
 
     def _moved(self, op: triton.LoadBlockOp | triton.StoreBlockOp, times: Times) -> Stream:
         """The stream of blocks that hardware moves, row by row."""
@@ -340,9 +367,11 @@ class _Counter:
             return
         if not by_registers:
             self.held += _tile_bytes(factor)
+        elif byte_size(element_of(factor)) <= 2:
+            self.factors = max(self.factors, _tile_bytes(factor))
         for one in _computing(op, factor):
             if isinstance(one, _LOADS):
-                self.passing += self._stage_factor(op, one)
+                self.staging.passing += self._stage_factor(op, one)
             elif not isinstance(one, _FREE) and one not in self.before:
                 self.before.add(one)
                 if not any(operand in self.after for operand in one.operands):
@@ -358,10 +387,18 @@ class _Counter:
             return 0
         self.before.add(load)
         if self.vectors[load.result] < _ASYNCHRONOUS:
-            self.direct += size
+            self.staging.direct += size
             return 0
-        self.staged += size
+        self.staging.staged += size
+        if isinstance(load, triton.LoadOp):
+            self.staging.rows += size / _COPIED * max(0.0, _COPIED / self.runs[load.result] - 1)
         return size
+
+
+def _is_shared_out(op: Operation) -> bool:
+    """Whether an operation is in a loop over blocks and steps at once."""
+    loop = op.parent_op()
+    return isinstance(loop, scf.ForOp) and triton.FLATTEN in loop.attributes
 
 
 def _tile_bytes(value: SSAValue) -> int:
@@ -397,7 +434,4 @@ def _is_carried(op: triton.LoadOp, stream: Stream) -> bool:
     loop = op.parent_op()
     if not isinstance(loop, scf.ForOp) or not isinstance(loop.step.owner, triton.BlockSizeOp):
         return False
-    around = loop.parent_op()
-    if not isinstance(around, scf.ForOp) or triton.FLATTEN not in around.attributes:
-        return False
-    return stream.along != loop.step.owner.block.data
+    return _is_shared_out(loop) and stream.along != loop.step.owner.block.data

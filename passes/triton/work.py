@@ -120,6 +120,10 @@ class Work:
     """Of `staged`, what threads read themselves to compute factors of products."""
     direct: int
     """Bytes of tiles that a step of a loop multiplies, and that it loads when it needs them."""
+    rows: float
+    """Rows besides the first that warps copy at once, of what a step stages."""
+    descriptors: int
+    """What a program describes before it can move blocks."""
     held: int
     """Bytes of other tiles in shared memory."""
     exchanged: int

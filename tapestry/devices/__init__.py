@@ -87,6 +87,10 @@ class Coefficients(_Model):
     """Seconds from one kernel to the next in a stream."""
     step: Amount
     """Seconds that a step of a loop waits for its barriers, apart from memory."""
+    copied_row: Amount
+    """Seconds that products wait for a row that their warps copy besides others."""
+    descriptor: Amount
+    """Seconds that a program takes to describe a tensor to the hardware that moves its blocks."""
     warp_products: Share
     """Of the rate of tensor cores, what products by warps reach beside those by warpgroups."""
     scalar_products: Share

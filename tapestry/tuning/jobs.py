@@ -10,7 +10,7 @@ Operations that are equal but for names, as those of a model's layers, are one j
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
@@ -95,8 +95,16 @@ def _operations(module: ModuleOp) -> Iterator[Scheduled]:
                     yield op
 
 
-def predicted(job: Job, lowering: LoomToTriton, spec: DeviceSpec) -> list[Prediction]:
-    """The candidates of a job by the cost model: those that fit first, faster ones first."""
+def predicted(
+    job: Job,
+    lowering: LoomToTriton,
+    spec: DeviceSpec,
+    schedules: Iterable[Schedule] | None = None,
+) -> list[Prediction]:
+    """The candidates of a job by the cost model: those that fit first, faster ones first.
+
+    `schedules` are others to look at in place of its candidates.
+    """
     plain = replace(lowering, schedules=())
 
     def build(schedule: Schedule) -> tuple[triton.KernelOp, Calls]:
@@ -110,4 +118,4 @@ def predicted(job: Job, lowering: LoomToTriton, spec: DeviceSpec) -> list[Predic
         (launch, *_) = own or launches
         return kernels[launch.kernel_name], calls_of(launch)
 
-    return ranked(candidates(job.task), build, spec)
+    return ranked(candidates(job.task) if schedules is None else schedules, build, spec)

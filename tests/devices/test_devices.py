@@ -35,7 +35,9 @@ def test_every_figure_says_where_it_is_from() -> None:
         assert len(figures) >= 20
         for line in figures:
             source = line.partition("#")[2].split()[0].strip(":,")
-            assert source in ("datasheet", "guide", "measured", "estimated", "scaled"), line
+            assert source in ("datasheet", "guide", "measured", "fitted", "estimated", "scaled"), (
+                line
+            )
 
 
 def test_capability_has_a_typical_device() -> None:
@@ -67,12 +69,12 @@ def test_missing_file_is_said(tmp_path: Path) -> None:
         (
             "multiprocessors: 132 ",
             "multiprocessors: 0 ",
-            r"gpu.yaml:10:18: error: multiprocessors = 0: input should be greater than 0",
+            r"gpu.yaml:11:18: error: multiprocessors = 0: input should be greater than 0",
         ),
         ("multiprocessors: 132 ", "multiprocessor: 132 ", r"multiprocessors is missing"),
         ("  f16: ", "  fp16: ", r"rates.f16 is missing"),
         (
-            "  latency: 6.0e-7 ",
+            "  latency: 8.8e-7 ",
             "  latency: fast ",
             r"memory.latency = fast: input should be a valid number",
         ),
@@ -81,7 +83,7 @@ def test_missing_file_is_said(tmp_path: Path) -> None:
             "  overlap: 1.5 ",
             r"coefficients.overlap = 1.5: input should be less than or equal to 1",
         ),
-        ("name: h200", "name: h200\ncolour: green", r"gpu.yaml:8:1: error: a device has no colour"),
+        ("name: h200", "name: h200\ncolour: green", r"gpu.yaml:9:1: error: a device has no colour"),
         ("name: h200", "name: [", r"gpu.yaml:\d+:\d+: error: this is not YAML"),
     ],
 )

@@ -145,6 +145,8 @@ def some_work(draw: st.DrawFn) -> Work:
         live=draw(counts),
         staged=draw(st.sampled_from((0, 1 << 10, 1 << 14))),
         passing=0,
+        rows=draw(st.sampled_from((0.0, 96.0))),
+        descriptors=draw(st.integers(0, 3)),
         direct=draw(st.sampled_from((0, 1 << 12))),
         held=draw(st.sampled_from((0, 1 << 12))),
         exchanged=0,

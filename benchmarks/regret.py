@@ -1,0 +1,125 @@
+"""What choosing schedules by the cost model costs, by the times of `results/schedules_*.json`.
+
+    python benchmarks/regret.py
+    python benchmarks/regret.py --case softmax --schedules 10
+
+Needs no GPU. For each kernel whose schedules were timed: how long what the model takes for the
+fastest of them took, over the least time (1.00 is the best choice); how much the order by the
+model is that of the times (rank correlation); by what factor predictions are off. `--schedules`
+prints the fastest ones of each kernel with what the model says of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from _kernel_cases import CASES
+from _kernel_compiling import loom_of
+from rich.console import Console
+from rich.table import Table
+
+from tapestry.devices import DeviceSpec, find_spec
+from tapestry.dialects.triton import Schedule
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.predicting import Prediction
+from tapestry.tuning import jobs_of
+from tapestry.tuning.jobs import predicted
+from tapestry.tuning.regret import Regret, geometric_mean, regret_of
+
+MEASURED = Path(__file__).parent / "results" / "schedules_h100.json"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A kernel with what was measured of it, what is predicted, and what that makes."""
+
+    case: str
+    seconds: Mapping[Schedule, float]
+    predictions: Sequence[Prediction]
+    regret: Regret
+
+
+def judged(table: Mapping[str, Any], spec: DeviceSpec, case: str = "") -> Iterator[Judged]:
+    """The kernels of a table, of cases whose name starts with `case`."""
+    known = {one.name: one for one in CASES}
+    for row in table["kernels"]:
+        if row["case"].startswith(case):
+            lowering = LoomToTriton(numerics=row["numerics"])
+            jobs = {job.task.name: job for job in jobs_of(loom_of(known[row["case"]]), lowering)}
+            seconds = {Schedule.parse(text): us * 1e-6 for text, us in row["microseconds"].items()}
+            found = predicted(jobs[row["kernel"]], lowering, spec, seconds)
+            yield Judged(row["case"], seconds, found, regret_of(found, seconds))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 1 where the table has no such case."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("table", type=Path, nargs="?", default=MEASURED)
+    parser.add_argument("--device", default="h100", help="whose figures the model takes")
+    parser.add_argument("--case", default="", help="what names of cases start with")
+    parser.add_argument("--schedules", type=int, default=0, help="how many of each are printed")
+    options = parser.parse_args(arguments)
+    measured = json.loads(options.table.read_text())
+    found = list(judged(measured, find_spec(options.device), options.case))
+    console = Console()
+    if not found:
+        console.print(f"no case starts with {options.case!r}")
+        return 1
+    console.print(_table(found))
+    for one in found if options.schedules else ():
+        console.print(_schedules(one, options.schedules))
+    regrets = [one.regret.regret for one in found]
+    console.print(
+        f"{sum(one.regret.count for one in found)} schedules on {measured['gpu']}: "
+        f"regret {geometric_mean(regrets):.3f} on the geometric mean, {max(regrets):.2f} at worst"
+    )
+    return 0
+
+
+def _table(found: Sequence[Judged]) -> Table:
+    table = Table()
+    table.add_column("case", no_wrap=True)
+    for column in ("schedules", "best us", "chosen us", "regret", "order", "off", "spread"):
+        table.add_column(column, justify="right")
+    for one in found:
+        own = one.regret
+        table.add_row(
+            one.case,
+            str(own.count),
+            f"{one.seconds[own.best] * 1e6:.1f}",
+            f"{one.seconds[own.chosen] * 1e6:.1f}",
+            f"{own.regret:.2f}",
+            f"{own.order:.2f}",
+            f"{own.off:.2f}",
+            f"{own.spread:.2f}",
+        )
+    return table
+
+
+def _schedules(one: Judged, count: int) -> Table:
+    table = Table(title=one.case, title_justify="left")
+    for column in ("measured us", "predicted us", "at once", "registers"):
+        table.add_column(column, justify="right")
+    for column in ("bound by", "schedule"):
+        table.add_column(column)
+    for prediction in sorted(one.predictions, key=lambda p: one.seconds[p.schedule])[:count]:
+        estimate = prediction.estimate
+        table.add_row(
+            f"{one.seconds[prediction.schedule] * 1e6:.1f}",
+            f"{estimate.seconds * 1e6:.1f}",
+            str(estimate.occupancy),
+            str(estimate.registers),
+            estimate.bound,
+            str(prediction.schedule),
+        )
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Regret of made-up predictions; that of the cost model among schedules timed on an H100."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tapestry.devices import find_spec
+from tapestry.dialects.triton import Schedule
+from tapestry.passes.triton.cost import Estimate
+from tapestry.passes.triton.predicting import Prediction
+from tapestry.tuning.regret import geometric_mean, rank_correlation, regret_of
+
+_BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+sys.path.insert(0, str(_BENCHMARKS))
+
+from regret import MEASURED, judged  # noqa: E402
+
+NONE = Estimate(1.0, {}, 1, 1.0, 32, 0, 0.0, 0.0)
+TIMES = {Schedule({"P": 1 << n}): float(n) for n in range(1, 6)}
+
+
+def _predicted(seconds: dict[Schedule, float]) -> list[Prediction]:
+    found = [Prediction("one", s, replace(NONE, seconds=t)) for s, t in seconds.items()]
+    return sorted(found, key=lambda one: one.estimate.seconds)
+
+
+def test_true_predictions_have_no_regret() -> None:
+    found = regret_of(_predicted({s: 0.5 * t for s, t in TIMES.items()}), TIMES)
+    assert (found.count, found.regret, found.order) == (5, 1.0, 1.0)
+    assert found.chosen == found.best == Schedule({"P": 2})
+    assert found.off == pytest.approx(0.5)
+    assert found.spread == pytest.approx(1.0)
+
+
+def test_an_order_that_is_the_other_way_round_costs_most() -> None:
+    found = regret_of(_predicted({s: 1 / t for s, t in TIMES.items()}), TIMES)
+    assert (found.regret, found.order) == (5.0, -1.0)
+    assert found.spread > 2
+
+
+def test_an_order_takes_two() -> None:
+    with pytest.raises(ValueError, match="two measured schedules"):
+        regret_of(_predicted(TIMES)[:1], TIMES)
+
+
+def test_equal_numbers_share_their_ranks() -> None:
+    assert rank_correlation([1, 1, 2], [1, 1, 2]) == 1.0
+    assert rank_correlation([1, 1, 1], [1, 2, 3]) == 0.0
+    assert rank_correlation([1, 1, 2], [2, 1, 3]) == pytest.approx(0.866, abs=1e-3)
+
+
+def test_the_cost_model_chooses_well_among_what_was_timed() -> None:
+    """If this fails after a change of the model: `python benchmarks/regret.py` shows where."""
+    found = list(judged(json.loads(MEASURED.read_text()), find_spec("h100")))
+    regrets = [one.regret.regret for one in found]
+    assert len(regrets) >= 15
+    assert geometric_mean(regrets) <= 1.08
+    assert max(regrets) <= 1.3
+    orders = {one.case: one.regret.order for one in found if one.case.startswith("matmul bf16")}
+    assert min(orders.values()) > 0.7
