@@ -32,9 +32,47 @@ def log1p(x):
 _TANH = '''\
 @triton.jit
 def tanh(x):
-    """The hyperbolic tangent."""
-    e = expm1(-2.0 * tl.abs(x))
-    return copy_sign(-e / (e + 2.0), x)
+    """The hyperbolic tangent; of float32, a polynomial near zero."""
+    if x.dtype == tl.float64:
+        e = expm1(-2.0 * tl.abs(x))
+        value = copy_sign(-e / (e + 2.0), x)
+    else:
+        s = x * x
+        p = tl.fma(s, -0.005895157810300589, 0.020795971155166626)
+        p = tl.fma(s, p, -0.053783830255270004)
+        p = tl.fma(s, p, 0.13331924378871918)
+        p = tl.fma(s, p, -0.33333298563957214)
+        a = tl.abs(x)
+        far = 1.0 - 2.0 / (tl.exp(2.0 * a) + 1.0)
+        value = copy_sign(tl.where(a < 0.6, tl.fma(p * s, a, a), far), x)
+    return value
+'''
+
+_ERROR_FUNCTION = '''\
+@triton.jit
+def error_function(x):
+    """erf; of float32, two polynomials: tl.erf branches for every cell, and its branches wait."""
+    if x.dtype == tl.float64:
+        value = tl.erf(x)
+    else:
+        s = x * x
+        p = tl.fma(s, 7.853860734030604e-05, -0.0008010193705558777)
+        p = tl.fma(s, p, 0.005188327748328447)
+        p = tl.fma(s, p, -0.026853812858462334)
+        p = tl.fma(s, p, 0.1128358542919159)
+        p = tl.fma(s, p, -0.3761262595653534)
+        p = tl.fma(s, p, 0.12837916612625122)
+        # Beyond 4 it is 1; NaN stays.
+        a = tl.abs(x)
+        t = tl.where(a > 4.0, 4.0, a)
+        q = tl.fma(t, 0.00026888842694461346, -0.004252573009580374)
+        q = tl.fma(t, q, 0.03150567039847374)
+        q = tl.fma(t, q, -0.1487516164779663)
+        q = tl.fma(t, q, -0.9206483960151672)
+        q = tl.fma(t, q, -1.6260459423065186)
+        q = tl.fma(t, q, -0.0004927125410176814)
+        value = copy_sign(tl.where(a < 1.0, tl.fma(p, a, a), 1.0 - tl.exp2(q)), x)
+    return value
 '''
 
 _POWER = '''\
@@ -137,6 +175,7 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "expm1": (_EXPM1, ()),
     "log1p": (_LOG1P, ()),
     "tanh": (_TANH, ("copy_sign", "expm1")),
+    "error_function": (_ERROR_FUNCTION, ("copy_sign",)),
     "power": (_POWER, ()),
     "truncate": (_TRUNCATE, ("copy_sign",)),
     "round_half_away": (_ROUND_HALF_AWAY, ("copy_sign",)),

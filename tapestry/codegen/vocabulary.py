@@ -73,7 +73,7 @@ CALLS: dict[type[Operation], tuple[str, str]] = {
     math.CountLeadingZerosOp: ("leading_zeros", ""),
     math.CountTrailingZerosOp: ("trailing_zeros", ""),
     math.CtPopOp: ("count_ones", ""),
-    math.ErfOp: ("tl.erf", ""),
+    math.ErfOp: ("error_function", ""),
     math.ExpOp: ("tl.exp", ""),
     math.Exp2Op: ("tl.exp2", ""),
     math.ExpM1Op: ("expm1", ""),

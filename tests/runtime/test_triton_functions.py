@@ -1,0 +1,45 @@
+"""Helpers for functions that Triton lacks, or has only with branches, are close and keep signs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import erf
+
+import tapestry
+from tapestry.codegen.helpers import sources
+
+POINTS = np.concatenate(
+    [
+        np.linspace(-6.0, 6.0, 20001),
+        np.logspace(-37, 38, 2001),
+        -np.logspace(-37, 38, 2001),
+        [np.inf, -np.inf, 0.0, -0.0],
+    ]
+)
+
+
+@pytest.mark.parametrize(("name", "exact"), [("erf", erf), ("tanh", np.tanh)])
+def test_they_are_within_three_halves_of_a_unit_in_the_last_place_of_float32(name, exact):
+    x = POINTS.astype(np.float32)
+    got = np.asarray(
+        tapestry.run(getattr(tapestry, name)(tapestry.input("x", x.shape)), x=x, on="triton")
+    )
+    want = exact(x.astype(np.float64))
+    assert np.max(np.abs(got - want) / np.spacing(np.abs(want).astype(np.float32))) < 1.5
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(x))
+
+
+@pytest.mark.parametrize("name", ["erf", "tanh"])
+def test_what_is_not_a_number_stays(name):
+    x = np.array([np.nan, 0.5], np.float32)
+    got = np.asarray(
+        tapestry.run(getattr(tapestry, name)(tapestry.input("x", (2,))), x=x, on="triton")
+    )
+    assert np.isnan(got).tolist() == [True, False]
+
+
+def test_helpers_come_after_those_that_they_call():
+    text = "\n".join(sources({"tanh", "error_function"}))
+    for called in ("copy_sign", "expm1"):
+        assert text.index(f"def {called}(") < text.index("def tanh(")
