@@ -31,6 +31,10 @@ SWITCH = "TAPESTRY_TESTS_ON"
 ASKED = os.environ.get(SWITCH) == "gpu"
 """Whether tests are to run on the GPU."""
 
+if ASKED:
+    # What programs are compared with: on the GPU, JAX rounds factors to TF32, and takes all memory.
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
 _compiling = Lock()
 
 

@@ -55,10 +55,10 @@ def _last_inside(
         # `rest - k >= 0` holds up to the greatest that rest is, `rest + k >= 0` from its negative.
         if factor == -1:
             after = _bound(positions, axes, form, walked, sign=1, shift=1)
-            highest = _chosen(tiles, arith.MinSIOp, min, highest, after)
+            highest = chosen(tiles, arith.MinSIOp, min, highest, after)
         elif factor == 1:
             first = _bound(positions, axes, form, walked, sign=-1, shift=0)
-            lowest = _chosen(tiles, arith.MaxSIOp, max, lowest, first)
+            lowest = chosen(tiles, arith.MaxSIOp, max, lowest, first)
     if lowest != start:
         size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
         from_zero = start == tiles.position(0)
@@ -147,10 +147,10 @@ def segments(
         factor = form.coefficients[positions.space.dims.index(walked)]
         if factor == -1:
             bound = _bound(positions, axes, form, walked, sign=1, shift=1, greatest=False)
-            last = _chosen(tiles, arith.MinSIOp, min, last, bound)
+            last = chosen(tiles, arith.MinSIOp, min, last, bound)
         elif factor == 1:
             bound = _bound(positions, axes, form, walked, sign=-1, shift=0, greatest=False)
-            first = _chosen(tiles, arith.MaxSIOp, max, first, bound)
+            first = chosen(tiles, arith.MaxSIOp, max, first, bound)
         else:
             continue
         held.append(row)
@@ -159,12 +159,12 @@ def segments(
     if first != start:
         up = tiles.subtract(tiles.add(first, size), tiles.position(1))
         first = tiles.add(start, _whole_blocks(tiles, up, start, size))
-        first = _chosen(tiles, arith.MinSIOp, min, first, end)
+        first = chosen(tiles, arith.MinSIOp, min, first, end)
         parts.append(((start, first), False))
     full = _whole_blocks(tiles, last, first, size)
     full = full if first == tiles.position(0) else tiles.add(first, full)
     if first != tiles.position(0) or _known(last) is None:
-        full = _chosen(tiles, arith.MaxSIOp, max, full, first)
+        full = chosen(tiles, arith.MaxSIOp, max, full, first)
     full.name_hint = f"{axis.hint}_full"
     return [*parts, ((first, full), True), ((full, end), False)], held
 
@@ -175,7 +175,7 @@ def _whole_blocks(tiles: TileBuilder, to: SSAValue, start: SSAValue, size: SSAVa
     return tiles.times(tiles.quotient(length, size), size)
 
 
-def _chosen(
+def chosen(
     tiles: TileBuilder,
     op: type[arith.MinSIOp | arith.MaxSIOp],
     choose: Callable[[int, int], int],

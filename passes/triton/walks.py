@@ -25,7 +25,7 @@ from tapestry.dialects import triton
 from tapestry.dialects.triton import MASKS, PIPELINED, PIPELINES, UNROLL, Schedule
 from tapestry.passes.triton.positions import Axis, Positions
 from tapestry.passes.triton.spaces import FOLD_AXIS, Access, Space
-from tapestry.passes.triton.spans import run_inside, segments, span_inside
+from tapestry.passes.triton.spans import chosen, run_inside, segments, span_inside
 from tapestry.passes.triton.tiles import TileBuilder
 
 Step = Callable[[Sequence[SSAValue] | None], Sequence[SSAValue]]
@@ -208,12 +208,18 @@ class Walks:
             else:
                 place(first)
             tiles.append(scf.YieldOp(*step(carried)))
+        loads_alone = not any(isinstance(op, triton.DotOp | scf.ForOp) for op in body.walk())
+        unrolled = loads_alone and self.schedule.unroll > 1
+        if unrolled:
+            # Triton counts the steps of a loop that it unrolls without a sign: where the end is in
+            # front of the start, what is left after the unrolled steps would be taken from zero on.
+            end = chosen(tiles, arith.MaxSIOp, max, start, end)
+            end.name_hint = f"{axis.hint}_end"
         loop = scf.ForOp(start, end, size, init, body)
-        if not any(isinstance(op, triton.DotOp | scf.ForOp) for op in body.walk()):
-            if self.schedule.pipeline != PIPELINES[0]:
-                loop.attributes[PIPELINED] = UnitAttr()
-            if self.schedule.unroll > 1:
-                loop.attributes[UNROLL] = IntegerAttr(self.schedule.unroll, i64)
+        if loads_alone and self.schedule.pipeline != PIPELINES[0]:
+            loop.attributes[PIPELINED] = UnitAttr()
+        if unrolled:
+            loop.attributes[UNROLL] = IntegerAttr(self.schedule.unroll, i64)
         tiles.append(loop)
         for result, argument in zip(loop.res, carried, strict=True):
             result.name_hint = argument.name_hint

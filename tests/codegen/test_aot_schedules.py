@@ -134,3 +134,13 @@ def aot_pointwise(shape, folder):
     path.write_text(printed.source)
     (kernel,) = compile_kernels(path, printed.kernels, targets=(90,))
     return printed.source, kernel
+
+
+def test_unrolled_loops_do_not_end_in_front_of_their_start():
+    """Triton counts their steps without a sign: parts with no points would fold others' again."""
+    module = tapestry.compile(tapestry.input("x", (64, 5)).sum(axis=1), on="triton").lowered.clone()
+    schedule = "sum: P = 4, K = 4, parts = 5, unroll = 3"
+    run_pipeline(module, f'loom-to-triton{{schedules="{schedule}"}}')
+    source = print_module(module).source
+    assert "k_end = tl.maximum(k_first, tl.minimum(5, " in source
+    assert "in tl.range(k_first, k_end, BLOCK_K, loop_unroll_factor=3):" in source
