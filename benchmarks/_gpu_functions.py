@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +31,9 @@ import ml_dtypes
 import numpy as np
 
 import tapestry
-from tapestry.codegen.aot import compile_kernels
-from tapestry.codegen.driver import Cuda
 from tapestry.diagnostics import TapestryError
 from tapestry.metakernels import load_library
 from tapestry.metakernels.templates import Template
-from tapestry.runtime.triton_devices import find_device
-from tapestry.runtime.triton_executor import TritonExecutor
-from tapestry.store import find_store
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.float32),
@@ -46,6 +44,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 CELLS = 1 << 16
 TOGETHER = 8
 """Functions of one program: they are fused, so this is how many a kernel computes."""
+WORKERS = 15
 SLACK = 4.0
 """Units in the last place, beside twice NumPy's own error, from which a function is wrong."""
 
@@ -237,30 +236,22 @@ def ulps(exact: np.ndarray, found: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(error) | signs, np.inf, error)
 
 
-def compiled(dtype: str, count: int, names: Sequence[str]) -> None:
-    """Compile a group's kernel, in a process of its own."""
-    with suppress(Exception):  # where it runs, it says why not
-        lowered = program(names, count, dtype, "triton").lowered
-        printed = TritonExecutor().printed(lowered, find_device())
-        store, targets = find_store("aot"), [Cuda().capability()]
-        compile_kernels(
-            printed.path, printed.kernels, targets=targets, cache=store and store.folder
-        )
+def checked(group: tuple[str, int, list[str]], on: str) -> list[Row] | str:
+    """The rows of a group, or what failed."""
+    try:
+        return rows_of(*group, on)
+    except Exception as error:  # noqa: BLE001 - the table says what failed
+        return f"{group}: {type(error).__name__}: {error}"[:600]
 
 
 def functions_table(on: str = "triton", names: Sequence[str] | None = None) -> dict[str, Any]:
     """A row for each function and dtype, the worst first."""
     every = list(groups(names))
-    if on == "triton" and find_device().compiles:
-        with ThreadPoolExecutor(16) as pool:
-            list(pool.map(lambda group: compiled(*group), every))
-    rows: list[Row] = []
-    problems: list[str] = []
-    for group in every:
-        try:
-            rows += rows_of(*group, on)
-        except Exception as error:  # noqa: BLE001 - the table says what failed
-            problems.append(f"{group}: {type(error).__name__}: {error}"[:600])
+    # Processes, because lowering takes as long as compiling.
+    with ProcessPoolExecutor(min(WORKERS, os.cpu_count() or 1), get_context("fork")) as pool:
+        found = list(pool.map(partial(checked, on=on), every))
+    problems = [one for one in found if isinstance(one, str)]
+    rows = [row for one in found if not isinstance(one, str) for row in one]
     rows.sort(key=lambda one: (one.right, -one.unlike, -one.alone))
     right = sum(one.right for one in rows)
     return {

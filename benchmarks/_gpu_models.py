@@ -66,7 +66,7 @@ def models_part(path: Path, seconds: float, *, small: bool = False) -> dict[str,
             if kept.has(model=model, by=name) or perf_counter() >= end:
                 continue
             kept.add({"model": model, "by": name})  # also where the process dies of it
-            made = made or Checked(network.small if small else network)
+            made = made or Checked(network, small=small)
             kept.rows[-1] |= made.row(compiling, end - perf_counter())
             kept.write()
             kept.restart_if_lost(torch)
@@ -79,10 +79,11 @@ def models_part(path: Path, seconds: float, *, small: bool = False) -> dict[str,
 class Checked:
     """A model on the GPU, and its results in float64."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, *, small: bool = False) -> None:
         import torch
 
-        self._network = network
+        network = network.small if small else network
+        self._network, self._small = network, small
         wide = network.made("cuda", torch.float64)
         self._wanted = [one.cpu() for one in network.run(*wide)]
         del wide
@@ -105,7 +106,7 @@ class Checked:
                 row["error"] = self.error(found)
                 row["right"] = row["error"] < self._network.tolerance
                 del found
-                row["us"], row["host_us"] = timed(run)
+                row["us"], row["host_us"] = timed(run, small=self._small)
         except Exception as error:  # noqa: BLE001 - the table says what failed
             print_exception(error)
             row["problem"] = f"{type(error).__name__}: {error}"[:600]
@@ -121,8 +122,9 @@ def _apart(one: Any, other: Any) -> float:
     return float((one - other).abs().max() / other.abs().max().clamp_min(1e-30))
 
 
-def timed(run: Callable[[], object]) -> tuple[float, float]:
+def timed(run: Callable[[], object], *, small: bool = False) -> tuple[float, float]:
     """Microseconds of one of many calls: until the GPU has done it, and on the host alone."""
+    calls, repeats = (1, 1) if small else (CALLS, REPEATS)
     import torch
 
     for _ in range(3):  # graphs are captured by the second call, or the third
@@ -130,14 +132,14 @@ def timed(run: Callable[[], object]) -> tuple[float, float]:
     torch.cuda.synchronize()
     whole: list[float] = []
     host: list[float] = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         began = perf_counter()
         begin.record()
-        for _ in range(CALLS):
+        for _ in range(calls):
             run()
         end.record()
         host.append(perf_counter() - began)
         end.synchronize()
         whole.append(begin.elapsed_time(end) * 1e3)
-    return median(whole) / CALLS, median(host) / CALLS * 1e6
+    return median(whole) / calls, median(host) / calls * 1e6

@@ -181,12 +181,14 @@ with torch.cuda.stream(torch.cuda.Stream()):
     elsewhere = program(*tensors)
 torch.cuda.synchronize()
 assert torch.equal(y, out) and torch.equal(y, elsewhere)
-begin = time.perf_counter()
-calls = int(sys.argv[4])
-for _ in range(calls):
-    program(*tensors)
-torch.cuda.synchronize()
-print((time.perf_counter() - begin) / calls * 1e6)
+calls, taken = int(sys.argv[4]), []
+for _ in range(calls):  # others use the GPU meanwhile, now and then
+    begin = time.perf_counter()
+    for _ in range(calls):
+        program(*tensors)
+    torch.cuda.synchronize()
+    taken.append((time.perf_counter() - begin) / calls * 1e6)
+print(min(taken))
 numpy.save(sys.argv[3], y.cpu().numpy())
 """
 
@@ -212,7 +214,7 @@ def loader_part(*, small: bool = False) -> dict[str, Any]:
         compiled = perf_counter() - began
         np.savez(Path(folder, "in.npz"), x=given)
         files = [f"{folder}/{name}" for name in ("out", "in.npz", "y.npy")]
-        asked = [sys.executable, "-c", _ALONE, *files, "2" if small else "200"]
+        asked = [sys.executable, "-c", _ALONE, *files, "2" if small else "20"]
         environment = {"PATH": "/usr/bin:/bin", "HOME": folder}
         environment |= {k: v for k, v in os.environ.items() if k.startswith(("LD_", "CUDA", "NV"))}
         done = subprocess.run(

@@ -33,6 +33,7 @@ in two shards:
 
 from xdsl.ir import Dialect
 
+from tapestry.dialects._triton_approximations import APPROXIMATE, is_approximate
 from tapestry.dialects._triton_combiners import CombineOp, ReduceOp, ScanOp, YieldOp
 from tapestry.dialects._triton_descriptors import (
     ALIGNMENT,
@@ -96,6 +97,7 @@ from tapestry.dialects._triton_types import (
 
 __all__ = [
     "ALIGNMENT",
+    "APPROXIMATE",
     "FLATTEN",
     "LOADS",
     "MASKS",
@@ -145,6 +147,7 @@ __all__ = [
     "YieldOp",
     "buffer_type",
     "element_of",
+    "is_approximate",
     "shape_of",
     "tile_type",
 ]

@@ -182,10 +182,11 @@ def explain(
     explain_file(file, pipeline, metakernels)
 
 
-class Numerics(StrEnum):
-    """How contractions of float32 are computed."""
+class Rounding(StrEnum):
+    """What contractions may round, as `loom-to-triton` takes it."""
 
     strict = "strict"
+    mixed = "mixed"
     fast = "fast"
 
 
@@ -206,8 +207,8 @@ def compile(  # noqa: A001 - the name of the command
         typer.Option("--pipeline", "-p", help="The passes to run, as for tapestry-opt."),
     ] = "default",
     numerics: Annotated[
-        Numerics, typer.Option(help="Exact products of float32, or TF32.")
-    ] = Numerics.strict,
+        Rounding, typer.Option(help="What products may round, as loom-to-triton takes it.")
+    ] = Rounding.strict,
     workers: Annotated[
         int | None,
         typer.Option(min=1, help="Processes that compile; as many as cores unless given."),
@@ -218,14 +219,6 @@ def compile(  # noqa: A001 - the name of the command
     from tapestry.tools._compile import compile_file
 
     compile_file(file, output, target or ["sm_90"], pipeline, numerics.value, workers, metakernels)
-
-
-class Rounding(StrEnum):
-    """What contractions may round, as `loom-to-triton` takes it."""
-
-    strict = "strict"
-    mixed = "mixed"
-    fast = "fast"
 
 
 @app.command()

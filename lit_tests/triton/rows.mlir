@@ -9,7 +9,7 @@
 // CHECK:      tl.static_assert(BLOCK_K >= 30)
 // CHECK:      a = tl.load(x_ptr + offsets, mask=k_mask[None, :], other=0.0)
 // CHECK-NEXT: acc = tl.sum(tl.where(k_mask[None, :], a, 0.0), axis=1)
-// CHECK-NEXT: tl.store(y_ptr + offsets, a / acc[:, None], mask=k_mask[None, :])
+// CHECK-NEXT: tl.store(y_ptr + offsets, tl.div_rn(a, acc[:, None]), mask=k_mask[None, :])
 // CHECK:      BLOCK_M=2, BLOCK_K=32,
 func.func @main(%x: !x) -> !x {
   %s = loom.operation @sum over <[0, 0] : [8, 30]> [map, fold] by @add
@@ -31,7 +31,7 @@ func.func @main(%x: !x) -> !x {
 // CHECK:      acc = acc + acc_block
 // CHECK-NEXT: for k_start_2 in range(0, 1000, BLOCK_K):
 // CHECK:      a_2 = tl.load(x_ptr
-// CHECK-NEXT: tl.store(y_ptr + offsets_2, a_2 / acc[:, None]
+// CHECK-NEXT: tl.store(y_ptr + offsets_2, tl.div_rn(a_2, acc[:, None])
 // CHECK:      BLOCK_M=1, BLOCK_K=64,
 func.func @main(%x: !x) -> !x {
   %s = loom.operation @sum over <[0, 0] : [8, 1000]> [map, fold] by @add

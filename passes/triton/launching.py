@@ -29,6 +29,7 @@ from tapestry.passes.triton.kernels import Lowered, Options, finish_kernel, lowe
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.merging import Merging
 from tapestry.passes.triton.roles import assign
+from tapestry.passes.triton.rounding import round_where_needed
 from tapestry.passes.triton.sameness import Once, key
 from tapestry.passes.triton.tiles import number
 from tapestry.passes.triton.writer import Kernel
@@ -216,6 +217,7 @@ class Launcher:
         """The launches of a kernel, one per shard; `origins` are its own, unless they are given."""
         own = tuple(kernel.op.origins if origins is None else map(StringAttr, origins))
         kernel.op.properties["numerics"] = StringAttr(self.options.numerics)
+        round_where_needed(kernel.op, strict=self.options.numerics == "strict")
         launch = triton.LaunchOp(
             self._insert(kernel.op, own, location),
             buffers,

@@ -65,6 +65,7 @@ from tapestry.passes.triton.operations import (
     LowerOperation,
 )
 from tapestry.passes.triton.predicting import Prediction, predictions
+from tapestry.passes.triton.recutting import Recutting
 from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.schedule import Task
 from tapestry.passes.triton.splitting import PartsChooser, Predict, apply_parts
@@ -161,6 +162,8 @@ class LoomToTriton(ModulePass):
             chooser=self._chooser(tiling, refused),
             rungs=rungs or {},
         )
+        if self.split:
+            self.cut_groups(ctx, op, options.rungs)
         if self.relayout:
             self.relayout_inputs(ctx, op, options.rungs)
         if self.split:
@@ -189,6 +192,17 @@ class LoomToTriton(ModulePass):
         for definition in list(op.body.block.ops):
             if isinstance(definition, loom.MonoidOp | loom.KernelOp):
                 Rewriter.erase_op(definition)
+
+    def cut_groups(
+        self, ctx: Context, op: ModuleOp, rungs: Mapping[str, Rung] | None = None
+    ) -> None:
+        """Cut groups that are slower as one kernel on the device; without one, nothing.
+
+        What is to be made with more care, by `rungs`, stays as it is.
+        """
+        if self.device != NO_DEVICE:
+            careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
+            Recutting(self._predictor(ctx), careful.__contains__).apply(op)
 
     def split_folds(
         self, ctx: Context, op: ModuleOp, rungs: Mapping[str, Rung] | None = None

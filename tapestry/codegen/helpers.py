@@ -92,6 +92,15 @@ def power(x, y):
     return tl.where((y == 0.0) | (x == 1.0), 1.0, signed).to(x.dtype)
 '''
 
+_INVERSE_ROOT = '''\
+@triton.jit
+def inverse_root(x):
+    """1 / sqrt(x), also of numbers so small that a GPU takes them for zero."""
+    small = x < 1.1754943508222875e-38
+    root = tl.rsqrt(tl.where(small, x * 16777216.0, x))
+    return tl.where(small, root * 4096.0, root)
+'''
+
 _COPY_SIGN = '''\
 @triton.jit
 def copy_sign(size, sign):
@@ -177,6 +186,7 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tanh": (_TANH, ("copy_sign", "expm1")),
     "error_function": (_ERROR_FUNCTION, ("copy_sign",)),
     "power": (_POWER, ()),
+    "inverse_root": (_INVERSE_ROOT, ()),
     "truncate": (_TRUNCATE, ("copy_sign",)),
     "round_half_away": (_ROUND_HALF_AWAY, ("copy_sign",)),
     "round_even": (_ROUND_EVEN, ("copy_sign",)),

@@ -34,6 +34,7 @@ from tapestry.codegen.expressions import (
 from tapestry.codegen.helpers import HELPERS
 from tapestry.codegen.vocabulary import (
     CALLS,
+    PRECISE,
     SIGNS,
     UNSIGNED_CALLS,
     UNSIGNED_SIGNS,
@@ -41,7 +42,7 @@ from tapestry.codegen.vocabulary import (
 )
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import triton
-from tapestry.dialects.triton import element_of, shape_of
+from tapestry.dialects.triton import element_of, is_approximate, shape_of
 from tapestry.locations import location_of
 
 
@@ -73,6 +74,10 @@ class ValuePrinter:
         """The Python of an operation with one result and no effect."""
         kind = type(op)
         operands = [self._shown[operand] for operand in op.operands]
+        if kind in PRECISE and element_of(op.results[0]) == f32 and not is_approximate(op):
+            numbers = all(operand.literal for operand in operands)
+            known = self._tensors(op, operands) if numbers else operands
+            return self._helper(PRECISE[kind], *known)
         if kind in SIGNS:
             a, b = self._weak(op, operands)
             return binary(SIGNS[kind], a, b)
@@ -182,7 +187,8 @@ class ValuePrinter:
         return method(source, "to", target)
 
     def _helper(self, name: str, *operands: Shown) -> Shown:
-        self._shared.helpers.add(name)
+        if name in HELPERS:
+            self._shared.helpers.add(name)
         return call(name, *operands)
 
     def _tensors(self, op: Operation, operands: Sequence[Shown]) -> list[Shown]:

@@ -93,6 +93,13 @@ CALLS: dict[type[Operation], tuple[str, str]] = {
     math.TruncOp: ("truncate", ""),
 }
 
+PRECISE: dict[type[Operation], str] = {
+    arith.DivfOp: "tl.div_rn",
+    math.SqrtOp: "tl.sqrt_rn",
+    math.RsqrtOp: "inverse_root",
+}
+"""What float32 needs where the hardware's approximation will not do."""
+
 READY_REDUCTIONS: dict[tuple[type[Operation], Attribute], str] = {
     (arith.AddfOp, f32): "tl.sum",
     (arith.AddfOp, f64): "tl.sum",

@@ -17,6 +17,7 @@ import numpy as np
 
 from tapestry.runtime.access import cells, coordinates, moving_shape
 from tapestry.runtime.executor import Array
+from tapestry.runtime.taking import taken
 from tapestry.zspace import AffineMap, Projection, Range
 
 
@@ -57,7 +58,8 @@ def positions(mapping: AffineMap, index: Range) -> list[Array]:
 def gather(array: Array, box: Range, at: Sequence[Array], fill: Array) -> Array:
     """The cells of `array` (which stores `box`) at given coordinates, `fill` where there is none.
 
-    `at` has an array per dimension, at least one; they broadcast against each other.
+    `at` has an array per dimension, at least one; they broadcast against each other. The result may
+    be a view of `array`.
     """
     if box.is_empty:
         shape = np.broadcast_shapes(*(coordinate.shape for coordinate in at))
@@ -67,4 +69,6 @@ def gather(array: Array, box: Range, at: Sequence[Array], fill: Array) -> Array:
     for coordinate, low, high in zip(at, box.start, box.end, strict=True):
         inside = inside & (low <= coordinate) & (coordinate < high)
         nearest.append(np.clip(coordinate, low, high - 1) - low)
-    return np.where(inside, array[tuple(nearest)], fill)
+    rank = max(one.ndim for one in nearest)
+    found = taken(array, [one.reshape((1,) * (rank - one.ndim) + one.shape) for one in nearest])
+    return np.asarray(found) if inside.all() else np.where(inside, found, fill)

@@ -298,7 +298,7 @@ def test_the_command(tmp_path: Path) -> None:
     tapestry.save(tapestry.relu(x @ x), tmp_path / "model.mlir")
     command = [sys.executable, "-m", "tapestry.tools.tapestry", "compile", "model.mlir"]
     for options, code, message in (
-        (["--target", "sm_90", "-o", "out"], 0, "1 cubins in out"),
+        (["--numerics", "mixed", "--target", "sm_90", "-o", "out"], 0, "1 cubins in out"),
         (["--target", "sm_20", "-o", "out"], 2, "no target 'sm_20'"),
         (["-o", "model.mlir"], 2, "cannot write to"),
     ):

@@ -58,9 +58,10 @@ def compiling(folder: Path, driver: PretendDriver) -> Iterator[None]:
         if backend is None:
             return model
         fast: list[Any] = []
+        buffers = _buffers(model)
 
         def call(*inputs: Any) -> Any:
-            with _disable_current_modes(), really():
+            with _disable_current_modes(), really(), _here_are(buffers):
                 if not fast:
                     fast.append(real(model, backend=backend, **options))
                 made = fast[0](*tree_map(_here, inputs))
@@ -71,6 +72,29 @@ def compiling(folder: Path, driver: PretendDriver) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, placing(folder, driver):
         patch.setattr(torch, "compile", compile_)
         yield
+
+
+Buffer = tuple[dict[str, Any], str, Any, Any]
+"""Where a buffer of a model is, by name: as it is on the pretended GPU, and here."""
+
+
+def _buffers(model: Any) -> list[Buffer]:
+    """The buffers of a model that are on the pretended GPU; parameters are both there and here."""
+    parts = model.modules() if isinstance(model, torch.nn.Module) else ()
+    held = [(part._buffers, name, one) for part in parts for name, one in part._buffers.items()]
+    return [(*at, one, _here(one)) for *at, one in held if isinstance(one, Pretended)]
+
+
+@contextmanager
+def _here_are(buffers: Sequence[Buffer]) -> Iterator[None]:
+    """While it lasts, buffers are here; cells are the same."""
+    for own, name, _, here in buffers:
+        own[name] = here
+    try:
+        yield
+    finally:
+        for own, name, there, _ in buffers:
+            own[name] = there
 
 
 def _here(one: Any) -> Any:
