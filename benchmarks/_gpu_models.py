@@ -26,6 +26,8 @@ CALLS = 10
 """Calls that follow each other."""
 REPEATS = 7
 """How often these are timed."""
+LONGEST = 45.0
+"""Seconds that one compiler may take for one model."""
 OURS = ("tapestry", "tapestry, graphs")
 
 
@@ -67,7 +69,7 @@ def models_part(path: Path, seconds: float, *, small: bool = False) -> dict[str,
                 continue
             kept.add({"model": model, "by": name})  # also where the process dies of it
             made = made or Checked(network, small=small)
-            kept.rows[-1] |= made.row(compiling, end - perf_counter())
+            kept.rows[-1] |= made.row(compiling, min(LONGEST, end - perf_counter()))
             kept.write()
             kept.restart_if_lost(torch)
     ours = [row for row in kept.rows if row["by"] in OURS]

@@ -216,33 +216,28 @@ class Network:
         return [loss.detach(), *torch.autograd.grad(loss, list(module.parameters()))]
 
 
-HALVES = {"bf16": torch.bfloat16, "f16": torch.float16}
+def gpt2(dtype: torch.dtype, *, trained: bool = False) -> Network:
+    """A block of the smallest GPT-2."""
+    tiny = lambda: PreNorm(32, 2, causal=True), (1, 16, 32)
+    return Network(lambda: PreNorm(768, 12, causal=True), (8, 1024, 768), tiny, dtype, trained)
+
+
+def llama(dtype: torch.dtype) -> Network:
+    """A block of LLaMA 3.2 1B, but for its inner width."""
+    tiny = lambda: Llama(32, 4, 2, 48, 16), (1, 16, 32)
+    return Network(lambda: Llama(2048, 32, 8, 5632, 1024), (8, 1024, 2048), tiny, dtype)
+
+
+def digits(*, trained: bool = False) -> Network:
+    """A perceptron in float32."""
+    tiny = lambda: perceptron(16), (4, 784)
+    return Network(lambda: perceptron(1024), (256, 784), tiny, trained=trained)
+
+
 NETWORKS: dict[str, Network] = {
-    **{
-        f"GPT-2 block, {name}": Network(
-            lambda: PreNorm(768, 12, causal=True),
-            (8, 1024, 768),
-            (lambda: PreNorm(32, 2, causal=True), (1, 16, 32)),
-            dtype,
-        )
-        for name, dtype in HALVES.items()
-    },
-    **{
-        f"LLaMA block, {name}": Network(
-            lambda: Llama(2048, 32, 8, 5632, 1024),
-            (8, 1024, 2048),
-            (lambda: Llama(32, 4, 2, 48, 16), (1, 16, 32)),
-            dtype,
-        )
-        for name, dtype in HALVES.items()
-    },
-    "GPT-2 block, bf16, training": Network(
-        lambda: PreNorm(768, 12, causal=True),
-        (8, 1024, 768),
-        (lambda: PreNorm(32, 2, causal=True), (1, 16, 32)),
-        torch.bfloat16,
-        trained=True,
-    ),
+    "GPT-2 block, bf16": gpt2(torch.bfloat16),
+    "LLaMA block, bf16": llama(torch.bfloat16),
+    "GPT-2 block, bf16, training": gpt2(torch.bfloat16, trained=True),
     "BERT layer, f16": Network(
         lambda: PostNorm(768, 12),
         (16, 512, 768),
@@ -264,12 +259,12 @@ NETWORKS: dict[str, Network] = {
     "MLP-Mixer block, f16": Network(
         lambda: Mixer(196, 768), (64, 196, 768), (lambda: Mixer(9, 32), (2, 9, 32)), torch.float16
     ),
-    "perceptron": Network(lambda: perceptron(1024), (256, 784), (lambda: perceptron(16), (4, 784))),
-    "perceptron, training": Network(
-        lambda: perceptron(1024), (256, 784), (lambda: perceptron(16), (4, 784)), trained=True
-    ),
+    "perceptron": digits(),
     "ResNet-18, f16": Network(
         resnet, (64, 3, 224, 224), (lambda: resnet(4), (1, 3, 32, 32)), torch.float16
     ),
+    "GPT-2 block, f16": gpt2(torch.float16),
+    "LLaMA block, f16": llama(torch.float16),
+    "perceptron, training": digits(trained=True),
 }
 """What is worth most comes first."""

@@ -42,7 +42,7 @@ PEERS = ("eager", *MODES)
 TOLERANCES = {"f16": 2e-2, "bf16": 5e-2, "f32": 1e-3}
 
 
-LONGEST = 60.0
+LONGEST = 30.0
 """Seconds that one peer may take to compile and to be timed."""
 
 
