@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Timer
@@ -31,7 +32,7 @@ from typing import Any, Self
 from _gpu_rows import Rows
 from _kernel_peers import compiled_peer, inputs_of, quiet
 
-WORKERS = min(6, os.cpu_count() or 1)
+WORKERS = min(10, os.cpu_count() or 1)
 """Processes that compile; each also has threads that do."""
 THREADS = 2
 LONGEST = 90.0
@@ -54,10 +55,16 @@ def jobs() -> list[Job]:
     from _kernel_measuring import spread
 
     cases = [case.name for case in spread(CASES)]
-    order = ("model", "tapestry"), ("case", "compile"), ("model", "inductor")
-    tuned = ("model", "max-autotune"), ("case", "max-autotune")
-    names = {"model": list(NETWORKS), "case": cases}
-    return [Job(kind, name, by) for kind, by in (*order, *tuned) for name in names[kind]]
+    early = [Job("model", name, "tapestry") for name in NETWORKS]
+    early += [Job("case", name, "compile") for name in cases]
+    early += [Job("model", name, "inductor") for name in NETWORKS]
+    # Models take long: each begins while others do some cases.
+    models = iter(NETWORKS)
+    late: list[Job] = []
+    for number, name in enumerate(cases):
+        late += [Job("model", one, "max-autotune") for one in islice(models, number % 4 == 0)]
+        late.append(Job("case", name, "max-autotune"))
+    return [*early, *late, *(Job("model", one, "max-autotune") for one in models)]
 
 
 def peers_part(path: Path, seconds: float, *, small: bool = False) -> dict[str, Any]:

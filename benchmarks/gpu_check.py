@@ -57,14 +57,14 @@ from rich.table import Table
 HERE = Path(__file__).parent
 LIMITS = {
     "machine": 20,
-    "small": 50,
+    "small": 40,
     "loader": 25,
     "compiled": 35,
-    "peers": 70,
-    "kernels": 190,
+    "peers": 100,
+    "kernels": 180,
     "launch": 20,
     "calibrated": 20,
-    "models": 110,
+    "models": 100,
 }
 """Seconds that each part may take, 540 together; more where parts before it took less."""
 BESIDE = ("compiled", "peers")

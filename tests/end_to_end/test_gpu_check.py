@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -227,6 +228,18 @@ def test_tables_are_json_also_where_numbers_are_none() -> None:
     text = _gpu_rows.as_json({"rows": [{"error": float("inf"), "us": (1.0, float("nan"))}]})
     assert json.loads(text) == {"rows": [{"error": None, "us": [1.0, None]}]}
     assert "Infinity" not in text
+
+
+def test_peers_are_compiled_of_every_case_and_model_once() -> None:
+    code = "import _gpu_peers; print(*(repr((j.kind, j.by)) for j in _gpu_peers.jobs()), sep=';');"
+    code += "assert len(set(_gpu_peers.jobs())) == len(_gpu_peers.jobs())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=_FOLDER, capture_output=True, text=True, check=True
+    )
+    found = Counter(done.stdout.strip().split(";"))
+    assert len(set(found.values())) == 2
+    kinds = {"model": ("tapestry", "inductor", "max-autotune"), "case": ("compile", "max-autotune")}
+    assert found.keys() == {repr((kind, by)) for kind, bys in kinds.items() for by in bys}
 
 
 def test_the_parts_are_those_of_the_other_file() -> None:
