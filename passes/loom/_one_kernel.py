@@ -68,7 +68,7 @@ def why_not_one_kernel(group: Aligned, limits: Limits) -> str | None:
       walk: then they take it piece by piece, and it folds at most `resident` points for each, or
       there are many rows.
     * A map that reads what is folded has no dimension that the fold lacks: it would be folded again
-      along that. Nor has a fold that takes it piece by piece, and is itself taken so along that.
+      along that.
     * Programs are enough, unless each has little to do.
     """
     edges = inner_edges(group)
@@ -136,9 +136,6 @@ def _why_not_held(
     readers = [edge.reader for edge in edges if edge.writer is member]
     places = dict(group.aligned)
     streamed = [dim for dim in held if classes[dim] != "private"]
-    again = _folded_for_pieces(group, member, {*streamed}, grid, edges)
-    if again is not None:
-        return again
     if not all(_is_taken(group, member, dim, edges) for dim in streamed):
         return (
             f"what {member.subject} folds is needed whole along a dimension that another member "
@@ -164,40 +161,6 @@ def _why_not_held(
             f"{member.subject} folds {depth} points, more than {limits.resident}, for each cell "
             "that is taken piece by piece"
         )
-    return None
-
-
-def _folded_for_pieces(
-    group: Aligned,
-    member: loom.OperationOp,
-    streamed: set[int],
-    grid: tuple[int, ...],
-    edges: list[Edge],
-) -> str | None:
-    """Why a fold that a member takes piece by piece would run for each piece that others take.
-
-    Each piece of the member's, along `streamed`, takes all pieces of what it folds.
-    """
-    places = dict(group.aligned)
-    folded = _folded_dims(member, places) - {*grid}
-    waiting, seen = [member], {member}
-    while waiting:
-        reader = waiting.pop()
-        for edge in edges:
-            writer = edge.writer
-            if edge.reader is not reader or writer in seen:
-                continue
-            seen.add(writer)
-            if not writer.fold_dims:
-                waiting.append(writer)
-                continue
-            own = _dims(group, writer)
-            pieces = folded & own - _folded_dims(writer, places)
-            if pieces and not streamed <= own:
-                return (
-                    f"{writer.subject} would be folded again for each piece of what "
-                    f"{member.subject} folds"
-                )
     return None
 
 
