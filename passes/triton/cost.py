@@ -110,7 +110,7 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
         bytes=moved,
         flops=work.flops,
         problems=problems_of(work, spec),
-        exact=len(work.products) == 1 and work.products[0].is_split,
+        exact=any(product.is_split for product in work.products),
     )
 
 

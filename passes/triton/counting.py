@@ -28,7 +28,7 @@ from tapestry.passes.triton.calls import Call
 from tapestry.passes.triton.lives import defining, live_bytes, unrolled
 from tapestry.passes.triton.neighbours import VECTOR, Neighbours
 from tapestry.passes.triton.programs import Columns, Indices
-from tapestry.passes.triton.work import Product, Stream, Work
+from tapestry.passes.triton.work import WARP_ROWS, Product, Stream, Work
 
 Times: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 """How often something is done, per column of `programs.py`."""
@@ -344,7 +344,9 @@ class _Counter:
             self._place(op, factor, times, by_registers=by_registers)
         if self.products[-1].is_split:
             # Products wait for the parts of their factors, and their sum for the products.
-            waiting = (_SPLIT * k * (m + n) + m * n) * self._mean(times)
+            # Warps that share rows take these apart each.
+            rows = max(m, WARP_ROWS * self.kernel.warps)
+            waiting = (_SPLIT * k * (rows + n) + m * n) * self._mean(times)
             self.lanes += waiting
             self.waiting_lanes += waiting
             # Where the parts of one product were, those of the next one are.

@@ -14,7 +14,7 @@ from math import ceil
 from typing import Final
 
 from tapestry.devices import DeviceSpec
-from tapestry.passes.triton.work import Product, Work
+from tapestry.passes.triton.work import WARP_ROWS, Product, Work
 
 WARPGROUP_ROWS: Final = 64
 """The rows that a warpgroup multiplies at least."""
@@ -54,7 +54,7 @@ def registers_of(work: Work, spec: DeviceSpec) -> int:
         if product.is_split:
             # The product of a step, and three parts of half a register of each cell. Warps hold
             # what those beside them hold as well; what warpgroups need is off by 10 at most.
-            sides = product.m + product.n
+            sides = max(product.m, WARP_ROWS * work.warps) + product.n
             if by_warps:
                 sides = product.m * across + product.n * (work.warps // across)
             cells = product.m * product.n + 3 * product.k * sides // 2

@@ -174,7 +174,8 @@ class _GroupKernel:
         grid += [name for name in roles.columns if any(roles.axes[dim] == name for dim in spread)]
         used = [axis for axis in axes.values() if axis.dims]
         described = any_described(outline, space, used)
-        task = _task(group, roles, space, axes, grid, described=described)
+        splits = options.precision == "bf16x6"
+        task = _task(group, roles, space, axes, grid, described=described, splits=splits)
         schedule = options.schedule(task, group.schedule)
         self.writer = KernelWriter(outline, space, used, schedule, grid)
         self.members = Members(group, roles, self.writer, options)
@@ -349,6 +350,7 @@ def _task(
     grid: Sequence[str],
     *,
     described: bool,
+    splits: bool,
 ) -> Task:
     """What a schedule of a group is chosen for; columns that are not in the grid are held.
 
@@ -372,6 +374,7 @@ def _task(
         described=described,
         held=frozenset(axis for axis in lengths if f"BLOCK_{axis}" in resident),
         half=_is_half(group),
+        split=splits and not _is_half(group),
         dots=dots,
         sums=max(1, sums),
         walks=_walks(group, roles),

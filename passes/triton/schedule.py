@@ -159,6 +159,7 @@ def _tiles(task: Task, tiling: Tiling) -> Schedule:
                 walks=task.walks,
                 across=task.across,
                 spread=task.spread_columns,
+                split=task.split,
             )
 
 

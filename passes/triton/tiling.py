@@ -127,6 +127,7 @@ class Tiling:
         walks: int = 1,
         across: bool = False,
         spread: Collection[str] = (),
+        split: bool = False,
     ) -> Schedule:
         """That of a group with axes of given lengths: rows M, the walked K, resident others.
 
@@ -134,7 +135,7 @@ class Tiling:
         matrix units take, and resident axes (columns N, inner folds C) are held whole up to
         `MAX_RESIDENT`, of float32 up to `MAX_THREADED`. A longer inner fold is walked for every
         block of K, as the depth of a matrix product is. Columns that programs are `spread` over are
-        no longer than rows, as those of a matrix product.
+        no longer than rows, as those of a matrix product. `split` is as in `contraction`.
         """
         if not dots:
             # Where K is walked point by point, columns are the other side of a tile.
@@ -163,8 +164,9 @@ class Tiling:
             axis: max(MIN_DOT, min(power_of_two(length), limits.get(axis, MAX_RESIDENT)))
             for axis, length in lengths.items()
         }
-        # Float32 is multiplied by threads, which hold what they multiply.
-        warps = 8 if tile["M"] >= 128 or not half else 4
+        # Float32 is multiplied by threads, which hold what they multiply; or taken apart, by each
+        # warpgroup for its own rows.
+        warps = 8 if tile["M"] >= 128 or not (half or split) else 4
         stages = 3 if half else 2
         deep = [axis for axis in inner if tile[axis] < lengths[axis]]
         while stages > 1 and group_bytes(tile, deep, stages, half=half) > MAX_SHARED_BYTES:

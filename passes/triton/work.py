@@ -20,6 +20,9 @@ import numpy as np
 
 from tapestry.passes.triton.programs import Numbers
 
+WARP_ROWS = 16
+"""The rows that a warp multiplies at least."""
+
 SECTOR = 32
 """Bytes that memory moves at least."""
 
@@ -144,6 +147,9 @@ class Work:
         tiles = -(-self.live // (4 * self.threads))
         if not self.products:
             return max(_LEAST_REGISTERS, _OWN_REGISTERS + tiles)
+        if any(product.is_split for product in self.products):
+            # Addresses make way for parts of factors: they are computed again.
+            return _BASE_REGISTERS + tiles
         factors = any(product.kind == "lanes" for product in self.products)
         return _BASE_REGISTERS + tiles + self.addresses + factors * _FACTOR_REGISTERS
 
