@@ -218,18 +218,19 @@ def _reduce(axis: int, shape: tuple[int, int, int]) -> Case:
     )
 
 
-def _conv(n: int, c: int, size: int, k: int, kernel: int) -> Case:
+def _conv(n: int, c: int, size: int, k: int, kernel: int, stride: int = 1) -> Case:
     def given(n: int, c: int, h: int, k: int) -> list[Given]:
         return [Given("x", (n, c, h, h)), Given("w", (k, c, kernel, kernel)), Given("b", (k,))]
 
     pad = kernel // 2
+    steps = f" by {stride}" if stride > 1 else ""
     return Case(
-        f"conv2d {n}x{c}x{size}x{size} -> {k}, {kernel}x{kernel}, relu",
+        f"conv2d {n}x{c}x{size}x{size} -> {k}, {kernel}x{kernel}{steps}, relu",
         "convolution",
         (n, c, size, k),
         given,
-        lambda x, w, b: t.relu(t.conv2d(x, w, b, padding=[pad, pad])),
-        lambda torch, x, w, b: torch.relu(torch.nn.functional.conv2d(x, w, b, padding=pad)),
+        lambda x, w, b: t.relu(t.conv2d(x, w, b, padding=[pad, pad], stride=[stride, stride])),
+        lambda torch, x, w, b: torch.relu(torch.nn.functional.conv2d(x, w, b, stride, pad)),
         multiplies=True,
     )
 
@@ -339,6 +340,9 @@ CASES: tuple[Case, ...] = (
     _conv(32, 64, 56, 64, 3),
     _conv(32, 256, 28, 256, 1),
     _conv(32, 128, 28, 256, 3),
+    _conv(32, 512, 7, 512, 3),
+    _conv(32, 128, 56, 128, 3, 2),
+    _conv(32, 3, 224, 64, 7, 2),
     Case(
         "embedding 65536 of 50257x1024",
         "indexing",
