@@ -15,7 +15,7 @@
 // STRICT:     %halves = arith.divf %a, %b : tensor<64xf32>
 
 // PRINTED:      roots = tl.rsqrt(tl.abs(a) + 1e-05) + inverse_root(a)
-// PRINTED-NEXT: all = a * 0.25 + tl.floor(tl.div_rn(b, a)) + roots
+// PRINTED-NEXT: all = a * 0.25 + floor(tl.div_rn(b, a)) + roots
 // PRINTED-NEXT: tl.store(h_ptr + p, (a / b).to(tl.float16))
 
 !x = !loom.tensor<[0] : [64], f32>

@@ -86,7 +86,7 @@ def power(x, y):
     whole = tl.floor(exponent) == exponent
     odd = whole & (tl.floor(exponent * 0.5) * 2.0 != exponent)
     negative = (x < 0.0) | ((x == 0.0) & (1.0 / x < 0.0))
-    signed = tl.where(negative & odd, -size, size)
+    signed = tl.where(negative & odd, size * -1.0, size)
     signed = tl.where((x < 0.0) & (base != float("inf")) & (whole ^ True), float("nan"), signed)
     signed = tl.where(y == 1.0, x.to(tl.float64), signed)
     return tl.where((y == 0.0) | (x == 1.0), 1.0, signed).to(x.dtype)
@@ -112,6 +112,22 @@ def copy_sign(size, sign):
         bits = (sign.to(tl.int32, bitcast=True) >> 31) << 31
         signed = (tl.abs(size).to(tl.int32, bitcast=True) | bits).to(tl.float32, bitcast=True)
     return signed
+'''
+
+_FLOOR = '''\
+@triton.jit
+def floor(x):
+    """The greatest whole number that is not above x, which may be so small that a GPU drops it."""
+    whole = tl.floor(x)
+    return tl.where(whole > x, whole - 1.0, whole)
+'''
+
+_CEILING = '''\
+@triton.jit
+def ceiling(x):
+    """The least whole number that is not below x, which may be so small that a GPU drops it."""
+    whole = tl.ceil(x)
+    return tl.where(whole < x, whole + 1.0, whole)
 '''
 
 _TRUNCATE = '''\
@@ -187,6 +203,8 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "error_function": (_ERROR_FUNCTION, ("copy_sign",)),
     "power": (_POWER, ()),
     "inverse_root": (_INVERSE_ROOT, ()),
+    "floor": (_FLOOR, ()),
+    "ceiling": (_CEILING, ()),
     "truncate": (_TRUNCATE, ("copy_sign",)),
     "round_half_away": (_ROUND_HALF_AWAY, ("copy_sign",)),
     "round_even": (_ROUND_EVEN, ("copy_sign",)),
