@@ -269,7 +269,8 @@ def _moved(work: Work, at_once: int, spec: DeviceSpec) -> Iterator[tuple[float, 
     sizes = {buffer: work.buffers[buffer] for buffer in reads}
     waves = work.programs / at_once
     wave = {b: _wave_bytes(streams, at_once) for b, streams in reads.items()}
-    again = sum(union for union, _ in wave.values()) > l2
+    # What is read again has to stay while other cells pass, those that are written too.
+    again = sum(union for union, _ in wave.values()) * _KEPT_SHARE > l2
     for buffer, streams in reads.items():
         asked = work.programs * sum(stream.bytes for stream in streams)
         once = min(asked, sizes[buffer])

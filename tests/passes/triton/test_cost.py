@@ -357,3 +357,12 @@ def test_warps_that_share_rows_take_them_apart_each() -> None:
         return predictions(lowered, find_spec("h100"))[0].estimate.seconds
 
     assert taken(4) * 1.2 < taken(8)
+
+
+def test_what_is_read_again_stays_in_a_part_of_the_l2_only() -> None:
+    """Rows of 64 KB are held in registers, not read twice by 132 programs that write as much."""
+    x = t.input("x", (2048, 32768), "f16")
+    held = _scheduled(t.softmax(x, axis=1), "M = 1, K = 32768, warps = 16")
+    again = _scheduled(t.softmax(x, axis=1), "M = 1, K = 8192, warps = 16")
+    assert again.bytes > 1.4 * held.bytes
+    assert again.seconds > 1.2 * held.seconds
