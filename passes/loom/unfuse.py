@@ -122,16 +122,30 @@ class UnfusePrologue(RewritePattern):
         values = list(_outermost(op, dependences(op.wrap_block, moving), moving))
         if not values:
             return
-        label = op.label.data
-        maps = [_map_of(op, v, d, f"{label}_wrap{n}", rewriter) for n, (v, d) in enumerate(values)]
-        for before, (value, dims) in zip(maps, values, strict=True):
-            rewriter.insert(before)
-            argument = op.wrap_block.insert_arg(value.type, len(op.wrap_block.args))
-            value.replace_all_uses_with(argument)
-            chosen = Projection.identity(op.index.rank).select_outputs(dims)
-            reads.append(Read(before.outs[0], chosen))
-        drop_unused(op.wrap_block, rewriter)
-        rebuild(op, rewriter, ins=drop_unread(op.wrap_block, reads, 0))
+        store_values(op, values, rewriter)
+
+
+def store_values(
+    op: loom.OperationOp,
+    values: Sequence[tuple[SSAValue, tuple[int, ...]]],
+    rewriter: PatternRewriter,
+) -> None:
+    """Values of a wrap become maps over the dimensions given with each, which the wrap then reads.
+
+    Legal where each is a function of what is read through these dimensions, and of coordinates
+    among them.
+    """
+    reads, _ = reads_of(op)
+    label = op.label.data
+    maps = [_map_of(op, v, d, f"{label}_wrap{n}", rewriter) for n, (v, d) in enumerate(values)]
+    for before, (value, dims) in zip(maps, values, strict=True):
+        rewriter.insert(before)
+        argument = op.wrap_block.insert_arg(value.type, len(op.wrap_block.args))
+        value.replace_all_uses_with(argument)
+        chosen = Projection.identity(op.index.rank).select_outputs(dims)
+        reads.append(Read(before.outs[0], chosen))
+    drop_unused(op.wrap_block, rewriter)
+    rebuild(op, rewriter, ins=drop_unread(op.wrap_block, reads, 0))
 
 
 def _outermost(

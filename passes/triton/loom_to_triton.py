@@ -69,6 +69,7 @@ from tapestry.passes.triton.recutting import Recutting
 from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.schedule import Task
 from tapestry.passes.triton.splitting import PartsChooser, Predict, apply_parts
+from tapestry.passes.triton.storing import FactorChooser, apply_stores
 from tapestry.passes.triton.tensors import (
     LowerAssemble,
     LowerConstant,
@@ -110,6 +111,7 @@ class LoomToTriton(ModulePass):
     device: str = NO_DEVICE
     split: bool = True
     relayout: bool = True
+    store: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lower every function of the module."""
@@ -164,6 +166,8 @@ class LoomToTriton(ModulePass):
         )
         if self.split:
             self.cut_groups(ctx, op, options.rungs)
+        if self.store:
+            self.store_factors(ctx, op, options.rungs)
         if self.relayout:
             self.relayout_inputs(ctx, op, options.rungs)
         if self.split:
@@ -217,6 +221,20 @@ class LoomToTriton(ModulePass):
         careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
         apply_parts(op, {one: n for one, n in chosen.items() if one.label.data not in careful})
 
+    def store_factors(
+        self, ctx: Context, op: ModuleOp, rungs: Mapping[str, Rung] | None = None
+    ) -> None:
+        """Store factors that products are slower to compute on the device; without one, nothing.
+
+        What is to be made with more care, by `rungs`, stays as it is.
+        """
+        if self.device == NO_DEVICE:
+            return
+        chosen = FactorChooser(self._predictor(ctx)).chosen(op)
+        careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
+        kept = {one: places for one, places in chosen.items() if one.label.data not in careful}
+        apply_stores(op, kept)
+
     def relayout_inputs(
         self, ctx: Context, op: ModuleOp, rungs: Mapping[str, Rung] | None = None
     ) -> None:
@@ -237,7 +255,9 @@ class LoomToTriton(ModulePass):
 
         def predict(program: ModuleOp, chosen: bool) -> list[Prediction]:
             lowered, device = program.clone(), self.device if chosen else NO_DEVICE
-            plain = replace(self, device=device, schedules=(), split=False, relayout=False)
+            plain = replace(
+                self, device=device, schedules=(), split=False, relayout=False, store=False
+            )
             plain.apply(ctx, lowered)
             return predictions(lowered, spec)
 
