@@ -176,7 +176,7 @@ def _attention(
         def forced(torch: Any, *given: Any) -> Any:
             from torch.nn.attention import SDPBackend, sdpa_kernel
 
-            with sdpa_kernel(SDPBackend[backend]):
+            with sdpa_kernel(getattr(SDPBackend, backend)):
                 return peer(torch, *given)
 
         return forced
