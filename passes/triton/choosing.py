@@ -36,6 +36,9 @@ _GAIN = 1.12
 """How many times as fast as the default a schedule has to be predicted to be: by more than times of
 products usually differ from predictions (`benchmarks/regret.py`)."""
 
+DESCRIPTORS = 90
+"""The least compute capability whose hardware moves what a descriptor describes."""
+
 _MANY = 64
 """How many candidates are looked at one by one."""
 
@@ -125,11 +128,12 @@ class Chooser:
         Where nothing is multiplied, tiles are found first: how loops and masks are written is for
         the best of them.
         """
-        every = list(candidates(task, self.tiling))
+        described = self.spec.capability >= DESCRIPTORS
+        every = list(candidates(task, self.tiling, descriptors=described))
         if everything or (task.multiplied and len(every) <= _MANY):
             return ranked(every, build, self.spec)
         first, depth = every[0], list(task.lengths)[-1]
-        some = [one for one in every if _walk(one) == _walk(first)]
+        some = [one for one in every if _walk(one) == _walk(first, one.loads)]
         if len(some) > _MANY:
             some = [one for one in some if one.tile[depth] == first.tile[depth]]
         found = ranked(some, build, self.spec)
@@ -144,9 +148,9 @@ class Chooser:
         return not estimate.problems and estimate.registers <= most
 
 
-def _walk(schedule: Schedule) -> Hashable:
-    """What a schedule says besides tile, warps and stages."""
-    return replace(schedule, tile={}, warps=1, stages=1)
+def _walk(schedule: Schedule, loads: str = "") -> Hashable:
+    """What a schedule says besides tile, warps and stages; of others, with these loads."""
+    return replace(schedule, tile={}, warps=1, stages=1, loads=loads or schedule.loads)
 
 
 def _distance(one: Schedule, other: Schedule) -> int:
