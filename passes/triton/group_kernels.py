@@ -33,6 +33,7 @@ from tapestry.passes.triton.exponentials import fold_scales
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError, group_of
 from tapestry.passes.triton.kernels import finish_kernel
+from tapestry.passes.triton.late_folds import fold_late
 from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.members import Given, Members, Placed
 from tapestry.passes.triton.ports import Port
@@ -191,6 +192,7 @@ class _GroupKernel:
         if self.members.options.numerics != "strict":
             fold_scales(kernel.op)
         choose_in_branches(kernel.op, self.writer.positions.compared)
+        fold_late(kernel.op)
         return kernel
 
     def _write(self) -> None:
