@@ -231,6 +231,7 @@ def test_tables_are_json_also_where_numbers_are_none() -> None:
 
 
 def test_peers_are_compiled_of_every_case_and_model_once() -> None:
+    pytest.importorskip("torch")
     code = "import _gpu_peers; print(*(repr((j.kind, j.by)) for j in _gpu_peers.jobs()), sep=';');"
     code += "assert len(set(_gpu_peers.jobs())) == len(_gpu_peers.jobs())"
     done = subprocess.run(

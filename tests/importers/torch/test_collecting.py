@@ -8,9 +8,10 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
-import torch
 
-from tapestry.importers.torch.collecting import pass_by
+torch = pytest.importorskip("torch")
+
+from tapestry.importers.torch.collecting import pass_by  # noqa: E402
 
 
 class Ring:
