@@ -36,7 +36,8 @@ BEFORE = {
 }
 """What a pass is given, so that it finds something to do; others see operations, simplified."""
 
-LAYERS = (4, 6, 8)
+LAYERS = (6, 8, 10)
+"""The first layers of a program are not like those after them: these are."""
 
 
 def calls(module: ModuleOp, step: str) -> int:
