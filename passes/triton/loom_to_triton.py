@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -81,6 +82,9 @@ from tapestry.passes.triton.tiling import MAX_CELLS, Tiling, power_of_two
 
 NUMERICS = {"strict": "ieee", "mixed": "bf16x6", "fast": "tf32"}
 """How float32 factors of a `tl.dot` are multiplied on a device whose tensor cores take bfloat16."""
+
+Op = TypeVar("Op", bound=loom.OperationOp | loom.FusedOp)
+Chosen = TypeVar("Chosen")
 
 NO_DEVICE = "none"
 """The device of kernels that run nowhere in particular."""
@@ -205,8 +209,7 @@ class LoomToTriton(ModulePass):
         What is to be made with more care, by `rungs`, stays as it is.
         """
         if self.device != NO_DEVICE:
-            careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
-            Recutting(self._predictor(ctx), careful.__contains__).apply(op)
+            Recutting(self._predictor(ctx), _careful(rungs).__contains__).apply(op)
 
     def split_folds(
         self, ctx: Context, op: ModuleOp, rungs: Mapping[str, Rung] | None = None
@@ -218,8 +221,7 @@ class LoomToTriton(ModulePass):
         if self.device == NO_DEVICE:
             return
         chosen = PartsChooser(find_spec(self.device), self._predictor(ctx)).chosen(op)
-        careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
-        apply_parts(op, {one: n for one, n in chosen.items() if one.label.data not in careful})
+        apply_parts(op, _without_careful(chosen, rungs))
 
     def store_factors(
         self, ctx: Context, op: ModuleOp, rungs: Mapping[str, Rung] | None = None
@@ -231,9 +233,7 @@ class LoomToTriton(ModulePass):
         if self.device == NO_DEVICE:
             return
         chosen = FactorChooser(self._predictor(ctx)).chosen(op)
-        careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
-        kept = {one: places for one, places in chosen.items() if one.label.data not in careful}
-        apply_stores(op, kept)
+        apply_stores(op, _without_careful(chosen, rungs))
 
     def relayout_inputs(
         self, ctx: Context, op: ModuleOp, rungs: Mapping[str, Rung] | None = None
@@ -245,9 +245,7 @@ class LoomToTriton(ModulePass):
         if self.device == NO_DEVICE:
             return
         chosen = LayoutChooser(self._predictor(ctx)).chosen(op)
-        careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
-        kept = {one: axes for one, axes in chosen.items() if one.label.data not in careful}
-        apply_layouts(op, kept, written_well)
+        apply_layouts(op, _without_careful(chosen, rungs), written_well)
 
     def _predictor(self, ctx: Context) -> Predict:
         """What tells what the kernels of a program as it is take on the device."""
@@ -278,3 +276,16 @@ class LoomToTriton(ModulePass):
         if self.device == NO_DEVICE:
             return None
         return Chooser(find_spec(self.device), tiling, refused)
+
+
+def _careful(rungs: Mapping[str, Rung] | None) -> set[str]:
+    """The labels of what is to be made with more care than usual."""
+    return {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
+
+
+def _without_careful(
+    chosen: Mapping[Op, Chosen], rungs: Mapping[str, Rung] | None
+) -> dict[Op, Chosen]:
+    """What is chosen for operations, but for those that are to be made with more care."""
+    careful = _careful(rungs)
+    return {one: what for one, what in chosen.items() if one.label.data not in careful}
