@@ -164,13 +164,14 @@ def show(rows: list[Row], console: Console) -> None:
     table = Table(title="import and compile, on the CPU", title_justify="left")
     table.add_column("what")
     table.add_column("backend")
-    for column in ("seconds", "processor seconds", "by processor"):
+    for column in ("seconds", "processor seconds", "tapestry takes", "by processor"):
         table.add_column(column, justify="right")
-    own = {row.what: row.processor for row in rows if row.backend == "tapestry"}
+    own = {row.what: row for row in rows if row.backend == "tapestry"}
     for row in rows:
-        ratio = own[row.what] / row.processor
-        shown = "" if row.backend == "tapestry" else f"tapestry takes {ratio:.2f} x"
-        table.add_row(row.what, row.backend, f"{row.seconds:.4f}", f"{row.processor:.4f}", shown)
+        ours = own[row.what]
+        ratios = (ours.seconds / row.seconds, ours.processor / row.processor)
+        shown = ["", ""] if row is ours else [f"{ratio:.2f} x" for ratio in ratios]
+        table.add_row(row.what, row.backend, f"{row.seconds:.4f}", f"{row.processor:.4f}", *shown)
     console.print(table)
 
 
