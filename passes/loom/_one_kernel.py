@@ -45,12 +45,8 @@ class Limits:
     programs: int = 32
 
 
-def grid_dims(group: Aligned) -> tuple[int, ...]:
-    """The dimensions that every member maps, and that may be cut."""
-    return _grid_dims(group, inner_edges(group))
-
-
 def _grid_dims(group: Aligned, edges: Sequence[Edge]) -> tuple[int, ...]:
+    """The dimensions that every member maps, and that may be cut."""
     return tuple(
         dim
         for dim, kind in enumerate(dim_classes(group))

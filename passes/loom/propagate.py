@@ -58,18 +58,14 @@ def _ends(edge: Edge) -> tuple[_End, _End]:
     return _End(edge.producer, edge.written), _End(edge.reader, edge.read)
 
 
-def agreeing(known: Partition, its: Projection, op: Splittable, other: Projection) -> Partition:
-    """The grid over `op` whose cuts of a tensor are those that the grid `known` makes.
-
-    `its` and `other` project the index spaces of the two onto the tensor. Only map dimensions are
-    cut, see `_cuts`.
-    """
-    return _agreeing(known, its, op, other, op.map_dims)
-
-
 def _agreeing(
     known: Partition, its: Projection, op: Splittable, other: Projection, dims: Sequence[int]
 ) -> Partition:
+    """The grid over `op` whose cuts of a tensor are those that the grid `known` makes.
+
+    `its` and `other` project the index spaces of the two onto the tensor. Only `dims` are cut, see
+    `_cuts`.
+    """
     found = {
         dim: cuts
         for row, sides in cut_sides(known, its)

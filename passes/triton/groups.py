@@ -136,14 +136,6 @@ class Group:
         own = [moving_dims(tensor.projection) for tensor in member.fold.ins]
         return [self.has_extent(member.moving(dims)) for dims in own]
 
-    def extra_dims(self, member: Member) -> list[Dims]:
-        """The group's dimensions along which each extra input of a member moves."""
-        found: list[Dims] = []
-        for tensor in member.fold.extras:
-            own = frozenset(member.fold.kept_dims[d] for d in moving_dims(tensor.projection))
-            found.append(self.has_extent(member.moving(own)))
-        return found
-
     @cached_property
     def rows(self) -> tuple[tuple[Row, ...], ...]:
         """Per member, the rows of its domain that matter, as the group's.

@@ -28,9 +28,6 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 FOLDER: Final = Path(__file__).parent
 
-RATES: Final = ("f8", "f16", "bf16", "tf32", "f32", "f64", "special")
-"""What is counted per second: products of tensor cores by type, arithmetic, and functions."""
-
 
 class DeviceError(TapestryError):
     """A file that does not describe a device."""

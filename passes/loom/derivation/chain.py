@@ -80,14 +80,6 @@ class Chain:
                 found.add((member.op, member.points))
         return found
 
-    def read_by(self, name: str | None) -> list[Placed]:
-        """The earlier folds whose results a member reads."""
-        named = {member.name: member for member in self.members}
-        if name is None or name not in named:
-            return []
-        results = named[name].body.results()
-        return [(m.op, m.points) for m in self.members if m.name in results and m.name != name]
-
     def producers(self) -> set[Operation]:
         """What writes the tensors that an operation for the chain may read."""
         owners = {read.value.owner for read in self.terms.reads()}

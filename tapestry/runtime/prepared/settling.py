@@ -48,7 +48,6 @@ class Settled:
         values: Sequence[Any],
     ) -> None:
         self._values = values
-        self._spare = spare
         self._same: dict[int, int] = {}
         """The slot that has the same array as another."""
         self._views: dict[int, tuple[int, tuple[View, ...]]] = {}
