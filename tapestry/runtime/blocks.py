@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from tapestry.diagnostics import Location, TapestryError
+from tapestry.runtime.access import cells
 from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import gather, positions
 from tapestry.runtime.taking import taken
@@ -52,6 +53,17 @@ class BlockCells:
     def first(self) -> list[Array]:
         """Where each point's box starts, per dimension."""
         return positions(self.projection.map, self.index)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether every point's box is inside the tensor, and has cells."""
+        empty = self.box.is_empty or self.index.is_empty or 0 in self.projection.shape
+        return self.fill is None and not empty
+
+    @cached_property
+    def corners(self) -> Array:
+        """A view of the first cell of each point's box; they are inside."""
+        return cells(self.data, self.box, Projection.cells(self.projection.map), self.index)
 
     def read(
         self, indices: Sequence[Array], otherwise: Array | None, place: Location | None
@@ -102,6 +114,11 @@ def gathered(rank: int, place: Location | None, block: BlockCells, *operands: Ar
     """A read at so many indices; after these comes what is outside, if it is said."""
     otherwise = operands[rank] if len(operands) > rank else None
     return block.read(operands[:rank], otherwise, place)
+
+
+def counted(rank: int, place: Location | None, block: BlockCells, *operands: Array) -> Array:
+    """A read at so many indices; after these comes which points count: others may be outside."""
+    return replace(block, needed=operands[rank]).read(operands[:rank], None, place)
 
 
 def _outside(place: Location | None, extent: int, index: int) -> BlockIndexError:

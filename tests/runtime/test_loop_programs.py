@@ -233,3 +233,33 @@ def test_a_part_that_is_the_same_for_all_that_is_kept(box: str, out: str, thread
     for _ in range(2):
         for have, expected in zip(prepared([x, y]), want, strict=True):
             np.testing.assert_array_equal(have, expected, strict=True)
+
+
+_AGAIN = """
+!x = !loom.tensor<[0, 0] : [8, 40], f32>
+!b = !loom.tensor<[0] : [40], f32>
+func.func @main(%x: !x, %b: !b) -> !x {
+  %y = loom.operation @weighed over <[0, 0] : [8, 40]> [map, map]
+     ins(%x : (i, j) -> (i, j), %b : (i, j) -> (j)) outs((i, j) -> (i, j))
+     wrap (%a: f32, %c: f32) {
+       %t = math.tanh %c : f32
+       %u = arith.mulf %t, %c : f32
+       %v = arith.mulf %u, %a : f32
+       loom.yield %v : f32
+     } : (!x, !b) -> !x
+  func.return %y : !x
+}
+"""
+
+
+def test_what_is_the_same_for_each_row_is_computed_once(caplog: pytest.LogCaptureFixture) -> None:
+    random = np.random.default_rng(0)
+    x, b = random.normal(size=(8, 40)).astype("f4"), random.normal(size=40).astype("f4")
+    parts = partial(in_parts, small=0, threads=1, loops=Loops(0))
+    native.forget()
+    with caplog.at_level(logging.INFO, "tapestry.kernels"):
+        (have,) = PreparedProgram(parse_text(_AGAIN), parts=parts)([x, b])
+    loops = [one.getMessage() for one in caplog.records]
+    assert sum("of 2 operations over 1x40" in one for one in loops) == 1
+    assert sum("of 1 operations over 8x40" in one for one in loops) == 1
+    np.testing.assert_allclose(have, np.tanh(b) * b * x, rtol=1e-6)

@@ -35,6 +35,29 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Fetch:
+    """A cell of a box, at places that are in the slots `at`, one per dimension of the box.
+
+    The box has its first cell where the input `array` is, and some extents, none of them 0. At a
+    place outside, the value is that in the slot `otherwise`; without one, that fails, but not for
+    points that are not `counted`.
+    """
+
+    array: int
+    at: tuple[int, ...]
+    extents: tuple[int, ...]
+    kind: str
+    otherwise: int | None = None
+    counted: int | None = None
+
+    @property
+    def ins(self) -> tuple[int, ...]:
+        """The slots that it depends on."""
+        others = (self.otherwise, self.counted)
+        return (self.array, *self.at, *(slot for slot in others if slot is not None))
+
+
+@dataclass(frozen=True)
 class Folded:
     """A slot whose values are combined along the folded axes, starting from `zero`."""
 
@@ -90,7 +113,7 @@ class Graph:
 
     inputs: tuple[str, ...]
     numbers: tuple[Number, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[Cell | Fetch, ...]
     stores: tuple[int, ...]
     folds: tuple[Folded | Merged, ...] = ()
     running: bool = False
@@ -99,6 +122,21 @@ class Graph:
     def kinds(self) -> list[str]:
         """The type of each slot."""
         return [*self.inputs, *(n.kind for n in self.numbers), *(c.kind for c in self.cells)]
+
+    @property
+    def boxes(self) -> dict[int, int]:
+        """The inputs that are boxes, and how many dimensions these have."""
+        return {cell.array: len(cell.extents) for cell in self.fetches}
+
+    @property
+    def fetches(self) -> list[Fetch]:
+        """The cells at computed places."""
+        return [cell for cell in self.cells if isinstance(cell, Fetch)]
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether there is something that is not to be computed."""
+        return any(fetch.otherwise is None for fetch in self.fetches)
 
     @property
     def folded(self) -> list[int]:
@@ -113,13 +151,15 @@ class Layout:
     `folded` says which axes are folded; either the last ones are, or all but the last of those that
     are not come first. `moves` says per array along which axes it moves, and `dense` whether its
     cells are neighbours along the last. Inputs that are `ahead` are long: what is read of them some
-    time later is fetched meanwhile.
+    time later is fetched meanwhile. `boxed` says of which inputs that are boxes, and along which of
+    their dimensions, strides are arguments; along others, cells are neighbours.
     """
 
     folded: tuple[bool, ...]
     moves: tuple[tuple[bool, ...], ...]
     dense: tuple[bool, ...]
     ahead: tuple[int, ...] = ()
+    boxed: tuple[tuple[int, int], ...] = ()
 
     @property
     def rank(self) -> int:
@@ -137,7 +177,8 @@ class Layout:
     def arguments(self) -> list[tuple[int, int | None]]:
         """What comes after the extents: per array its address (None), and strides by axis.
 
-        After those comes, for each array that is `ahead`, by how many bytes.
+        After those comes, for each array that is `ahead`, by how many bytes; then the strides that
+        are `boxed`; then, where a graph may fail, what says whether it did.
         """
         found: list[tuple[int, int | None]] = []
         for array, moves in enumerate(self.moves):

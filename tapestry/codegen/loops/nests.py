@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tapestry.codegen.loops.accumulating import Parts, accumulator
+from tapestry.codegen.loops.fetching import Fetching, Lanes
 from tapestry.codegen.loops.functions import Function
-from tapestry.codegen.loops.graphs import ROUNDED, Graph, Layout, Merged
+from tapestry.codegen.loops.graphs import ROUNDED, Fetch, Graph, Layout, Merged
 from tapestry.codegen.loops.holding import Held
 from tapestry.codegen.loops.running import Along, zeros
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value
@@ -60,6 +61,11 @@ class _Nest:
         self._extents: list[str] = []
         self._strides: dict[tuple[int, int | None], str] = {}
         self._ahead: dict[int, str] = {}
+        self._boxes = graph.boxes
+        near = {(a, dim) for a, rank in self._boxes.items() for dim in range(rank)}
+        self._boxed = {pair: str(BYTES[self._kinds[pair[0]]]) for pair in near}
+        """The strides of boxes, by the array and the dimension."""
+        self._fetching = Fetching(self._write, self._boxed)
         self._states: Along | None = None
         self._place = ""
         """Where the loop is along the folded axis, of a running graph."""
@@ -78,16 +84,28 @@ class _Nest:
             pointers[array] = write.made(f"inttoptr i64 {value} to ptr", "ptr", wide=False).name
         for number, array in enumerate(layout.ahead, layout.rank + len(arguments)):
             self._ahead[array] = self._argument(number)
+        end = layout.rank + len(arguments) + len(layout.ahead)
+        for pair in layout.boxed:
+            self._boxed[pair] = self._argument(end)
+            end += 1
+        if self._graph.may_fail:
+            self._fetching.prepare()
         values: dict[int, Value] = {}
         for slot, number in enumerate(self._graph.numbers, len(self._graph.inputs)):
             values[slot] = write.number(number.value, number.kind)
         self._within(0, pointers, values)
+        if self._graph.may_fail:
+            self._fetching.end(self._address(end))
         return write.text()
 
     def _argument(self, number: int) -> str:
+        text = f"load i64, ptr {self._address(number)}"
+        return self._write.made(text, "i64", wide=False).name
+
+    def _address(self, number: int) -> str:
+        """Where an argument is."""
         place = f"getelementptr i64, ptr %arguments, i64 {number}"
-        pointer = self._write.made(place, "ptr", wide=False).name
-        return self._write.made(f"load i64, ptr {pointer}", "i64", wide=False).name
+        return self._write.made(place, "ptr", wide=False).name
 
     def _within(self, level: int, pointers: dict[int, str], values: dict[int, Value]) -> None:
         """The loops inside of `level` axes; arrays are where these axes are."""
@@ -143,7 +161,7 @@ class _Nest:
         """What is the same inside of so many axes, and not outside; vectors at the last."""
         graph, wide = self._graph, level == self._layout.rank
         for slot, kind in enumerate(graph.inputs):
-            if self._levels[slot] == level and slot not in values:
+            if self._levels[slot] == level and slot not in values and slot not in self._boxes:
                 values[slot] = (
                     self._vector(slot, pointers[slot])
                     if wide
@@ -151,8 +169,21 @@ class _Nest:
                 )
         first = len(graph.inputs) + len(graph.numbers)
         for slot, cell in enumerate(graph.cells, first):
-            if self._levels[slot] == level and slot not in values:
+            if self._levels[slot] != level or slot in values:
+                continue
+            if isinstance(cell, Fetch):
+                values[slot] = self._fetched(cell, pointers[cell.array], values, wide=wide)
+            else:
                 values[slot] = cell.emit(self._write, [values[one] for one in cell.ins])
+
+    def _fetched(self, cell: Fetch, pointer: str, values: dict[int, Value], *, wide: bool) -> Value:
+        """A cell of a box that is at a pointer, or for each element of a vector further on."""
+        array, last, step = cell.array, self._layout.rank - 1, None
+        if wide and self._layout.moves[array][last]:
+            step = self._strides.get((array, last)) or str(BYTES[self._kinds[array]])
+        at = Lanes(pointer, step, self._layout.dense[array])
+        others = [None if slot is None else values[slot] for slot in (cell.otherwise, cell.counted)]
+        return self._fetching.cell(cell, at, [values[slot] for slot in cell.at], others)
 
     def _rows_at_once(self, level: int) -> bool:
         """Whether the last axis is run along for several places of the axis before it at once.

@@ -185,12 +185,22 @@ class Writer:
         return self.made(f"call {one.type} {full}({', '.join(said)})", one.kind, wide=one.wide)
 
     def saturated(self, value: Value, kind: str, *, signed: bool) -> Value:
-        """A float as the nearest integer towards zero that there is, 0 for NaN."""
-        to = Value("", kind, value.wide)
-        full = f"@llvm.fpto{'s' if signed else 'u'}i.sat.{_mangled(to)}.{_mangled(value)}"
-        self.declared[full] = f"declare {to.type} {full}({value.type})"
-        text = f"call {to.type} {full}({value.type} {value.name})"
-        return self.made(text, kind, wide=value.wide)
+        """A float as the nearest integer towards zero that there is, 0 for NaN.
+
+        LLVM has an intrinsic for it, which becomes jumps for each element of a vector.
+        """
+        bits = 8 * BYTES[kind]
+        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1)) if signed else (0, 2**bits)
+        # Both are floats: so a number is inside, too large, too small, or none.
+        least, most = self.number(float(low), value.kind), self.number(float(high), value.kind)
+        above, below = self.compared("oge", value, most), self.compared("olt", value, least)
+        fits = self.binary(
+            "and", self.compared("oge", value, least), self.compared("olt", value, most)
+        )
+        safe = self.chosen(fits, value, self.number(0.0, value.kind))
+        found = self.cast("fptosi" if signed else "fptoui", safe, kind)
+        found = self.chosen(above, self.number(high - 1, kind), found)
+        return self.chosen(below, self.number(low, kind), found)
 
     def fused(self, a: Value, b: Value, c: Value) -> Value:
         """`a * b + c`, rounded once."""

@@ -20,7 +20,7 @@ import numpy as np
 from tapestry.algebra.named import Scalar
 from tapestry.codegen.loops import Cell, Folded, Graph, Number, is_known, kind_of
 from tapestry.codegen.loops.cells import cast_between, written
-from tapestry.codegen.loops.graphs import FOLDS, Emit
+from tapestry.codegen.loops.graphs import FOLDS, Emit, Fetch
 from tapestry.codegen.loops.graphs import Merged as MergedStates
 from tapestry.codegen.loops.vectors import HALVES, Value, Writer, number_of
 from tapestry.runtime.prepared.loops import Loop, Run
@@ -29,6 +29,7 @@ from tapestry.runtime.prepared.meanings import (
     Masked,
     Merged,
     Part,
+    Placed,
     Product,
     Reduced,
     Running,
@@ -43,6 +44,9 @@ _AGAIN = 4
 
 _MOST = 48
 """Calls that a loop computes at most, and arrays that it touches."""
+
+_SEVERAL = 4
+"""Times that a value is computed again from which it is written instead."""
 
 _COSTLY: dict[str, int] = {
     **dict.fromkeys(("math.exp", "math.expm1", "math.tanh", "math.erf"), 12),
@@ -93,6 +97,9 @@ def in_loops(call: Call, seen: Mapping[int, Seen]) -> bool:
             return meaning.primitive in FOLDS and kind_of(seen[call.out].dtype) not in HALVES
         case Scalar():
             return is_known(meaning)
+        case Placed(counted=True):
+            whole, have = seen[call.out].shape, seen[call.ins[-1]].shape
+            return np.broadcast_shapes(whole, have) == whole
         case _:
             return not isinstance(meaning, Product | Part)
 
@@ -105,6 +112,17 @@ def _is_merged(call: Call, meaning: Merged | Running, seen: Mapping[int, Seen]) 
     typed = all(a.dtype == b for a, b in zip(parts, meaning.merging.dtypes, strict=True))
     lines = {tuple(part.shape[axis] for axis in meaning.axes) for part in parts}
     return typed and len(lines) == 1
+
+
+def _is_inner(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether values of a shape are the same at several places of an axis before one of theirs."""
+    again = 1
+    for extent, whole in zip(own, shape, strict=True):
+        if extent < whole:
+            again *= whole
+        elif extent > 1 and again >= _SEVERAL:
+            return True
+    return False
 
 
 def _is_fold(call: Call) -> bool:
@@ -175,6 +193,27 @@ class _Fusing:
             self._merged.add(call.out)
         self._loop([], _extents(call, self._seen), call)
 
+    def _ahead(self, wanted: Sequence[int], shape: tuple[int, ...]) -> None:
+        """Compute values by loops of their own that one over a shape would compute many times.
+
+        What is the same along its last axes is computed outside of those; other values are written,
+        unless it takes less to compute them for each point.
+        """
+        found: dict[tuple[int, ...], list[int]] = {}
+        left, met = list(wanted), set[int]()
+        while left:
+            slot = left.pop()
+            if slot not in self._waiting or slot in met:
+                continue
+            met.add(slot)
+            own = self._seen[slot].shape
+            if _is_inner(own, shape) and self._cost(slot) > _AGAIN:
+                found.setdefault(own, []).append(slot)
+            else:
+                left += self._waiting[slot].ins
+        for own, slots in found.items():
+            self._loop(sorted(slots), own, None)
+
     def _behind(self, wanted: Sequence[int]) -> list[int]:
         """What waits, and is needed for some values, in order."""
         found: set[int] = set()
@@ -194,6 +233,7 @@ class _Fusing:
         )
 
     def _loop(self, wanted: Sequence[int], shape: tuple[int, ...], fold: Call | None) -> None:
+        self._ahead([*wanted, *([] if fold is None else fold.ins)], shape)
         inside = self._behind([*wanted, *([] if fold is None else fold.ins)])
         calls = [self._waiting[slot] for slot in inside]
         own = {*inside}
@@ -218,7 +258,9 @@ class _Fusing:
         outs = (*kept, *ends)
         every = [*calls, *self._folding(fold)]
         loop = Loop(graph, shape, folded, about, self._plainly(arrays, every, outs))
-        self._made.calls.append(Call(loop, tuple(arrays), outs, "loop", mapped=len(kept)))
+        # What fails is computed once more by the calls, from operands that are not overwritten.
+        mapped = 0 if graph.may_fail else len(kept)
+        self._made.calls.append(Call(loop, tuple(arrays), outs, "loop", mapped=mapped))
         for slot in kept:
             self._read(self._waiting.pop(slot))
         for slot in reversed(inside):  # what nobody needs any more does not read, either
@@ -256,14 +298,17 @@ class _Fusing:
         arrays = [slot for slot in given if not self._is_number(slot)]
         numbers = [slot for slot in given if self._is_number(slot)]
         place = {slot: n for n, slot in enumerate([*arrays, *numbers])}
-        cells: list[Cell] = []
+        cells: list[Cell | Fetch] = []
         for call in calls:
             ins = tuple(place[slot] for slot in call.ins)
             if isinstance(call.meaning, Spread):
                 place[call.out] = ins[0]
                 continue
             place[call.out] = len(given) + len(cells)
-            cells.append(Cell(self._emit(call), ins, self._kind(call.out)))
+            if isinstance(call.meaning, Placed):
+                cells.append(self._fetch(call, call.meaning, ins))
+            else:
+                cells.append(Cell(self._emit(call), ins, self._kind(call.out)))
         slots = () if fold is None else tuple(place[slot] for slot in fold.ins)
         constants = self._tape.constants
         return Graph(
@@ -279,6 +324,13 @@ class _Fusing:
         kind = kind_of(self._seen[slot].dtype)
         assert kind is not None
         return kind
+
+    def _fetch(self, call: Call, meaning: Placed, ins: tuple[int, ...]) -> Fetch:
+        array, at, rest = ins[0], ins[1 : meaning.rank + 1], ins[meaning.rank + 1 :]
+        last = rest[0] if rest else None
+        otherwise, counted = (None, last) if meaning.counted else (last, None)
+        extents = self._seen[call.ins[0]].extents
+        return Fetch(array, at, extents, self._kind(call.out), otherwise, counted)
 
     def _emit(self, call: Call) -> Emit:
         match call.meaning:

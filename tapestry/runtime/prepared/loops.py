@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapestry.codegen.loops import BYTES, WIDTH, Graph, Layout, loop_text
+from tapestry.runtime.blocks import BlockCells
 from tapestry.runtime.executor import Array
 from tapestry.runtime.native import Compiled, address_of, compiled
 
@@ -47,14 +48,17 @@ _PAGE = 4096
 _ROWS = 4
 """Rows that a loop may be at work on at once."""
 
+_LONG = WIDTH // 4
+"""Numbers from which a vector is of use, though it has room for more."""
+
 _FETCHED = 16 * _PAGE
 """Bytes of an array, or of a row, from which it is fetched ahead: less comes to little."""
 
 Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
 """A function of arrays that makes new ones."""
 
-_Lying = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
-"""Shapes and strides of arrays."""
+_Lying = tuple[object, ...]
+"""The threads, the strides of boxes, shapes and strides of arrays."""
 
 _SHARE = 1 << 17
 """Scalar operations of a thread from which it is worth one: some tens of microseconds."""
@@ -91,6 +95,7 @@ class _Ready:
     addresses: tuple[int, ...]
     buffer: Callable[..., Any]
     rows: NDArray[np.int64] | None
+    may_fail: bool
 
     @cached_property
     def address(self) -> int:
@@ -133,7 +138,8 @@ class Loop:
         slots = [*range(len(graph.inputs)), *graph.stores, *graph.folded]
         self._widths = [BYTES[kinds[slot]] for slot in slots]
         self._dtypes = [_DTYPES[kinds[slot]] for slot in slots]
-        self._ready: dict[tuple[int, _Lying], _Ready | None] = {}
+        self._boxes = graph.boxes
+        self._ready: dict[_Lying, _Ready | None] = {}
 
     def __call__(
         self, given: Sequence[Any], outs: Sequence[Array] | None = None
@@ -145,11 +151,12 @@ class Loop:
         """
         if outs is None:
             outs = [np.empty(shape, dtype) for shape, dtype in self._made]
-        arrays = [*map(np.asarray, given), *outs]
+        arrays = [*map(_lying, given), *outs]
+        along = [given[array].data.strides for array in self._boxes]
         threads = 1 if self._team is None or self._most < 2 else self._team.count()
-        lying = threads, tuple([(array.shape, array.strides) for array in arrays])
+        lying = threads, *along, *[(array.shape, array.strides) for array in arrays]
         if lying not in self._ready:
-            self._ready[lying] = self._prepared(arrays, min(threads, self._most))
+            self._ready[lying] = self._prepared(arrays, along, min(threads, self._most))
         ready = self._ready[lying]
         if ready is None:
             return self._plainly(given, outs)
@@ -157,10 +164,14 @@ class Loop:
         for place, array in zip(ready.addresses, arrays, strict=True):
             arguments[place] = array.__array_interface__["data"][0]
         if self._team is None or ready.rows is None:
-            ready.function(ready.buffer(*arguments))
+            buffer = ready.buffer(*arguments)
+            ready.function(buffer)
+            failed = ready.may_fail and buffer[-1]
         else:
-            self._team.run(ready.address, ready.rows + arguments)
-        return outs
+            rows = ready.rows + arguments
+            self._team.run(ready.address, rows)
+            failed = ready.may_fail and rows[:, -1].any()
+        return self._plainly(given, outs) if failed else outs
 
     def _plainly(self, given: Sequence[Any], outs: Sequence[Array]) -> Sequence[Array]:
         """The results without a function of LLVM's; all are computed before one is written."""
@@ -172,8 +183,12 @@ class Loop:
             np.copyto(out, array)
         return outs
 
-    def _prepared(self, arrays: Sequence[Array], threads: int) -> _Ready | None:
+    def _prepared(
+        self, arrays: Sequence[Array], along: Sequence[tuple[int, ...]], threads: int
+    ) -> _Ready | None:
         """The function for arrays that lie like these; None where it cannot be compiled.
+
+        `along` has the strides of each box.
 
         Raises:
             ValueError: if they are not what the loop is for; it would touch other memory.
@@ -189,7 +204,13 @@ class Loop:
         dense = tuple(own[-1] in (0, width) for own, width in zip(steps, self._widths, strict=True))
         moves = tuple(tuple(step != 0 for step in own) for own in steps)
         ahead = self._ahead(extents, steps)
-        layout = Layout(tuple(folded), moves, dense, tuple(ahead))
+        boxes = {
+            (array, dim): stride
+            for array, own in zip(self._boxes, along, strict=True)
+            for dim, stride in enumerate(own)
+            if stride != self._widths[array]
+        }
+        layout = Layout(tuple(folded), moves, dense, tuple(ahead), tuple(boxes))
         function = compiled(loop_text(self._graph, layout), self._about)
         if function is None:
             return None
@@ -198,7 +219,9 @@ class Loop:
             if axis is None:
                 addresses.append(len(arguments))
             arguments.append(0 if axis is None else steps[array][axis])
-        arguments += ahead.values()
+        arguments += [*ahead.values(), *boxes.values()]
+        if self._graph.may_fail:
+            arguments.append(0)
         buffer = ctypes.c_int64 * len(arguments)
         axis, cuts = _cuts(extents, folded, threads)
         rows = None
@@ -207,7 +230,9 @@ class Loop:
             for row, (start, end) in zip(rows, cuts, strict=True):
                 row[axis] = end - start - extents[axis]
                 row[addresses] = [start * own[axis] for own in steps]
-        return _Ready(function, tuple(arguments), tuple(addresses), buffer, rows)
+        return _Ready(
+            function, tuple(arguments), tuple(addresses), buffer, rows, self._graph.may_fail
+        )
 
     def _ahead(self, extents: Sequence[int], steps: Sequence[Sequence[int]]) -> dict[int, int]:
         """The inputs that are fetched ahead of where they are read, and by how many bytes.
@@ -219,6 +244,8 @@ class Loop:
         for array in range(len(self._graph.inputs)):
             own, width = steps[array], self._widths[array]
             row = extents[-1] * width
+            if array in self._boxes:
+                continue
             cells = prod(n for n, step in zip(extents, own, strict=True) if step)
             if own[-1] != width or cells * width < _FETCHED:
                 continue
@@ -250,21 +277,27 @@ class Loop:
             axes.append((extent, own, folded))
         if not axes:
             axes.append((1, [0] * len(arrays), False))
-        last = max(range(len(axes)), key=lambda n: (self._density(axes[n]), n))
+        last = max(range(len(axes)), key=lambda n: (*self._density(axes[n]), n))
         inner = axes.pop(last)
         # Folded axes are inside of the others, but for the last.
         order = [*(a for a in axes if not a[2]), *(a for a in axes if a[2]), inner]
         steps = [[own[array] for _, own, _ in order] for array in range(len(arrays))]
         return [extent for extent, _, _ in order], steps, [folded for _, _, folded in order]
 
-    def _density(self, axis: tuple[int, list[int], bool]) -> int:
-        """How many arrays are neighbours along an axis, less those that are not."""
+    def _density(self, axis: tuple[int, list[int], bool]) -> tuple[bool, int]:
+        """Whether an axis fills vectors, and how many arrays are neighbours, less those not."""
         pairs = zip(axis[1], self._widths, strict=True)
-        return sum(1 if step == width else -1 for step, width in pairs if step)
+        near = sum(1 if step == width else -1 for step, width in pairs if step)
+        return axis[0] >= _LONG, near
 
     def _of_rank(self, array: Array) -> Array:
         """A single number as an array of the rank of the others."""
         return array if array.ndim else array.reshape((1,) * len(self._shape))
+
+
+def _lying(given: Any) -> Array:
+    """An array, or the first cells of boxes."""
+    return given.corners if isinstance(given, BlockCells) else np.asarray(given)
 
 
 def _cuts(

@@ -30,6 +30,17 @@ class Masked:
 
 
 @dataclass(frozen=True)
+class Placed:
+    """The cell of a block, the first operand, at places that so many operands say.
+
+    After those comes what is outside the block, or which points are `counted`, or nothing.
+    """
+
+    rank: int
+    counted: bool
+
+
+@dataclass(frozen=True)
 class Spread:
     """The operand, as a view that has some extents along some dimensions."""
 
@@ -79,4 +90,6 @@ class Product:
     """The first two operands multiplied as stacks of matrices."""
 
 
-Meaning: TypeAlias = Scalar | Cast | Masked | Spread | Reduced | Merged | Running | Part | Product
+Meaning: TypeAlias = (
+    Scalar | Cast | Masked | Placed | Spread | Reduced | Merged | Running | Part | Product
+)

@@ -29,6 +29,8 @@ class Seen:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     strides: tuple[int, ...]
+    extents: tuple[int, ...] = ()
+    """Those of a box whose first cell this is."""
 
     @staticmethod
     def of(array: Array) -> Seen:

@@ -27,12 +27,14 @@ from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_reads, member_writes
 from tapestry.dialects._loom_reads import Read
 from tapestry.dialects.loom import tensor_type
+from tapestry.locations import nearest_location
+from tapestry.runtime.blocks import counted, gathered
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import array_function
 from tapestry.runtime.prepared.cells import at, converted, of_rank
 from tapestry.runtime.prepared.fills import cell_outside
 from tapestry.runtime.prepared.looping import Loops
-from tapestry.runtime.prepared.meanings import Cast, Meaning
+from tapestry.runtime.prepared.meanings import Cast, Meaning, Placed
 from tapestry.runtime.prepared.sources import Coordinate, Mask, Source, cells_read
 from tapestry.runtime.prepared.tape import Tape
 from tapestry.runtime.prepared.tapes import Output, Recorded, Tapes
@@ -119,7 +121,7 @@ class Recorder:
         found: Slots = []
         for read in reads:
             outer = read.value in self._operands
-            slot = self._outer(read, scope) if outer else self._of(read, scope)
+            slot = self._outer(read) if outer else self._of(read, scope)
             if slot is None:
                 return None
             found.append(slot)
@@ -145,6 +147,9 @@ class Recorder:
             if isinstance(op, loom.IndexOp):
                 assert scope is not None
                 slots[result] = self._coordinate(op.dimension, scope)
+                continue
+            if isinstance(op, loom.ReadOp):
+                slots[result] = self._placed(op, [slots[operand] for operand in op.operands], scope)
                 continue
             function = array_function(op, self._part, ())
             if function is None:
@@ -175,6 +180,17 @@ class Recorder:
         """A view of a value that has an axis per dimension, also of a single number."""
         return self.tape.view(partial(of_rank, self._part.rank, function), of, key, meaning)
 
+    def _placed(self, op: loom.ReadOp, ins: Sequence[int], scope: Scope | None) -> int:
+        """The slot of the cells of a block at computed places."""
+        rank, inside = len(op.indices), None if scope is None else scope.inside
+        asked = op.otherwise is None and inside is not None
+        function: Callable[..., Array] = gathered
+        if asked and inside is not None:
+            function, ins = counted, [*ins, self.mask(inside)]
+        place = nearest_location(op)
+        made = partial(function, rank, place)
+        return self.tape.call(made, ins, (op.name, asked, place), Placed(rank, asked))
+
     def _is_one(self, slot: int) -> bool:
         """Whether a value is the number that changes nothing it is multiplied with."""
         value = self.tape.constants.get(slot)
@@ -186,15 +202,12 @@ class Recorder:
             self._read[inside] = self._source(Mask(inside))
         return self._read[inside]
 
-    def _outer(self, read: Read, scope: Scope) -> int:
+    def _outer(self, read: Read) -> int:
         """The slot of what is read of an operand."""
-        inside = None if read.projection.is_unit else scope.inside
-        key = (read.value, read.projection, read.fill, inside)
+        key = (read.value, read.projection, read.fill)
         if key not in self._read:
             operand, box = self._operands[read.value], tensor_type(read.value).box
-            source = cells_read(
-                operand, read.projection, cell_outside(read.fill), box, self._index, inside
-            )
+            source = cells_read(operand, read.projection, cell_outside(read.fill), box, self._index)
             self._read[key] = self._source(source)
         return self._read[key]
 

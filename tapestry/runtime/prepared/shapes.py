@@ -9,15 +9,26 @@ called with zeros: those are few, and take little, as they move numbers or merge
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from mmap import mmap
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from tapestry.algebra.named import Scalar
+from tapestry.runtime.access import moving_shape
+from tapestry.runtime.blocks import BlockCells
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.meanings import Cast, Masked, Merged, Product, Reduced, Running
+from tapestry.runtime.prepared.meanings import (
+    Cast,
+    Masked,
+    Merged,
+    Placed,
+    Product,
+    Reduced,
+    Running,
+)
 from tapestry.runtime.prepared.memory import is_large
 from tapestry.runtime.prepared.places import Seen
 from tapestry.runtime.prepared.tape import Call, Tape
@@ -28,9 +39,15 @@ def shapes(tape: Tape, values: Sequence[Any]) -> dict[int, Seen] | None:
     seen: dict[int, Seen] = {}
     held = list(values)
     for slot in (*tape.sources, *tape.constants):
-        if not isinstance(held[slot], np.ndarray | np.generic):
+        value = held[slot]
+        if isinstance(value, BlockCells):
+            if value.is_inside:
+                extents = value.projection.shape
+                seen[slot] = replace(Seen.of(value.corners), extents=extents)
+        elif isinstance(value, np.ndarray | np.generic):
+            seen[slot] = Seen.of(np.asarray(cast("Array", value)))
+        else:
             return None
-        seen[slot] = Seen.of(np.asarray(held[slot]))
     for call in tape.calls:
         made: Any = _like(call, [held[slot] for slot in call.ins])
         held[call.out] = made
@@ -47,14 +64,23 @@ def _zeros(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     return np.frombuffer(mmap(-1, size), np.uint8)[:size].view(dtype).reshape(shape)
 
 
+def _shape(value: Any) -> tuple[int, ...]:
+    if isinstance(value, BlockCells):
+        return moving_shape(value.projection, value.index)
+    return () if isinstance(value, list) else np.shape(cast("Array", value))
+
+
 def _like(call: Call, given: Sequence[Any]) -> Array | list[Array]:
     """An array that lies as the result does, or a list of them."""
-    have = [() if isinstance(value, list) else np.shape(value) for value in given]
+    have = [_shape(value) for value in given]
     match call.meaning:
         case Scalar(result=dtype):
             return _zeros(np.broadcast_shapes(*have), dtype)
         case Cast(dtype):
             return _zeros(have[0], dtype)
+        case Placed(rank, counted):
+            last = rank + 1 if counted else None
+            return _zeros(np.broadcast_shapes(*have[:last]), given[0].data.dtype)
         case Masked():
             return _zeros(np.broadcast_shapes(*have), given[1].dtype)
         case Reduced(axes=axes):

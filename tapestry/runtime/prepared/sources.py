@@ -95,14 +95,12 @@ class _Blocks:
     box: Range
     projection: Projection
     outside: Array | None
-    inside: Domain | None
 
     def whole(self, operands: Sequence[Array]) -> Array:
         return bits(operands[self.operand])
 
     def at(self, whole: Array, part: Range) -> BlockCells:
-        needed = inside_mask(self.inside, part)
-        return BlockCells(whole, self.box, self.projection, part, self.outside, needed)
+        return BlockCells(whole, self.box, self.projection, part, self.outside)
 
 
 def cells_read(
@@ -111,12 +109,13 @@ def cells_read(
     outside: Array | None,
     box: Range,
     index: Range,
-    inside: Domain | None,
 ) -> Source:
-    """What a body takes of an operand, which stores `box`, at the points that are inside."""
+    """What a body takes of an operand, which stores `box`."""
+    if outside is not None and box.contains_range(projection.apply_range(index)):
+        outside = None
     if not projection.is_unit:
-        return _Blocks(operand, box, projection, outside, inside)
-    if outside is not None and not box.contains_range(projection.apply_range(index)):
+        return _Blocks(operand, box, projection, outside)
+    if outside is not None:
         return _Clipped(operand, box, projection, outside)
     moving = frozenset(dim for terms in projection.map.terms for _, dim in terms)
     return _Slices(operand, reader(projection, box, index), slicer(moving, index))
