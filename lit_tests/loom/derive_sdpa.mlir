@@ -5,7 +5,7 @@
 // heads that share keys, a boolean mask, and a guard for rows that are masked everywhere.
 // EQUAL: loom-derive: @main: equal (certified)
 // EQUAL: loom-group: @main: equal (certified)
-// CHECK:      zero [false, 0xff800000 : f32, 0.000000e+00 : f32, 0.000000e+00 : f32]
+// CHECK:      zero [0xff800000 : f32, 0.000000e+00 : f32, 0.000000e+00 : f32]
 // CHECK-LABEL: @main
 // CHECK-NEXT: %o = loom.fused
 // CHECK-SAME: over <[0, 0, 0, 0, 0, 0] : [2, 2, 8, 8, 4, 4]>
@@ -13,7 +13,7 @@
 // CHECK-NEXT: ins(%q, %k, %mask, %v)
 // CHECK:      [map, map, map, map, fold] by @add
 // CHECK:      [map, map, map, map, fold] by @
-// CHECK:      loom.yield %{{.*}} : i1, f32, f32, f32
+// CHECK:      loom.yield %{{.*}} : f32, f32, f32
 // CHECK:      arith.divf
 // CHECK-NEXT: arith.constant 0.000000e+00 : f32
 // CHECK-NEXT: arith.select

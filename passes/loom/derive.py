@@ -14,6 +14,9 @@ The merge is found by algebra (`tapestry.algebra.derivation`), not by name: soft
 cross entropy and attention are all such chains. What is derived folds like anything else, so it
 splits along the fold too.
 
+Whether any cell is not -inf is asked of a maximum of the same cells, before all else
+(`derivation/truths.py`).
+
 Sums that may cancel are taken apart only under `loom-derive{separate=true}`: the variance of a
 softmax, say, as the mean square less the squared mean. Without it they stay folds of their own.
 
@@ -54,6 +57,7 @@ from tapestry.passes.loom.derivation.emission import (
     written,
 )
 from tapestry.passes.loom.derivation.planning import Found, find_derivation, kept_points
+from tapestry.passes.loom.derivation.truths import AskExtremum
 
 
 @dataclass
@@ -119,6 +123,8 @@ class LoomDerive(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         with collection_paused():
+            asking = PatternRewriteWalker(AskExtremum(), apply_recursively=False)
+            asking.rewrite_module(op)
             # From the end on: the last fold of a chain takes all of it.
             pattern = DeriveFold(self.separate)
             walker = PatternRewriteWalker(pattern, walk_reverse=True, apply_recursively=False)

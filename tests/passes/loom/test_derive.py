@@ -99,6 +99,36 @@ func.func @main(%x: !x, %w: !y) -> (!y, !i) {
     assert np.array_equal(got[1], want[1])
 
 
+def test_a_maximum_says_whether_a_row_has_cells_that_are_not_masked():
+    """Rows of -inf, of -inf and NaN, of NaN, and with numbers: asked cell by cell, and at once."""
+    module = parse_module("""
+!x = !loom.tensor<[0, 0] : [4, 6], f32>
+!y = !loom.tensor<[0] : [4], f32>
+!t = !loom.tensor<[0] : [4], i1>
+func.func @main(%x: !x) -> (!y, !t) {
+  %m = loom.operation @max over <[0, 0] : [4, 6]> [map, fold] by @max
+         ins(%x : (i, j) -> (i, j)) outs((i) -> (i))
+         wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
+  %n = loom.operation @any over <[0, 0] : [4, 6]> [map, fold] by @or
+         ins(%x : (i, j) -> (i, j)) outs((i) -> (i))
+         wrap (%c: f32) {
+           %i = arith.constant 0xff800000 : f32
+           %f = arith.constant false
+           %e = arith.cmpf oeq, %c, %i : f32
+           %u = arith.cmpi eq, %e, %f : i1
+           loom.yield %u : i1 } : (!x) -> !t
+  func.return %m, %n : !y, !t
+}""")
+    x = np.full((4, 6), -np.inf, "f4")
+    x[1, 4], x[2], x[3, 2:] = np.nan, np.nan, 1.0
+    want = find_executor("reference").run(module, {"x": x}, NoWatch()).outputs[1]
+    assert list(want) == [False, True, True, True]
+    run_pipeline(module, "loom-derive")
+    (fold,) = [op for op in module.walk() if isinstance(op, loom.OperationOp) and op.fold_dims]
+    assert fold.monoid_name == "max"
+    assert np.array_equal(find_executor("numpy").run(module, {"x": x}, NoWatch()).outputs[1], want)
+
+
 def test_equal_derivations_share_a_monoid():
     module = parse_module(_program(3))
     run_pipeline(module, "loom-derive")
