@@ -271,5 +271,5 @@ def _cell_by_cell(projection: Projection, index: Range) -> tuple[Projection, Ran
         for at, row in enumerate(projection.map.matrix)
     ]
     cells = Projection.of(rows, projection.map.offset, inputs=index.rank + rank)
-    every = Range((*index.start, *(0,) * rank), (*index.end, *projection.shape))
+    every = index.product(Range.of(projection.shape))
     return cells, every

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute
 from tapestry.algebra.dtypes import body_type
 from tapestry.dialects._loom_reads import fill_problems, fills_of
 from tapestry.dialects._loom_types import Iterator, IteratorsAttr, TensorType
-from tapestry.dialects._loom_writes import cut_writes, subrange, tiles, tilings
+from tapestry.dialects._loom_writes import cut_writes, tiles, tilings
 from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
 from tapestry.issues import Problem
 from tapestry.zspace import Domain, Partition, Projection, Range, ZSpaceError
@@ -131,8 +131,8 @@ def shard_tiling(
         # Boxes of the map dimensions write boxes, apart because the output is injective; and
         # where there are no points, nothing is written.
         return []
-    whole = subrange(box, kept_dims)
-    parts = list(dict.fromkeys(subrange(r, kept_dims) for r in partition.ranges()))
+    whole = box.select(kept_dims)
+    parts = list(dict.fromkeys(r.select(kept_dims) for r in partition.ranges()))
     if not tiles(parts, whole):
         # Shards of a fold that overlap here merge over the whole before anything is written.
         return []
@@ -152,10 +152,10 @@ def shard_tiling(
 def in_order(partition: Partition, box: Range, dims: Sequence[int]) -> bool:
     """Whether the shards of each box of the other dimensions run through `dims` from the start."""
     others = [d for d in range(box.rank) if d not in dims]
-    whole = subrange(box, dims)
+    whole = box.select(dims)
     reached: dict[Range, int] = {}
     for shard in partition.ranges():
-        part, other_box = subrange(shard, dims), subrange(shard, others)
+        part, other_box = shard.select(dims), shard.select(others)
         # A run of the row-major order: single coordinates, one cut, then whole dimensions.
         cut = [d for d in range(whole.rank) if part.shape[d] != whole.shape[d]]
         if cut and any(part.shape[d] != 1 for d in range(cut[-1])):
@@ -197,7 +197,7 @@ def geometry(
         message = f"{len(kinds)} iterators for an index space of rank {box.rank}"
         return (Problem("iterator-count", message, iterators=kinds, index=box),)
     kept_dims = [d for d, kind in enumerate(kinds) if kind != "fold"]
-    kept_range = subrange(box, kept_dims)
+    kept_range = box.select(kept_dims)
     problems = accesses("input", ins.data, in_tensors, box, in_clips)
     problems += accesses("extra input", extras.data, extra_tensors, kept_range, extra_clips)
     written = accesses("output", outs.data, out_tensors, kept_range)

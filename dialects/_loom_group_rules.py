@@ -19,7 +19,7 @@ from tapestry.dialects._loom_geometry import shard_tiling
 from tapestry.dialects._loom_types import tensor_type
 from tapestry.dialects.zspace import ProjectionAttr
 from tapestry.issues import Problem
-from tapestry.zspace import AffineMap, Partition, Projection, Range
+from tapestry.zspace import AffineMap, Partition, Projection, Range, cut_dims
 
 if TYPE_CHECKING:
     from tapestry.dialects import loom
@@ -189,16 +189,14 @@ def sharding_problems(op: FusedOp, partition: Partition) -> list[Problem]:
     problems = shard_tiling(partition, op.index, kinds, outs, ordered=False)
     if problems:
         return problems
-    whole = list(zip(op.index.start, op.index.end, strict=True))
     edges = inner_edges(op)
-    for dim in range(rank):
-        if any((s.start[dim], s.end[dim]) != whole[dim] for s in partition.ranges()):
-            reason = why_whole(op, dim, edges)
-            if reason is None and dim not in merged and dim not in op.map_dims:
-                reason = "states of members merge over a grid alone"
-            if reason is not None:
-                message = f"dimension {dim} cannot be cut: {reason}"
-                problems.append(Problem("group-shards", message, shards=partition))
+    for dim in sorted(cut_dims(op.index, partition.ranges())):
+        reason = why_whole(op, dim, edges)
+        if reason is None and dim not in merged and dim not in op.map_dims:
+            reason = "states of members merge over a grid alone"
+        if reason is not None:
+            message = f"dimension {dim} cannot be cut: {reason}"
+            problems.append(Problem("group-shards", message, shards=partition))
     for member, place in () if problems else op.aligned:
         own = member_partition(partition, place)
         if own is not None:

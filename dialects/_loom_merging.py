@@ -105,9 +105,4 @@ def _covered(state: SSAValue, kernel: loom.KernelOp) -> Range | None:
 
 def _index_box(kernel: loom.KernelOp, kept: Range, folded: Sequence[Range]) -> Range:
     """The box of the index space over `kept` that what was folded makes up."""
-    start, end = [0] * len(kernel.kinds), [0] * len(kernel.kinds)
-    fold = bounding([kernel.fold_range(part) for part in folded])
-    for dims, part in ((kernel.kept_dims, kept), (kernel.fold_dims, fold)):
-        for dim, low, high in zip(dims, part.start, part.end, strict=True):
-            start[dim], end[dim] = low, high
-    return Range(tuple(start), tuple(end))
+    return kernel.whole_range(kept, bounding([kernel.fold_range(part) for part in folded]))

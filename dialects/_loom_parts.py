@@ -112,11 +112,11 @@ def state_box(parts: Sequence[Range], own: Sequence[Axes], over: Range) -> Range
     >>> print(box)
     [0, 0] : [4, 16]
     """
-    start, end = list(over.start), list(over.end)
+    box = over
     for part, axes in reversed(list(zip(parts, own, strict=True))):
-        for place, axis in enumerate(stored_axes(part, axes, over.rank)):
-            start[axis], end[axis] = part.start[place], part.end[place]
-    return Range(tuple(start), tuple(end))
+        stored = stored_axes(part, axes, over.rank)
+        box = box.with_sides(dict(zip(stored, part.sides, strict=True)))
+    return box
 
 
 def stored_ranges(kept: Range, outs: Sequence[SSAValue], own: Sequence[Axes]) -> list[Range]:

@@ -237,13 +237,16 @@ class BlockSignature(CheckedOperation):
 
     def kept_range(self, box: Range) -> Range:
         """The kept dimensions of a range of the index space."""
-        dims = self.kept_dims
-        return Range(tuple(box.start[d] for d in dims), tuple(box.end[d] for d in dims))
+        return box.select(self.kept_dims)
 
     def fold_range(self, box: Range) -> Range:
         """The fold dimensions of a range of the index space."""
-        dims = self.fold_dims
-        return Range(tuple(box.start[d] for d in dims), tuple(box.end[d] for d in dims))
+        return box.select(self.fold_dims)
+
+    def whole_range(self, kept: Range, folded: Range) -> Range:
+        """The range of the index space with these kept and fold dimensions."""
+        order = (*self.kept_dims, *self.fold_dims)
+        return kept.product(folded).select([order.index(dim) for dim in range(len(order))])
 
     def selections(
         self, box: Range, tensors: Sequence[Range], *, partial: bool = False

@@ -16,11 +16,6 @@ from tapestry.issues import Problem
 from tapestry.zspace import Partition, Projection, Range, ZSpaceError
 
 
-def subrange(box: Range, dims: Sequence[int]) -> Range:
-    """The given dimensions of a range."""
-    return Range(tuple(box.start[d] for d in dims), tuple(box.end[d] for d in dims))
-
-
 def tilings(
     projections: Sequence[ProjectionAttr],
     tensors: Sequence[TensorType],
@@ -39,7 +34,7 @@ def tilings(
         projection = attribute.data
         lacking = left_out(projection, kept_range)
         along = range(kept_range.rank) if varying is None else varying[position - first]
-        once = _at_start(kept_range, [dim for dim in lacking if dim not in along])
+        once = kept_range.at_start(dim for dim in lacking if dim not in along)
         if once.size != tensor.box.size:
             message = f"output {position} has {tensor.box.size} cells, but {once.size} are written"
             problems.append(Problem("coverage", message, tensor=tensor.box, written_by=kept_range))
@@ -69,13 +64,6 @@ def left_out(projection: Projection, kept_range: Range) -> list[int]:
     return [dim for dim, extent in enumerate(extents) if extent > 1 and dim not in moving]
 
 
-def _at_start(box: Range, dims: Sequence[int]) -> Range:
-    """A box with one point along some dimensions."""
-    corners = zip(box.start, box.end, strict=True)
-    end = [a + 1 if d in dims else b for d, (a, b) in enumerate(corners)]
-    return Range(box.start, tuple(end))
-
-
 def cut_writes(
     partition: Partition, box: Range, kinds: Sequence[Iterator], outs: Sequence[ProjectionAttr]
 ) -> list[Problem]:
@@ -84,11 +72,11 @@ def cut_writes(
     Shards of a fold whose kept parts overlap merge over the whole before anything is written.
     """
     kept_dims = [d for d, kind in enumerate(kinds) if kind != "fold"]
-    whole = subrange(box, kept_dims)
+    whole = box.select(kept_dims)
     lacking = [(n, left_out(p.data, whole)) for n, p in enumerate(outs)]
     if not any(dims for _, dims in lacking):
         return []
-    parts = list(dict.fromkeys(subrange(r, kept_dims) for r in partition.ranges()))
+    parts = list(dict.fromkeys(r.select(kept_dims) for r in partition.ranges()))
     if not tiles(parts, whole):
         return []
     problems: list[Problem] = []

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from tapestry.zspace import Interval
+
 Mode = Literal["constant", "reflect", "replicate", "circular"]
 """What is around a tensor: a value, its mirror image (the edge once), its edge, or itself again."""
-
-Interval = tuple[int, int]
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,8 @@ def expanded(builder: Builder, x: SSAValue, dim: int) -> SSAValue:
     """`x` with a dimension [0 : 1) before dimension `dim` (up to the rank: behind all)."""
     box = _box(x)
     at = resolve_dim(dim, box.rank + 1)
-    start = (*box.start[:at], 0, *box.start[at:])
-    end = (*box.end[:at], 1, *box.end[at:])
-    return _view(builder, x, AffineMap.identity(box.rank).insert_inputs([at]), Range(start, end))
+    to = Range.of_sides((*box.sides[:at], (0, 1), *box.sides[at:]))
+    return _view(builder, x, AffineMap.identity(box.rank).insert_inputs([at]), to)
 
 
 def squeezed(builder: Builder, x: SSAValue, dim: int) -> SSAValue:
@@ -120,7 +119,7 @@ def concatenated(builder: Builder, parts: Sequence[SSAValue], dim: int) -> SSAVa
         start = (*box.start[:at], end, *box.start[at + 1 :])
         placements.append(_moved(_box(part), start))
         end += _box(part).shape[at]
-    whole = Range(box.start, (*box.end[:at], end, *box.end[at + 1 :]))
+    whole = box.with_sides({at: (box.start[at], end)})
     return _assembly(builder, parts, whole, placements)
 
 
@@ -128,15 +127,14 @@ def stacked(builder: Builder, parts: Sequence[SSAValue], dim: int) -> SSAValue:
     """Tensors side by side along a new dimension [0 : count) before dimension `dim`."""
     box = _box(parts[0])
     at = resolve_dim(dim, box.rank + 1)
-    start = (*box.start[:at], 0, *box.start[at:])
-    end = (*box.end[:at], len(parts), *box.end[at:])
+    whole = Range.of_sides((*box.sides[:at], (0, len(parts)), *box.sides[at:]))
     placements: list[AffineMap] = []
     for number, part in enumerate(parts):
         moved = _moved(_box(part), box.start)
         matrix = [*moved.matrix[:at], (0,) * box.rank, *moved.matrix[at:]]
         offset = (*moved.offset[:at], number, *moved.offset[at:])
         placements.append(AffineMap.of(matrix, offset, inputs=box.rank))
-    return _assembly(builder, parts, Range(start, end), placements)
+    return _assembly(builder, parts, whole, placements)
 
 
 def interleaved(builder: Builder, parts: Sequence[SSAValue], dim: int) -> SSAValue:
@@ -154,8 +152,8 @@ def interleaved(builder: Builder, parts: Sequence[SSAValue], dim: int) -> SSAVal
         first = tuple(s + (number if d == at else 0) for d, s in enumerate(box.start))
         placements.append(stretch.compose(to_zero).translate(first))
     length = sum(_box(part).shape[at] for part in parts)
-    end = tuple(e if d != at else box.start[d] + length for d, e in enumerate(box.end))
-    return _assembly(builder, parts, Range(box.start, end), placements)
+    whole = box.with_sides({at: (box.start[at], box.start[at] + length)})
+    return _assembly(builder, parts, whole, placements)
 
 
 def padded(
@@ -172,11 +170,10 @@ def padded(
     where the width is more than the tensor.
     """
     kind, box = tensor_type(x), _box(x)
-    start = [s - before for s, (before, _) in zip(box.start, widths, strict=True)]
-    end = [e + after for e, (_, after) in zip(box.end, widths, strict=True)]
-    whole = Range(tuple(start), tuple(end))
-    sides = zip(box.start, box.end, start, end, strict=True)
-    along = [pieces(mode, (low, high), (first, last)) for low, high, first, last in sides]
+    pairs = zip(box.sides, widths, strict=True)
+    whole = Range.of_sides((low - before, high + after) for (low, high), (before, after) in pairs)
+    sides = zip(box.sides, whole.sides, strict=True)
+    along = [pieces(mode, source, target) for source, target in sides]
     parts = [_piece(builder, x, chosen, whole, kind, value) for chosen in _chosen(along)]
     if not parts:
         return _constant(builder, TensorType.of(whole, kind.element_type), value)

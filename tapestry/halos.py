@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tapestry.dialects.loom import tensor_type
-from tapestry.movement import Interval, Splittable, reads
-from tapestry.zspace import Partition, Projection, Range
+from tapestry.movement import Splittable, reads
+from tapestry.zspace import Interval, Partition, Projection, Range
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,10 @@ def cut_sides(
             continue
         (dim,) = dims
         part = projection.select_outputs([row])
-        ends = [(cuts[0], cuts[-1]) for cuts in partition.cuts]
+        whole = Range.of_sides((cuts[0], cuts[-1]) for cuts in partition.cuts)
         sides: list[Interval] = []
         for side in pairwise(partition.cuts[dim]):
-            ends[dim] = side
-            box = part.apply_range(Range(tuple(a for a, _ in ends), tuple(b for _, b in ends)))
-            sides.append((box.start[0], box.end[0]))
+            sides += part.apply_range(whole.with_sides({dim: side})).sides
         yield row, sorted(sides)
 
 

@@ -29,7 +29,7 @@ arithmetic: exact, and no cell or (in a grid) shard is visited.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise, product
@@ -42,7 +42,7 @@ from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import loom
 from tapestry.dialects.loom import selected, tensor_type
 from tapestry.graph import selections, states_merged
-from tapestry.zspace import Partition, Projection, Range, bounding
+from tapestry.zspace import Interval, Partition, Projection, Range, bounding
 from tapestry.zspace.counting import independent_rows, selected_cells
 
 Splittable: TypeAlias = loom.OperationOp | loom.ExternalOp | loom.FusedOp
@@ -50,8 +50,6 @@ Splittable: TypeAlias = loom.OperationOp | loom.ExternalOp | loom.FusedOp
 
 Reader: TypeAlias = Splittable | loom.ApplicationOp | loom.MergeOp
 """What reads tensors through projections."""
-
-Interval: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -233,7 +231,7 @@ def _parts(op: Splittable, partition: Partition | None) -> Partition:
 
 def whole(op: Splittable) -> Partition:
     """The partition of one part."""
-    return Partition.grid(zip(op.index.start, op.index.end, strict=True))
+    return Partition.grid(op.index.sides)
 
 
 def _kept_cells(edge: Edge, reading: Partition, writing: Partition) -> int:
@@ -254,20 +252,12 @@ def _kept_cells(edge: Edge, reading: Partition, writing: Partition) -> int:
         seen.update(dims)
         part = edge.read.select_outputs(rows).select_inputs(dims)
         intervals = [tuple(pairwise(reading.cuts[dim])) for dim in dims]
-        boxes = (_selected(part, combination) for combination in product(*intervals))
+        boxes = (part.apply_range(Range.of_sides(sides)) for sides in product(*intervals))
         total *= sum(
-            prod(best(row, side) for row, side in zip(rows, _sides(box), strict=True))
+            prod(best(row, side) for row, side in zip(rows, box.sides, strict=True))
             for box in boxes
         )
     return total * prod(len(c) - 1 for dim, c in enumerate(reading.cuts) if dim not in seen)
-
-
-def _selected(part: Projection, sides: Sequence[Interval]) -> Range:
-    return part.apply_range(Range(tuple(a for a, _ in sides), tuple(b for _, b in sides)))
-
-
-def _sides(box: Range) -> Iterable[Interval]:
-    return zip(box.start, box.end, strict=True)
 
 
 def _written_sides(written: Projection, writing: Partition) -> list[list[Interval]] | None:
@@ -285,7 +275,7 @@ def _written_sides(written: Projection, writing: Partition) -> list[list[Interva
             return None
         part = written.select_outputs([row]).select_inputs(own)
         ends = product(*(tuple(pairwise(writing.cuts[dim])) for dim in own))
-        sides.append([side for end in ends for side in _sides(_selected(part, end))])
+        sides.append([part.apply_range(Range.of_sides(end)).sides[0] for end in ends])
     return sides
 
 

@@ -19,7 +19,7 @@ def paired(kind: TensorType) -> TensorType:
     """The type of complex cells as real ones, with a dimension of the two parts innermost."""
     part = part_type(kind.element_type)
     assert part is not None
-    return TensorType.of(Range((*kind.box.start, 0), (*kind.box.end, 2)), part)
+    return TensorType.of(kind.box.product(Range.of((2,))), part)
 
 
 def _place(rank: int, part: int) -> AffineMap:

@@ -44,14 +44,10 @@ class FoldInsideOnly(RewritePattern):
 def _folded_inside(op: loom.OperationOp) -> Range:
     """The index space with its fold dimensions cut down to the points inside the domain."""
     assert op.inside is not None
-    bounds = op.inside.bounds(op.index)
-    start, end = list(op.index.start), list(op.index.end)
-    for dim in op.fold_dims:
-        if bounds is None:
-            end[dim] = start[dim]
-        else:
-            start[dim], end[dim] = bounds.start[dim], bounds.end[dim]
-    return Range(tuple(start), tuple(end))
+    bounds, start = op.inside.bounds(op.index), op.index.start
+    if bounds is None:
+        return op.index.with_sides({dim: (start[dim], start[dim]) for dim in op.fold_dims})
+    return op.index.with_sides({dim: bounds.sides[dim] for dim in op.fold_dims})
 
 
 def _cut_down(partition: Partition, index: Range) -> Partition:

@@ -76,7 +76,7 @@ class Alignment:
     @property
     def index(self) -> Range:
         """The group's index space."""
-        return Range(tuple(a for a, _ in self.bounds), tuple(b for _, b in self.bounds))
+        return Range.of_sides(self.bounds)
 
     @property
     def maps(self) -> list[AffineMap]:

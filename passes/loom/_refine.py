@@ -43,9 +43,8 @@ class Split:
     def range(self, index: Range) -> Range:
         """The refined index space."""
         d = self.dim
-        start = (*index.start[:d], 0, 0, *index.start[d + 1 :])
-        end = (*index.end[:d], index.shape[d] // self.inner, self.inner, *index.end[d + 1 :])
-        return Range(start, end)
+        refined = (0, index.shape[d] // self.inner), (0, self.inner)
+        return Range.of_sides((*index.sides[:d], *refined, *index.sides[d + 1 :]))
 
     def partition(self, partition: Partition, index: Range) -> Partition | None:
         """The same parts of the refined index space; None when one of them is no box there."""
@@ -60,12 +59,10 @@ class Split:
                 )
         boxes: list[Range] = []
         for box in partition.ranges():
-            sides = self._sides(box.start[d] - base, box.end[d] - base)
-            if sides is None:
+            refined = self._sides(box.start[d] - base, box.end[d] - base)
+            if refined is None:
                 return None
-            (first, last), (low, high) = sides
-            start = (*box.start[:d], first, low, *box.start[d + 1 :])
-            boxes.append(Range(start, (*box.end[:d], last, high, *box.end[d + 1 :])))
+            boxes.append(Range.of_sides((*box.sides[:d], *refined, *box.sides[d + 1 :])))
         return Partition.explicit(boxes)
 
     def _sides(self, low: int, high: int) -> tuple[tuple[int, int], tuple[int, int]] | None:

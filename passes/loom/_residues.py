@@ -33,10 +33,7 @@ class ResidueClass:
         """The index space of the class."""
         d = self.dim
         count = max(0, -(-(index.shape[d] - self.residue) // self.modulus))
-        return Range(
-            (*index.start[:d], 0, *index.start[d + 1 :]),
-            (*index.end[:d], count, *index.end[d + 1 :]),
-        )
+        return index.with_sides({d: (0, count)})
 
     def map(self, index: Range) -> AffineMap:
         """The coordinates of the whole index space."""
@@ -132,9 +129,7 @@ def _of_class(
     for projection, kind in writes_of(op):
         write, placement = _dense(projection.map.compose(kept), column)
         (row,) = [r for r, terms in enumerate(write.terms) if terms == ((1, column),)]
-        start = [0 if r == row else at for r, at in enumerate(kind.box.start)]
-        end = [index.shape[part.dim] if r == row else at for r, at in enumerate(kind.box.end)]
-        box = Range(tuple(start), tuple(end))
+        box = kind.box.with_sides({row: (0, index.shape[part.dim])})
         outs.append((Projection.cells(write), TensorType.of(box, kind.element_type)))
         placements.append(placement)
     of_class = loom.OperationOp(

@@ -220,7 +220,7 @@ def _merge_groups(
     for shard in shards:
         box = op.kept_range(shard)
         if op.scan_dim is not None:
-            box = _with_dim(box, op.scan_dim, op.index)
+            box = box.with_sides({op.scan_dim: op.index.sides[op.scan_dim]})
         groups.setdefault(box, []).append(shard)
     whole = op.kept_range(op.index)
     try:
@@ -228,13 +228,6 @@ def _merge_groups(
     except ZSpaceError:
         return [(whole, shards)]
     return list(groups.items())
-
-
-def _with_dim(box: Range, dim: int, index: Range) -> Range:
-    """`box` with one dimension whole, as `index` has it."""
-    start, end = list(box.start), list(box.end)
-    start[dim], end[dim] = index.start[dim], index.end[dim]
-    return Range(tuple(start), tuple(end))
 
 
 @dataclass(frozen=True)

@@ -71,8 +71,8 @@ def _agreeing(
         for row, sides in cut_sides(known, its)
         for dim, cuts in _cuts(other, row, middles(sides), op.index, dims)
     }
-    grid = enumerate(zip(op.index.start, op.index.end, strict=True))
-    return Partition.grid((low, *found.get(dim, ()), high) for dim, (low, high) in grid)
+    sides = enumerate(op.index.sides)
+    return Partition.grid((low, *found.get(dim, ()), high) for dim, (low, high) in sides)
 
 
 def _cuts(
@@ -89,9 +89,7 @@ def _cuts(
         return
     factor, dim = max(terms, key=lambda term: abs(term[0]) * index.shape[term[1]])
     rest = projection.map.select_outputs([row])
-    others = list(zip(index.start, index.end, strict=True))
-    others[dim] = (0, 1)
-    box = image_box(rest, Range(tuple(a for a, _ in others), tuple(b for _, b in others)), (1,))
+    box = image_box(rest, index.with_sides({dim: (0, 1)}), (1,))
     low, high = box.start[0], box.end[0] - 1 + projection.shape[row] - 1
     step = abs(factor)
     if high - low >= step:

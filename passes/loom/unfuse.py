@@ -45,7 +45,7 @@ from tapestry.passes.loom._bodies import drop_unused, in_group
 from tapestry.passes.loom._outputs import drop_unread
 from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
 from tapestry.passes.loom.ungroup import Ungroup
-from tapestry.zspace import Partition, Projection, Range
+from tapestry.zspace import Partition, Projection
 
 KINDS: Final = ("epilogue", "prologue", "groups")
 """What can be taken apart."""
@@ -187,7 +187,7 @@ def _map_of(
     rewriter: PatternRewriter,
 ) -> loom.OperationOp:
     """The map over some dimensions of an operation that computes a value of its wrap."""
-    box = Range(tuple(op.index.start[d] for d in dims), tuple(op.index.end[d] for d in dims))
+    box = op.index.select(dims)
     ins, _ = reads_of(op)
     body = Block(arg_types=[argument.type for argument in op.wrap_block.args])
     values: dict[SSAValue, SSAValue] = dict(zip(op.wrap_block.args, body.args, strict=True))

@@ -25,8 +25,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.in_place import standing
 from tapestry.passes.triton.mapfold import MapFold, Tensor, given_schedule, map_fold_of
-from tapestry.passes.triton.spaces import cut_dimensions
-from tapestry.zspace import AffineMap, Domain, Partition, Projection, Range
+from tapestry.zspace import AffineMap, Domain, Partition, Projection, Range, cut_dims
 from tapestry.zspace.origins import settle
 
 
@@ -105,7 +104,7 @@ class Group:
     @cached_property
     def cut(self) -> frozenset[int]:
         """The dimensions that shards cut."""
-        return cut_dimensions(self.index, self.shards)
+        return cut_dims(self.index, self.shards)
 
     def parts(self, member: int) -> list[Range]:
         """The parts of a member's index space that shards are."""

@@ -44,7 +44,7 @@ from tapestry.passes.triton.spans import grows, is_bounded
 from tapestry.passes.triton.steps import Options, longest, part_names, unwrap, wrapped_block
 from tapestry.passes.triton.tiles import number
 from tapestry.passes.triton.writer import Kernel, KernelWriter, Port, space_of
-from tapestry.zspace import Projection, Range
+from tapestry.zspace import Projection
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +139,10 @@ def finish_kernel(
     fold: MapFold, buffers: Sequence[Tensor], state: FoldState, options: Options
 ) -> Kernel:
     """The kernel that unwraps a state: an elementwise one over the map dimensions."""
-    start = fold.index.start
-    end = [start[d] + 1 if d in fold.fold_dims else e for d, e in enumerate(fold.index.end)]
     # The fold dimensions stay, one point each, so that the others keep their numbers.
     points = replace(
         fold,
-        index=Range(start, tuple(end)),
+        index=fold.index.at_start(fold.fold_dims),
         ins=(),
         extras=(*buffers, *fold.extras),
         partition=None,
@@ -152,7 +150,7 @@ def finish_kernel(
         name=f"{fold.name}_finish",
         schedule=None,
     )
-    writer = _points_writer(points, space_of(points, ("P",) * len(end), ("P",)), options)
+    writer = _points_writer(points, space_of(points, ("P",) * points.index.rank, ("P",)), options)
     frame = ("P",)
     parts = [writer.load(port, frame, port.name) for port in writer.extras[: len(buffers)]]
     unwrap(writer, frame, state, tuple(parts), writer.extras[len(buffers) :], writer.outs)

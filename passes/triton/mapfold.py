@@ -25,8 +25,7 @@ from tapestry.dialects.triton import Schedule, ScheduleAttr
 from tapestry.passes.loom._notes import ASSUMES
 from tapestry.passes.loom.split_fold import ENDS
 from tapestry.passes.triton.schedule import SCHEDULE
-from tapestry.passes.triton.spaces import cut_dimensions
-from tapestry.zspace import Domain, Partition, Projection, Range
+from tapestry.zspace import Domain, Partition, Projection, Range, cut_dims
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +96,7 @@ class MapFold:
 
         An empty fold over a map that is not empty still writes its zero: it is one shard.
         """
-        kept_range = subrange(self.index, self.kept_dims)
-        if kept_range.is_empty:
+        if self.kept_range(self.index).is_empty:
             return ()
         if self.partition is None or self.index.is_empty:
             return (self.index,)
@@ -107,7 +105,7 @@ class MapFold:
     @cached_property
     def cut(self) -> frozenset[int]:
         """The index dimensions that shards cut."""
-        return cut_dimensions(self.index, self.shards)
+        return cut_dims(self.index, self.shards)
 
     @cached_property
     def coordinates(self) -> frozenset[int]:
@@ -132,12 +130,7 @@ class MapFold:
 
     def kept_range(self, box: Range) -> Range:
         """The kept dimensions of a range of the index space."""
-        return subrange(box, self.kept_dims)
-
-
-def subrange(box: Range, dims: Sequence[int]) -> Range:
-    """Some dimensions of a range."""
-    return Range(tuple(box.start[d] for d in dims), tuple(box.end[d] for d in dims))
+        return box.select(self.kept_dims)
 
 
 def map_fold_of(op: loom.OperationOp) -> MapFold:
@@ -274,13 +267,9 @@ def merged_of(op: loom.MergeOp, kernel: loom.KernelOp) -> MapFold:
 
     A partial one writes nothing: what is left are the parts of its state.
     """
-    start = [0] * len(kernel.kinds)
-    end = [1] * len(kernel.kinds)
-    for dim, low, high in zip(kernel.kept_dims, op.index.start, op.index.end, strict=True):
-        start[dim], end[dim] = low, high
     return MapFold(
         name=op.kernel_name,
-        index=Range(tuple(start), tuple(end)),
+        index=kernel.whole_range(op.index, Range.of((1,) * len(kernel.fold_dims))),
         kinds=kernel.kinds,
         ins=(),
         extras=() if op.is_partial else _extras(op.extras, kernel),

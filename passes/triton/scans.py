@@ -18,7 +18,7 @@ from xdsl.ir import Block, Region, SSAValue
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of
 from tapestry.passes.triton.folds import FoldState, State
-from tapestry.passes.triton.mapfold import MapFold, Tensor, subrange
+from tapestry.passes.triton.mapfold import MapFold, Tensor
 from tapestry.passes.triton.positions import Axis
 from tapestry.passes.triton.schedule import Task
 from tapestry.passes.triton.spaces import FOLD_AXIS
@@ -33,7 +33,7 @@ def carry_tensors(fold: MapFold, state: FoldState) -> tuple[Tensor, ...]:
     others = [d for d in range(fold.index.rank) if d != fold.scan_dim]
     rows = [[int(d == other) for d in range(fold.index.rank)] for other in others]
     across = Projection.of(rows, inputs=fold.index.rank)
-    box = subrange(fold.index, others)
+    box = fold.index.select(others)
     names = part_names(fold, len(state.elements))
     return tuple(
         Tensor(f"{name}_carried", box, element, across)

@@ -167,7 +167,7 @@ def clipped_access(projection: Projection, box: Range, dims: Sequence[int], inde
     access = linear_access(projection, box, dims, index.rank)
     reached = projection.apply_range(index.select(dims))
     guards: list[Guard] = []
-    for row, (start, end) in enumerate(zip(box.start, box.end, strict=True)):
+    for row, (start, end) in enumerate(box.sides):
         # An empty fold still loads what does not move along it.
         lower = 0 if index.is_empty or reached.start[row] < start else None
         upper = end - start if index.is_empty or reached.end[row] > end else None
@@ -191,16 +191,6 @@ def domain_accesses(domain: Domain | None) -> list[Access]:
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """How many cells apart neighbours along each dimension are."""
     return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
-
-
-def cut_dimensions(index: Range, shards: Sequence[Range]) -> frozenset[int]:
-    """The dimensions along which some shard is less than the whole."""
-    whole = list(zip(index.start, index.end, strict=True))
-    return frozenset(
-        dim
-        for dim in range(index.rank)
-        if any((s.start[dim], s.end[dim]) != whole[dim] for s in shards)
-    )
 
 
 def make_space(

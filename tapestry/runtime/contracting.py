@@ -20,7 +20,7 @@ from tapestry.dialects import loom
 from tapestry.runtime.access import coordinates
 from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
-from tapestry.runtime.mapfold import Tensor, boxes_within, input_cells, join
+from tapestry.runtime.mapfold import Tensor, boxes_within, input_cells
 from tapestry.runtime.matrices import merged_sides
 from tapestry.runtime.scalar import evaluate
 from tapestry.zspace import Domain, Range
@@ -46,7 +46,7 @@ def contract(
     kept = max(_cells(box, contraction.rows), _cells(box, contraction.columns))
     total: Array | None = None
     for part in boxes_within(fold_box, max(1, limit // kept)):
-        within = join(op, kept_box, part)
+        within = op.whole_range(kept_box, part)
         read = input_cells(op, within, ins)
         factors = (contraction.left, contraction.right)
         left, right = evaluate(op.wrap_block, read, coordinates(within), factors)

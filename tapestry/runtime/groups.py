@@ -31,13 +31,8 @@ def parts_within(op: loom.FusedOp, shard: Range, limit: int) -> list[Range]:
     if shard.is_empty:
         return [shard]
     largest = max(m.kept_range(member_part(place, shard)).size for m, place in op.aligned)
-    parts: list[Range] = []
-    for box in boxes_within(points, max(1, limit * points.size // max(1, largest))):
-        start, end = list(shard.start), list(shard.end)
-        for dim, low, high in zip(cut, box.start, box.end, strict=True):
-            start[dim], end[dim] = low, high
-        parts.append(Range(tuple(start), tuple(end)))
-    return parts
+    boxes = boxes_within(points, max(1, limit * points.size // max(1, largest)))
+    return [shard.with_sides(dict(zip(cut, box.sides, strict=True))) for box in boxes]
 
 
 def run_part(

@@ -160,16 +160,6 @@ def boxes_within(box: Range, limit: int) -> list[Range]:
     return [part for whole in boxes for part in whole.split(dim, chunk)]
 
 
-def join(op: loom.BlockSignature, kept_box: Range, fold_box: Range) -> Range:
-    """The box of the index space with these map and fold dimensions."""
-    start = [0] * len(op.kinds)
-    end = [0] * len(op.kinds)
-    for dims, part in ((op.kept_dims, kept_box), (op.fold_dims, fold_box)):
-        for dim, low, high in zip(dims, part.start, part.end, strict=True):
-            start[dim], end[dim] = low, high
-    return Range(tuple(start), tuple(end))
-
-
 def zero_outside(
     domain: Domain | None, box: Range, monoid: Monoid, values: Sequence[Array]
 ) -> list[Array]:

@@ -8,7 +8,7 @@ shard goes in blocks whose wrapped values stay in cache, whatever the sizes of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
@@ -28,7 +28,6 @@ from tapestry.runtime.mapfold import (
     Tensor,
     boxes_within,
     finished,
-    join,
     merged,
     new_tensor,
     wrapped,
@@ -38,7 +37,7 @@ from tapestry.runtime.moving import merged_at_once
 from tapestry.runtime.scans import across, scanned
 from tapestry.runtime.states import Layout
 from tapestry.runtime.walk import ArrayExecutor
-from tapestry.zspace import Range
+from tapestry.zspace import Range, cut_dims
 
 _CELLS = 1 << 18
 """Cells of the index space whose wrapped values are held at once (a few megabytes)."""
@@ -131,7 +130,7 @@ class NumpyExecutor(ArrayExecutor):
         """
         kept_box = op.kept_range(op.index)
         layout = Layout.of(op, accumulating_monoid_of(op))
-        layout = layout.along(_cut_axes(kept_box, map(op.kept_range, shards)))
+        layout = layout.along(cut_dims(kept_box, map(op.kept_range, shards)))
         return layout, layout.zero(kept_box)
 
     def _merge_into(
@@ -171,7 +170,7 @@ class NumpyExecutor(ArrayExecutor):
         assert monoid is not None
         assert axis is not None
         # Shards go on from what was before them on their own part, whatever others carry on.
-        layout = Layout.of(op, monoid).along(_cut_axes(op.index, shards))
+        layout = Layout.of(op, monoid).along(cut_dims(op.index, shards))
         front = across(op.index, axis)
         carried = layout.zero(front)
         for shard in shards:
@@ -191,7 +190,7 @@ class NumpyExecutor(ArrayExecutor):
     ) -> None:
         kept_box, fold_box = op.kept_range(shard), op.fold_range(shard)
         for part in boxes_within(kept_box, _PRODUCT_CELLS):
-            state = self.fold(op, join(op, part, fold_box), ins)
+            state = self.fold(op, op.whole_range(part, fold_box), ins)
             write(op, part, finished(op, part, state, extras), outs)
 
     def fold(self, op: loom.BlockSignature, box: Range, ins: Sequence[Tensor]) -> list[Array]:
@@ -217,7 +216,7 @@ class NumpyExecutor(ArrayExecutor):
                 layout.put(state, seen, kept_box, self.fold(op, bounds, ins))
                 return state
             fold_box = op.fold_range(bounds)
-            box = join(op, kept_box, fold_box)
+            box = op.whole_range(kept_box, fold_box)
         products = [
             contract(op, contraction, box, ins, _PRODUCT_CELLS)
             for contraction in find_contractions(op, monoid) or ()
@@ -248,24 +247,13 @@ class NumpyExecutor(ArrayExecutor):
             return wrapped(op, kept_box, ins)
         state: list[Array] | None = None
         for part in boxes_within(fold_box, max(1, _CELLS // max(1, kept_box.size))):
-            within = join(op, kept_box, part)
+            within = op.whole_range(kept_box, part)
             if op.inside is not None and op.inside.misses(within):
                 continue
             values = layout.spread(op, wrapped(op, within, ins), within)
             folded = _reduce(monoid, values, op.fold_dims, op.kept_dims)
             state = folded if state is None else merged(monoid, state, folded)
         return layout.zero(kept_box) if state is None else state
-
-
-def _cut_axes(whole: Range, parts: Iterable[Range]) -> set[int]:
-    """The dimensions along which some part is less than the whole."""
-    extents = list(zip(whole.start, whole.end, strict=True))
-    return {
-        axis
-        for part in parts
-        for axis, along in enumerate(zip(part.start, part.end, strict=True))
-        if along != extents[axis]
-    }
 
 
 def _reduce(

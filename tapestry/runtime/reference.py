@@ -22,7 +22,6 @@ from tapestry.runtime.mapfold import (
     Tensor,
     boxes_within,
     finished,
-    join,
     merged,
     new_tensor,
     wrapped,
@@ -69,7 +68,7 @@ class ReferenceExecutor(ArrayExecutor):
             return state
         order = (*op.fold_dims, *op.kept_dims)
         for part in boxes_within(fold_box, max(1, _CELLS // kept_box.size)):
-            within = join(op, kept_box, part)
+            within = op.whole_range(kept_box, part)
             values = [
                 np.broadcast_to(value, within.shape).transpose(order)
                 for value in wrapped(op, within, ins)

@@ -24,10 +24,8 @@ from tapestry.zspace import Range
 
 def across(box: Range, axis: int, at: int | None = None) -> Range:
     """A box with one point along the scan, its first (or `at`): where a carried state is."""
-    start, end = list(box.start), list(box.end)
-    start[axis] = box.start[axis] if at is None else at
-    end[axis] = start[axis] + 1
-    return Range(tuple(start), tuple(end))
+    at = box.start[axis] if at is None else at
+    return box.with_sides({axis: (at, at + 1)})
 
 
 def running(
@@ -77,7 +75,8 @@ def scanned(
     first = [state.copy() for state in carried]
     for lane in boxes_within(front, max(1, cells // length)):
         own = layout.at(first, lane, front)
-        for part in _along(lane, box, axis).split(axis, max(1, cells // lane.size)):
+        along = lane.with_sides({axis: box.sides[axis]})
+        for part in along.split(axis, max(1, cells // lane.size)):
             values = layout.spread(op, wrapped(op, part, ins), part)
             states = running(monoid, own, values, axis)
             own = [last(state, axis) for state in states]
@@ -97,13 +96,6 @@ def before(
     if box.start[axis] == index.start[axis]:
         return layout.zero(across(box, axis))
     return layout.at(states, across(box, axis, box.start[axis] - 1), index)
-
-
-def _along(lane: Range, box: Range, axis: int) -> Range:
-    """`lane` with the extent of `box` along the scan."""
-    start, end = list(lane.start), list(lane.end)
-    start[axis], end[axis] = box.start[axis], box.end[axis]
-    return Range(tuple(start), tuple(end))
 
 
 def _cut(state: Array, axis: int, start: int, end: int) -> Array:

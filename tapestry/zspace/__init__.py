@@ -41,7 +41,7 @@ from tapestry.zspace.points import (
     resolve_permutation,
 )
 from tapestry.zspace.projection import Projection
-from tapestry.zspace.ranges import Range, bounding
+from tapestry.zspace.ranges import Interval, Range, bounding, cut_dims
 from tapestry.zspace.tiling import check_tiling
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "DuplicateError",
     "EmptyRangeError",
     "IndexOutOfRangeError",
+    "Interval",
     "InvalidArgumentError",
     "InvalidPermutationError",
     "InvalidRangeError",
@@ -67,6 +68,7 @@ __all__ = [
     "check_placed",
     "check_tiling",
     "compare",
+    "cut_dims",
     "format_point",
     "less",
     "less_equal",

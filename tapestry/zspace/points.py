@@ -95,7 +95,7 @@ def resolve_dim(dim: int, rank: int) -> int:
 
 def resolve_dims(dims: Sequence[int], rank: int) -> Point:
     """Every one of `dims` resolved, in order; a dimension named twice is a DuplicateError."""
-    resolved = tuple(resolve_dim(dim, rank) for dim in dims)
+    resolved = tuple([d if 0 <= d < rank else resolve_dim(d, rank) for d in dims])
     if len(set(resolved)) != len(resolved):
         raise DuplicateError(f"dimensions {format_point(dims)} name one dimension twice")
     return resolved

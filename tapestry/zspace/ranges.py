@@ -12,11 +12,12 @@ dimension of 2**40 cells is as cheap as one of 2; only `coords` visits cells.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import prod
 from operator import add, le, lt, sub
+from typing import TypeAlias
 
 from tapestry.zspace.errors import (
     DimMismatchError,
@@ -34,6 +35,9 @@ from tapestry.zspace.points import (
     resolve_dims,
     resolve_permutation,
 )
+
+Interval: TypeAlias = tuple[int, int]
+"""Where a range starts and ends along one dimension: a side of it."""
 
 _INT_ONLY = frozenset((int,))
 
@@ -66,6 +70,12 @@ class Range:
         """The range of an array with this shape: from the origin to `shape`."""
         return Range((0,) * len(shape), as_point(shape))
 
+    @staticmethod
+    def of_sides(sides: Iterable[Interval]) -> Range:
+        """The range with these sides, one for each dimension."""
+        given = tuple(sides)
+        return Range(tuple(low for low, _ in given), tuple(high for _, high in given))
+
     def __str__(self) -> str:
         return f"{format_point(self.start)} : {format_point(self.end)}"
 
@@ -76,6 +86,11 @@ class Range:
     @property
     def shape(self) -> Point:
         return tuple(map(sub, self.end, self.start))
+
+    @property
+    def sides(self) -> tuple[Interval, ...]:
+        """Where the range starts and ends along each dimension."""
+        return tuple(zip(self.start, self.end, strict=True))
 
     @property
     def size(self) -> int:
@@ -144,6 +159,17 @@ class Range:
         """The range over the given distinct dimensions only, in the given order."""
         return self._pick(resolve_dims(dims, self.rank))
 
+    def with_sides(self, sides: Mapping[int, Interval]) -> Range:
+        """The range with other sides along some dimensions."""
+        start, end = list(self.start), list(self.end)
+        for dim, (low, high) in sides.items():
+            start[dim], end[dim] = low, high
+        return Range(tuple(start), tuple(end))
+
+    def at_start(self, dims: Iterable[int]) -> Range:
+        """The range with one point along some dimensions, the one where it starts."""
+        return self.with_sides({dim: (self.start[dim], self.start[dim] + 1) for dim in dims})
+
     def split(self, dim: int, chunk: int) -> tuple[Range, ...]:
         """The ceil(extent / chunk) ranges of `chunk` along `dim`; the last takes what is left."""
         if chunk <= 0:
@@ -182,7 +208,7 @@ class Range:
 
     def _pick(self, dims: Point) -> Range:
         start, end = self.start, self.end
-        return unchecked(tuple(start[dim] for dim in dims), tuple(end[dim] for dim in dims))
+        return unchecked(tuple([start[dim] for dim in dims]), tuple([end[dim] for dim in dims]))
 
     def _with_dim(self, dim: int, low: int, high: int) -> Range:
         start, end = self.start, self.end
@@ -211,6 +237,12 @@ def bounding(ranges: Iterable[Range]) -> Range:
         tuple(map(min, *(r.start for r in given), first.start)),
         tuple(map(max, *(r.end for r in given), first.end)),
     )
+
+
+def cut_dims(whole: Range, parts: Iterable[Range]) -> frozenset[int]:
+    """The dimensions along which some of `parts` is not as `whole` is."""
+    sides = whole.sides
+    return frozenset(d for part in parts for d, side in enumerate(part.sides) if side != sides[d])
 
 
 _new = object.__new__

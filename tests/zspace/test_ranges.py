@@ -13,8 +13,10 @@ from tapestry.zspace import (
     IndexOutOfRangeError,
     InvalidArgumentError,
     InvalidRangeError,
+    Partition,
     Range,
     bounding,
+    cut_dims,
 )
 
 
@@ -42,6 +44,26 @@ def test_size_counts_the_points(box):
     assert all(box.contains(point) for point in points)
     if points:
         assert box.inclusive_end == points[-1]
+
+
+@given(one, st.data())
+def test_sides(box, data):
+    assert Range.of_sides(box.sides) == box
+    dims = data.draw(st.sets(st.sampled_from(range(box.rank)))) if box.rank else set()
+    sides = {dim: (-7, data.draw(st.integers(-7, 9))) for dim in dims}
+    made = box.with_sides(sides)
+    assert made.sides == tuple(sides.get(dim, side) for dim, side in enumerate(box.sides))
+    first = box.at_start(dims)
+    assert first.start == box.start
+    assert first.shape == tuple(1 if dim in dims else n for dim, n in enumerate(box.shape))
+    assert cut_dims(box, [box, made]) == {dim for dim in dims if sides[dim] != box.sides[dim]}
+
+
+def test_what_parts_cut():
+    whole = Range.of((6, 9))
+    shards = Partition.grid([[0, 6], [0, 4, 9]]).ranges()
+    assert cut_dims(whole, shards) == {1}
+    assert cut_dims(whole, [whole]) == cut_dims(whole, []) == frozenset()
 
 
 @given(several)

@@ -17,7 +17,7 @@ from tapestry.passes.loom.derivation.chain import Chain, Member, Placed, is_plai
 from tapestry.passes.loom.derivation.repeating import why_not_repeated
 from tapestry.passes.loom.derivation.replacing import Replacing, plan_replacing
 from tapestry.passes.loom.derivation.siblings import siblings
-from tapestry.zspace import AffineMap, Domain, Projection, Range
+from tapestry.zspace import AffineMap, Domain, Projection
 
 
 @dataclass(frozen=True)
@@ -192,13 +192,10 @@ def always_folds(op: loom.OperationOp, inside: Domain | None = None) -> bool:
     inside = op.inside if inside is None else inside
     if inside is None:
         return True
-    for at_end in (False, True):
-        start, end = list(op.index.start), list(op.index.end)
-        for dim in op.fold_dims:
-            corner = end[dim] - 1 if at_end else start[dim]
-            start[dim], end[dim] = corner, corner + 1
-        if inside.covers(Range(tuple(start), tuple(end))):
-            return True
+    ends = {dim: (op.index.end[dim] - 1, op.index.end[dim]) for dim in op.fold_dims}
+    corners = op.index.at_start(op.fold_dims), op.index.with_sides(ends)
+    if any(map(inside.covers, corners)):
+        return True
     return any(_folds_along(op, inside, row) for row in range(inside.rows.outputs))
 
 
@@ -213,9 +210,7 @@ def _folds_along(op: loom.OperationOp, inside: Domain, row: int) -> bool:
     matrix[dim] = [0 if d == dim else sign * factor for d, factor in enumerate(factors)]
     offset = [sign * inside.rows.offset[row] if d == dim else 0 for d in range(rank)]
     edge = AffineMap.of(matrix, offset, rank)
-    end = list(op.index.end)
-    end[dim] = op.index.start[dim] + 1
-    kept = Range(op.index.start, tuple(end))
+    kept = op.index.at_start([dim])
     return op.index.contains_range(edge.image(kept)) and inside.compose(edge).covers(kept)
 
 

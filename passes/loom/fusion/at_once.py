@@ -30,7 +30,7 @@ from tapestry.passes.loom._bodies import graft, in_group, reindex
 from tapestry.passes.loom._notes import joined_attributes
 from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.fusion.joining import identity_body, joined_label
-from tapestry.zspace import AffineMap, Domain, Range
+from tapestry.zspace import AffineMap, Domain
 from tapestry.zspace.origins import origin
 
 
@@ -164,11 +164,7 @@ def _join(
     for place, dim in enumerate(folded, rank):
         rows[dim] = tuple(int(d == place) for d in range(total)), 0
     place = AffineMap(tuple(row for row, _ in rows), tuple(b for _, b in rows), total)
-    start, end = inner.index.start, inner.index.end
-    index = Range(
-        (*outer.index.start, *(start[d] for d in folded)),
-        (*outer.index.end, *(end[d] for d in folded)),
-    )
+    index = outer.index.product(inner.fold_range(inner.index))
     if outer.unwrap_block is None:
         outer.unwrap.add_block(identity_body(outer.state_types))
     if inner.unwrap_block is None:

@@ -83,10 +83,8 @@ class _Planner:
     )
 
     def box(self, space: Space) -> Range:
-        return Range(
-            tuple(self.shorter.edge(d.line, d.start) for d in space),
-            tuple(self.shorter.edge(d.line, d.end) for d in space),
-        )
+        edge = self.shorter.edge
+        return Range.of_sides((edge(d.line, d.start), edge(d.line, d.end)) for d in space)
 
     def projection(self, rows: Rows, old: Projection) -> Projection:
         found = [row.shortened(self.shorter) for row in rows]

@@ -81,6 +81,5 @@ def _runs(op: loom.OperationOp, parts: Sequence[Range], threads: int) -> list[li
 
 def _flat(op: loom.OperationOp, part: Range) -> Range:
     """A part of extent 1 along what is folded, where the index space starts."""
-    low = tuple(op.index.start[d] if d in op.fold_dims else s for d, s in enumerate(part.start))
-    high = tuple(low[d] + 1 if d in op.fold_dims else e for d, e in enumerate(part.end))
-    return Range(low, high)
+    first = op.index.at_start(op.fold_dims)
+    return part.with_sides({d: first.sides[d] for d in op.fold_dims})

@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 from tapestry.algebra.bodies import moving_dims
 from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_writes
-from tapestry.zspace import AffineMap, Domain, Range
+from tapestry.zspace import AffineMap, Domain, Interval, Range
 
 _SHAPES = 8
 """Into how many steps the extent of a dimension is rounded."""
@@ -62,16 +62,17 @@ class Insides:
 
     def shrunk(self, part: Range) -> Range:
         """The part that some fold counts; a point of it where none does."""
-        low, high = list(part.start), list(part.end)
+        sides: dict[int, Interval] = {}
         for dim, domains in self.folded.items():
             bounds = [found for domain in domains if (found := domain.bounds(part)) is not None]
             first = min((box.start[dim] for box in bounds), default=part.start[dim])
             last = max((box.end[dim] for box in bounds), default=first + 1)
             step = -(-self.index.shape[dim] // _SHAPES)
             base = self.index.start[dim]
-            low[dim] = max(part.start[dim], base + (first - base) // step * step)
-            high[dim] = min(part.end[dim], base - (base - last) // step * step)
-        return Range(tuple(low), tuple(high))
+            low = max(part.start[dim], base + (first - base) // step * step)
+            high = min(part.end[dim], base - (base - last) // step * step)
+            sides[dim] = low, high
+        return part.with_sides(sides)
 
     def kind(self, part: Range) -> Hashable:
         """The shape of a part, and which domains all of it is in."""

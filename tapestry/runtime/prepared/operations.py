@@ -240,9 +240,7 @@ def _scattered(
     if found is None or monoid is None:
         return None
     dim, places = found
-    low = op.index.start[dim]
-    ends = [low + 1 if d == dim else end for d, end in enumerate(op.index.end)]
-    index = Range(op.index.start, tuple(ends))
+    index = op.index.at_start([dim])
     others = [d for d in op.kept_dims if index.shape[d] > 1]
     if index.size <= CELLS or not others:
         return _scattered_over(script, op, monoid, dim, places, index, ins)

@@ -105,9 +105,8 @@ class Recorder:
     def scope(self, member: loom.OperationOp, place: AffineMap) -> Scope:
         """A member over the part."""
         has = {dim for terms in place.matrix for dim, factor in enumerate(terms) if factor}
-        low, high = self._part.start, self._part.end
-        ends = [e if d in has else s + 1 for d, (s, e) in enumerate(zip(low, high, strict=True))]
-        return Scope(member, place, Range(low, tuple(ends)), self._part)
+        box = self._part.at_start(d for d in range(self._part.rank) if d not in has)
+        return Scope(member, place, box, self._part)
 
     def reads(self, scope: Scope) -> Slots | None:
         """The slots of what a member's bodies take: inputs, then extra ones."""

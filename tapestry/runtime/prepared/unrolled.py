@@ -36,7 +36,7 @@ from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.views import View, reader
 from tapestry.runtime.scalar import evaluate
 from tapestry.runtime.threads import share
-from tapestry.zspace import Domain, Projection, Range
+from tapestry.zspace import Domain, Projection, Range, bounding
 
 Unrolled: TypeAlias = Callable[[Sequence[Array]], list[Array]]
 """The state over all kept dimensions from the arrays of the inputs."""
@@ -118,11 +118,8 @@ def _slides(op: loom.OperationOp) -> bool:
 
 def _point(op: loom.OperationOp, inside: Domain | None, number: Sequence[int]) -> Range | None:
     """The points of the index space that count at a point of the window."""
-    low, high = list(op.index.start), list(op.index.end)
-    for dim, n in zip(op.fold_dims, number, strict=True):
-        low[dim] += n
-        high[dim] = low[dim] + 1
-    box = Range(tuple(low), tuple(high))
+    at = {dim: op.index.start[dim] + n for dim, n in zip(op.fold_dims, number, strict=True)}
+    box = op.index.with_sides({dim: (low, low + 1) for dim, low in at.items()})
     return box if inside is None else inside.bounds(box)
 
 
@@ -159,7 +156,7 @@ class _Input:
             value = number_in(fill)
             assert value is not None
             outside = bits(cell_constant(value, fill.type))
-            whole = _hull([box, *read])
+            whole = bounding([box, *read])
             every, own = Projection.identity(box.rank), box
 
             def fill_in(array: Array) -> Array:
@@ -167,13 +164,6 @@ class _Input:
 
             filled, box = fill_in, whole
         return _Input(filled, [reader(projection, box, point) for point in points])
-
-
-def _hull(boxes: Sequence[Range]) -> Range:
-    """The smallest range that has them all in it."""
-    low = tuple(min(starts) for starts in zip(*(box.start for box in boxes), strict=True))
-    high = tuple(max(ends) for ends in zip(*(box.end for box in boxes), strict=True))
-    return Range(low, high)
 
 
 class _Known(threading.local):
@@ -246,11 +236,12 @@ class _Unrolled:
         key = (number, *(one.stop - one.start for one in at))
         body = self._known.bodies.get(key)
         if body is None:
-            low, high = list(point.start), list(point.end)
-            for dim, one in enumerate(cut):
-                if one != slice(None):
-                    high[dim] = low[dim] + one.stop - one.start
-            part = Range(tuple(low), tuple(high))
+            sides = {
+                dim: (low, low + one.stop - one.start)
+                for dim, (low, one) in enumerate(zip(point.start, cut, strict=True))
+                if one != slice(None)
+            }
+            part = point.with_sides(sides)
             body = prepared_body(self._op.wrap_block, part, range(part.rank))
             assert body is not None
             self._known.bodies[key] = body

@@ -25,7 +25,7 @@ from tapestry.runtime.prepared.cells import arranged, in_turn
 from tapestry.runtime.prepared.cells import at as cells_at
 from tapestry.runtime.prepared.library import Library, Slide, SlidState
 from tapestry.runtime.prepared.views import View, reader
-from tapestry.zspace import AffineMap, Projection, Range
+from tapestry.zspace import AffineMap, Interval, Projection, Range
 
 
 def prepared_slide(
@@ -61,14 +61,14 @@ def _signal(op: loom.OperationOp, found: Windowed) -> View:
     """The signal of shape (batch, rows, inner, *axes)."""
     box, read = tensor_type(op.ins[found.signal]).box, op.in_maps[found.signal].map
     matrix, offset = [list(row) for row in read.matrix], list(read.offset)
-    low, high = list(op.index.start), list(op.index.end)
+    sides: dict[int, Interval] = {}
     for window in found.windows:
         matrix[window.axis] = [int(dim == window.kept) for dim in range(read.inputs)]
         offset[window.axis] = 0
-        low[window.kept], high[window.kept] = box.start[window.axis], box.end[window.axis]
+        sides[window.kept] = box.sides[window.axis]
     projection = Projection.cells(AffineMap.of(matrix, offset, read.inputs))
     along = [(window.kept,) for window in found.windows]
-    index = Range(tuple(low), tuple(high))
+    index = op.index.with_sides(sides)
     return _grouped(projection, box, index, [found.batch, found.rows, found.inner, *along])
 
 

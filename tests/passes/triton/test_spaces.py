@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from tapestry.passes.triton.spaces import (
     Access,
-    cut_dimensions,
     linear_access,
     make_space,
     needs_64_bits,
     row_major,
 )
-from tapestry.zspace import Partition, Projection, Range
+from tapestry.zspace import Projection, Range
 
 
 def space(index, axes, ins, outs, cut=(), named=()):
@@ -91,13 +90,6 @@ def test_cut_dimensions_keep_their_coordinates_and_take_bounds():
     assert dim.bounds(Range((5, 0), (9, 10))) == (50, 90)
     # The tensor starts at row 3, which is cell 0.
     assert made.ins[0].constant == -30
-
-
-def test_what_shards_cut():
-    index = Range.of((6, 9))
-    shards = Partition.grid([[0, 6], [0, 4, 9]]).ranges()
-    assert cut_dimensions(index, shards) == {1}
-    assert cut_dimensions(index, [index]) == frozenset()
 
 
 @pytest.mark.parametrize(("rows", "wide"), [(1 << 20, False), (1 << 22, True)])
