@@ -45,6 +45,12 @@ _MANY = 64
 _CAREFUL = 0.8
 """The share of a thread's registers that a choice may be predicted to need, by a guess."""
 
+_ALIKE = 1.03
+"""Where nothing is multiplied, what is predicted to be as fast within this is as fast."""
+
+_MUCH = 64
+"""Registers of a thread with which 1024 threads have all that there are."""
+
 _TRIES = 8
 """How many schedules are looked at for one whose kernel is not refused."""
 
@@ -112,11 +118,12 @@ class Chooser:
         if sound and now <= _GAIN * least:
             return None
         found = self._ranked(task, build, everything=not sound)
-        better = [
-            one.schedule
+        faster = [
+            one
             for one in found
             if self._is_safe(one.estimate) and (not sound or one.estimate.seconds * _GAIN <= now)
         ]
+        better = [one.schedule for one in (faster if task.multiplied else _plain_first(faster))]
         accepted = (one for one in better[:_TRIES] if not self.refused(build(one)[0]))
         # Where all are refused, a default that is not is better; else the fastest of them.
         chosen = next(accepted, None if sound or not better else better[0])
@@ -146,6 +153,17 @@ class Chooser:
         share = 1 if estimate.exact else _CAREFUL
         most = share * self.spec.limits.registers_per_thread
         return not estimate.problems and estimate.registers <= most
+
+
+def _plain_first(found: Sequence[Prediction]) -> list[Prediction]:
+    """Predictions, of which those that are as fast as the first come by what programs hold.
+
+    What is not copied to shared memory needs no barriers for it. Threads that hold much may turn
+    out to hold more than is predicted: the same cells are held by more threads.
+    """
+    alike = [one for one in found if one.estimate.seconds <= _ALIKE * found[0].estimate.seconds]
+    alike.sort(key=lambda one: (one.estimate.shared, max(_MUCH, one.estimate.registers)))
+    return [*alike, *(one for one in found if one not in alike)]
 
 
 def _walk(schedule: Schedule, loads: str = "") -> Hashable:

@@ -8,8 +8,10 @@ The model, per launch:
 * **occupancy**: how many programs run on a multiprocessor at once: what registers, shared memory
   and warps allow. All that run at once are a *wave*.
 * **memory**: bytes from and to memory. Programs of a wave that touch the same cells read them once;
-  what fits the L2 is read once altogether. A multiprocessor waits for so many requests at once, of
-  a warp's neighbouring cells each: where lanes move few bytes, requests are small.
+  what fits the L2 is read once altogether. Of what a program reads again, that is there which what
+  the others moved meanwhile has left in the L2: fewer programs at once leave more. A multiprocessor
+  waits for so many requests at once, of a warp's neighbouring cells each: where lanes move few
+  bytes, requests are small, and where programs are few that copy nothing ahead, they are few.
 * **l2**: all bytes that programs ask for, in whole sectors.
 * **tensor cores, shared memory; arithmetic, functions**: work of the multiprocessor with the most
   programs, so the last, partial wave costs as much as it does. Of each pair the longer one counts.
@@ -27,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, exp
 
 from tapestry.devices import DeviceSpec
 from tapestry.passes.triton.fitting import (
@@ -48,7 +50,6 @@ _WARPS_TO_FILL = 8
 
 _KEPT_SHARE = 4
 """A buffer of a quarter of the L2 stays there while others pass."""
-
 
 _LANES = 32
 _REQUEST = 128
@@ -222,7 +223,8 @@ def _alone(work: Work, together: int, computing: float, spec: DeviceSpec) -> flo
     """Seconds of one of some programs that start together, if it never waited for another's work.
 
     Its loads are on their way for `stages - 1` steps (Little's law): a step takes no less than its
-    share of the time in which its bytes come. What is not staged it waits for as a whole.
+    share of the time in which its bytes come. What is not staged it waits for as a whole; where
+    nothing is, it computes with cells when they are there, and asks for the next ones then.
     """
     latency, steps = spec.memory.latency, work.steps
     ahead = max(1, work.stages - 1) if work.staged else 1
@@ -232,8 +234,9 @@ def _alone(work: Work, together: int, computing: float, spec: DeviceSpec) -> flo
     own = spec.coefficients
     copying = steps * work.rows * own.copied_row
     first = latency + work.descriptors * own.descriptor
-    step = own.step if work.staged else 0.0
-    return first + max(computing + copying, coming) + steps * (waiting + step)
+    if not work.staged:
+        return first + computing + coming + steps * waiting
+    return first + max(computing + copying, coming) + steps * (waiting + own.step)
 
 
 def memory_bytes(work: Work, at_once: int, spec: DeviceSpec) -> float:
@@ -247,11 +250,12 @@ def _memory_seconds(work: Work, at_once: int, spec: DeviceSpec) -> float:
     Only those for cells that are not in the L2 take long.
     """
     memory, seconds = spec.memory, 0.0
+    busy = spec.multiprocessors if work.staged else min(spec.multiprocessors, work.programs)
     for moved, streams in _moved(work, at_once, spec):
         waiting = 0.0
         for stream in streams:
             request = min(_REQUEST, _LANES * stream.vector)
-            rate = spec.multiprocessors * memory.requests * request / memory.latency
+            rate = busy * memory.requests * request / memory.latency
             waiting = max(waiting, min(moved, work.programs * stream.bytes) / rate)
         seconds += max(moved / memory.bandwidth, waiting)
     return seconds
@@ -269,8 +273,8 @@ def _moved(work: Work, at_once: int, spec: DeviceSpec) -> Iterator[tuple[float, 
     sizes = {buffer: work.buffers[buffer] for buffer in reads}
     waves = work.programs / at_once
     wave = {b: _wave_bytes(streams, at_once) for b, streams in reads.items()}
-    # What is read again has to stay while other cells pass, those that are written too.
-    again = sum(union for union, _ in wave.values()) * _KEPT_SHARE > l2
+    written = sum(s.bytes * s.apart(at_once) for s in work.streams if s.writes)
+    passing = written + sum(every for _, every in wave.values())
     for buffer, streams in reads.items():
         asked = work.programs * sum(stream.bytes for stream in streams)
         once = min(asked, sizes[buffer])
@@ -278,7 +282,18 @@ def _moved(work: Work, at_once: int, spec: DeviceSpec) -> Iterator[tuple[float, 
             yield once, streams
         else:
             union, every = wave[buffer]
-            yield min(asked, max(once, waves * (every if again else union))), streams
+            again = (every - union) * _gone(passing * union / every, l2)
+            yield min(asked, max(once, waves * (union + again))), streams
+
+
+def _gone(passed: float, l2: float) -> float:
+    """The share of what was read that is not in the L2 any more when so many bytes have passed.
+
+    Each line that comes takes the place of one at random: of n, after m came, exp(-m / n) are left.
+    So rows that are read again by their programs are best read by few programs at once. On an H100
+    (`results/schedules_h100.json`) a second walk finds more where less passes, and less of much.
+    """
+    return 1 - exp(-passed / l2)
 
 
 def _wave_bytes(streams: Sequence[Stream], at_once: int) -> tuple[float, float]:

@@ -66,6 +66,15 @@ def registers_of(work: Work, spec: DeviceSpec) -> int:
     return work.registers + fragments
 
 
+def thread_registers(work: Work, spec: DeviceSpec) -> int:
+    """Registers that a thread may have where a program's threads share a multiprocessor's.
+
+    Where these are few a compiler makes do with fewer than it would like: tiles have to fit.
+    """
+    limits = spec.limits
+    return min(limits.registers_per_thread, limits.registers // work.threads)
+
+
 def warps_across(work: Work) -> int:
     """How many warps lie side by side on the tile of a product: as squarely as they can."""
     return 1 << ((work.warps.bit_length() - 1) // 2)
@@ -85,6 +94,8 @@ def problems_of(work: Work, spec: DeviceSpec) -> tuple[str, ...]:
     registers = registers_of(work, spec)
     if registers > spec.limits.registers_per_thread:
         found.append(f"{registers} registers, of {spec.limits.registers_per_thread}")
+    elif work.tile_registers > (given := thread_registers(work, spec)):
+        found.append(f"{work.tile_registers} registers for tiles, of {given}")
     if work.warps > spec.limits.warps:
         found.append(f"{work.warps} warps, of {spec.limits.warps}")
     return tuple(found)

@@ -337,6 +337,14 @@ def _groups(task: Task, first: Schedule) -> Iterator[Schedule]:
                 yield replace(schedule, loads=loads, segments=segments)
 
 
+_DEPTHS: Final = (1024, 2048, 4096, 8192, 16384, 32768)
+"""Columns of a step of a row."""
+
+_WIDE: Final = 16
+"""The least cells of a row that each thread has in a step, where there are 32 warps: all of them
+wait for each other when a step is folded, which less is not worth."""
+
+
 def _rows(task: Task, first: Schedule) -> Iterator[Schedule]:
     rows = "M" if "M" in task.lengths else "P"
     depth = "K" if "K" in task.lengths else "N"
@@ -348,9 +356,10 @@ def _rows(task: Task, first: Schedule) -> Iterator[Schedule]:
         for k, warps in product((whole, 16, 32, 64, 128, 256), (4, 8)):
             yield replace(first, tile=_clipped(task, {**first.tile, depth: k}), warps=warps)
         return
-    for k, m, warps in product((whole, 1024, 2048, 4096, 8192), (1, 2, 4, 16, 64), (4, 8, 16)):
-        if 512 <= m * k <= 32768:
-            tile = _clipped(task, {**first.tile, rows: m, depth: k})
+    for k, m, warps in product((whole, *_DEPTHS), (1, 2, 4, 16, 64), (4, 8, 16, 32)):
+        tile = _clipped(task, {**first.tile, rows: m, depth: k})
+        wide = tile[rows] * tile[depth] >= _WIDE * 32 * warps
+        if 512 <= m * k <= 32768 and (warps <= 16 or wide):
             yield replace(first, tile=tile, warps=warps)
 
 

@@ -142,9 +142,14 @@ class Work:
         return 32 * self.warps
 
     @property
+    def tile_registers(self) -> int:
+        """Registers of a thread that hold tiles."""
+        return -(-self.live // (4 * self.threads))
+
+    @property
     def registers(self) -> int:
         """Registers that a thread is likely to need."""
-        tiles = -(-self.live // (4 * self.threads))
+        tiles = self.tile_registers
         if not self.products:
             return max(_LEAST_REGISTERS, _OWN_REGISTERS + tiles)
         if any(product.is_split for product in self.products):
