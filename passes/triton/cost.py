@@ -14,7 +14,8 @@ The model, per launch:
   bytes, requests are small, and where programs are few that copy nothing ahead, they are few.
 * **l2**: all bytes that programs ask for, in whole sectors.
 * **tensor cores, shared memory; arithmetic, functions**: work of the multiprocessor with the most
-  programs, so the last, partial wave costs as much as it does. Of each pair the longer one counts.
+  programs, so the last, partial wave costs as much as it does, and programs that are longer than
+  others cost more if they come last. Of each pair the longer one counts.
   Where programs share a multiprocessor, one's products hide behind another's arithmetic.
 * **waiting**: a program waits for its first loads, then per step of its loop for what is not yet
   there. Bytes are on their way for as many steps as there are stages but one, so that two stages
@@ -29,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapreplace
 from math import ceil, exp
 
 from tapestry.devices import DeviceSpec
@@ -86,8 +88,8 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
     shared = shared_bytes(work, spec)
     occupancy = occupancy_of(work, shared, spec)
     at_once = occupancy * spec.multiprocessors
-    waves, rounds = ceil(work.programs / at_once), ceil(work.programs / spec.multiprocessors)
-    together = min(occupancy, rounds)
+    waves, rounds = ceil(work.programs / at_once), _rounds(work, spec)
+    together = min(occupancy, ceil(work.programs / spec.multiprocessors))
     works = _works(work, together, spec)
     alone = spec.coefficients.overlap
     hiding = alone + (1 - alone) * (1 - 1 / together)
@@ -113,6 +115,22 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
         problems=problems_of(work, spec),
         exact=any(product.is_split for product in work.products),
     )
+
+
+def _rounds(work: Work, spec: DeviceSpec) -> float:
+    """How many programs of mean length the multiprocessor has that is ready last.
+
+    Where some are longer than others, as those of rows that see more columns, each goes to the
+    multiprocessor that is ready first: the last ones in order say how long the others wait.
+    """
+    count = spec.multiprocessors
+    if not work.walks:
+        return ceil(work.programs / count)
+    ready = [0.0] * min(count, work.programs)
+    for walk in work.walks:
+        heapreplace(ready, ready[0] + walk)
+    before = max(0.0, work.programs - sum(work.walks))
+    return before / count + max(ready)
 
 
 def least_seconds(work: Work, spec: DeviceSpec) -> float:

@@ -26,7 +26,8 @@ from tapestry.dialects import triton
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 SIDE_BY_SIDE = 132 * 16
-"""How many programs are looked at in a row: about as many as run at once."""
+"""How many programs are looked at in a row, first ones and last ones: about as many as run at
+once."""
 
 SPREAD = 128
 """How many programs are looked at all over the grid."""
@@ -47,10 +48,13 @@ class Columns:
     def __init__(self, programs: int, blocks: Sequence[str]) -> None:
         first = np.arange(min(programs, SIDE_BY_SIDE))
         spread = np.linspace(0, max(0, programs - 1), min(programs, SPREAD)).astype(np.int64)
+        more = np.arange(max(len(first), programs - SIDE_BY_SIDE), programs)
+        at = len(first) + len(more)
         self.side_by_side = slice(0, len(first))
-        self.spread = slice(len(first), len(first) + len(spread))
-        self._probes = {block: len(first) + len(spread) + n for n, block in enumerate(blocks)}
-        self.pids: Numbers = np.concatenate([first, spread, np.zeros(len(blocks), np.int64)])
+        self.last = slice(at - len(first), at)
+        self.spread = slice(at, at + len(spread))
+        self._probes = {block: at + len(spread) + n for n, block in enumerate(blocks)}
+        self.pids: Numbers = np.concatenate([first, more, spread, np.zeros(len(blocks), np.int64)])
 
     def everywhere(self, number: int) -> Numbers:
         """The same number in every column."""

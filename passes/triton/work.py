@@ -135,6 +135,8 @@ class Work:
     """Registers of a thread that hold where a loop reads and writes."""
     buffers: tuple[int, ...]
     """Bytes of each buffer."""
+    walks: tuple[float, ...] = ()
+    """Steps of the last programs, in order, relative to the mean; none where all are as long."""
 
     @property
     def threads(self) -> int:

@@ -359,6 +359,46 @@ def test_warps_that_share_rows_take_them_apart_each() -> None:
     assert taken(4) * 1.2 < taken(8)
 
 
+def _attention(schedule: str, rows: int = 1024, *, causal: bool = True) -> Estimate:
+    given = [t.input(name, (8, 12, rows, 64), "bf16") for name in "qkv"]
+    return _scheduled(
+        t.scaled_dot_product_attention(*given, causal=causal),
+        f"{schedule}, C = 64, K = 64, N = 64, stages = 3",
+        find_spec("h100"),
+    )
+
+
+def test_warps_that_share_rows_do_the_same_where_rows_are_reduced():
+    """A product that feeds another has warps along rows alone, 16 for each."""
+    assert _attention("M = 64, warps = 4").seconds * 1.2 < _attention("M = 64, warps = 8").seconds
+    wide = [_attention(f"M = 128, warps = {warps}").seconds for warps in (4, 8)]
+    assert max(wide) < 1.2 * min(wide)
+
+
+def test_the_last_programs_say_how_long_the_others_wait() -> None:
+    """Of 12 programs for 4 multiprocessors, half are three times as long as the others."""
+    few = H200.model_copy(update={"multiprocessors": 4})
+    (work,) = works(_product(1024, 512, 256))
+
+    def rounds(*walks: float) -> float:
+        each = tuple(walk for walk in walks for _ in range(6))
+        uneven = replace(work, programs=12, walks=each)
+        one = estimate_of(replace(work, programs=1), few).parts["tensor cores"]
+        return estimate_of(uneven, few).parts["tensor cores"] / one
+
+    assert rounds() == pytest.approx(3.0)
+    assert rounds(1.5, 0.5) == pytest.approx(3.0)
+    assert rounds(0.5, 1.5) == pytest.approx(3.5)
+
+
+def test_programs_of_causal_rows_are_uneven() -> None:
+    """Those of one head come together, longest first: the last head's say how long all takes."""
+    full, causal = (
+        _attention("M = 64, warps = 4", causal=causal).seconds for causal in (False, True)
+    )
+    assert full / 2 < causal < full / 1.5
+
+
 def test_what_is_read_again_stays_in_a_part_of_the_l2_only() -> None:
     """Rows of 64 KB are held in registers, not read twice by 132 programs that write as much.
 
