@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -80,34 +79,6 @@ def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: int) -> tuple[T
     return loss, is_target.to(x.dtype).reshape(target.shape)
 
 
-def as_strided(
-    x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Tensor:
-    """`aten.as_strided`: cells by where they lie, of a tensor that fills its memory.
-
-    They are the cells in the order in which they lie, under axes in another order; or, where some
-    are left out or repeated, picked by their places.
-    """
-    own = sorted(range(x.ndim), key=lambda axis: -x.stride(axis))
-    dense = x.permute(own)
-    fixed = all(isinstance(one, int) for one in (*x.shape, *size, *stride))
-    if not fixed or not dense.is_contiguous() or x.storage_offset() or not x.numel():
-        return NotImplemented
-    last = (storage_offset or 0) + sum((n - 1) * by for n, by in zip(size, stride, strict=True))
-    if 0 not in size and last >= x.numel():
-        return NotImplemented  # a view, of memory beyond its cells
-    order = sorted(range(len(size)), key=lambda axis: -stride[axis])
-    sizes, steps = [size[axis] for axis in order], [stride[axis] for axis in order]
-    after = [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
-    if steps == after and not storage_offset and math.prod(sizes) == x.numel():
-        back = [order.index(axis) for axis in range(len(size))]
-        return dense.reshape(sizes).permute(back)
-    places = torch.full((), storage_offset or 0, device=x.device)
-    for length, step in zip(size, stride, strict=True):
-        places = places.unsqueeze(-1) + step * torch.arange(length, device=x.device)
-    return dense.reshape(-1)[places]
-
-
 def nll_loss_gradient(
     grad: Tensor,
     x: Tensor,
@@ -140,7 +111,6 @@ APART: dict[str, Callable[..., Any]] = {
     "multilabel_margin_loss_forward.default": multilabel_margin_loss,
     "fake_quantize_per_tensor_affine_cachemask.default": fake_quantize,
     "fake_quantize_per_channel_affine_cachemask.default": fake_quantize_channels,
-    "as_strided.default": as_strided,
     "nll_loss_backward.default": nll_loss_gradient,
     "nll_loss2d_backward.default": nll_loss_gradient,
     "_embedding_bag.default": embedding_bag,

@@ -74,7 +74,7 @@ def as_array(tensor: torch.Tensor) -> Array:
 def as_tensor(array: Array) -> torch.Tensor:
     """An array as a tensor on the same memory; a copy where PyTorch has no tensor like it."""
     if not array.flags.writeable or (array.strides and min(array.strides) < 0):
-        array = array.copy()
+        array = array.copy("K")  # which lies as it did
     own = _OF_EXTENSIONS.get(array.dtype)
     if own is None:
         return _from_numpy(array)

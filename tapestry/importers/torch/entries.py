@@ -90,9 +90,10 @@ def _output(output: Output) -> list[Any]:
         case Given():
             return ["given", output.position]
         case Made():
-            return ["made", output.result, output.contiguous, output.view, str(output.device)]
+            how = output.contiguous, output.view, str(output.device), output.order
+            return ["made", output.result, *how]
         case View():
-            return ["view", output.output, output.size, output.stride, output.offset]
+            return ["view", output.base, output.given, output.size, output.stride, output.offset]
         case Plain() if output.value is None or type(output.value) in (bool, int, float, str):
             return ["plain", output.value]
         case _:
@@ -104,10 +105,10 @@ def _read_output(kind: str, *rest: Any) -> Output:
         case "given":
             return Given(*rest)
         case "made":
-            result, contiguous, view, place = rest
-            return Made(result, contiguous, view, torch.device(place))
+            result, contiguous, view, place, order = rest
+            return Made(result, contiguous, view, torch.device(place), tuple(order))
         case "view":
-            of, size, stride, offset = rest
-            return View(of, tuple(size), tuple(stride), offset)
+            base, given, size, stride, offset = rest
+            return View(base, given, tuple(size), tuple(stride), offset)
         case _:
             return Plain(*rest)

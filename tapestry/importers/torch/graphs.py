@@ -35,12 +35,12 @@ from tapestry.importers.torch.effects import Effects, is_token
 from tapestry.importers.torch.errors import ImportingError, missing, place_of
 from tapestry.importers.torch.externals import add_external
 from tapestry.importers.torch.locations import location_of_node
-from tapestry.importers.torch.memory import Given, Made, Output, Plain
+from tapestry.importers.torch.memory import Given, Made, Output, Plain, View
 from tapestry.importers.torch.overloads import Overload, overload_of, takes_functions
 from tapestry.importers.torch.program import Program
 from tapestry.importers.torch.registry import Context, ResultKind, Unsupported, find_lowering
 from tapestry.importers.torch.results import checked, without_cells
-from tapestry.importers.torch.sharing import find_views, memory_of
+from tapestry.importers.torch.sharing import find_views, memory_of, order_of
 from tapestry.importers.torch.sizes import OpenSizeError, Sizes
 from tapestry.importers.torch.uses import Coverage, Use, record
 from tapestry.metakernels import WeftError
@@ -70,8 +70,9 @@ def program_of(
 
     `sizes` are what the open ones stand for, `weights` the placeholders (by name) that are a
     model's. With `strict`, an operator without a lowering is an ImportingError. A module that is to
-    stand `alone` returns all that the graph returns, and leaves out assertions and prints. With
-    `views`, results that share memory in the graph share it when it runs.
+    stand `alone` returns all that the graph returns, and leaves out assertions and prints. Results
+    that share memory with arguments in the graph share it when it runs; with `views`, so do those
+    that share it with each other.
     """
     graph = with_branches_selected(graph)
     return _Importer(graph, sizes or Sizes(), weights or {}, strict, alone, views).run()
@@ -184,7 +185,10 @@ class _Importer:
         context = Context(self.build, name, (), location, self.seeds)
         try:
             args, kwargs = self._arguments(node, overload)
-            context = Context(self.build, name, self._kinds(held), location, self.seeds)
+            kinds = self._kinds(held)
+            context = Context(
+                self.build, name, kinds, location, self.seeds, lambda: self._lies(node)
+            )
             made = self._computed(context, overload, node) or self._lowered(
                 context, _named(args), _named(kwargs)
             )
@@ -238,7 +242,8 @@ class _Importer:
         found: list[Output] = []
         returned: list[SSAValue] = []
         shared = {memory_of(given.meta.get("val")) for given in self.placeholders}
-        views = find_views(outputs, shared, self.sizes) if self.views else {}
+        views = self._views(outputs)
+        bases = {view.base for view in views.values() if not view.given}
         for place, output in enumerate(outputs):
             if place in views:
                 found.append(views[place])
@@ -251,9 +256,16 @@ class _Importer:
             else:
                 held = cast("fx.Node", output).meta["val"]
                 view = memory_of(held) in shared
-                found.append(Made(len(returned), held.is_contiguous(), view, held.device))
+                order = (order_of(held, self.sizes) or ()) if place in bases else ()
+                contiguous = held.is_contiguous()
+                found.append(Made(len(returned), contiguous, view, held.device, order))
                 returned.append(cast("SSAValue[Attribute]", value))
         return tuple(found), returned
+
+    def _views(self, outputs: Sequence[object]) -> Mapping[int, View]:
+        if self.alone:
+            return {}
+        return find_views(outputs, self.placeholders, self.sizes, of_open_sizes=not self.views)
 
     def _arguments(
         self, node: fx.Node, overload: Overload
@@ -282,6 +294,12 @@ class _Importer:
                 return {key: self._plain(item) for key, item in items}
             case _:
                 return value
+
+    def _lies(self, node: fx.Node) -> tuple[tuple[int, ...], int]:
+        """The strides of a node's first operand, and where it begins in its memory."""
+        held: torch.Tensor = node.all_input_nodes[0].meta["val"]
+        strides = tuple(map(self.sizes.number, held.stride()))
+        return strides, self.sizes.number(held.storage_offset())
 
     def _kind(self, held: torch.Tensor) -> ResultKind:
         if held.layout != torch.strided:

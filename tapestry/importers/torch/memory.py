@@ -4,7 +4,7 @@ A program's values never change, so its results may be views of its arguments, o
 each other. PyTorch's tensors may be written to. So a result is copied where it would share memory
 with an argument that the graph's own output does not share memory with, or with another result;
 and where PyTorch's is contiguous and it is not, because `view` asks for that. What PyTorch returns
-as a view of another result is made one of that.
+as a view of an input or of another result is made one of that.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ class Made:
     """An output that is this result of the program.
 
     `contiguous` says how PyTorch's lies, `view` whether it shares memory with an argument, `device`
-    where it is.
+    where it is. `order`, where others are views of it, are the axes along which its cells lie one
+    after another.
     """
 
     result: int
     contiguous: bool
     view: bool
     device: torch.device
+    order: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,17 +52,20 @@ class Plain:
 
 @dataclass(frozen=True)
 class View:
-    """An output that is a view of another one: cells of that, which is contiguous."""
+    """An output that is a view of another one, or of an argument: cells on that one's memory."""
 
-    output: int
-    """Which one: its position."""
+    base: int
+    """The position of that one."""
+    given: bool
+    """Whether that is an argument."""
     size: tuple[int, ...]
     stride: tuple[int, ...]
     offset: int
+    """How many cells later than that one it begins."""
 
-    def of(self, output: torch.Tensor) -> torch.Tensor:
+    def of(self, base: torch.Tensor) -> torch.Tensor:
         """The view."""
-        return output.as_strided(self.size, self.stride, output.storage_offset() + self.offset)
+        return base.as_strided(self.size, self.stride, base.storage_offset() + self.offset)
 
 
 Output: TypeAlias = "Given | Made | Plain | View"
@@ -83,6 +88,10 @@ class Memory(Protocol):
 
     def contiguous(self, array: Any) -> Any:
         """The same cells one after another."""
+        ...
+
+    def turned(self, array: Any, order: Sequence[int]) -> Any:
+        """A view with axes in another order."""
         ...
 
     def tensor(self, array: Any, device: torch.device) -> torch.Tensor:
@@ -112,6 +121,10 @@ class Arrays:
         """A copy unless its cells lie so."""
         return array if array.flags.c_contiguous else array.copy()
 
+    def turned(self, array: Array, order: Sequence[int]) -> Array:
+        """A view."""
+        return array.transpose(order)
+
     def tensor(self, array: Array, device: torch.device) -> torch.Tensor:
         """A tensor on the same memory, where the device is the CPU."""
         made = as_tensor(array)
@@ -136,6 +149,10 @@ class Tensors:
     def contiguous(self, array: torch.Tensor) -> torch.Tensor:
         """A copy unless its cells lie so."""
         return array.contiguous()
+
+    def turned(self, array: torch.Tensor, order: Sequence[int]) -> torch.Tensor:
+        """A view."""
+        return array.permute(*order)
 
     def tensor(self, array: torch.Tensor, device: torch.device) -> torch.Tensor:
         """The tensor on a device."""
@@ -187,8 +204,12 @@ class Returning:
                 array = memory.copied(array)
             if output.contiguous:
                 array = memory.contiguous(array)
+            elif output.order:
+                along = memory.contiguous(memory.turned(array, output.order))
+                array = memory.turned(along, [*map(output.order.index, range(along.ndim))])
             taken.add(owner)
             found[place] = memory.tensor(array, output.device)
         for place, view in self._views:
-            found[place] = view.of(cast("torch.Tensor", found[view.output]))
+            base: object = given[view.base] if view.given else found[view.base]
+            found[place] = view.of(cast("torch.Tensor", base))
         return tuple(found)

@@ -66,13 +66,18 @@ class ResultKind:
     dtype: str
 
 
+def _nowhere() -> tuple[tuple[int, ...], int]:
+    raise Unsupported("where its operand lies in memory is not known")
+
+
 @dataclass(frozen=True)
 class Context:
     """One operator of a graph, and the program that it is added to.
 
     `results` are the kinds of its results (None: a result that is no tensor). Everything that is
     added through a context has its `location`, the user's line. `seeds` are the arguments of the
-    program that seed random numbers, so far.
+    program that seed random numbers, so far. `lies` says where the cells of its first operand lie
+    where PyTorch runs it: the strides, and how many cells come before the first in its memory.
     """
 
     build: ProgramBuilder
@@ -80,6 +85,7 @@ class Context:
     results: tuple[ResultKind | None, ...]
     location: LocationAttr = UNKNOWN_LOC
     seeds: list[SSAValue] = field(default_factory=list[SSAValue])
+    lies: Callable[[], tuple[tuple[int, ...], int]] = _nowhere
 
     @property
     def result(self) -> ResultKind:

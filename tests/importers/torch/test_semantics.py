@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch._dynamo.exc import BackendCompilerFailed  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from tapestry.diagnostics import TapestryError  # noqa: E402
@@ -241,6 +242,76 @@ def test_results_that_are_views_of_others_share_their_memory(turned: bool) -> No
             for made in (have, want):
                 made[place].mul_(-3)
             torch.testing.assert_close(have, want)
+
+
+@pytest.mark.parametrize("slopes", [False, True])
+def test_views_by_sizes_that_are_open(slopes: bool) -> None:
+    """PyTorch asks a result where in its memory it begins, if sizes are symbols."""
+
+    def views(x):
+        rows, columns = x.shape
+        flat = x.view(-1)[rows:]
+        return x[2 : rows - 1], x[:, columns // 2 :], x.T[columns - 1], flat, x.unfold(1, 2, 1)
+
+    def of_results(x):
+        y, turned = x * 2, (x.T + 1).contiguous().T
+        return *views(y), y, turned[1 : x.shape[0]], turned[:, x.shape[1] - 2], turned
+
+    for model in (views, of_results):
+        torch._dynamo.reset()
+        run = torch.compile(model, backend="tapestry", dynamic=True)
+        for rows in (5, 6, 9):
+            x = torch.randn(rows, 4, requires_grad=slopes)
+            y = x.detach().clone().requires_grad_(slopes)
+            have, want = run(x), model(y)
+            torch.testing.assert_close(have, want)
+            if slopes:
+                sum(one.sum() for one in have).backward()
+                sum(one.sum() for one in want).backward()
+                torch.testing.assert_close(x.grad, y.grad)
+            else:
+                for one, other in zip(have, want, strict=True):
+                    one.mul_(-3)
+                    other.mul_(-3)
+                torch.testing.assert_close((x, *have), (y, *want))
+
+
+def test_inputs_that_overlap() -> None:
+    def step(x, y):
+        return x.add_(1), y.mul_(2), x + y
+
+    run = compiled(step)
+    for cut in (
+        lambda x: (x[0, :6], x[0, 4:]),
+        lambda x: (x[:, :7], x[:, 3:]),
+        lambda x: (x, x[1]),
+        lambda x: (x[1], x),
+        lambda x: (x.T[2:6], x.T[1:5]),
+    ):
+        x = torch.randn(3, 10)
+        y = x.clone()
+        torch.testing.assert_close(run(*cut(x)), step(*cut(y)))
+        torch.testing.assert_close(x, y)
+
+
+def test_places_in_memory() -> None:
+    def read(x):
+        return x.as_strided((3,), (5,), 1), (x * 2).t().as_strided((4, 3), (1, 4)) + 1
+
+    def write(x):
+        x.as_strided((2, 3), (7, 2), 1).mul_(-2)
+        return x + 1
+
+    def gapped(x):
+        return x[:, 1:].as_strided((3,), (1,)) + 1
+
+    for model in (read, write):
+        for x in (torch.randn(4, 5), torch.randn(5, 4).T, torch.randn(4, 5, dtype=torch.complex64)):
+            y = x.clone(memory_format=torch.preserve_format)
+            torch.testing.assert_close(compiled(model)(x), model(y))
+            torch.testing.assert_close(x, y)
+    with pytest.raises(BackendCompilerFailed, match="its tensor does not fill its memory"):
+        compiled(gapped)(torch.randn(4, 5))
 
 
 def test_constants_that_are_returned_may_be_written_to() -> None:

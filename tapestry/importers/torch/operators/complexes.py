@@ -21,12 +21,14 @@ by_parts(
     "aten.index.Tensor", "aten.index_select.default", "aten.gather.default",
     "aten.embedding.default", "aten.neg.default", "aten.sum.default", "aten.sum.dim_IntList",
     "aten.mean.default", "aten.mean.dim", "aten.cumsum.default", "aten.trace.default",
+    "aten.as_strided.default", "aten.as_strided_copy.default",
 )  # fmt: skip
 by_parts("aten.cat.default", "aten.stack.default")
 by_parts(
     "aten.add.Tensor", "aten.add.Scalar", "aten.sub.Tensor", "aten.sub.Scalar",
     "aten.copy.default", "aten.slice_scatter.default", "aten.select_scatter.default",
-    "aten.fill.Scalar", "aten.fill.Tensor", "aten.full_like.default", data=(0, 1),
+    "aten.fill.Scalar", "aten.fill.Tensor", "aten.full_like.default",
+    "aten.as_strided_scatter.default", data=(0, 1),
 )  # fmt: skip
 by_parts(
     "aten.constant_pad_nd.default", "aten.index_put.default", "aten.masked_fill.Scalar",
