@@ -26,13 +26,14 @@ BITS = 60
 class InputClass:
     """How floats are drawn: uniformly within `size`, on a grid of 2^-60 of it or of halves.
 
-    Either sign, or `positive`.
+    Either sign, or `positive`; or `tiny` ones, of any size down to `TINY` bits below it.
     """
 
     name: str
     size: int
     halves: bool = False
     positive: bool = False
+    tiny: bool = False
 
 
 CLASSES = {
@@ -44,9 +45,17 @@ CLASSES = {
         InputClass("small", 2, halves=True),
         InputClass("zero", 0),
         InputClass("unit", 1, positive=True),
+        InputClass("tiny", 1, tiny=True),
     )
 }
-"""What is drawn, the last where others gave what is no number: logarithms of many cells, say."""
+"""What is drawn, unit where others gave what is no number: logarithms of many cells, say. What is
+added to keep a quotient finite shows on tiny inputs alone."""
+
+TINY = 80
+"""How many bits below its size tiny numbers are: as what is added to squares, 1e-12 say, and less.
+
+All cells of an argument may be smaller than that of another: sums over them are small only then.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +143,11 @@ def _draw(
         return Draw(dtype, _integers(kind, dtype, shape, rng, bounds, all_bits))
     if kind.halves or not kind.size:
         return Draw(dtype, rng.integers(-2 * kind.size, 2 * kind.size + 1, shape), 1)
+    if kind.tiny:
+        lowest = int(rng.integers(TINY // 2 + 1))
+        numbers = rng.integers(1 << (BITS - 1), 1 << BITS, shape)
+        numbers >>= rng.integers(TINY // 2, size=shape)
+        return Draw(dtype, rng.choice([-1, 1], shape) * numbers, BITS + lowest)
     exponent = BITS - (kind.size.bit_length() - 1)
     low, high = (1, 1 << BITS) if kind.positive else (-(1 << BITS), (1 << BITS) + 1)
     return Draw(dtype, rng.integers(low, high, shape), exponent)

@@ -1,6 +1,6 @@
 """What a verdict says to people.
 
-equal (numeric): generic, wide, huge, small, zero inputs, 3 seeds each
+equal (numeric): generic, wide, huge, small, zero, tiny inputs, 3 seeds each
 differ: output 0 at [1, 2] is 3.0 in the first, 2.5 in the second (tolerance 1e-15)
 """
 

@@ -44,6 +44,27 @@ def test_what_cancels_beside_a_mask_is_noise() -> None:
     assert verdict(right, same).answer in ("certified", "numeric")
 
 
+@pytest.mark.parametrize(
+    "body", ["a / (abs(a) + EPS)", "a * rsqrt(a * a + EPS)", "where(a > EPS, 1.0, a)"]
+)
+def test_what_matters_to_tiny_numbers_alone_is_seen(body: str) -> None:
+    right, wrong = (body.replace("EPS", eps) for eps in ("1e-20", "1e-17"))
+    assert verdict(scores(right), scores(wrong)).answer == "differs"
+    same = scores(f"{right} * 3.0 / 3.0")
+    assert verdict(scores(right), same).answer in ("certified", "numeric")
+
+
+def test_what_is_added_to_a_sum_of_squares_is_seen() -> None:
+    def normalized(eps: str) -> str:
+        p = Program(x=(4, 16))
+        total = p.op((4, 16), "mf", ["x[d0, d1]"], "a * a", by="add")
+        root = f"a / max(sqrt(b), {eps})"
+        return p.returns(p.op((4, 16), "mm", ["x[d0, d1]", f"{total}[d0]"], root))
+
+    found = compare_programs(*(parse_text(normalized(eps)) for eps in ("1e-12", "1e-8")))
+    assert found.answer == "differs"
+
+
 def test_logarithms_of_many_cells_are_of_positive_numbers() -> None:
     def program(unwrap: str, wrap: str = "log(a)") -> str:
         p = Program(x=(8, 30))
