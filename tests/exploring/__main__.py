@@ -21,6 +21,7 @@ KINDS = (
     "mistakes",
     "executors",
     "schedules",
+    "choices",
     "mutants",
     "documents",
     "torch_functions",

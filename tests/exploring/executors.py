@@ -58,7 +58,7 @@ def check(seed: int) -> str:
         for where, outputs in _runs(module, inputs, random, kernels=kernels):
             ran.append(where)
             for value, got, expected in zip(graph.outputs, outputs, want, strict=True):
-                _agree(value, got, expected, special=special)
+                agree(value, got, expected, special=special)
     except Exception as error:
         given = {name: array.tolist() for name, array in inputs.items() if array.size < 50}
         error.add_note(f"-p {', '.join(ran)}, special: {special}:\n{graph.text}\n{given}")
@@ -123,7 +123,7 @@ def _special(graph: Graph, random: Random) -> Mapping[str, Array]:
     return made
 
 
-def _agree(value: Value, got: Array, want: Array, *, special: bool) -> None:
+def agree(value: Value, got: Array, want: Array, *, special: bool) -> None:
     what = f"%{value.name}"
     assert got.dtype == want.dtype, what
     assert got.shape == want.shape == value.shape, what

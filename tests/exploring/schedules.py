@@ -150,19 +150,19 @@ def check(seed: int) -> str:
     dtype = random.choice(kind.dtypes)
     sizes = [random.choice(GPU_SIZES if on_gpu.ASKED else SIZES) for _ in range(3)]
     shapes = kind.shapes(*sizes)
-    module = t.compile(_expression(kind, shapes, dtype), on="reference").module.clone()
+    module = t.compile(expression(kind, shapes, dtype), on="reference").module.clone()
     pipeline = random.choice(PIPELINES_OF_LOOM)
     run_pipeline(module, pipeline)
     chosen = _schedule_all(module, random)
-    given = _inputs(shapes, dtype, random.randrange(1 << 30))
+    given = inputs(shapes, dtype, random.randrange(1 << 30))
     try:
         with _said() as said:
             ladder = Ladder(module, TritonExecutor(fallback=False), find_device())
-            inputs = [given[one.name] for one in arguments(module)]
-            got, again = (ladder.on_arrays(inputs) for _ in range(2))
-        want = _wanted(kind, shapes, dtype, given)
+            cells = [given[one.name] for one in arguments(module)]
+            got, again = (ladder.on_arrays(cells) for _ in range(2))
+        want = wanted(kind, shapes, dtype, given)
         for one, other, twice in zip(got, want, again, strict=True):
-            _agree(one, other, dtype)
+            agree(one, other, dtype)
             if not any(schedule.parts > 1 for schedule in chosen.values()):
                 np.testing.assert_array_equal(one, twice, err_msg="the second call")
     except Exception as error:
@@ -172,11 +172,11 @@ def check(seed: int) -> str:
     return f"{name}, {'refused' if said else 'as asked'}"
 
 
-def _expression(kind: Kind, shapes: Shapes, dtype: str) -> Any:
+def expression(kind: Kind, shapes: Shapes, dtype: str) -> Any:
     return kind.program(*(t.input(name, shape, dtype) for name, shape in shapes.items()))
 
 
-def _inputs(shapes: Shapes, dtype: str, seed: int) -> dict[str, Array]:
+def inputs(shapes: Shapes, dtype: str, seed: int) -> dict[str, Array]:
     rng = np.random.default_rng(seed)
     element = type_named(dtype)
     assert element is not None
@@ -186,16 +186,16 @@ def _inputs(shapes: Shapes, dtype: str, seed: int) -> dict[str, Array]:
     return {n: rng.standard_normal(shape).astype(cells) for n, shape in shapes.items()}
 
 
-def _wanted(kind: Kind, shapes: Shapes, dtype: str, given: dict[str, Array]) -> list[Array]:
+def wanted(kind: Kind, shapes: Shapes, dtype: str, given: dict[str, Array]) -> list[Array]:
     """The results in float64, or those of whole numbers, by NumPy."""
     wide = dtype if dtype in WHOLE else "f64"
-    program = t.compile(_expression(kind, shapes, wide), on="numpy")
+    program = t.compile(expression(kind, shapes, wide), on="numpy")
     cells = {n: a if dtype in WHOLE else a.astype(np.float64) for n, a in given.items()}
     made = program(**cells)
     return list(made) if isinstance(made, tuple | list) else [made]
 
 
-def _agree(got: Array, want: Array, dtype: str) -> None:
+def agree(got: Array, want: Array, dtype: str) -> None:
     assert got.shape == want.shape
     if got.dtype.kind in "iub":
         np.testing.assert_array_equal(got, want)
