@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from tapestry.codegen.loops.vectors import Writer
+from tapestry.codegen.loops.vectors import WIDTH, Writer
 
 
 class Function(Writer):
     """The function `loop` of an address."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, lanes: int = WIDTH) -> None:
+        super().__init__(lanes)
         self._places: list[str] = []
         self._labels = 0
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any
 
@@ -78,11 +78,12 @@ class Value:
     name: str
     kind: str
     wide: bool = False
+    lanes: int = WIDTH
 
     @property
     def type(self) -> str:
         """The type as it is written."""
-        return f"<{WIDTH} x {self.kind}>" if self.wide else self.kind
+        return f"<{self.lanes} x {self.kind}>" if self.wide else self.kind
 
     @property
     def is_float(self) -> bool:
@@ -90,9 +91,10 @@ class Value:
 
 
 class Writer:
-    """Lines of a function, and the intrinsics that they use."""
+    """Lines of a function, and the intrinsics that they use; vectors have so many `lanes`."""
 
-    def __init__(self) -> None:
+    def __init__(self, lanes: int = WIDTH) -> None:
+        self.lanes = lanes
         self.lines: list[str] = []
         self.declared: dict[str, str] = {}
         self.mask: Value | None = None
@@ -114,7 +116,7 @@ class Writer:
         """The value of an instruction."""
         name = self.fresh()
         self.line(f"{name} = {text}")
-        return Value(name, kind, wide)
+        return Value(name, kind, wide, self.lanes)
 
     def number(self, value: float, kind: str) -> Value:
         """A constant; one of 16 bits has a value that they have."""
@@ -124,13 +126,13 @@ class Writer:
         """A value for each element."""
         if value.wide:
             return value
-        wide = f"<{WIDTH} x {value.kind}>"
+        wide = f"<{self.lanes} x {value.kind}>"
         if not value.name.startswith("%"):
-            return Value(f"splat ({value.kind} {value.name})", value.kind, wide=True)
+            return self._wide(f"splat ({value.kind} {value.name})", value.kind)
         first = self.made(
             f"insertelement {wide} poison, {value.type} {value.name}, i64 0", value.kind, wide=True
         )
-        zeros = f"<{WIDTH} x i32> zeroinitializer"
+        zeros = f"<{self.lanes} x i32> zeroinitializer"
         return self.made(
             f"shufflevector {wide} {first.name}, {wide} poison, {zeros}", value.kind, wide=True
         )
@@ -169,7 +171,7 @@ class Writer:
         """A value as one of another type."""
         if kind == value.kind:
             return value
-        to = Value("", kind, value.wide).type
+        to = replace(value, kind=kind).type
         return self.made(f"{operation} {value.type} {value.name} to {to}", kind, wide=value.wide)
 
     def call(self, name: str, *values: Value, flag: bool | None = None) -> Value:
@@ -216,9 +218,9 @@ class Writer:
     def load(self, pointer: str, kind: str, *, wide: bool) -> Value:
         """Neighbours in memory; truth values are bytes there. Elements off the mask hold 0."""
         held = _HELD.get(kind, kind)
-        to = Value("", held, wide).type
+        to = Value("", held, wide, self.lanes).type
         if wide and self.mask is not None:
-            full = f"@llvm.masked.load.{_mangled(Value('', held, wide=True))}.p0"
+            full = f"@llvm.masked.load.{_mangled(self._wide('', held))}.p0"
             masks = self.mask.type
             self.declared[full] = f"declare {to} {full}(ptr, i32 immarg, {masks}, {to})"
             said = f"ptr {pointer}, i32 1, {masks} {self.mask.name}, {to} zeroinitializer"
@@ -238,10 +240,10 @@ class Writer:
 
     def gathered(self, pointers: str, kind: str) -> Value:
         """Cells anywhere in memory, from a vector of pointers."""
-        held = Value("", _HELD.get(kind, kind), wide=True)
-        full = f"@llvm.masked.gather.{_mangled(held)}.v{WIDTH}p0"
-        places = f"<{WIDTH} x ptr>"
-        declared = f"{places}, i32 immarg, <{WIDTH} x i1>, {held.type}"
+        held = self._wide("", _HELD.get(kind, kind))
+        full = f"@llvm.masked.gather.{_mangled(held)}.v{self.lanes}p0"
+        places = f"<{self.lanes} x ptr>"
+        declared = f"{places}, i32 immarg, <{self.lanes} x i1>, {held.type}"
         self.declared[full] = f"declare {held.type} {full}({declared})"
         said = f"{places} {pointers}, i32 1, {self._chosen()}, {held.type} zeroinitializer"
         found = self.made(f"call {held.type} {full}({said})", held.kind, wide=True)
@@ -262,9 +264,9 @@ class Writer:
     def scattered(self, value: Value, pointers: str, kind: str) -> None:
         """Cells anywhere in memory, of a type there."""
         value = self._closed(value, kind)
-        full = f"@llvm.masked.scatter.{_mangled(value)}.v{WIDTH}p0"
-        places = f"<{WIDTH} x ptr>"
-        declared = f"{value.type}, {places}, i32 immarg, <{WIDTH} x i1>"
+        full = f"@llvm.masked.scatter.{_mangled(value)}.v{self.lanes}p0"
+        places = f"<{self.lanes} x ptr>"
+        declared = f"{value.type}, {places}, i32 immarg, <{self.lanes} x i1>"
         self.declared[full] = f"declare void {full}({declared})"
         said = f"{value.type} {value.name}, {places} {pointers}, i32 1, {self._chosen()}"
         self.line(f"call void {full}({said})")
@@ -310,6 +312,9 @@ class Writer:
             case _:
                 return value
 
+    def _wide(self, name: str, kind: str) -> Value:
+        return Value(name, kind, wide=True, lanes=self.lanes)
+
     def _chosen(self) -> str:
         mask = self.mask or self.widened(Value("true", "i1"))
         return f"{mask.type} {mask.name}"
@@ -340,4 +345,4 @@ def literal(value: float, kind: str) -> str:
 
 def _mangled(value: Value) -> str:
     name = _SUFFIX.get(value.kind, value.kind)
-    return f"v{WIDTH}{name}" if value.wide else name
+    return f"v{value.lanes}{name}" if value.wide else name
