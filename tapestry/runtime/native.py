@@ -70,6 +70,16 @@ def is_ready() -> bool:
         return _machine() is not None
 
 
+def registers() -> tuple[int, int]:
+    """Floats of a vector register here, and how many such registers there are; if `is_ready`."""
+    with _lock:
+        machine = _machine()
+    if platform.machine() in ("aarch64", "arm64"):
+        return 4, 32
+    wide = machine is not None and machine.features.get("avx512f", False)
+    return (16, 32) if wide else (8, 16)
+
+
 def compiled(text: str, about: str = "") -> Compiled | None:
     """A function, from a module's text; None on processors that lack what is needed.
 

@@ -15,6 +15,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
+from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 
 from tapestry.algebra.bodies import dependences, moving_dims
@@ -40,6 +41,7 @@ from tapestry.runtime.prepared.members import moves_products
 from tapestry.runtime.prepared.products import record_product
 from tapestry.runtime.prepared.scatters import Scatter
 from tapestry.runtime.prepared.script import Finished, InTurn, Run, Script
+from tapestry.runtime.prepared.tiles import tiled_operation
 from tapestry.runtime.prepared.unrolled import unrolled
 from tapestry.runtime.prepared.views import reader, writer
 from tapestry.runtime.prepared.windowed import prepared_slide
@@ -50,6 +52,11 @@ Slots: TypeAlias = list[int]
 
 CELLS = 1 << 22
 """Cells of any array in between that are held at once."""
+
+_FEW = 1 << 24
+"""Products of a sum up to which it pays to compute factors as they are read: of more, matrices are
+multiplied.
+"""
 
 _BLOCK = 1 << 16
 """Cells of a map that are computed at once, so that what is in between stays in cache."""
@@ -67,11 +74,27 @@ def windowed_operation(op: loom.OperationOp, library: Library) -> Run | None:
     monoid = accumulating_monoid_of(op)
     slide = prepared_slide(op, monoid, library)
     if slide is not None:
-        return _finished(op, library, slide)
+        plain = _finished(op, library, slide)
+        tiled = None if plain is None else tiled_operation(op, monoid, library, plain)
+        return tiled or plain
     threads = thread_count() if library.is_numpy else 1
-    multiplied = bool(find_contractions(op, monoid)) or moves_products(op, monoid)
+    products = find_contractions(op, monoid) or ()
+    computed = any(_is_computed(one.left) or _is_computed(one.right) for one in products)
+    if computed and op.index.size <= _FEW:
+        plain = prepared_operation(op, library)
+        tiled = None if plain is None else tiled_operation(op, monoid, library, plain)
+        if tiled is not None:
+            return tiled
+    multiplied = bool(products) or moves_products(op, monoid)
     fold = None if multiplied else unrolled(op, monoid, threads, library.loops)
     return None if fold is None else _finished(op, library, fold)
+
+
+def _is_computed(value: SSAValue) -> bool:
+    """Whether a factor is more than what is read, in the type that it is multiplied in."""
+    if isinstance(value.owner, arith.ExtFOp):
+        value = value.owner.input
+    return not isinstance(value, BlockArgument)
 
 
 def _is_plain(op: loom.OperationOp) -> bool:

@@ -39,7 +39,7 @@ _MODULES: Final = (
     *(f"tapestry.runtime.prepared.{name}" for name in ("library", "looped_bodies", "looping")),
     *(f"tapestry.runtime.prepared.{name}" for name in ("meanings", "merging", "scanning")),
     *(f"tapestry.runtime.prepared.{name}" for name in ("scatters", "script", "sharing", "sources")),
-    *(f"tapestry.runtime.prepared.{name}" for name in ("tape", "tapes", "views")),
+    *(f"tapestry.runtime.prepared.{name}" for name in ("tape", "tapes", "tiled", "views")),
     *(f"tapestry.zspace.{name}" for name in ("affine", "domain", "projection", "ranges")),
 )
 """Where what is stored by name is defined; none of them knows IR."""

@@ -39,6 +39,8 @@ def prepared_slide(
     found = None if multiply is None else find_windowed(op, monoid)
     if multiply is None or found is None or monoid is None:
         return None
+    if all(op.index.shape[w.kept] == op.index.shape[w.folded] == 1 for w in found.windows):
+        return None  # windows of a cell that slide nowhere: matrices
     ins = [tensor_type(op.ins[number]).element_type for number in (found.signal, found.kernel)]
     wide = {widened(np.empty(0, numpy_dtype(kind))).dtype for kind in ins}
     if wide != {numpy_dtype(kind) for kind in monoid.state}:

@@ -1,0 +1,393 @@
+"""Sums of products as nests of loops whose innermost sums are registers.
+
+    define void @loop(ptr %arguments)       # extents, and what `Tiles.arguments` says
+
+Of each kept dimension a few places are computed at once, vectors of them along the last: a tile.
+All sums of a tile grow together while the folded dimensions are gone along, so what is read for one
+factor meets all that is read for the other. The first factor is vectors; the other one numbers,
+packed one after another in the order in which they are met, where tiles meet them often. What is
+computed of sums comes before they are written: nothing in between is in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from math import prod
+
+from tapestry.codegen.loops.functions import Function
+from tapestry.codegen.loops.graphs import Cell, Graph
+from tapestry.codegen.loops.guarded import Vectors
+from tapestry.codegen.loops.tiles import At, Tiles
+from tapestry.codegen.loops.vectors import BYTES, Value
+
+_Pointers = Mapping[tuple[int, At], str]
+"""Where arrays are, for each place of a tile."""
+
+
+def product_text(wrap: Graph, unwrap: Graph, tiles: Tiles) -> str:
+    """A module with the function `loop`.
+
+    What `wrap` stores are the two factors; the first input of `unwrap` is their sum.
+    """
+    return _Products(wrap, unwrap, tiles).text()
+
+
+class _Products:
+    def __init__(self, wrap: Graph, unwrap: Graph, tiles: Tiles) -> None:
+        self._wrap, self._unwrap, self._tiles = wrap, unwrap, tiles
+        self._write = Function(tiles.lanes)
+        self._kind = unwrap.inputs[0]
+        """That of sums."""
+        self._kinds = [
+            *wrap.inputs,
+            *unwrap.inputs[1:],
+            *(unwrap.kinds[slot] for slot in unwrap.stores),
+        ]
+        """What memory holds, per array."""
+        self._sides = [sorted(_needed(wrap, slot)) for slot in wrap.stores]
+        """Per factor, the arrays that it is computed of."""
+        self._seconds = tiles.places(self._sides[1])
+        kept = range(len(tiles.kept))
+        self._packs_at = max(
+            (d for d in kept if any(tiles.arrays[a].moves[d] for a in self._sides[1])), default=-1
+        )
+        self._varies = self._dimensions()
+        self._extents: list[str] = []
+        self._known: dict[tuple[str, int, int], str] = {}
+        self._vectors = Vectors(self._write, tiles, self._known)
+        self._places: list[list[str]] = []
+        """Per kept dimension, the places of a tile."""
+        self._values: dict[tuple[int, At], Value] = {}
+        """What is computed outside of sums."""
+        self._totals: dict[At, str] = {}
+
+    def _dimensions(self) -> list[tuple[int, ...]]:
+        """Per slot of what is computed of sums, the kept dimensions that it varies along."""
+        graph, kept = self._unwrap, range(len(self._tiles.kept))
+        extras = self._tiles.arrays[len(self._wrap.inputs) :][: len(graph.inputs) - 1]
+        found = [tuple(kept), *(tuple(d for d in kept if one.moves[d]) for one in extras)]
+        found += [()] * len(graph.numbers)
+        for cell in graph.cells:
+            found.append(tuple(sorted({dim for slot in cell.ins for dim in found[slot]})))
+        return found
+
+    def text(self) -> str:
+        write, tiles = self._write, self._tiles
+        self._extents = [self._argument(n) for n in range(tiles.rank)]
+        for number, one in enumerate(tiles.arguments(), tiles.rank):
+            self._known[one] = self._argument(number)
+        pointers = {
+            (array, ()): self._pointer(self._known["address", array, 0])
+            for array in range(len(tiles.arrays))
+        }
+        self._compute(-1, pointers)
+        self._level(0, pointers)
+        return write.text()
+
+    def _argument(self, number: int) -> str:
+        place = f"getelementptr i64, ptr %arguments, i64 {number}"
+        pointer = self._write.made(place, "ptr", wide=False).name
+        return self._write.made(f"load i64, ptr {pointer}", "i64", wide=False).name
+
+    def _pointer(self, number: str) -> str:
+        return self._write.made(f"inttoptr i64 {number} to ptr", "ptr", wide=False).name
+
+    def _moved(self, pointer: str, place: str, stride: str) -> str:
+        offset = self._write.arithmetic("mul", place, stride)
+        text = f"getelementptr i8, ptr {pointer}, i64 {offset}"
+        return self._write.made(text, "ptr", wide=False).name
+
+    def _stride(self, array: int, dim: int) -> str:
+        step = self._tiles.arrays[array].step
+        if dim == self._tiles.vector and step > 0:
+            return str(step * BYTES[self._kinds[array]])
+        return self._known["stride", array, dim]
+
+    def _level(self, dim: int, pointers: _Pointers) -> None:
+        """The loops from a kept dimension on, and what is inside of them."""
+        write, tiles = self._write, self._tiles
+        if tiles.packed and dim == self._packs_at + 1:
+            self._pack(pointers)
+        if dim == len(tiles.kept):
+            self._tile(pointers)
+            return
+        tile, extent = tiles.kept[dim], self._extents[dim]
+        if dim == tiles.vector and tiles.short:
+            self._inside(dim, ["0"], pointers)
+            return
+        unit = tiles.lanes if dim == tiles.vector else 1
+        with write.loop(extent, tile * unit) as at:
+            # The last places end where the dimension does: some are computed twice.
+            if unit > 1:
+                last = write.arithmetic("sub", extent, str(unit))
+                after = [write.arithmetic("add", at, str(n * unit)) for n in range(tile)]
+                places = [self._least(one, last) for one in after]
+            else:
+                first = at
+                if tile > 1:
+                    first = self._least(at, write.arithmetic("sub", extent, str(tile)))
+                places = [first, *(write.arithmetic("add", first, str(n)) for n in range(1, tile))]
+            self._inside(dim, places, pointers)
+
+    def _least(self, a: str, b: str) -> str:
+        less = self._write.made(f"icmp slt i64 {a}, {b}", "i1", wide=False).name
+        return self._write.made(f"select i1 {less}, i64 {a}, i64 {b}", "i64", wide=False).name
+
+    def _inside(self, dim: int, places: list[str], pointers: _Pointers) -> None:
+        self._places[dim:] = [places]
+        moved: dict[tuple[int, At], str] = {}
+        for (array, at), pointer in pointers.items():
+            if not self._tiles.arrays[array].moves[dim]:
+                moved[array, (*at, 0)] = pointer
+                continue
+            for n, place in enumerate(places):
+                moved[array, (*at, n)] = self._moved(pointer, place, self._stride(array, dim))
+        self._compute(dim, moved)
+        self._level(dim + 1, moved)
+
+    def _compute(self, dim: int, pointers: _Pointers) -> None:
+        """What is the same inside of a kept dimension, and not outside."""
+        graph, first = self._unwrap, len(self._wrap.inputs) - 1
+        depths = [max(dims, default=-1) for dims in self._varies]
+        self._values = {key: value for key, value in self._values.items() if depths[key[0]] < dim}
+        numbers = len(graph.inputs)
+        for slot, dims in enumerate(self._varies):
+            if slot == 0 or depths[slot] != dim or 0 in _needed(graph, slot):
+                continue
+            for at in self._tiles.every(dims):
+                if slot < numbers:
+                    where = tuple(at[dims.index(d)] if d in dims else 0 for d in range(dim + 1))
+                    pointer = pointers[first + slot, where]
+                    rest = self._vectors.rest(self._extents[self._tiles.vector])
+                    kind = graph.inputs[slot]
+                    made = self._vectors.read(first + slot, kind, pointer, rest)
+                else:
+                    made = self._made(
+                        graph,
+                        slot,
+                        lambda one, at=at, dims=dims: self._values[
+                            one, tuple(at[dims.index(d)] for d in self._varies[one])
+                        ],
+                    )
+                self._values[slot, at] = made
+
+    def _made(self, graph: Graph, slot: int, found: Callable[[int], Value]) -> Value:
+        """A number, or the result of a cell."""
+        place = slot - len(graph.inputs)
+        if place < len(graph.numbers):
+            number = graph.numbers[place]
+            return self._write.number(number.value, number.kind)
+        cell = graph.cells[place - len(graph.numbers)]
+        assert isinstance(cell, Cell)  # nothing is read at computed places
+        return cell.emit(self._write, [found(one) for one in cell.ins])
+
+    def _factor(self, side: int, read: Callable[[int], Value]) -> Value:
+        """A factor, of what is read of arrays."""
+        known: dict[int, Value] = {}
+
+        def found(slot: int) -> Value:
+            if slot not in known:
+                inner = slot < len(self._wrap.inputs)
+                known[slot] = read(slot) if inner else self._made(self._wrap, slot, found)
+            return known[slot]
+
+        return found(self._wrap.stores[side])
+
+    def _of(self, side: int, pointers: _Pointers) -> dict[tuple[int, At], str]:
+        """Where the arrays of a factor are."""
+        own = self._sides[side]
+        return {(array, at): p for (array, at), p in pointers.items() if array in own}
+
+    def _along(self, pointers: _Pointers, dim: int, at: str) -> dict[tuple[int, At], str]:
+        moves = self._tiles.arrays
+        return {
+            (array, one): self._moved(p, at, self._stride(array, dim))
+            if moves[array].moves[dim]
+            else p
+            for (array, one), p in pointers.items()
+        }
+
+    def _number(self, at: At, pointers: _Pointers) -> Value:
+        """The second factor at a place, as one number."""
+        last = len(next(iter(pointers))[1])
+
+        def read(array: int) -> Value:
+            where = self._tiles.own(at, [array])[:last]
+            return self._write.load(pointers[array, where], self._kinds[array], wide=False)
+
+        return self._factor(1, read)
+
+    def _pack(self, pointers: _Pointers) -> None:
+        """Write the second factor's numbers for a tile, one after another."""
+        write, tiles = self._write, self._tiles
+        room, size = self._pointer(self._known["room", 0, 0]), BYTES[self._kind]
+        kept = len(tiles.kept)
+
+        def along(number: int, flat: str, moved: _Pointers) -> None:
+            if number == len(tiles.folded):
+                to = self._moved(room, flat, str(len(self._seconds) * size))
+                for n, at in enumerate(self._seconds):
+                    value = self._number(at, moved)
+                    write.store(value, self._moved(to, str(n), str(size)), self._kind)
+                return
+            end = self._end(number)
+            with write.loop(end, 1) as at:
+                further = write.arithmetic("add", write.arithmetic("mul", flat, end), at)
+                along(number + 1, further, self._along(moved, kept + number, at))
+
+        along(0, "0", self._of(1, pointers))
+
+    def _end(self, number: int) -> str:
+        """The extent of a folded dimension."""
+        taps = self._tiles.folded[number]
+        return str(taps) if taps else self._extents[len(self._tiles.kept) + number]
+
+    def _tile(self, pointers: _Pointers) -> None:
+        """The sums of a tile, and what becomes of them."""
+        write, tiles = self._write, self._tiles
+        kept = range(len(tiles.kept))
+        zero = write.widened(write.number(0.0, self._kind))
+        sums = {at: write.place(zero.type) for at in tiles.every(kept)}
+        self._totals = {at: write.place(zero.type) for at in sums} if tiles.apart else sums
+        for place in self._totals.values():
+            self._keep(zero, place)
+        self._fold(0, self._of(0, pointers), self._of(1, pointers), "0", [], sums)
+        for at, place in self._totals.items():
+            self._finish(at, self._held(place), pointers)
+
+    def _held(self, place: str) -> Value:
+        text = f"load <{self._write.lanes} x {self._kind}>, ptr {place}"
+        return self._write.made(text, self._kind, wide=True)
+
+    def _keep(self, value: Value, place: str) -> None:
+        self._write.line(f"store {value.type} {value.name}, ptr {place}")
+
+    def _fold(
+        self,
+        number: int,
+        first: _Pointers,
+        second: _Pointers,
+        flat: str,
+        taps: Sequence[str],
+        sums: Mapping[At, str],
+    ) -> None:
+        """The folded dimensions from one on; `flat` numbers the points of those outside of it."""
+        write, tiles = self._write, self._tiles
+        if number and number == tiles.apart:
+            zero = write.widened(write.number(0.0, self._kind))
+            for place in sums.values():
+                self._keep(zero, place)
+        if number == len(tiles.folded) or tiles.folded[number]:
+            self._points(number, first, second, flat, taps, sums)
+        else:
+            dim, end = len(tiles.kept) + number, self._end(number)
+            with write.loop(end, 1) as at:
+                further = write.arithmetic("add", write.arithmetic("mul", flat, end), at)
+                near, far = (self._along(some, dim, at) for some in (first, second))
+                self._fold(number + 1, near, far, further, [*taps, at], sums)
+        if number and number == tiles.apart:
+            for at, place in sums.items():
+                total = write.binary("fadd", self._held(self._totals[at]), self._held(place))
+                self._keep(total, self._totals[at])
+
+    def _points(
+        self,
+        number: int,
+        first: _Pointers,
+        second: _Pointers,
+        flat: str,
+        taps: Sequence[str],
+        sums: Mapping[At, str],
+    ) -> None:
+        """All products of a tile inside of the loops, at each point that is unrolled."""
+        write, tiles = self._write, self._tiles
+        unrolled, size, packs = tiles.folded[number:], BYTES[self._kind], len(self._seconds)
+        base = ""
+        if tiles.packed:
+            room = self._pointer(self._known["room", 0, 0])
+            base = self._moved(room, flat, str(packs * prod(unrolled) * size))
+        seen: dict[object, Value] = {}
+        masks: dict[object, Value | None] = {}
+        for order, point in enumerate(product(*map(range, unrolled))):
+            near, far = first, second
+            for dim, n in enumerate(point, len(tiles.kept) + number):
+                if n:
+                    near, far = (self._along(some, dim, str(n)) for some in (near, far))
+            where = [*taps, *map(str, point)]
+            if packs > 1:
+                seen = {}  # registers are for sums
+            vectors = {
+                at: write.widened(self._vector(at, point, near, where, seen, masks))
+                for at in tiles.places(self._sides[0])
+            }
+            numbers: dict[At, Value] = {}
+            for n, at in enumerate(self._seconds):
+                if tiles.packed:
+                    place = self._moved(base, str(order * packs + n), str(size))
+                    one = write.load(place, self._kind, wide=False)
+                else:
+                    one = self._number(at, far)
+                numbers[at] = write.widened(one)
+            for at, place in sums.items():
+                a, b = (
+                    vectors[tiles.own(at, self._sides[0])],
+                    numbers[tiles.own(at, self._sides[1])],
+                )
+                self._keep(write.fused(a, b, self._held(place)), place)
+
+    def _vector(
+        self,
+        at: At,
+        point: At,
+        pointers: _Pointers,
+        taps: Sequence[str],
+        seen: dict[object, Value],
+        masks: dict[object, Value | None],
+    ) -> Value:
+        """The first factor at a place."""
+        tiles = self._tiles
+
+        def read(array: int) -> Value:
+            where = tiles.own(at, [array])
+            key = tiles.cell(array, where, point)
+            if key in seen:
+                return seen[key]
+            mask = None
+            if tiles.arrays[array].guards or tiles.short:
+                if key not in masks:
+                    places = [own[n] for own, n in zip(self._places, where, strict=True)]
+                    rest = self._vectors.rest(self._extents[tiles.vector])
+                    masks[key] = self._vectors.inside(array, [*places, *taps], rest)
+                mask = masks[key]
+            seen[key] = self._vectors.read(array, self._kinds[array], pointers[array, where], mask)
+            return seen[key]
+
+        return self._factor(0, read)
+
+    def _finish(self, at: At, value: Value, pointers: _Pointers) -> None:
+        """Write what is computed of a sum."""
+        graph, write = self._unwrap, self._write
+        own: dict[int, Value] = {0: value}
+
+        def found(slot: int) -> Value:
+            if slot not in own:
+                known = self._values.get((slot, tuple(at[d] for d in self._varies[slot])))
+                own[slot] = self._made(graph, slot, found) if known is None else known
+            return own[slot]
+
+        write.mask = None
+        made = [write.widened(found(slot)) for slot in graph.stores]
+        write.mask = self._vectors.rest(self._extents[self._tiles.vector])
+        first = len(self._tiles.arrays) - len(graph.stores)
+        for array, one in enumerate(made, first):
+            write.store(one, pointers[array, at], self._kinds[array])
+        write.mask = None
+
+
+def _needed(graph: Graph, slot: int) -> set[int]:
+    """The inputs that a slot is computed of."""
+    first = len(graph.inputs) + len(graph.numbers)
+    if slot < first:
+        return {slot} if slot < len(graph.inputs) else set()
+    return {one for of in graph.cells[slot - first].ins for one in _needed(graph, of)}
