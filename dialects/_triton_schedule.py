@@ -49,6 +49,15 @@ _NUMBERS = ("warps", "stages", "swizzle", "programs", "segments", "unroll", "par
 
 _LEAST = {"stages": 1, "swizzle": 1, "programs": 0, "unroll": 1, "parts": 1}
 
+_MOST = {"stages": 32, "swizzle": 1 << 16, "programs": 1 << 20, "unroll": 64, "parts": 1 << 20}
+"""More than any GPU has a use for, and few enough for numbers of blocks in 32 bits."""
+
+MAX_CELLS = 1 << 20
+"""The most cells that Triton allows in a tile."""
+
+_DIGITS = 18
+"""More than any parameter has."""
+
 
 class ScheduleError(ValueError):
     """A schedule that is not one, or that a kernel cannot have; says what would be right."""
@@ -98,17 +107,18 @@ class Schedule:
         for axis, size in self.tile.items():
             if size < 1 or size & (size - 1):
                 raise ScheduleError(f"{axis} = {size} is not a power of two")
+            if size > MAX_CELLS:
+                raise ScheduleError(
+                    f"{axis} = {size} is more than {MAX_CELLS}, the most cells of a tile"
+                )
         if self.warps not in (1, 2, 4, 8, 16, 32):
             raise ScheduleError(f"warps = {self.warps} is not one of 1, 2, 4, 8, 16, 32")
-        for name, least in (
-            ("stages", 1),
-            ("swizzle", 1),
-            ("programs", 0),
-            ("unroll", 1),
-            ("parts", 1),
-        ):
-            if getattr(self, name) < least:
-                raise ScheduleError(f"{name} = {getattr(self, name)} is less than {least}")
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value < least:
+                raise ScheduleError(f"{name} = {value} is less than {least}")
+            if value > _MOST[name]:
+                raise ScheduleError(f"{name} = {value} is more than {_MOST[name]}")
         if self.segments not in (1, 2):
             raise ScheduleError(f"segments = {self.segments} is not 1 or 2")
         for name, words in _WORDS.items():
@@ -166,6 +176,8 @@ class Schedule:
                 raise ScheduleError(f"{item!r} is not NAME = VALUE")
             if name in values:
                 raise ScheduleError(f"{name} is said twice")
+            if len(value) > _DIGITS:
+                raise ScheduleError(f"{name} = {value[:_DIGITS]}... is too long")
             values[name] = int(value) if value.isdecimal() else value
         return Schedule.of(values)
 

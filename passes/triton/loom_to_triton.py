@@ -45,6 +45,7 @@ from xdsl.transforms.reconcile_unrealized_casts import reconcile_unrealized_cast
 from tapestry.devices import find_spec
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom, triton
+from tapestry.dialects.triton import MAX_CELLS
 from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
 from tapestry.passes.loom.outline import LoomInline
 from tapestry.passes.loom.relayout import apply_layouts
@@ -78,7 +79,7 @@ from tapestry.passes.triton.tensors import (
     LowerReshape,
     LowerView,
 )
-from tapestry.passes.triton.tiling import MAX_CELLS, Tiling, power_of_two
+from tapestry.passes.triton.tiling import Tiling, power_of_two
 
 NUMERICS = {"strict": "ieee", "mixed": "bf16x6", "fast": "tf32"}
 """How float32 factors of a `tl.dot` are multiplied on a device whose tensor cores take bfloat16."""

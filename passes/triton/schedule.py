@@ -26,9 +26,8 @@ from math import prod
 from types import MappingProxyType
 from typing import Final, Literal
 
-from tapestry.dialects.triton import LOADS, Schedule, ScheduleError
+from tapestry.dialects.triton import LOADS, MAX_CELLS, Schedule, ScheduleError
 from tapestry.passes.triton.tiling import (
-    MAX_CELLS,
     MAX_SHARED_BYTES,
     MIN_DOT,
     Tiling,
@@ -132,7 +131,7 @@ def default(task: Task, tiling: Tiling) -> Schedule:
     """
     schedule = _tiles(task, tiling)
     if task.swizzles and task.multiplied:
-        rows, columns = (-(-task.lengths[a] // schedule.tile[a]) for a in task.grid[-2:])
+        rows, columns = (_blocks(task, schedule.tile, axis) for axis in task.grid[-2:])
         schedule = replace(schedule, swizzle=GROUP if rows > GROUP and columns > 1 else 1)
     if task.grows and "M" in task.grid and "M" in task.lengths:
         schedule = replace(schedule, order="descending")
@@ -189,6 +188,10 @@ def check(task: Task, schedule: Schedule) -> None:
             f"@{task.name} has no blocks of rows and columns to swizzle: its programs are along "
             f"{', '.join(task.grid) or 'one axis'}"
         )
+    if schedule.swizzle > 1 and schedule.swizzle * _blocks(task, tile, task.grid[-1]) >= 1 << 31:
+        raise ScheduleError(
+            f"@{task.name} has groups of 2^31 blocks or more with swizzle = {schedule.swizzle}"
+        )
     if schedule.order == "descending" and not ("M" in task.grid and "M" in task.lengths):
         raise ScheduleError(f"@{task.name} has no blocks of rows whose order could be descending")
     if schedule.segments > 1 and not _has_boundary(task, tile):
@@ -236,6 +239,11 @@ def _check_parts(task: Task, schedule: Schedule) -> None:
             f"@{task.name} is shared in {schedule.parts} parts: programs = 0 and segments = 1 go "
             "with that"
         )
+
+
+def _blocks(task: Task, tile: Mapping[str, int], axis: str) -> int:
+    """How many blocks an axis has."""
+    return -(-task.lengths[axis] // tile[axis])
 
 
 def _has_boundary(task: Task, tile: Mapping[str, int]) -> bool:

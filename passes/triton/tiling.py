@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from math import isqrt
 
-from tapestry.dialects.triton import Schedule
+from tapestry.dialects.triton import MAX_CELLS, Schedule
 
 MIN_DOT = 16
 """The least side of a tile that `tl.dot` takes; smaller matrices are padded by masks."""
@@ -41,9 +41,6 @@ SIDE_BY_SIDE = 64
 
 BESIDE = 4
 """How many times the cells of a tile those of K and another axis may be."""
-
-MAX_CELLS = 1 << 20
-"""The most cells that Triton allows in a tile."""
 
 
 def power_of_two(n: int) -> int:

@@ -132,10 +132,11 @@ class _Planning:
         self._sources += 1
         spec, blocks = self._kernels[op.kernel_name], dict(self._kernels[op.kernel_name].blocks)
         for row in op.rows:
-            programs = programs_of(op, blocks, row)
-            if programs > MAX_PROGRAMS:
+            programs, every = programs_of(op, blocks, row), _blocks_of(op, blocks, row)
+            # Programs that share blocks count these in 32 bits, and go a step beyond the last.
+            if every + blocks.get("PROGRAMS", 0) > MAX_PROGRAMS:
                 raise InvalidProgramError(
-                    f"{spec.name} takes {programs} programs, and a GPU runs at most {MAX_PROGRAMS}",
+                    f"{spec.name} takes {every} programs, and a GPU runs at most {MAX_PROGRAMS}",
                     location=location_of(op),
                     hint="split the operation with loom-shard",
                 )
@@ -162,13 +163,19 @@ def programs_of(op: triton.LaunchOp, blocks: Mapping[str, int], row: Sequence[in
 
     `blocks` are what the kernel takes at compile time; of a persistent one, also how many at most.
     """
+    count = _blocks_of(op, blocks, row)
+    return min(count, blocks.get("PROGRAMS", count))
+
+
+def _blocks_of(op: triton.LaunchOp, blocks: Mapping[str, int], row: Sequence[int]) -> int:
+    """How many blocks a launch is over, for a row of its shards."""
     ends = zip(op.bound_names, row[0::2], row[1::2], strict=True)
     lengths = {name: end - start for name, start, end in ends}
     count = 1
     for axis in op.grid.data:
         length = prod(lengths[one] if isinstance(one, str) else one for one in axis.extents)
         count *= length if axis.block is None else -(-length // blocks[axis.block])
-    return min(count, blocks.get("PROGRAMS", count))
+    return count
 
 
 def _source(value: SSAValue) -> SSAValue:

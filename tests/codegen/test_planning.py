@@ -130,3 +130,20 @@ def test_more_programs_than_a_gpu_runs_are_refused() -> None:
     text = maps("%y = %x", "%y").replace(T, kind).replace("[1000]", f"[{1 << 43}]")
     with pytest.raises(InvalidProgramError, match="a GPU runs at most 2147483647"):
         plan(text)
+
+
+@pytest.mark.parametrize(("shared", "fits"), [("", True), (", programs = 132", False)])
+def test_shared_blocks_and_a_step_beyond_them_are_counted_in_32_bits(
+    shared: str, fits: bool
+) -> None:
+    size = 16 * ((1 << 31) - 100)
+    kind = f"!loom.tensor<[0] : [{size}], f32>"
+    text = maps("%y = %x", "%y").replace(T, kind).replace("[1000]", f"[{size}]")
+    module = parse_text(text)
+    LoomToTriton(schedules=(f"double: P = 16{shared}",)).apply(Context(), module)
+    if fits:
+        (launch,) = plan_of(module, print_module(module).kernels).launches
+        assert launch.programs == (1 << 31) - 100
+    else:
+        with pytest.raises(InvalidProgramError, match="a GPU runs at most 2147483647"):
+            plan_of(module, print_module(module).kernels)

@@ -75,6 +75,11 @@ def test_so_is_the_attribute(schedule):
         ("unroll = 0", "unroll = 0 is less than 1"),
         ("speed = 2", "speed is no parameter of a schedule"),
         ("M = big", "M = big is not a number"),
+        ("P = 2097152", "P = 2097152 is more than 1048576, the most cells"),
+        ("stages = 33", "stages = 33 is more than 32"),
+        ("programs = 4294967296", "programs = 4294967296 is more than 1048576"),
+        ("unroll = 1180591620717411303424", "unroll = 118059162071741130... is too long"),
+        (f"parts = {'9' * 5000}", "is too long"),
     ],
 )
 def test_what_is_no_schedule_says_why(text, message):
@@ -103,6 +108,14 @@ def test_what_is_no_schedule_says_why(text, message):
 def test_what_is_illegal_says_what_would_be_right(task, tile, message):
     with pytest.raises(ScheduleError, match=message):
         check(task, Schedule(tile))
+
+
+def test_swizzled_groups_of_blocks_are_counted_in_32_bits():
+    task = Task("f", "contraction", {"M": 16, "N": 1 << 25, "K": 16}, grid=("M", "N"))
+    tile = {"M": 16, "N": 16, "K": 16}
+    check(task, Schedule(tile, swizzle=1023))
+    with pytest.raises(ScheduleError, match=r"groups of 2\^31 blocks or more with swizzle = 1024"):
+        check(task, Schedule(tile, swizzle=1024))
 
 
 lengths = st.integers(1, 10000)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapestry.passes.triton.tiling import MAX_CELLS, MIN_DOT, Tiling, power_of_two
+from tapestry.dialects.triton import MAX_CELLS
+from tapestry.passes.triton.tiling import MIN_DOT, Tiling, power_of_two
 
 extents = st.integers(0, 1 << 40)
 tiles = st.integers(4, 20).map(lambda n: 1 << n)
