@@ -21,7 +21,7 @@ import tapestry
 from tapestry.codegen.aot import CompiledKernel, CompileError, compile_kernels
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.refusals import Refusals, find_refusals
-from tapestry.devices import DeviceSpec, find_spec
+from tapestry.devices import TYPICAL, DeviceSpec, find_spec
 from tapestry.dialects import triton
 from tapestry.dialects.loom import tensor_type
 from tapestry.graph import flops, operations
@@ -33,7 +33,7 @@ from tapestry.passes.triton.predicting import predictions
 from tapestry.runtime.program import arguments, main_function
 from tapestry.store import find_store
 
-DEVICES = {90: "h200", 80: "a100"}
+DEVICES = {**TYPICAL, 90: "h200"}
 """The device that each target stands for."""
 
 
@@ -157,22 +157,17 @@ def predicted_row(case: Case, module: Any, lowered: Any, target: int, device: st
 
 def _count(row: Row, case: Case, kernels: Sequence[CompiledKernel]) -> None:
     """Fill in what kernels take, and say what is wrong with them."""
-    cores = {_cores(kernel) for kernel in kernels} - {""}
+    cores = {kernel.tensor_cores for kernel in kernels} - {""}
     row.kernels = len(kernels)
     row.registers = max(kernel.registers for kernel in kernels)
     row.shared = max(kernel.shared for kernel in kernels)
     row.spills = sum(kernel.spills for kernel in kernels)
     row.tensor_cores = "+".join(sorted(cores))
     half = case.inputs[0].dtype in ("f16", "bf16")
-    if case.multiplies and half and row.target == 90 and "wgmma" not in cores:
-        row.problems.append("no wgmma")
+    best = {90: "wgmma", 100: "tcgen05"}.get(row.target)
+    if case.multiplies and half and best is not None and best not in cores:
+        row.problems.append(f"no {best}")
     row.problems += [problem for kernel in kernels for problem in kernel.problems]
-
-
-def _cores(kernel: CompiledKernel) -> str:
-    if kernel.uses_wgmma:
-        return "wgmma"
-    return "mma" if "mma.sync" in kernel.ptx else ""
 
 
 def compiled(cases: Sequence[Case], devices: Mapping[int, str], workers: int | None) -> list[Row]:

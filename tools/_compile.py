@@ -63,6 +63,6 @@ def _table(kernels: Sequence[CompiledKernel]) -> Table:
             str(kernel.registers),
             f"{kernel.spills} B",
             f"{kernel.shared / 1024:.0f} KiB",
-            "wgmma" if kernel.uses_wgmma else "mma" if "mma.sync" in kernel.ptx else "",
+            kernel.tensor_cores,
         )
     return table

@@ -28,9 +28,10 @@ from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import TapestryError
 from tapestry.store import Store, key_of
 
-MAX_SHARED_BYTES = {80: 166912, 90: 232448}
-"""Shared memory that one block may use, by compute capability."""
+_SHARED = {99: (86, 89, 120, 121), 163: (80, 87), 227: (90, 100, 103)}
 
+MAX_SHARED_BYTES = {target: 1024 * size for size, targets in _SHARED.items() for target in targets}
+"""Shared memory that one block may use, by compute capability."""
 
 _ENTRY = re.compile(r"\.entry\s+(\w+)\s*\((.*?)\)", re.DOTALL)
 
@@ -95,7 +96,13 @@ class CompiledKernel:
     @property
     def uses_wgmma(self) -> bool:
         """Whether it multiplies matrices by warpgroups, as Hopper does best."""
-        return "wgmma.mma_async" in self.ptx
+        return self.tensor_cores == "wgmma"
+
+    @property
+    def tensor_cores(self) -> str:
+        """How it multiplies matrices: by `wgmma`, `tcgen05`, `mma` of a warp, or not at all."""
+        known = {"tcgen05.mma": "tcgen05", "wgmma.mma_async": "wgmma", "mma.sync": "mma"}
+        return next((said for code, said in known.items() if code in self.ptx), "")
 
 
 def compile_kernels(

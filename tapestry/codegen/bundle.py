@@ -25,7 +25,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
-from tapestry.codegen import driver, launches, loader, replay
+from tapestry.codegen import driver, launches, loader, manifests, replay
 from tapestry.codegen.aot import CompiledKernel, compile_kernels
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
@@ -34,7 +34,7 @@ from tapestry.codegen.refusals import KIND as REFUSED
 from tapestry.codegen.refusals import Refusals
 from tapestry.codegen.shipping import one_file
 from tapestry.codegen.specs import KernelSpec
-from tapestry.devices import TYPICAL
+from tapestry.devices import find_spec, typical
 from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType
@@ -45,7 +45,7 @@ from tapestry.runtime.program import arguments, outputs
 from tapestry.saving import ConstantFile
 from tapestry.store import find_store
 
-VERSION = loader.FORM
+VERSION = manifests.FORM
 """The form of the folder, which `load.py` checks."""
 
 _CONSTANTS = "constants.npz"
@@ -89,10 +89,7 @@ def compile_bundle(
         raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from None
     constants = ConstantFile(folder / _CONSTANTS)
     moved = constants.moved(module)
-    # One set of kernels serves all targets: it has to fit the smallest.
-    known = [target for target in targets if target in TYPICAL]
-    device = f"sm_{min(known)}" if known else NO_DEVICE
-    lowering = LoomToTriton(numerics=numerics, device=device)
+    lowering = LoomToTriton(numerics=numerics, device=_smallest(targets))
     kept = find_store("aot")
     refusals = Refusals(targets, find_store(REFUSED))
     while True:
@@ -115,7 +112,7 @@ def compile_bundle(
     for kernel in compiled:
         scratch[kernel.name] = max(scratch[kernel.name], kernel.scratch)
     plan = plan_of(lowered, printed.kernels).placed(scratch)
-    _write(folder, "load.py", one_file([driver, launches, replay, loader]).encode())
+    _write(folder, "load.py", one_file([driver, launches, replay, manifests, loader]).encode())
     kept = {_CONSTANTS: _digest((folder / _CONSTANTS).read_bytes())} if constants.used else {}
     manifest: dict[str, Any] = {
         "version": VERSION,
@@ -126,10 +123,19 @@ def compile_bundle(
         "kernels": entries,
         "plan": plan.as_json(),
     }
-    manifest["sha256"] = loader.digest_of(manifest)
+    manifest["sha256"] = manifests.digest_of(manifest)
     _write(folder, "manifest.json", json.dumps(manifest, indent=2).encode())
     cubins = len({entry["cubin"] for entry in entries})
     return Bundle(folder, compiled, cubins, printed.kernels, plan)
+
+
+def _smallest(targets: Sequence[int]) -> str:
+    """The device of least shared memory: one set of kernels serves all targets."""
+    known = [find_spec(f"sm_{target}") for target in targets if typical(target) is not None]
+    smallest = min(
+        known, key=lambda one: (one.limits.shared_per_program, one.capability), default=None
+    )
+    return NO_DEVICE if smallest is None else smallest.name
 
 
 def _entry(folder: Path, kernel: CompiledKernel, spec: KernelSpec) -> dict[str, Any]:

@@ -6,28 +6,28 @@
     program(x, w, b, out=y)     # into a tensor of the caller's
 
 It needs PyTorch, for memory and streams, and NVIDIA's driver. The kernels are those of the
-machine's compute capability, or of the nearest lower one of the same generation. What runs is the
-list of launches in the manifest: nothing of the folder is executed on the host but this file.
+machine's compute capability, or before sm_90 of the nearest lower one of the same generation. What
+runs is the list of launches in the manifest: nothing of the folder is executed on the host but this
+file.
 Threads may share a program; its calls take turns on the host.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from tapestry.codegen.driver import Cuda, Device, LoadError
 from tapestry.codegen.launches import Function, Launches
+from tapestry.codegen.manifests import read_manifest
 from tapestry.codegen.replay import Replayed
 
 HERE = Path(__file__).parent
-FORM = 2
-"""The form of the folders that this file reads."""
 
 
 class Program:
@@ -103,7 +103,7 @@ def load(
     possible, stderr says so once.
     """
     folder = Path(folder)
-    manifest = _manifest(folder)
+    manifest = read_manifest(folder)
     device = Cuda() if device is None else device
     target = _target(manifest["targets"], device.capability())
     functions: dict[str, Function] = {}
@@ -146,69 +146,20 @@ def _entry(folder: Path, manifest: Mapping[str, Any], buffer: Mapping[str, Any])
     numpy: Any = import_module("numpy")
     if buffer["file"] not in manifest["files"]:
         raise LoadError(f"{buffer['file']!r} is not a file of {folder}")
-    with numpy.load(folder / buffer["file"], allow_pickle=False) as arrays:
-        return numpy.ascontiguousarray(arrays[buffer["entry"]]).tobytes()
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    """What a folder says of itself, whole and in the form that is read here."""
     try:
-        manifest: Any = json.loads((folder / "manifest.json").read_text("utf-8"))
-        version = manifest["version"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise LoadError(f"{folder} holds no compiled program: {error}") from None
-    if version != FORM:
-        raise LoadError(
-            f"{folder} was compiled in form {version}; this loader reads form {FORM}. "
-            "Compile the program again, or use the load.py of its folder"
-        )
-    digest = manifest.pop("sha256", None)
-    if digest != digest_of(manifest):
-        raise LoadError(f"{folder / 'manifest.json'} is damaged; compile the program again")
-    try:
-        check_plan(manifest)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise LoadError(f"{folder / 'manifest.json'} says what cannot be: {error}") from None
-    return manifest
-
-
-def digest_of(manifest: Mapping[str, Any]) -> str:
-    """What a manifest's own digest must be."""
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def check_plan(manifest: Mapping[str, Any]) -> None:
-    """Raise ValueError (or what a wrong type raises) where launches could leave their buffers."""
-    plan, kernels = manifest["plan"], manifest["kernels"]
-    arena, buffers = plan["arena"], plan["buffers"]
-    for buffer in buffers:
-        size, offset = buffer["bytes"], buffer.get("offset", 0)
-        if not size >= 0 or not offset >= 0 or any(extent < 0 for extent in buffer["shape"]):
-            raise ValueError("a buffer of negative size")
-        if buffer["kind"] == "temporary" and (offset % 16 or (size and offset + size > arena)):
-            raise ValueError("a temporary outside the arena")
-    takes = {entry["name"]: entry for entry in kernels}
-    for step in plan["steps"]:
-        touched = [step["fill"]] if "fill" in step else list(step["buffers"])
-        touched += [step["scratch"]] if "scratch" in step else []
-        if not all(0 <= buffer < len(buffers) for buffer in touched):
-            raise ValueError("a step on a buffer that there is not")
-        if "kernel" in step:
-            entry = takes[step["kernel"]]
-            given = len(step["buffers"]) + len(step["numbers"])
-            hidden = entry["parameters"] - given - ("scratch" in step)
-            if given != len(entry["arguments"]) or hidden < 0:
-                raise ValueError(f"{step['kernel']} takes {len(entry['arguments'])} arguments")
-            if not 0 < step["programs"] < 1 << 31:
-                raise ValueError(f"{step['kernel']} runs {step['programs']} programs")
-    for one in plan["returned"]:
-        if not 0 <= one["buffer"] < len(buffers):
-            raise ValueError("a result that is no buffer")
+        with numpy.load(folder / buffer["file"], allow_pickle=False) as arrays:
+            return numpy.ascontiguousarray(arrays[buffer["entry"]]).tobytes()
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        raise LoadError(f"{folder / buffer['file']} holds no {buffer['entry']}: {error}") from None
 
 
 def _target(targets: Sequence[int], capability: int) -> int:
-    """The best target: the device's own, or a lower one of its generation."""
-    fitting = [t for t in targets if t // 10 == capability // 10 and t <= capability]
+    """The best target: the device's own, or before sm_90 a lower one of its generation.
+
+    What is compiled for newer ones is for that architecture alone (`sm_90a`).
+    """
+    family = capability // 10 if capability < 90 else None
+    fitting = [t for t in targets if t == capability or (t // 10 == family and t < capability)]
     if not fitting:
         have = ", ".join(f"sm_{target}" for target in targets)
         raise LoadError(

@@ -119,7 +119,7 @@ class DeviceSpec(_Model):
     @property
     def has_warpgroups(self) -> bool:
         """Whether matrices are multiplied by warpgroups, from shared memory."""
-        return self.capability == 90
+        return self.capability // 10 in (9, 10)
 
 
 def read_spec(path: Path) -> DeviceSpec:
@@ -162,8 +162,18 @@ def known_specs() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 
 
-TYPICAL: Final = {80: "a100", 90: "h100"}
+TYPICAL: Final = {80: "a100", 86: "a10", 89: "l40s", 90: "h100", 100: "b200", 120: "rtx5090"}
 """The device that stands for a compute capability where only that is known."""
+
+
+def typical(capability: int) -> str | None:
+    """The device that stands for a compute capability, or for the next lower one of its generation.
+
+    >>> typical(90), typical(87), typical(121), typical(75)
+    ('h100', 'a10', 'rtx5090', None)
+    """
+    generation = [one for one in TYPICAL if one // 10 == capability // 10 and one <= capability]
+    return TYPICAL[max(generation)] if generation else None
 
 
 def name_of(title: str, capability: int) -> str | None:
@@ -173,7 +183,7 @@ def name_of(title: str, capability: int) -> str | None:
     ('h200', 'h100', None)
     """
     words = title.lower().replace("-", " ").split()
-    return next((one for one in known_specs() if one in words), TYPICAL.get(capability))
+    return next((one for one in known_specs() if one in words), typical(capability))
 
 
 @lru_cache(maxsize=32)
@@ -182,7 +192,7 @@ def find_spec(name: str) -> DeviceSpec:
     if name.endswith((".yaml", ".yml")):
         return read_spec(Path(name))
     target = re.fullmatch(r"sm_(\d+)", name)
-    stem = TYPICAL.get(int(target[1]), "") if target else name
+    stem = typical(int(target[1])) if target else name
     if stem not in known_specs():
         targets = [f"sm_{capability}" for capability in sorted(TYPICAL)]
         raise UsageError(

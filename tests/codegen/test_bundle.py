@@ -20,7 +20,7 @@ import pytest
 
 import tapestry
 from tapestry.codegen.bundle import Bundle, compile_bundle
-from tapestry.codegen.loader import digest_of
+from tapestry.codegen.manifests import digest_of
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.tasks import give
 from tests.codegen.standing import Standing, Tensor, aligned, standing
@@ -160,9 +160,17 @@ def test_the_loader_says_what_is_missing_without_a_traceback(bundle: Bundle) -> 
         (lambda f: _edit(f, _step(0, buffers=[0, 99, 1])), "a buffer that there is not"),
         (lambda f: _edit(f, _step(0, buffers=[0])), "takes .* arguments"),
         (lambda f: _edit(f, _step(0, programs=1 << 40)), "programs"),
-        (lambda f: _edit(f, _step(0, kernel="other")), "says what cannot be"),
-        (lambda f: _edit(f, lambda m: m.pop("plan")), "says what cannot be"),
-        (lambda f: _edit(f, lambda m: m.update(plan=[])), "says what cannot be"),
+        (lambda f: _edit(f, _step(0, kernel="other")), "step . runs no kernel of the manifest"),
+        (lambda f: _edit(f, lambda m: m.pop("plan")), "cannot be: the manifest has no 'plan'"),
+        (lambda f: _edit(f, lambda m: m.update(plan=[])), "manifest.plan is no table"),
+        (lambda f: _edit(f, lambda m: m["kernels"][1].pop("symbol")), r"kernels\[1\] has no 'sy"),
+        (lambda f: _edit(f, lambda m: m.update(targets=[True])), r"targets\[0\] is not a number"),
+        (lambda f: _edit(f, lambda m: m.update(files=None)), "manifest.files is no table"),
+        (lambda f: _edit(f, lambda m: m["inputs"][0].update(dtype="nn")), "has cells of 'nn'"),
+        (lambda f: _edit(f, lambda m: m["inputs"][0].update(shape=[1])), "bytes of their buffers"),
+        (lambda f: _edit(f, lambda m: m["outputs"][0].update(shape=[1])), "bytes of its buffer"),
+        (lambda f: _edit(f, lambda m: m["outputs"].clear()), "1 results, of 0"),
+        (lambda f: _edit(f, _step(0, numbers=[0, 1 << 70])), "does not fit 64 bits"),
     ],
     ids=[
         "cubin",
@@ -182,6 +190,14 @@ def test_the_loader_says_what_is_missing_without_a_traceback(bundle: Bundle) -> 
         "kernel",
         "no plan",
         "plan",
+        "no symbol",
+        "target",
+        "files",
+        "type of an input",
+        "shape of an input",
+        "shape of a result",
+        "results",
+        "number",
     ],
 )
 def test_what_is_damaged_is_refused(
@@ -233,6 +249,8 @@ def test_another_gpu_and_other_tensors_are_refused(bundle: Bundle) -> None:
     loader = _loader(bundle.folder)
     with pytest.raises(loader.LoadError, match="this GPU is sm_75.*compiled for sm_90, sm_80"):
         loader.load(device=_device(bundle, 75))
+    with pytest.raises(loader.LoadError, match="this GPU is sm_103.*with --target sm_103"):
+        loader.load(device=_device(bundle, 103))
     program = loader.load(device=_device(bundle, 86))
     elsewhere = _given(X)
     elsewhere.device = "cpu"
