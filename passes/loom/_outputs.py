@@ -96,6 +96,22 @@ def with_outputs(
     return new
 
 
+def merges_alone(monoid: Monoid, parts: Sequence[int]) -> bool:
+    """Whether merging some parts of a state reads no others."""
+    read, count = _read_by(monoid.merge, parts), len(monoid.state)
+    return all(n % count in parts for n, a in enumerate(monoid.merge.args) if a in read)
+
+
+def wrapped_parts(
+    op: loom.OperationOp, parts: Sequence[int], rewriter: PatternRewriter
+) -> tuple[str, Block, list[Read]]:
+    """The monoid of some parts of a state that merge alone; their wrap, and what that reads."""
+    wrap = _copy(op.wrap_block)
+    _yield_only(wrap, parts, rewriter)
+    reads = drop_unread(wrap, reads_of(op)[0], 0)
+    return _part_of_monoid(op, parts, rewriter), wrap, reads
+
+
 def drop_unread(block: Block, reads: Sequence[Read], first: int) -> list[Read]:
     """Drop what a body does not use; its argument `first + i` belongs to read `i`."""
     kept: list[Read] = []

@@ -83,7 +83,7 @@ class UnfuseEpilogue(RewritePattern):
             inside=op.inside,
             attributes=op.attributes,
         )
-        _renumber(last.block, dims, rewriter)
+        renumber(last.block, dims, rewriter)
         after = loom.OperationOp(
             f"{op.label.data}_unwrap",
             kept,
@@ -198,7 +198,7 @@ def _map_of(
         if inner in needed:
             body.add_op(inner.clone(values))
     body.add_op(loom.YieldOp(values[value]))
-    _renumber(body, dims, rewriter)
+    renumber(body, dims, rewriter)
     reads = drop_unread(body, ins, 0)
     new = loom.OperationOp(
         label,
@@ -229,7 +229,7 @@ def _stored_over(op: loom.OperationOp) -> list[tuple[Projection, Attribute]]:
     ]
 
 
-def _renumber(body: Block, dims: Sequence[int], rewriter: PatternRewriter) -> None:
+def renumber(body: Block, dims: Sequence[int], rewriter: PatternRewriter) -> None:
     """Count coordinates among `dims`, which they are of."""
     for op in list(body.ops):
         if isinstance(op, loom.IndexOp):

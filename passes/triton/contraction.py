@@ -52,15 +52,23 @@ def find_contraction(fold: MapFold, *, exact: bool = True) -> Contraction | None
     A row of the domain along K and one side masks a factor: outside it, zero times what the other
     factor holds, which is NaN where that is not finite. So with `exact` it is no matrix product.
     """
-    monoid = fold.monoid
+    found = find_contractions(fold, exact=exact)
+    return found[0] if len(found) == 1 else None
+
+
+def find_contractions(fold: MapFold, *, exact: bool = True) -> list[Contraction | None]:
+    """Per part of the state, how it is a matrix product; None where it is not."""
+    if fold.monoid is None or not fold.fold_dims:
+        return []
     values = yielded(fold.wrap)
-    if monoid is None or len(values) != 1:
-        return None
-    element = values[0].type
-    if not fold.fold_dims:
-        return None
-    summed = monoid.primitive is arith.AddfOp and monoid.zero == (0.0,)
-    product = values[0].owner
+    return [_contraction(fold, part, value, exact=exact) for part, value in enumerate(values)]
+
+
+def _contraction(fold: MapFold, part: int, value: SSAValue, *, exact: bool) -> Contraction | None:
+    """How a part of the state, of the value that is folded into it, is a matrix product."""
+    monoid, element, product = fold.monoid, value.type, value.owner
+    assert monoid is not None
+    summed = monoid.primitives[part] is arith.AddfOp and monoid.zero[part] == 0.0
     if not summed or not isinstance(product, arith.MulfOp):
         return None
     if not (isinstance(element, Float32Type) or is_half(element)):

@@ -9,12 +9,16 @@ registers, where a stored factor is copied ahead of time from memory to where ma
 A map of its own over `i` and `k` computes it once, in the type that it is multiplied in; what it
 takes to write it and to read it, the cost model says, which counts both kernels.
 
+Where the product folds a statistic of the rows besides (a root mean square, as `loom-derive` makes
+one pass of both), it would read cells that it does not multiply any more: then that is a fold of
+its own (`separate.py`).
+
 In and out: loom. What has a schedule is left as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
@@ -27,16 +31,18 @@ from xdsl.pattern_rewriter import (
     RewritePattern,
     op_type_rewrite_pattern,
 )
+from xdsl.rewriter import InsertPoint
 
 from tapestry.algebra.bodies import Dims, dependences, moving_dims, needed_operations
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
 from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom.separate import separable_parts, separate
 from tapestry.passes.loom.simplify import MergeEqualOperations
 from tapestry.passes.loom.unfuse import store_values
 from tapestry.passes.triton.alone import alone, canonical
-from tapestry.passes.triton.contraction import find_contraction
+from tapestry.passes.triton.contraction import find_contractions
 from tapestry.passes.triton.mapfold import map_fold_of
 from tapestry.passes.triton.products import unwidened
 from tapestry.passes.triton.schedule import SCHEDULE
@@ -65,7 +71,12 @@ class StoreFactors(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        places = self.chosen.get(op, ())
+        if op not in self.chosen:
+            return
+        places = self.chosen[op]
+        if separable_parts(op):
+            op = separate(op, rewriter)
+            rewriter.insertion_point = InsertPoint.before(op)
         factors = computed_factors(op) if places else []
         if factors:
             store_values(op, [factors[place] for place in places], rewriter)
@@ -76,36 +87,44 @@ class FactorChooser:
     """Chooses which factors of products are stored; equal products are looked at once."""
 
     predict: Predict
-    _known: dict[str, Places] = field(default_factory=dict[str, Places])
+    _known: dict[str, Places | None] = field(default_factory=dict[str, "Places | None"])
 
     def chosen(self, module: ModuleOp) -> dict[loom.OperationOp, Places]:
-        """The products of which some factor is to be stored, with the places of these."""
+        """The products of which something is to be stored, with the places of their factors."""
         found: dict[loom.OperationOp, Places] = {}
         for op in module.walk():
-            if isinstance(op, loom.OperationOp) and computed_factors(op):
+            if isinstance(op, loom.OperationOp) and (choices := _choices(op)):
                 program = alone(op)
                 text = canonical(program)
                 if text not in self._known:
-                    self._known[text] = self._places(program, len(computed_factors(op)))
-                if self._known[text]:
-                    found[op] = self._known[text]
+                    self._known[text] = self._best(program, choices)
+                best = self._known[text]
+                if best is not None:
+                    found[op] = best
         return found
 
-    def _places(self, program: ModuleOp, count: int) -> Places:
-        """The factors that make a product clearly faster if they are stored; none if none do."""
-        choices = [c for n in range(1, count + 1) for c in combinations(range(count), n)]
+    def _best(self, program: ModuleOp, choices: Sequence[Places]) -> Places | None:
+        """What makes a product clearly faster if it is stored; None if nothing does."""
         try:
             tried = {places: self._seconds(program, places) for places in choices}
             best = min(tried, key=lambda places: tried[places])
-            return best if tried[best] * GAIN <= seconds(self.predict(program, True)) else ()
+            return best if tried[best] * GAIN <= seconds(self.predict(program, True)) else None
         except TapestryError:
-            return ()  # What it has no kernel for is said where it is lowered.
+            return None  # What it has no kernel for is said where it is lowered.
 
     def _seconds(self, program: ModuleOp, places: Places) -> float:
         own = program.clone()
         (op,) = (op for op in own.walk() if isinstance(op, loom.OperationOp))
         apply_stores(own, {op: places})
         return seconds(self.predict(own, True))
+
+
+def _choices(op: loom.OperationOp) -> list[Places]:
+    """Which factors of a product may be stored: some, or none where parts of it are alone."""
+    if not _may_store(op) or not any(find_contractions(map_fold_of(op))):
+        return []
+    count, least = len(computed_factors(op)), 0 if separable_parts(op) else 1
+    return [c for n in range(least, count + 1) for c in combinations(range(count), n)]
 
 
 def apply_stores(module: ModuleOp, chosen: Mapping[loom.OperationOp, Places]) -> None:
@@ -120,24 +139,27 @@ def computed_factors(op: loom.OperationOp) -> list[Factor]:
 
     They need no more cells than something that they read, and read cells alone: one at each point,
     none outside of a tensor. Both factors have one type already: what is rounded only because it is
-    computed stays as it is. So do members of groups, and what has shards or a domain.
+    computed stays as it is. Of several products that are summed at once, one factor is one.
     """
-    if op.monoid_name is None or in_group(op) or SCHEDULE in op.attributes or op.index.is_empty:
+    if not _may_store(op):
         return []
-    if op.partition is not None or op.inside is not None:
-        return []
-    product = find_contraction(map_fold_of(op))
-    if product is None:
-        return []
-    factors = [unwidened(side) for side in (product.a, product.b)]
-    if factors[0].type != factors[1].type:
-        return []
+    factors: list[SSAValue] = []
+    for product in filter(None, find_contractions(map_fold_of(op))):
+        sides = [unwidened(side) for side in (product.a, product.b)]
+        factors += sides if sides[0].type == sides[1].type else []
     varies = dependences(op.wrap_block, [moving_dims(read.projection) for read in op.in_reads])
     return [
         (factor, tuple(sorted(varies[factor])))
-        for factor in factors
+        for factor in dict.fromkeys(factors)
         if _may_be_stored(op, factor, varies[factor])
     ]
+
+
+def _may_store(op: loom.OperationOp) -> bool:
+    """Whether values of a fold may be stored: of no member, nor with shards, or a domain."""
+    if op.monoid_name is None or in_group(op) or SCHEDULE in op.attributes or op.index.is_empty:
+        return False
+    return op.partition is None and op.inside is None
 
 
 def _may_be_stored(op: loom.OperationOp, factor: SSAValue, dims: Dims) -> bool:

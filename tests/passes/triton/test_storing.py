@@ -18,7 +18,7 @@ from tapestry.frontend import verify_module
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.predicting import predictions
 from tapestry.passes.triton.schedule import SCHEDULE
-from tapestry.passes.triton.storing import apply_stores, computed_factors
+from tapestry.passes.triton.storing import GAIN, apply_stores, computed_factors
 from tapestry.runtime.executor import NoWatch, find_executor
 
 DEVICE = "h100"
@@ -85,6 +85,34 @@ def test_what_several_products_read_is_stored_once() -> None:
 )
 def test_others_stay(program: t.Expression) -> None:
     assert _stays(_loom(program))
+
+
+def _gated(rows: int, width: int, out: int) -> ModuleOp:
+    shapes = {"x": (rows, width), "g": (width,), "w": (width, out), "v": (width, out)}
+    x, g, w, v = (t.input(name, shape, "bf16") for name, shape in shapes.items())
+    h = t.rms_norm(x, g, eps=1e-6)
+    return _loom(t.swiglu(h @ w, h @ v))
+
+
+def test_a_norm_that_two_products_fold_besides_is_folded_once() -> None:
+    """They were 945 us at best on an H100, the products alone 714 by cuBLAS."""
+    module = _gated(2048, 4096, 14336)
+    assert len(_operations(module)) == 1
+    stored, whole = (_seconds(module, store=store) for store in (True, False))
+    assert stored * GAIN <= whole
+    assert not _stays(module)
+    norm, factor, products = _operations(module)
+    assert [op.index.shape for op in (norm, factor)] == [(2048, 4096)] * 2
+    assert str(tensor_type(factor.outs[0]).element_type) == "bf16"
+    # Both products read the one factor, and the sum of squares is divided by at the end.
+    assert {factor.outs[0]} < {read.value for read in products.in_reads}
+    assert len(products.in_reads) == 3
+    assert [read.value for read in products.extra_reads] == [norm.outs[0]]
+    assert _stays(module)
+
+
+def test_a_norm_of_few_rows_stays_with_its_products() -> None:
+    assert _stays(_gated(16, 4096, 14336))
 
 
 def test_without_a_device_nothing_is_stored() -> None:
