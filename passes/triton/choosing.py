@@ -6,7 +6,8 @@
 The default stays where it is about as fast as the device allows, and where nothing is clearly
 faster: a model is not a measurement. Kernels that do the same work get the same schedule, and are
 looked at once. What the model takes for too large is no choice, nor what is near the limit, nor,
-where there is another one, what a compiler is known to have refused.
+where there is another one, what a compiler is known to have refused. Where all is too large, what
+fits the shared memory is chosen by what its spilled registers cost.
 """
 
 from __future__ import annotations
@@ -124,6 +125,14 @@ class Chooser:
             if self._is_safe(one.estimate) and (not sound or one.estimate.seconds * _GAIN <= now)
         ]
         better = [one.schedule for one in (faster if task.multiplied else _plain_first(faster))]
+        if not sound and not better:
+            # All that fit may spill: what that takes is counted.
+            whole = all(estimate_of(work, self.spec).fits for work, _ in works)
+            better = [
+                one.schedule
+                for one in found
+                if one.estimate.fits and (not whole or one.estimate.seconds * _GAIN <= now)
+            ]
         accepted = (one for one in better[:_TRIES] if not self.refused(build(one)[0]))
         # Where all are refused, a default that is not is better; else the fastest of them.
         chosen = next(accepted, None if sound or not better else better[0])

@@ -39,10 +39,12 @@ from tapestry.passes.triton.fitting import (
     WARPGROUP_ROWS,
     by_warpgroups,
     cell_bytes,
+    fits,
     occupancy_of,
     problems_of,
     registers_of,
     shared_bytes,
+    spilled_of,
     warps_across,
 )
 from tapestry.passes.triton.work import Product, Stream, Work
@@ -52,6 +54,9 @@ _WARPS_TO_FILL = 8
 
 _KEPT_SHARE = 4
 """A buffer of a quarter of the L2 stays there while others pass."""
+
+_REGISTER = 4
+"""Bytes of a register."""
 
 _LANES = 32
 _REQUEST = 128
@@ -76,6 +81,8 @@ class Estimate:
     problems: tuple[str, ...] = ()
     exact: bool = False
     """Whether registers are counted rather than guessed."""
+    fits: bool = True
+    """Whether it can be launched: registers may spill, which takes time."""
 
     @property
     def bound(self) -> str:
@@ -114,6 +121,7 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
         flops=work.flops,
         problems=problems_of(work, spec),
         exact=any(product.is_split for product in work.products),
+        fits=fits(work, spec),
     )
 
 
@@ -217,10 +225,14 @@ def _works(work: Work, together: int, spec: DeviceSpec) -> dict[str, float]:
 
 
 def _exchanged(work: Work, spec: DeviceSpec) -> float:
-    """Bytes that a program writes to shared memory, and that its products read there."""
+    """Bytes that a program writes to shared memory, and that its products read there.
+
+    What threads have no registers for goes the same way, out and back in each step.
+    """
     # Threads read themselves what no product reads.
     read = work.passing if work.products else work.staged
     found = (work.staged + read) * work.steps + work.held
+    found += 2 * _REGISTER * spilled_of(work, spec) * work.threads * max(1.0, work.steps)
     for product in work.products:
         if product.is_split:
             # The left factor is in registers; of the right one, parts of half its size are written.

@@ -224,6 +224,9 @@ class _Counter:
                 self.streams.append(self._moved(op, times))
                 if isinstance(op, triton.LoadBlockOp):
                     self.vectors[op.result] = VECTOR
+                    if _is_shared_out(op):
+                        # What an epilogue reads comes beside the steps of the next block.
+                        self.held += _tile_bytes(op.result)
                 elif _is_shared_out(op):
                     # One block is stored while the next one is loaded.
                     self.held += _tile_bytes(op.value)
@@ -387,13 +390,14 @@ class _Counter:
         factors are computed from as well, which threads read themselves. The product waits for what
         they compute.
         """
-        source = defining(factor)
+        source, here = defining(factor), op.parent_block()
         if isinstance(source, _LOADS):
             if not self._stage_factor(op, source):
                 self.held += _tile_bytes(factor)
             self.elsewhere.add(source.result)
             return
-        if not by_registers:
+        if not by_registers or (source is not None and source.parent_block() is not here):
+            # Warpgroups take a left factor from registers only where a step makes it of products.
             self.held += _tile_bytes(factor)
         elif byte_size(element_of(factor)) <= 2:
             self.factors = max(self.factors, _tile_bytes(factor))

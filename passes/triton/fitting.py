@@ -85,6 +85,17 @@ def cell_bytes(product: Product) -> int:
     return 1 if product.kind.startswith("f8") else 2 if product.kind in TENSOR_KINDS else 4
 
 
+def spilled_of(work: Work, spec: DeviceSpec) -> int:
+    """Registers that a thread needs and has not."""
+    return max(0, registers_of(work, spec) - spec.limits.registers_per_thread)
+
+
+def fits(work: Work, spec: DeviceSpec) -> bool:
+    """Whether a kernel can be launched at all, be it with registers that spill."""
+    shared = shared_bytes(work, spec) <= spec.limits.shared_per_program
+    return shared and work.warps <= spec.limits.warps
+
+
 def problems_of(work: Work, spec: DeviceSpec) -> tuple[str, ...]:
     """Why a kernel does not fit a device, or spills there."""
     found: list[str] = []

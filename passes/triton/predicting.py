@@ -58,6 +58,7 @@ def summed(estimates: Sequence[tuple[Estimate, int]]) -> Estimate:
         parts=parts,
         bytes=sum(one.bytes * count for one, count in estimates),
         flops=sum(one.flops * count for one, count in estimates),
+        fits=all(one.fits for one, _ in estimates),
         problems=tuple(dict.fromkeys(p for one, _ in estimates for p in one.problems)),
     )
 
@@ -100,5 +101,10 @@ def ranked(schedules: Iterable[Schedule], build: Build, spec: DeviceSpec) -> lis
 
 
 def by_worth(predictions: Iterable[Prediction]) -> list[Prediction]:
-    """Predictions in order: what fits first, faster ones first."""
-    return sorted(predictions, key=lambda one: (bool(one.estimate.problems), one.estimate.seconds))
+    """Predictions in order: what fits without spills first, then what fits, faster ones first."""
+
+    def worth(one: Prediction) -> tuple[bool, bool, float]:
+        estimate = one.estimate
+        return not estimate.fits, bool(estimate.problems), estimate.seconds
+
+    return sorted(predictions, key=worth)

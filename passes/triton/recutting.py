@@ -79,9 +79,11 @@ class Recutting:
 
 
 def _may_gain(one: Prediction) -> bool:
-    """Whether programs are too few for the device, or a fold is walked again inside another."""
+    """Whether programs are too few for the device or too large for it, or a fold is walked again
+    inside another.
+    """
     inner = [axis for axis in one.schedule.tile if axis.startswith("C")]
-    return one.estimate.waves < 1 or len(inner) > 1
+    return one.estimate.waves < 1 or bool(one.estimate.problems) or len(inner) > 1
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,10 @@ from tapestry.dialects import triton
 from tapestry.dialects.triton import Schedule
 from tapestry.frontend import run_pipeline
 from tapestry.importers.expressions.nodes import Expression
+from tapestry.passes.triton.calls import calls_of
 from tapestry.passes.triton.choosing import Chooser
+from tapestry.passes.triton.cost import estimate_of
+from tapestry.passes.triton.counting import work_of
 from tapestry.passes.triton.predicting import Prediction, predictions
 
 H200 = find_spec("h200")
@@ -71,6 +75,34 @@ def test_small_products_have_tiles_for_all_multiprocessors() -> None:
 
 def test_thin_products_have_programs_for_all_multiprocessors() -> None:
     assert 8192 // chosen(product(16, 8192, 8192)).tile["N"] >= 128
+
+
+def chained() -> Expression:
+    """Two products of which the first's rows are computed, and held while the second's go by."""
+    x = t.input("x", (49152, 196), "f16")
+    up, bias = t.input("up", (196, 384), "f16"), t.input("bias", (384,), "f16")
+    return t.gelu(t.tanh(x) @ up + bias) @ t.input("down", (384, 196), "f16") + x
+
+
+def test_what_is_too_large_by_default_is_chosen_to_fit() -> None:
+    """The rows are in shared memory beside each stage: an H100 refused 262,400 bytes."""
+    default, one = (predicted(chained(), device).estimate for device in ("none", "h100"))
+    assert default.shared == 128 * 256 * 2 + 3 * 2 * 256 * 64 * 2 + 256
+    assert not default.fits
+    assert one.fits
+
+
+def test_spilled_registers_are_a_cost() -> None:
+    """A kernel of which nothing is clean can still be chosen: by what its spills take."""
+    module = lowered(chained(), "h100")
+    (kernel,) = kernels(module)
+    (launch,) = (op for op in module.walk() if isinstance(op, triton.LaunchOp))
+    ((call, _),) = calls_of(launch)
+    work = work_of(kernel, call)
+    some, more = (replace(work, live=4 * work.threads * n) for n in (255, 300))
+    found = [estimate_of(one, H200) for one in (some, more)]
+    assert all(one.fits and one.problems for one in found)
+    assert found[0].seconds < found[1].seconds
 
 
 def test_rows_that_fit_are_one_block() -> None:
