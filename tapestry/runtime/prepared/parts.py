@@ -13,12 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from tapestry.algebra.bodies import moving_dims
 from tapestry.algebra.contraction import find_contractions
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import accumulating_monoid_of
+from tapestry.algebra.scalars import scalar_of
+from tapestry.codegen.loops import is_known
 from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_reads, member_writes
 from tapestry.dialects._loom_group_rules import inner_edges, why_whole
@@ -52,6 +55,9 @@ _LONG = 512
 
 _BETWEEN = 4
 """Bytes of a value in between."""
+
+_ONE_LOOP = 40
+"""Operations up to which maps surely are one loop."""
 
 _LARGEST = 1 << 24
 """Bytes that a part may touch; above, members run for themselves."""
@@ -96,9 +102,11 @@ def in_parts(
     long = isinstance(op, loom.OperationOp) and product and _terms(op) >= _LONG
     # What is read once, and reduced as it is, need not stay in cache; BLAS has blocks of its own,
     # and packs what parts of a product have in common again for each.
-    any_size = cache is None and (reduces or long)
+    # Nor need what is one loop: nothing is between its operations.
+    once = looped and _is_one_loop(members)
+    any_size = cache is None and (reduces or long or once)
     cache = cache_size() if cache is None else cache
-    each = 1 if whole < small else 2 if long else 4
+    each = 1 if whole < small or (once and threads == 1) else 2 if long else 4
     cuts = Cuts(op.index, accesses, threads, cache, each=each, any_size=any_size)
     dims = _apart(op)
     if not products and (product or (threads == 1 and reduces)):
@@ -150,6 +158,22 @@ def _operations(members: Members) -> int:
         if member.unwrap_block is not None:
             count += (len(member.unwrap_block.ops) - 1) * member.kept_range(member.index).size
     return count
+
+
+def _is_one_loop(members: Members) -> bool:
+    """Whether all that members compute is maps of what loops know, of cells as they are."""
+    ops = [op for member, _ in members for op in member.wrap_block.ops]
+    if len(ops) > _ONE_LOOP or any(accumulating_monoid_of(member) for member, _ in members):
+        return False
+    for member, _ in members:
+        fours = zip(member.ins, member.in_maps, member.in_fills, strict=True)
+        for value, projection, fill in fours:
+            read = projection.apply_range(member.index)
+            if fill is not None and not tensor_type(value).box.contains_range(read):
+                return False
+    plain = (arith.ConstantOp, loom.IndexOp, loom.ReadOp, loom.YieldOp)
+    scalars = [scalar_of(op) for op in ops if not isinstance(op, plain)]
+    return all(scalar is not None and is_known(scalar) for scalar in scalars)
 
 
 def _is_product(op: loom.OperationOp) -> bool:
