@@ -284,11 +284,16 @@ class Loop:
         steps = [[own[array] for _, own, _ in order] for array in range(len(arrays))]
         return [extent for extent, _, _ in order], steps, [folded for _, _, folded in order]
 
-    def _density(self, axis: tuple[int, list[int], bool]) -> tuple[bool, int]:
-        """Whether an axis fills vectors, and how many arrays are neighbours, less those not."""
-        pairs = zip(axis[1], self._widths, strict=True)
+    def _density(self, axis: tuple[int, list[int], bool]) -> tuple[bool, float]:
+        """Whether vectors are of use, and how many arrays are neighbours, less those that are not.
+
+        Neighbours are worth as much as they fill vectors.
+        """
+        extent, steps, _ = axis
+        pairs = zip(steps, self._widths, strict=True)
         near = sum(1 if step == width else -1 for step, width in pairs if step)
-        return axis[0] >= _LONG, near
+        filled = extent / (-(-extent // WIDTH) * WIDTH)
+        return extent >= _LONG, near * filled if near > 0 else near
 
     def _of_rank(self, array: Array) -> Array:
         """A single number as an array of the rank of the others."""

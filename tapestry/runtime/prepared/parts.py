@@ -106,7 +106,7 @@ def in_parts(
     once = looped and _is_one_loop(members)
     any_size = cache is None and (reduces or long or once)
     cache = cache_size() if cache is None else cache
-    each = 1 if whole < small or (once and threads == 1) else 2 if long else 4
+    each = 1 if whole < small or threads == 1 else 2 if long else 4
     cuts = Cuts(op.index, accesses, threads, cache, each=each, any_size=any_size)
     dims = _apart(op)
     if not products and (product or (threads == 1 and reduces)):
