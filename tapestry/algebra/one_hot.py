@@ -27,6 +27,9 @@ from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import loom
 from tapestry.zspace import Projection
 
+_MANY = 32
+"""Places from which to go to one takes less than to look at all, point by point."""
+
 _EQUAL = 0
 """The predicate of `arith.cmpi eq`."""
 
@@ -72,8 +75,9 @@ def find_scatter(
     the state the value that says which; None where there is none.
 
     It is there when wrap yields the monoid's zero wherever the coordinate is not a value that
-    varies along folded dimensions alone, and no input is read along the dimension. Of several parts
-    each is merged by an operation of its own: their places may be different ones.
+    varies along folded dimensions alone, and no input is read along the dimension. The value may
+    vary along other kept dimensions as well where there are `_MANY` places. Of several parts each
+    is merged by an operation of its own: their places may be different ones.
     """
     end = op.wrap_block.last_op
     if monoid is None or op.scan_dim is not None or end is None:
@@ -85,7 +89,13 @@ def find_scatter(
     parts: list[dict[int, SSAValue]] = []
     for value, zero in zip(end.operands, monoid.zero, strict=True):
         found = _Search(op.kept_dims, varies, zero).points(value)
-        parts.append({dim: at for dim, at, _ in found or () if varies[at].issubset(op.fold_dims)})
+        parts.append(
+            {
+                dim: at
+                for dim, at, _ in found or ()
+                if varies[at].issubset(op.fold_dims) or op.index.shape[dim] >= _MANY
+            }
+        )
     for dim in parts[0] if parts else ():
         read = any(dim in dims for dims in moving)
         if not read and all(dim in places for places in parts):

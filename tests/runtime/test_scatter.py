@@ -180,3 +180,43 @@ def test_parts_of_a_state_at_places_of_their_own(monkeypatch: pytest.MonkeyPatch
     assert prepared is not None
     for got, want in zip(prepared([p, q, x]), (total, times), strict=True):
         np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+@pytest.mark.parametrize("box", ["(b, i)", "(b, i, d)"])
+def test_places_that_vary_along_what_is_kept(box: str):
+    # Each batch has places of its own, or each cell of a row has.
+    rank = box.count(",") + 1
+    at_box = "[0, 0, 0] : [3, 9, 5]" if rank == 3 else "[0, 0] : [3, 9]"
+    text = f"""
+    !at = !loom.tensor<{at_box}, i64>
+    !x = !loom.tensor<[0, 0, 0] : [3, 9, 5], f32>
+    !y = !loom.tensor<[0, 0, 0] : [3, 40, 5], f32>
+    func.func @main(%at: !at, %x: !x) -> !y {{
+      %y = loom.operation @scatter over <[0, 0, 0, 0] : [3, 40, 5, 9]> [map, map, map, fold] by @max
+             ins(%at : (b, h, d, i) -> {box}, %x : (b, h, d, i) -> (b, i, d))
+             outs((b, h, d) -> (b, h, d))
+             wrap (%place: i64, %u: f32) {{
+               %h = loom.index 1 : i64
+               %here = arith.cmpi eq, %place, %h : i64
+               %none = arith.constant 0xff800000 : f32
+               %v = arith.select %here, %u, %none : f32
+               loom.yield %v : f32
+             }} : (!at, !x) -> !y
+      func.return %y : !y
+    }}"""
+    x = RNG.normal(size=(3, 9, 5)).astype("f4")
+    at = RNG.integers(-2, 42, (3, 9, 5) if rank == 3 else (3, 9))
+    at[:, 4:] = at[:, :5]
+    want = np.full((3, 40, 5), -np.inf, "f4")
+    for b, i, d in np.ndindex(3, 9, 5):
+        place = at[b, i, d] if rank == 3 else at[b, i]
+        if 0 <= place < 40:
+            want[b, place, d] = max(want[b, place, d], x[b, i, d])
+    agree(text, {"at": at, "x": x}, [want], pipelines=["loom-shard{grid=2,2,3,2}"], tolerance=0)
+    (op,) = [op for op in parse_text(text).walk() if isinstance(op, loom.OperationOp)]
+    found = find_scatter(op, accumulating_monoid_of(op))
+    assert found is not None
+    assert found[0] == 1
+    made = prepared_operation(op, Library())
+    assert made is not None
+    np.testing.assert_array_equal(made([at, x])[0], want)

@@ -292,7 +292,7 @@ class Loop:
         extent, steps, _ = axis
         pairs = zip(steps, self._widths, strict=True)
         near = sum(1 if step == width else -1 for step, width in pairs if step)
-        filled = extent / (-(-extent // WIDTH) * WIDTH)
+        filled = extent / max(-(-extent // WIDTH) * WIDTH, 1)
         return extent >= _LONG, near * filled if near > 0 else near
 
     def _of_rank(self, array: Array) -> Array:
