@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tapestry.algebra.bodies import Dims, dependences, moving_dims
 from tapestry.algebra.monoids import Monoid
+from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
 from tapestry.zspace import Projection
 
@@ -69,7 +70,7 @@ def find_one_hot(op: loom.BlockSignature, monoid: Monoid | None) -> OneHot | Non
 
 
 def find_scatter(
-    op: loom.BlockSignature, monoid: Monoid | None
+    op: loom.OperationOp, monoid: Monoid | None
 ) -> tuple[int, tuple[SSAValue, ...]] | None:
     """The kept dimension along which each point that is folded counts at one place, and per part of
     the state the value that says which; None where there is none.
@@ -82,7 +83,7 @@ def find_scatter(
     end = op.wrap_block.last_op
     if monoid is None or op.scan_dim is not None or end is None:
         return None
-    if len(monoid.state) > 1 and None in monoid.primitives:
+    if any(not _is_scattered(monoid, part) for part in range(len(monoid.state))):
         return None
     moving = [moving_dims(p) for p in op.in_maps]
     varies = dependences(op.wrap_block, moving)
@@ -101,6 +102,12 @@ def find_scatter(
         if not read and all(dim in places for places in parts):
             return dim, tuple(places[dim] for places in parts)
     return None
+
+
+def _is_scattered(monoid: Monoid, part: int) -> bool:
+    """Whether NumPy folds a part of a state, also the signs of its zeros."""
+    reduction = find_reduction(monoid.primitives[part], monoid.state[part])
+    return reduction is not None and reduction.signs is None
 
 
 _Point = tuple[int, SSAValue, arith.CmpiOp]

@@ -11,6 +11,7 @@ from tapestry.dialects import loom
 from tapestry.frontend import parse_text, verify_module
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.operations import prepared_operation
+from tapestry.runtime.prepared.scatters import Scatter
 from tapestry.runtime.running import run
 from tests.runtime.everywhere import agree, in_parts_of
 
@@ -192,14 +193,14 @@ def test_places_that_vary_along_what_is_kept(box: str):
     !x = !loom.tensor<[0, 0, 0] : [3, 9, 5], f32>
     !y = !loom.tensor<[0, 0, 0] : [3, 40, 5], f32>
     func.func @main(%at: !at, %x: !x) -> !y {{
-      %y = loom.operation @scatter over <[0, 0, 0, 0] : [3, 40, 5, 9]> [map, map, map, fold] by @max
+      %y = loom.operation @scatter over <[0, 0, 0, 0] : [3, 40, 5, 9]> [map, map, map, fold] by @add
              ins(%at : (b, h, d, i) -> {box}, %x : (b, h, d, i) -> (b, i, d))
              outs((b, h, d) -> (b, h, d))
              wrap (%place: i64, %u: f32) {{
                %h = loom.index 1 : i64
                %here = arith.cmpi eq, %place, %h : i64
-               %none = arith.constant 0xff800000 : f32
-               %v = arith.select %here, %u, %none : f32
+               %zero = arith.constant 0.0 : f32
+               %v = arith.select %here, %u, %zero : f32
                loom.yield %v : f32
              }} : (!at, !x) -> !y
       func.return %y : !y
@@ -207,16 +208,41 @@ def test_places_that_vary_along_what_is_kept(box: str):
     x = RNG.normal(size=(3, 9, 5)).astype("f4")
     at = RNG.integers(-2, 42, (3, 9, 5) if rank == 3 else (3, 9))
     at[:, 4:] = at[:, :5]
-    want = np.full((3, 40, 5), -np.inf, "f4")
+    want = np.zeros((3, 40, 5), "f4")
     for b, i, d in np.ndindex(3, 9, 5):
         place = at[b, i, d] if rank == 3 else at[b, i]
         if 0 <= place < 40:
-            want[b, place, d] = max(want[b, place, d], x[b, i, d])
-    agree(text, {"at": at, "x": x}, [want], pipelines=["loom-shard{grid=2,2,3,2}"], tolerance=0)
+            want[b, place, d] += x[b, i, d]
+    agree(text, {"at": at, "x": x}, [want], pipelines=["loom-shard{grid=2,2,3,2}"])
     (op,) = [op for op in parse_text(text).walk() if isinstance(op, loom.OperationOp)]
     found = find_scatter(op, accumulating_monoid_of(op))
     assert found is not None
     assert found[0] == 1
     made = prepared_operation(op, Library())
     assert made is not None
-    np.testing.assert_array_equal(made([at, x])[0], want)
+    np.testing.assert_allclose(made([at, x])[0], want, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("primitive", "ufunc", "dtype"),
+    [
+        ("arith.addf", np.add, "f4"),
+        ("arith.addf", np.add, "f8"),
+        ("arith.mulf", np.multiply, "f4"),
+        ("arith.maxsi", np.maximum, "i4"),
+        ("arith.addi", np.add, "i8"),
+        ("arith.ori", np.bitwise_or, "?"),
+        ("arith.addf", np.add, "f2"),
+    ],
+)
+def test_rows_are_folded_where_they_go(primitive: str, ufunc: np.ufunc, dtype: str):
+    # Rows that fill vectors and more, in memory of any order.
+    values = RNG.integers(0, 2, (1, 70, 9)).astype(dtype).transpose(0, 2, 1)
+    zero = np.full((), 1 if ufunc is np.multiply else 0, dtype)
+    scatter = Scatter(0, (1,), (2,), ufunc, primitive, zero, 3, (4, 9, 70))
+    at = np.array([3, 6, 4, 2, 4, 7, -1, 6, 4]).reshape(1, 9, 1)
+    want = np.full((4, 70), zero)
+    for n, place in enumerate(at.flat):
+        if 3 <= place < 7:
+            want[place - 3] = ufunc(want[place - 3], values[0, n])
+    np.testing.assert_array_equal(scatter(values, at), want, strict=True)

@@ -310,15 +310,18 @@ def _scatter(
     op: loom.OperationOp, monoid: Monoid, part: int, dim: int, index: Range
 ) -> Scatter | None:
     """The fold of a part of the state by the places along a kept dimension, where NumPy has it."""
-    reduction = find_reduction(monoid.primitives[part], monoid.state[part])
-    if reduction is None or reduction.signs is not None:
+    primitive = monoid.primitives[part]
+    reduction = find_reduction(primitive, monoid.state[part])
+    if primitive is None or reduction is None or reduction.signs is not None:
         return None
     dtype = numpy_dtype(monoid.state[part])
     zero = cell_constant(monoid.zero[part], monoid.state[part]).astype(dtype)
     others = tuple(d for d in op.kept_dims if d != dim)
     low, places = op.index.start[dim], op.index.shape[dim]
     shape = tuple(places if d == dim else extent for d, extent in enumerate(index.shape))
-    return Scatter(dim, tuple(op.fold_dims), others, reduction.ufunc, zero, low, shape)
+    return Scatter(
+        dim, tuple(op.fold_dims), others, reduction.ufunc, primitive.name, zero, low, shape
+    )
 
 
 def _held(op: loom.OperationOp, products: Sequence[Contraction]) -> int:

@@ -2,9 +2,9 @@
 
     place[i] = ids[i]            result[v, n] = sum over i of (values[i, n] if place[i] == v else 0)
 
-Points are sorted by their place, and what is at one is reduced at once, so that the work is that of
-the points, whatever the number of places. Where places vary along kept dimensions too, those are
-part of the place; of what are no rows then, each point is folded by itself.
+The work is that of the points, whatever the number of places. Rows are folded one by one, by a
+compiled loop; without one, points are sorted by their place, and what is at one is reduced at once.
+Where places vary along kept dimensions too, those are part of the place.
 """
 
 from __future__ import annotations
@@ -14,17 +14,27 @@ from math import prod
 
 import numpy as np
 
+from tapestry.codegen.loops import kind_of
+from tapestry.codegen.loops.graphs import FOLDS
+from tapestry.codegen.loops.scattering import scatter_text
+from tapestry.codegen.loops.vectors import HALVES
+from tapestry.runtime import native
 from tapestry.runtime.executor import Array
+from tapestry.runtime.native import Compiled
 
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """Folds by `ufunc` what is at one place along `dim`; the others have `zero`."""
+    """Folds by `ufunc`, which `primitive` names, what is at one place along `dim`.
+
+    The others have `zero`.
+    """
 
     dim: int
     folded: tuple[int, ...]
     others: tuple[int, ...]
     ufunc: np.ufunc
+    primitive: str
     zero: Array
     low: int
     shape: tuple[int, ...]
@@ -55,6 +65,12 @@ class Scatter:
         made = np.zeros(room, self.zero.dtype) if nothing else np.full(room, self.zero)
         if rows.shape[1] == 1:
             self.ufunc.at(made[:, 0], at, rows[:, 0])
+        elif (run := self._loop()) is not None:
+            rows, at = np.ascontiguousarray(rows), np.ascontiguousarray(at)
+            apart = rows.strides[0]
+            arrays = [array.ctypes.data for array in (at, rows, made)]
+            arguments = np.array([len(at), rows.shape[1], *arrays, apart], np.int64)
+            run(arguments.ctypes.data)
         elif len(at):
             order = np.argsort(at, kind="stable")
             here = at[order]
@@ -63,3 +79,10 @@ class Scatter:
         dims = (*mixed, self.dim, *others)
         made = made.reshape([self.shape[d] for d in dims])
         return made.transpose(np.argsort(dims))
+
+    def _loop(self) -> Compiled | None:
+        """The loop that folds rows where they go, None where there is none."""
+        kind = kind_of(self.zero.dtype)
+        if kind is None or kind in HALVES or self.primitive not in FOLDS or not native.is_ready():
+            return None
+        return native.compiled(scatter_text(self.primitive, kind), f"of {self.primitive} at places")
