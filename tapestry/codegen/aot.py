@@ -82,10 +82,15 @@ class CompiledKernel:
         found: list[str] = []
         if self.spills:
             found.append(f"spills {self.spills} bytes")
-        most = MAX_SHARED_BYTES.get(self.target, self.shared)
-        if self.shared > most:
+        if not self.fits:
+            most = MAX_SHARED_BYTES[self.target]
             found.append(f"{self.shared} bytes of shared memory, of {most}")
         return (*found, *self.warnings)
+
+    @property
+    def fits(self) -> bool:
+        """Whether a GPU of the target has the shared memory that it takes."""
+        return self.shared <= MAX_SHARED_BYTES.get(self.target, self.shared)
 
     @property
     def _entry(self) -> tuple[str, str]:

@@ -26,7 +26,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.codegen import driver, launches, loader, manifests, replay
-from tapestry.codegen.aot import CompiledKernel, compile_kernels
+from tapestry.codegen.aot import MAX_SHARED_BYTES, CompiledKernel, CompileError, compile_kernels
+from tapestry.codegen.climbing import Climbing
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
 from tapestry.codegen.plans import Plan
@@ -73,8 +74,9 @@ def compile_bundle(
 ) -> Bundle:
     """Compile a module in loom for each target (90 for sm_90) and write it to `folder`.
 
+    Kernels that do not compile, or do not fit, are made again with more care (`climbing.py`).
     Raises InvalidProgramError for what cannot be compiled ahead of time, CompileError for a kernel
-    that Triton refuses, UsageError where the folder cannot be written.
+    that does not compile however it is made, UsageError where the folder cannot be written.
     """
     for op in module.walk():
         if isinstance(op, loom.ExternalOp):
@@ -89,22 +91,31 @@ def compile_bundle(
         raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from None
     constants = ConstantFile(folder / _CONSTANTS)
     moved = constants.moved(module)
-    lowering = LoomToTriton(numerics=numerics, device=_smallest(targets))
+    device = _smallest(targets)
+    lowering = LoomToTriton(numerics=numerics, device=device)
     kept = find_store("aot")
     refusals = Refusals(targets, find_store(REFUSED))
+    climbing = Climbing(moved, device)
     while True:
         lowered = moved.clone()
-        lowering.lower(Context(), lowered, refused=refusals)
+        lowering.lower(Context(), lowered, refused=refusals, rungs=climbing.rungs)
         printed = print_module(lowered)
         _write(folder, "kernels.py", printed.source.encode())
-        compiled = compile_kernels(
-            folder / "kernels.py",
-            printed.kernels,
-            targets=targets,
-            workers=workers or os.cpu_count() or 1,
-            cache=None if kept is None else kept.folder,
-        )
-        if not refusals.learn(lowered, compiled):
+        try:
+            compiled = compile_kernels(
+                folder / "kernels.py",
+                printed.kernels,
+                targets=targets,
+                workers=workers or os.cpu_count() or 1,
+                cache=None if kept is None else kept.folder,
+            )
+            if refusals.learn(lowered, compiled):
+                continue
+            _check_fit(compiled)
+        except CompileError as error:
+            if not climbing.climb(lowered, printed.kernels, error.kernels, error.message):
+                raise
+        else:
             break
     specs = {spec.name: spec for spec in printed.kernels}
     entries = [_entry(folder, kernel, specs[kernel.name]) for kernel in compiled]
@@ -127,6 +138,18 @@ def compile_bundle(
     _write(folder, "manifest.json", json.dumps(manifest, indent=2).encode())
     cubins = len({entry["cubin"] for entry in entries})
     return Bundle(folder, compiled, cubins, printed.kernels, plan)
+
+
+def _check_fit(kernels: Sequence[CompiledKernel]) -> None:
+    """Raise CompileError for kernels that no GPU of their target launches."""
+    large = [kernel for kernel in kernels if not kernel.fits]
+    if large:
+        first = large[0]
+        raise CompileError(
+            f"kernel {first.name} takes {first.shared} bytes of shared memory, and a program has "
+            f"{MAX_SHARED_BYTES[first.target]} on sm_{first.target}",
+            list(dict.fromkeys(kernel.name for kernel in large)),
+        )
 
 
 def _smallest(targets: Sequence[int]) -> str:

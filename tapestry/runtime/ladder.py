@@ -23,17 +23,15 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.codegen.aot import CompileError
+from tapestry.codegen.climbing import Climbing, say
 from tapestry.codegen.driver import DriverError, LoadError, MemoryShortError
 from tapestry.codegen.launches import Calls, Follow, Launches
 from tapestry.codegen.refusals import find_refusals
 from tapestry.codegen.replay import Replayed
 from tapestry.diagnostics import InvalidProgramError, Location
-from tapestry.dialects import loom, triton
+from tapestry.dialects import loom
 from tapestry.locations import location_of
-from tapestry.logs import channel
 from tapestry.passes.triton.loom_to_triton import NO_DEVICE
-from tapestry.passes.triton.rungs import Rung
-from tapestry.passes.triton.schedule import SCHEDULE
 from tapestry.runtime.compiled import GpuError, RefusedError, gpu_errors
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.externals import (
@@ -53,9 +51,6 @@ if TYPE_CHECKING:
 REFUSED = {1, 200, 209, 218, 222, 701}
 """CUDA's codes of launches that did not begin: a value or a cubin that does not fit, resources."""
 
-_log = channel("fallbacks")
-_said: set[str] = set()
-
 
 class Ladder:
     """@main of a module in loom on a device: called with its tensors, constants included."""
@@ -65,7 +60,7 @@ class Ladder:
         self._executor = executor
         self._device = device
         self._calls: Calls = {}
-        self._rungs: dict[str, Rung] = {}
+        self._climbing = Climbing(module, device.model)
         self._lock = RLock()
         self.program: PrintedProgram
         self._constants: list[Any] = []
@@ -117,8 +112,9 @@ class Ladder:
         """Make the program ready, on the rungs that it needs, with schedules that compile well."""
         model = self._device.model
         refusals = None if model == NO_DEVICE else find_refusals(model)
+        rungs = self._climbing.rungs
         while True:
-            self.program = self._executor.printed(self._module, self._device, self._rungs, refusals)
+            self.program = self._executor.printed(self._module, self._device, rungs, refusals)
             try:
                 with self._device.session(), gpu_errors():
                     run = self._device.prepared(self.program, self._calls)
@@ -156,26 +152,8 @@ class Ladder:
 
     def _climb(self, kernels: Sequence[str], why: str) -> bool:
         """Take the operations of some kernels a rung further; whether there was one."""
-        scheduled = {
-            op.label.data
-            for op in self._module.walk()
-            if isinstance(op, loom.OperationOp | loom.FusedOp) and SCHEDULE in op.attributes
-        }
-        labels = [label for kernel in kernels for label in labels_of(self.program, kernel)]
-        moved = False
-        for label in dict.fromkeys(labels):
-            before = self._rungs.get(label, Rung.GIVEN)
-            if before == Rung.GIVEN and label not in scheduled and self._device.model == NO_DEVICE:
-                before = Rung.DEFAULT  # which is what it had
-            if before < Rung.APART:
-                moved = True
-                after = self._rungs[label] = Rung(before + 1)
-                _say(
-                    f"@{label} does not run with {before.said}: {why}",
-                    f"it is tried with {after.said}",
-                    "give it a schedule that fits (attribute `schedule`); results are the same",
-                )
-        return moved
+        program = self.program
+        return self._climbing.climb(program.lowered, program.kernels, kernels, why)
 
     def _give_up(self, error: CompileError | GpuError) -> None:
         """Leave the program to the numpy executor, if that is allowed."""
@@ -186,7 +164,7 @@ class Ladder:
     def _say_numpy(self, what: str, why: str, hint: str) -> None:
         if not self._executor.fallback:
             raise GpuError(f"{what} does not run on the GPU: {why}", hint=hint)
-        _say(f"{what} does not run on the GPU: {why}", "it runs on numpy, slowly", hint)
+        say(f"{what} does not run on the GPU: {why}", "it runs on numpy, slowly", hint)
 
     def _on_numpy(self, tensors: Sequence[Any]) -> list[Any]:
         """The results by the numpy executor, taken from the device and brought to it."""
@@ -203,21 +181,11 @@ class Ladder:
 
 
 def _no_graph(why: str) -> None:
-    _say(
+    say(
         f"the program is not replayed as a CUDA graph: {why}",
         "its kernels are launched one by one",
         "leave out `graphs`",
     )
-
-
-def labels_of(program: PrintedProgram, kernel: str) -> list[str]:
-    """The operations that a kernel of a printed program computes; for a group, the group."""
-    ops = [op for op in program.lowered.body.block.ops if isinstance(op, triton.KernelOp)]
-    for op, spec in zip(ops, program.kernels, strict=True):
-        if spec.name == kernel:
-            names = [origin.data for origin in op.origins]
-            return [name.partition(",")[0] for name in names if not name.startswith(" ")]
-    return []
 
 
 def _calls(module: ModuleOp, device: Device) -> Calls:
@@ -240,11 +208,3 @@ def _call(
     parameters: Parameters,
 ) -> None:
     call_external(name, found, ins, outs, parameters, location)
-
-
-def _say(what: str, instead: str, hint: str) -> None:
-    """Say what ran otherwise than asked, once."""
-    text = f"{what}; {instead}\n  hint: {hint}"
-    if text not in _said:
-        _said.add(text)
-        _log.warning("%s", text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import logging
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ import numpy as np
 import pytest
 
 import tapestry
+from tapestry.codegen import climbing
+from tapestry.codegen.aot import MAX_SHARED_BYTES
 from tapestry.codegen.bundle import Bundle, compile_bundle
 from tapestry.codegen.manifests import digest_of
 from tapestry.dialects.triton import Schedule
@@ -309,6 +312,37 @@ def test_an_external_kernel_is_refused(tmp_path: Path) -> None:
     x = tapestry.input("x", (4, 8))
     with pytest.raises(tapestry.TapestryError, match="is an external kernel"):
         compile_bundle(tapestry.compile(x.sort(axis=1)).lowered, tmp_path / "out")
+
+
+def test_what_does_not_fit_is_made_again_with_more_care(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a folder would be refused by each GPU of its target."""
+    monkeypatch.setattr(climbing, "_said", set[str]())
+    monkeypatch.setattr(logging.getLogger("tapestry.fallbacks"), "propagate", True)
+    x = tapestry.input("x", (512, 512), "float16")
+    module = tapestry.compile(x @ x).lowered.clone()
+    (op,) = [op for op in module.walk() if op.name == "loom.operation"]
+    give(op, Schedule.parse("M = 128, N = 128, K = 128, warps = 8, stages = 3"))
+    monkeypatch.setitem(MAX_SHARED_BYTES, 90, 100 << 10)
+    bundle = compile_bundle(module, tmp_path)
+    (kernel,) = bundle.kernels
+    assert kernel.shared <= 100 << 10
+    (said,) = [one.getMessage() for one in caplog.records if "does not run" in one.getMessage()]
+    assert "@matmul does not run with the schedule given" in said
+    assert "bytes of shared memory, and a program has 102400 on sm_90" in said
+    assert "hint: give it a schedule that fits" in said
+
+
+def test_a_compiler_that_is_not_there_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No kernel is at fault, so none is made with more care."""
+    monkeypatch.setenv("TAPESTRY_CACHE", "0")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    x = tapestry.input("x", (16, 16))
+    with pytest.raises(tapestry.TapestryError, match="compiling kernels.py failed"):
+        compile_bundle(tapestry.compile(x @ x).lowered, tmp_path)
 
 
 def test_the_command(tmp_path: Path) -> None:

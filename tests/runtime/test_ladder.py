@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 
 import tapestry
-from tapestry.codegen import aot
+from tapestry.codegen import aot, climbing
 from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.rungs import Rung, smallest
 from tapestry.passes.triton.schedule import Task, is_legal
 from tapestry.passes.triton.tasks import give, tasks
-from tapestry.runtime import compiled, externals, ladder
+from tapestry.runtime import compiled, externals
 from tapestry.runtime.compiled import GpuError
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.prepared.kernels import PreparedKernels
@@ -43,7 +43,7 @@ COMPILE = compiled.compile_kernels
 
 @pytest.fixture(autouse=True)
 def _apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ladder, "_said", set())
+    monkeypatch.setattr(climbing, "_said", set())
     monkeypatch.setattr(compiled, "compile_kernels", compiled_at_once)
 
 
