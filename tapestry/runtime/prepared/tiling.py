@@ -215,7 +215,7 @@ def _sizes(
     sides = (range(1, min(_ACROSS, long[0]) + 1), range(1, min(_DEEP, long[1]) + 1))
     for across, rows, columns in product(*sides, range(1, min(_DEEP, wide) + 1)):
         sums, vectors = across * rows * columns, rows * columns
-        if sums > registers * 3 // 4:
+        if sums > registers * 3 // 4 or sums + vectors + 2 > registers:
             continue
         parts = -(-long[0] // across) * -(-long[1] // rows) * -(-wide // columns)
         time = max(sums, each * vectors + across, 8) + problem.work * vectors
@@ -229,7 +229,15 @@ def _sizes(
 
 
 def _sliding(problem: Problem) -> set[int]:
-    return {dim for one in problem.operands for window in one.windows for dim, _ in window}
+    """The dimensions of windows that slide along what the second factor does not move along."""
+    windows = (window for one in problem.operands for window in one.windows)
+    far = problem.second
+    return {
+        dim
+        for window in windows
+        if any(d not in problem.folded and not problem.moves(far, d) for d, _ in window)
+        for dim, _ in window
+    }
 
 
 def _folded(problem: Problem, *, sliding_last: bool) -> list[int]:
