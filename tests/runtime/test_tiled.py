@@ -163,6 +163,40 @@ def test_what_comes_before_and_after_is_in_the_loop(before: str, size: int, pad:
     assert _check(module, _arrays(module))
 
 
+@pytest.mark.parametrize("size", [18, 37])
+def test_channels_that_are_last_are_turned(size: int) -> None:
+    """Rows of images are not in one run of memory then: they are copied, where it is little."""
+    module = parse_text(_layer(3, 13, size, before=_GATED))
+    arrays = _arrays(module)
+    images = arrays[0].transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2)
+    assert _check(module, [images, *arrays[1:]])
+
+
+@pytest.mark.parametrize("shape", [(40, 24, 33), (7, 5, 64)])
+def test_rows_of_weights_are_turned(shape: tuple[int, int, int]) -> None:
+    """A linear layer of what is computed: neither factor is in vectors along its results."""
+    rows, inner, out = shape
+    module = parse_text(f"""
+!x = !loom.tensor<[0, 0] : [{rows}, {inner}], f32>
+!w = !loom.tensor<[0, 0] : [{out}, {inner}], f32>
+!y = !loom.tensor<[0, 0] : [{rows}, {out}], f32>
+func.func @main(%x: !x, %w: !w) -> !y {{
+  %y = loom.operation @linear over <[0, 0, 0] : [{rows}, {out}, {inner}]> [map, map, fold] by @add
+    ins(%x : (d0, d1, d2) -> (d0, d2), %w : (d0, d1, d2) -> (d1, d2))
+    outs((d0, d1) -> (d0, d1))
+    wrap (%xe: f32, %we: f32) {{
+      %z = arith.constant 0.0 : f32
+      %f = arith.maximumf %xe, %z : f32
+      %p = arith.mulf %f, %we : f32
+      loom.yield %p : f32
+    }} : (!x, !w) -> !y
+  func.return %y : !y
+}}
+""")
+    verify_module(module)
+    assert _check(module, _arrays(module)) == (rows > 10)
+
+
 def test_threads_share_what_parts_are_made_of() -> None:
     class Team:
         rows = 0

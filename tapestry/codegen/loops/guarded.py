@@ -25,14 +25,14 @@ class Vectors:
         self._write, self._tiles, self._known = write, tiles, known
 
     def read(self, array: int, kind: str, pointer: str, mask: Value | None) -> Value:
-        """A vector of an array, or the number that all its lanes have."""
+        """A vector of an array, or the number that all its lanes have; `mask` as of `inside`."""
         write, step = self._write, self._tiles.arrays[array].step
         if step > 1:
             return self._every(pointer, kind, step, mask)
         write.mask = mask if step else None
         if step == SCATTERED:
             stride = Value(self._known["stride", array, self._tiles.vector], "i64")
-            steps = write.binary("mul", self._lanes("i64", 1), stride)
+            steps = write.binary("mul", self._cells("i64", 1), stride)
             text = f"getelementptr i8, ptr {pointer}, <{write.lanes} x i64> {steps.name}"
             value = write.gathered(write.made(text, "ptr", wide=True).name, kind)
         else:
@@ -42,14 +42,27 @@ class Vectors:
 
     def rest(self, extent: str) -> Value | None:
         """The lanes that there are, where they are less than a vector."""
-        if not self._tiles.short:
-            return None
-        count = self._write.made(f"trunc i64 {extent} to i32", "i32", wide=False)
-        return self._write.compared("ult", self._lanes("i32", 1), count)
+        return self._below(extent, 1) if self._tiles.short else None
 
-    def inside(self, array: int, places: Sequence[str], rest: Value | None) -> Value | None:
-        """The lanes whose coordinates are inside, of the first that a vector begins at."""
+    def inside(self, array: int, places: Sequence[str], extent: str) -> Value | None:
+        """The cells that are read of an array, of which lanes may have every few: those that there
+        are, whose coordinates are inside. None where that is all of them.
+        """
+        step = self._tiles.arrays[array].step
+        if step < 2:
+            return self._inside(array, places, extent, 1)
+        write, lanes = self._write, self._write.lanes
+        write.lanes = lanes * step
+        mask = self._inside(array, places, extent, step)
+        own = ", ".join(f"i1 {int(n % step == 0)}" for n in range(write.lanes))
+        chosen = Value(f"<{own}>", "i1", wide=True, lanes=write.lanes)
+        mask = chosen if mask is None else write.binary("and", mask, chosen)
+        write.lanes = lanes
+        return mask
+
+    def _inside(self, array: int, places: Sequence[str], extent: str, step: int) -> Value | None:
         write, guards = self._write, self._tiles.arrays[array].guards
+        found = self._below(extent, step) if self._tiles.short else None
         along: tuple[Value, str, int] | None = None
         outer: list[Value] = []
         for number, guard in enumerate(guards):
@@ -62,15 +75,20 @@ class Vectors:
         if along is None:
             for one in outer:
                 wide = write.widened(one)
-                rest = wide if rest is None else write.binary("and", rest, wide)
-            return rest
+                found = wide if found is None else write.binary("and", found, wide)
+            return found
         where, limit, factor = along
         for one in outer:
             text = f"select i1 {one.name}, i64 {limit}, i64 0"
             limit = write.made(text, "i64", wide=False).name
         first = write.widened(write.cast("trunc", where, "i32"))
-        lanes = write.binary("add", first, self._lanes("i32", factor))
-        return write.compared("ult", lanes, write.cast("trunc", Value(limit, "i64"), "i32"))
+        cells = write.binary("add", first, self._cells("i32", factor, step))
+        return write.compared("ult", cells, write.cast("trunc", Value(limit, "i64"), "i32"))
+
+    def _below(self, extent: str, step: int) -> Value:
+        """The cells of so many lanes."""
+        count = self._write.made(f"trunc i64 {extent} to i32", "i32", wide=False)
+        return self._write.compared("ult", self._cells("i32", 1, step), count)
 
     def _coordinate(self, guard: Guard, places: Sequence[str]) -> tuple[Value, int]:
         """Where a vector begins, and by how much each lane is further."""
@@ -82,23 +100,17 @@ class Vectors:
         return Value(where, "i64"), along
 
     def _every(self, pointer: str, kind: str, step: int, mask: Value | None) -> Value:
-        """Every so many cells of memory, none further than the last that counts."""
-        write = self._write
-        lanes, many = write.lanes, write.lanes * step
-        chosen = write.widened(Value("true", "i1")) if mask is None else mask
-        none = f"<{lanes} x i1> zeroinitializer"
-        order = ", ".join(f"i32 {lanes if n % step else n // step}" for n in range(many))
-        spread = f"shufflevector {chosen.type} {chosen.name}, {none}, <{many} x i32> <{order}>"
-        masks, to = f"<{many} x i1>", f"<{many} x {kind}>"
-        name = write.made(spread, "i1", wide=True).name
-        full = f"@llvm.masked.load.v{many}f{32 if kind == 'float' else 64}.p0"
-        write.declared[full] = f"declare {to} {full}(ptr, i32 immarg, {masks}, {to})"
-        text = f"call {to} {full}(ptr {pointer}, i32 1, {masks} {name}, {to} zeroinitializer)"
-        cells = write.made(text, kind, wide=True).name
+        """Every so many cells of memory, of those of a mask."""
+        write, lanes = self._write, self._write.lanes
+        write.lanes, write.mask = lanes * step, mask
+        cells = write.load(pointer, kind, wide=True)
+        write.lanes, write.mask = lanes, None
         order = ", ".join(f"i32 {n * step}" for n in range(lanes))
-        text = f"shufflevector {to} {cells}, {to} poison, <{lanes} x i32> <{order}>"
-        return write.made(text, kind, wide=True)
+        text = f"shufflevector {cells.type} {cells.name}, {cells.type} poison"
+        return write.made(f"{text}, <{lanes} x i32> <{order}>", cells.kind, wide=True)
 
-    def _lanes(self, kind: str, factor: int) -> Value:
-        elements = ", ".join(f"{kind} {n * factor}" for n in range(self._write.lanes))
-        return Value(f"<{elements}>", kind, wide=True, lanes=self._write.lanes)
+    def _cells(self, kind: str, factor: int, step: int = 1) -> Value:
+        """How far the cells of each lane are, where there are `step` for one."""
+        count = self._write.lanes
+        elements = ", ".join(f"{kind} {n // step * factor}" for n in range(count))
+        return Value(f"<{elements}>", kind, wide=True, lanes=count)

@@ -159,9 +159,9 @@ class _Products:
                 if slot < numbers:
                     where = tuple(at[dims.index(d)] if d in dims else 0 for d in range(dim + 1))
                     pointer = pointers[first + slot, where]
-                    rest = self._vectors.rest(self._extents[self._tiles.vector])
-                    kind = graph.inputs[slot]
-                    made = self._vectors.read(first + slot, kind, pointer, rest)
+                    extent, kind = self._extents[self._tiles.vector], graph.inputs[slot]
+                    mask = self._vectors.inside(first + slot, (), extent)
+                    made = self._vectors.read(first + slot, kind, pointer, mask)
                 else:
                     made = self._made(
                         graph,
@@ -353,13 +353,11 @@ class _Products:
             key = tiles.cell(array, where, point)
             if key in seen:
                 return seen[key]
-            mask = None
-            if tiles.arrays[array].guards or tiles.short:
-                if key not in masks:
-                    places = [own[n] for own, n in zip(self._places, where, strict=True)]
-                    rest = self._vectors.rest(self._extents[tiles.vector])
-                    masks[key] = self._vectors.inside(array, [*places, *taps], rest)
-                mask = masks[key]
+            if key not in masks:
+                places = [own[n] for own, n in zip(self._places, where, strict=True)]
+                extent = self._extents[tiles.vector]
+                masks[key] = self._vectors.inside(array, [*places, *taps], extent)
+            mask = masks[key]
             seen[key] = self._vectors.read(array, self._kinds[array], pointers[array, where], mask)
             return seen[key]
 

@@ -26,7 +26,7 @@ from tapestry.zspace import Range
 _MOST = 32
 """Arrays that a loop reads at most: all points of a window have their own view."""
 
-_PASSES = 4
+_PASSES = 24
 """How many times as long NumPy takes for an operation on views of windows as on runs of memory."""
 
 

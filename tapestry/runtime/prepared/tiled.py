@@ -34,6 +34,9 @@ from tapestry.runtime.prepared.tiling import Operand, Problem, Tiling, tiling
 
 _Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
 
+_COPIED = 8
+"""Products for each cell of an array from which it may be copied to be read in vectors."""
+
 _SHARE = 1 << 20
 """Products of a thread from which it is worth one."""
 
@@ -106,6 +109,8 @@ class _Ready:
     """Bytes to pack into, for each thread, and the place of the argument that says where."""
     rows: NDArray[np.int64] | None
     address: int
+    turned: tuple[tuple[int, int], ...]
+    """Arrays that are copied, with an axis whose cells are neighbours then."""
 
 
 @dataclass(eq=False)
@@ -142,6 +147,8 @@ class TiledProduct:
         ready = self._ready[key]
         if ready is None:
             return self.plain(given)
+        for number, axis in ready.turned:
+            arrays[number] = _turned(arrays[number], axis)
         outs = [empty(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes, strict=True)]
         arrays += outs
         found = list(ready.arguments)
@@ -162,6 +169,49 @@ class TiledProduct:
         kinds = [kind_of(array.dtype) for array in arrays]
         if not native.is_ready() or None in kinds:
             return None
+        for vectors in (None, *self._dense()):
+            for first in (0, 1):
+                turned = () if vectors is None else self._turns(arrays, first, vectors)
+                if turned is None:
+                    continue
+                own = list(arrays)
+                for number, axis in turned:
+                    own[number] = _turned(own[number], axis)
+                found = self._tiling(own, first)
+                if found is not None:
+                    return self._compiled(found, own, first, threads, turned)
+        return None
+
+    def _dense(self) -> list[int]:
+        """The dimensions along which results are neighbours."""
+        every = [
+            write.of(_strides(shape, dtype), dtype.itemsize, self.extents)
+            for write, shape, dtype in zip(self.writes, self.shapes, self.dtypes, strict=True)
+        ]
+        dims = range(len(self.extents))
+        return [d for d in dims if all(one.steps[d] == one.size for one in every)]
+
+    def _turns(
+        self, arrays: Sequence[Array], first: int, vectors: int
+    ) -> tuple[tuple[int, int], ...] | None:
+        """The arrays of a factor whose cells are to be neighbours along a dimension, and the axes
+        that are last then. None where there is no such axis, or too much to copy.
+        """
+        found: list[tuple[int, int]] = []
+        for number in sorted(self.wrap.needs(self.wrap.wanted[first], self.wrapped)):
+            axes = [
+                axis
+                for axis, (_, terms) in enumerate(self.reads[number].axes)
+                if any(dim == vectors for dim, _ in terms)
+            ]
+            array = arrays[number]
+            if len(axes) > 1 or array.size * _COPIED > prod(self.extents):
+                return None
+            found += [(number, axis) for axis in axes if array.strides[axis] != array.itemsize]
+        return tuple(found)
+
+    def _tiling(self, arrays: Sequence[Array], first: int) -> Tiling | None:
+        """The tiles where a factor is in vectors."""
         operands = [
             read.of(array.strides, array.itemsize, self.extents)
             for read, array in zip(self.reads, arrays, strict=True)
@@ -171,23 +221,24 @@ class TiledProduct:
         if any(one.guards for one in operands[self.wrapped :]):
             return None
         sides = [sorted(self.wrap.needs(slot, self.wrapped)) for slot in self.wrap.wanted]
-        for first in (0, 1):
-            problem = Problem(
-                self.extents,
-                frozenset(self.folded),
-                tuple(operands),
-                tuple(sides[first]),
-                tuple(sides[1 - first]),
-                len(self.writes),
-                self.work[first],
-            )
-            found = tiling(problem, *native.registers())
-            if found is not None:
-                return self._compiled(found, arrays, first, threads)
-        return None
+        problem = Problem(
+            self.extents,
+            frozenset(self.folded),
+            tuple(operands),
+            tuple(sides[first]),
+            tuple(sides[1 - first]),
+            len(self.writes),
+            self.work[first],
+        )
+        return tiling(problem, *native.registers())
 
     def _compiled(
-        self, found: Tiling, arrays: Sequence[Array], first: int, threads: int
+        self,
+        found: Tiling,
+        arrays: Sequence[Array],
+        first: int,
+        threads: int,
+        turned: tuple[tuple[int, int], ...],
     ) -> _Ready | None:
         tiles, problem = found.tiles, found.problem
         kinds = [_kind(array.dtype) for array in arrays]
@@ -226,6 +277,7 @@ class TiledProduct:
             (found.room * (1 if rows is None else len(rows)), room),
             rows,
             address_of(function),
+            turned,
         )
 
     def _rows(
@@ -262,6 +314,11 @@ class TiledProduct:
             if found.room:
                 row[room] = n * found.room
         return rows
+
+
+def _turned(array: Array, axis: int) -> Array:
+    """A copy whose cells are neighbours along an axis."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, axis, -1)), -1, axis)
 
 
 def _strides(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
