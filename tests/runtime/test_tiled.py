@@ -154,7 +154,7 @@ _CLIPPED = """
 
 
 @pytest.mark.parametrize("pad", [0, 1])
-@pytest.mark.parametrize("size", [5, 18, 37])
+@pytest.mark.parametrize("size", [8, 18, 37])
 @pytest.mark.parametrize("before", [_GATED, _CLIPPED])
 def test_what_comes_before_and_after_is_in_the_loop(before: str, size: int, pad: int) -> None:
     """Also where what is computed of a zero outside is another number."""

@@ -30,6 +30,9 @@ _AGAIN = 4
 _ACROSS, _DEEP = 12, 4
 """Places of a tile along dimensions of the second factor, and of the first one, at most."""
 
+_FILLED = 3
+"""One of how many lanes has to be used at least."""
+
 _COMPUTED = 3
 """How many times as long as the products it may take to compute the first factor, at most."""
 
@@ -91,7 +94,7 @@ def tiling(problem: Problem, lanes: int, registers: int) -> Tiling | None:
     extents = problem.extents
     kept = [d for d, n in enumerate(extents) if d not in problem.folded and n > 1]
     vector = _vector(problem, kept)
-    if vector is None:
+    if vector is None or _FILLED * extents[vector] < lanes:
         return None
     others = [d for d in kept if d != vector]
     near = [d for d in others if problem.moves(problem.first, d)]
