@@ -13,15 +13,17 @@ floats, and each literal with its neighbours. The values of an 8-bit type are al
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import isfinite
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, i1
 
 from tapestry.dialects import loom
+from tapestry.proving.covering import sites
 from tapestry.proving.inputs import Draw
 from tapestry.runtime.executor import Array
 
@@ -59,6 +61,22 @@ def literals_of(*modules: ModuleOp) -> tuple[float, ...]:
         if value is not None and isfinite(value) and value:
             found[value] = None
     return tuple(found)[:MAX_LITERALS]
+
+
+def compared_numbers(*modules: ModuleOp) -> tuple[float, ...]:
+    """The finite numbers that cells are compared with, and what is between two; but not zero."""
+    found: dict[float, None] = {}
+    for site in (site for module in modules for site in sites(module)):
+        for operand in site.op.operands:
+            match operand.owner:
+                case arith.ConstantOp(value=FloatAttr() | IntegerAttr() as number):
+                    if operand.type != i1 and isfinite(number.value.data):
+                        found[number.value.data] = None
+                case _:
+                    pass
+    numbers = sorted(tuple(found)[:MAX_LITERALS])
+    between = [(one + other) / 2 for one, other in pairwise(numbers)]
+    return tuple(number for number in (*numbers, *between) if number)
 
 
 def edge_values(dtype: np.dtype[Any], literals: Sequence[float]) -> Array:

@@ -119,10 +119,11 @@ def _compare(pair: Pair) -> Verdict:
                 return Verdict("differs", "as functions over the reals", found)
             elif kind.name not in compared:
                 compared.append(kind.name)
-    for inputs in pair.peaks():
+    special = (("peak", pair.peaks()), ("named", pair.named()))
+    for kind, inputs in ((kind, inputs) for kind, many in special for inputs in many):
         outcome = None if pair.agrees_roughly(inputs) else pair.compare(inputs)
         if isinstance(outcome, Difference):
-            found = pair.counterexample("peak", options.seed, inputs, outcome)
+            found = pair.counterexample(kind, options.seed, inputs, outcome)
             return Verdict("differs", "as functions over the reals", found)
     if not _CONTINUOUS & set(compared):
         return Verdict("undecided", "no class of inputs could be compared", skipped=skipped)

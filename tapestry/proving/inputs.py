@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import frexp
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,10 @@ All cells of an argument may be smaller than that of another: sums over them are
 """
 
 
+_BESIDE = (-1, 0, 1)
+"""How many 1024ths a float is beside another one."""
+
+
 @dataclass(frozen=True, eq=False)
 class Draw:
     """One input. A float input is `numbers * 2^-exponent`; an integer input is `numbers`."""
@@ -101,6 +106,25 @@ class Draw:
         limits = np.iinfo(numbers.dtype)
         numbers.flat[cell] = min(max(end * farthest, limits.min), limits.max)
         return Draw(self.dtype, numbers, self.exponent)
+
+    def naming(self, numbers: Sequence[float], rng: np.random.Generator) -> Draw:
+        """The draw with half of its cells one of some numbers, or beside it; floats a little.
+
+        Floats far larger than the draw's own would leave no bits for these: they are left out.
+        """
+        if not self.is_float:
+            limits, exponent, own = np.iinfo(self.dtype), 0, self.numbers
+            near = [round(x) + step for x in numbers for step in (-1, 0, 1)]
+            pool = [x for x in near if limits.min <= x <= limits.max]
+        else:
+            few = [x for x in numbers if abs(x) < 1 << (BITS // 2)]
+            exponent = min(self.exponent, BITS - max((frexp(x)[1] for x in few), default=0) - 1)
+            own = self.numbers >> (self.exponent - exponent)
+            pool = [round(x * (2**10 + by) * 2.0 ** (exponent - 10)) for x in few for by in _BESIDE]
+        if not pool:
+            return self
+        chosen = rng.choice(np.array(pool, own.dtype), own.shape)
+        return Draw(self.dtype, np.where(rng.random(own.shape) < 0.5, chosen, own), exponent)
 
     def zeroed(self, where: NDArray[np.bool_]) -> Draw:
         """The draw with some cells set to zero."""

@@ -28,6 +28,7 @@ from tapestry.proving.comparing import (
 from tapestry.proving.counterexample import Budget, Counterexample, shrink
 from tapestry.proving.covering import BRANCHING
 from tapestry.proving.doubled import Doubled, plain
+from tapestry.proving.edges import compared_numbers
 from tapestry.proving.evaluation import evaluate_program
 from tapestry.proving.floats import HAS_WIDE, NARROW, WIDE, Doubts, FloatArithmetic
 from tapestry.proving.inputs import CLASSES, Draw, InputClass, draw_inputs
@@ -50,6 +51,9 @@ PEAKS = 16
 
 MOST_PEAKS = 256
 """Those where few are extremes of many. They are cheap: programs run in float64 alone."""
+
+NAMED = 4
+"""Inputs around the numbers that programs compare with."""
 
 _ROUGHLY = 1e-14
 """How far apart sums of float64 in different orders often are, relative to the largest."""
@@ -196,6 +200,20 @@ class Pair:
             for end in (1, -1):
                 draw = drawn[argument]
                 yield [*drawn[:argument], draw.peaked(cell, end), *drawn[argument + 1 :]]
+
+    def named(self) -> Iterator[list[Draw]]:
+        """Generic inputs, half of them numbers that the programs compare with, or beside these.
+
+        Thresholds that are near each other part nowhere else.
+        """
+        numbers = compared_numbers(self.a, self.b)
+        for seed in range(NAMED if numbers else 0):
+            drawn = self.draw(CLASSES["generic"], self.options.seed + seed)
+            for place, draw in enumerate(drawn):
+                if draw.is_float or not (self._are_indices or draw.dtype == np.bool_):
+                    named = draw.naming(numbers, np.random.default_rng((seed, place)))
+                    drawn[place] = named.rounded() if self.options.round_casts else named
+            yield drawn
 
     def counterexample(
         self, kind: str, seed: int, inputs: Sequence[Draw], difference: Difference

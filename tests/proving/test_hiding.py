@@ -65,6 +65,40 @@ def test_what_is_added_to_a_sum_of_squares_is_seen() -> None:
     assert found.answer == "differs"
 
 
+@pytest.mark.parametrize(
+    ("body", "one", "other"),
+    [
+        ("where(a < EDGE, a, 0.0)", "0.3", "0.3001"),
+        ("where(a <= EDGE, a, 0.0)", "200.0", "200.01"),
+        ("min(a, EDGE)", "3000.0", "2999.0"),
+        ("where(a < EDGE, a * 2.0, a)", "0.3", "0.1 + 0.2001"),
+    ],
+)
+def test_thresholds_that_are_near_each_other_part(body: str, one: str, other: str) -> None:
+    right, wrong = (scores(body.replace("EDGE", edge)) for edge in (one, other))
+    assert verdict(right, wrong).answer == "differs"
+    same = scores(f"{body.replace('EDGE', one)} * 3.0 / 3.0")
+    assert verdict(right, same).answer in ("certified", "numeric")
+
+
+@pytest.mark.parametrize("kind", ["i8", "i32", "i64"])
+def test_bounds_of_integers_are_seen(kind: str) -> None:
+    text = f"""
+    !x = !loom.tensor<[0] : [9], {kind}>
+    func.func @main(%x: !x) -> !x {{
+      %y = loom.operation @y over <[0] : [9]> [map] ins(%x : (d0) -> (d0)) outs((d0) -> (d0))
+             wrap (%a: {kind}) {{
+               %c = arith.constant BOUND : {kind}
+               %zero = arith.constant 0 : {kind}
+               %p = arith.cmpi slt, %a, %c : {kind}
+               %r = arith.select %p, %a, %zero : {kind}
+               loom.yield %r : {kind} }} : (!x) -> !x
+      func.return %y : !x }}"""
+    high = 100 if kind == "i8" else 50257
+    right, wrong = (text.replace("BOUND", str(bound)) for bound in (high, high - 1))
+    assert verdict(right, wrong).answer == "differs"
+
+
 def test_logarithms_of_many_cells_are_of_positive_numbers() -> None:
     def program(unwrap: str, wrap: str = "log(a)") -> str:
         p = Program(x=(8, 30))
