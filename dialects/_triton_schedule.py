@@ -75,6 +75,7 @@ class Schedule:
     so many programs share all blocks (a *persistent* grid); 0 is a program for each.
 
     Where walks are longer for later rows, these are best taken first: `order` is `descending`.
+    There `swizzle` = g takes the rows of g heads together, the longest walks of all of them first.
 
     With 2 `segments`, a loop walks blocks that are full, and fully inside a domain, first, without
     masks, and then those on the boundary; where that is one block, it is a step after the loop.

@@ -79,12 +79,8 @@ def place_programs(
             taken[axis].name_hint = f"pid_{axis.hint}"
             outer = "".join(other.hint for other in grid[:place])
             rest.name_hint = f"pid_{outer}" if outer else "part"
-    if schedule.order == "descending":
-        rows = next(axis for axis in grid if axis.name == ROWS)
-        last = tiles.subtract(_blocks_along(tiles, positions, rows), tiles.position(1))
-        taken[rows] = tiles.subtract(last, taken[rows])
     if schedule.swizzle > 1:
-        # Blocks of rows and of columns are the last axes.
+        # Blocks of rows and of columns are the last axes, or heads and blocks of rows.
         rows, columns = grid[-2:]
         op = triton.SwizzleOp(
             taken[rows],
@@ -97,6 +93,10 @@ def place_programs(
         for axis, result in zip((rows, columns), op.results, strict=True):
             result.name_hint = f"block_{axis.hint}"
             taken[axis] = result
+    if schedule.order == "descending":
+        rows = next(axis for axis in grid if axis.name == ROWS)
+        last = tiles.subtract(_blocks_along(tiles, positions, rows), tiles.position(1))
+        taken[rows] = tiles.subtract(last, taken[rows])
     for axis, block in taken.items():
         first = block
         if axis.block is not None:

@@ -46,6 +46,9 @@ GROUP = 8
 PROCESSORS = 132
 """The multiprocessors of a Hopper GPU: as many persistent programs run at once."""
 
+FILLED = 4
+"""How many blocks of rows per multiprocessor take their longest walks together."""
+
 MIN_AHEAD, AHEAD = 2, 4
 """The least stages with which a step's cells are loaded ahead of it, and what is tried."""
 
@@ -113,6 +116,12 @@ class Task:
         """Whether programs are along blocks of rows and of columns."""
         return len(self.grid) > 1 and all(axis in self.lengths for axis in self.grid[-2:])
 
+    @property
+    def staggers(self) -> bool:
+        """Whether blocks of rows with longer walks can come first for many heads together."""
+        last = self.grid[-1:] == ("M",) and "M" in self.lengths
+        return self.grows and last and len(self.grid) > 1 and self.grid[-2] not in self.lengths
+
     def loops(self, tile: Mapping[str, int]) -> bool:
         """Whether there is a loop along K that multiplies nothing."""
         return not self.multiplied and self.lengths.get("K", 1) > tile.get("K", 1)
@@ -127,7 +136,8 @@ class Task:
 def default(task: Task, tiling: Tiling) -> Schedule:
     """The schedule of a kernel for which none is given.
 
-    Sides of products that are many blocks are swizzled, rows with longer walks come first.
+    Sides of products that are many blocks are swizzled, rows with longer walks come first: of so
+    many heads together that they fill the device some times, and what they read stays in the L2.
     """
     schedule = _tiles(task, tiling)
     if task.swizzles and task.multiplied:
@@ -135,7 +145,15 @@ def default(task: Task, tiling: Tiling) -> Schedule:
         schedule = replace(schedule, swizzle=GROUP if rows > GROUP and columns > 1 else 1)
     if task.grows and "M" in task.grid and "M" in task.lengths:
         schedule = replace(schedule, order="descending")
+    if task.staggers:
+        blocks = -(-task.lengths["M"] // schedule.tile["M"])
+        schedule = replace(schedule, swizzle=_floor_power(FILLED * PROCESSORS // blocks))
     return schedule
+
+
+def _floor_power(n: int) -> int:
+    """The largest power of two that is at most n; 1 for less."""
+    return 1 << max(1, n).bit_length() - 1
 
 
 def _tiles(task: Task, tiling: Tiling) -> Schedule:
@@ -183,7 +201,7 @@ def check(task: Task, schedule: Schedule) -> None:
             )
     if task.ordered and tile["K"] != 1:
         raise ScheduleError(f"@{task.name} folds in order: K = {tile['K']} has to be 1")
-    if schedule.swizzle > 1 and not task.swizzles:
+    if schedule.swizzle > 1 and not (task.swizzles or task.staggers):
         raise ScheduleError(
             f"@{task.name} has no blocks of rows and columns to swizzle: its programs are along "
             f"{', '.join(task.grid) or 'one axis'}"

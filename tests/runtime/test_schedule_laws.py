@@ -49,7 +49,7 @@ PROGRAMS = {
     "softmax": (t.softmax, lambda a, b, _: {"x": (a, b)}),
     "columns": (lambda x: x.sum(axis=0), lambda a, b, _: {"x": (a, b)}),
     "layer norm": (layer_norm, lambda a, b, _: {"x": (a, b), "w": (b,), "b": (b,)}),
-    "attention": (attention, lambda a, *_: dict.fromkeys("qkv", (2, a + 1, 16))),
+    "attention": (attention, lambda a, *_: dict.fromkeys("qkv", (3, a + 1, 16))),
     "decoding": (
         t.scaled_dot_product_attention,
         lambda a, b, _: {"q": (2, 1, 8), "k": (2, a, 8), "v": (2, a, b)},
@@ -73,7 +73,7 @@ def schedules(draw, task: Task):
     has_rows = "M" in task.grid and "M" in task.lengths
     schedule = Schedule(
         tile,
-        swizzle=draw(st.integers(1, 3)) if task.swizzles else 1,
+        swizzle=draw(st.integers(1, 3)) if task.swizzles or task.staggers else 1,
         programs=draw(st.sampled_from([0, 1, 3])),
         order=draw(st.sampled_from(ORDERS if has_rows else ORDERS[:1])),
         segments=draw(st.sampled_from([1, 2])),
