@@ -19,6 +19,9 @@ CASES = {
         [(2, 3, 4, 5)],
     ),
     "adaptive": (lambda x: functional.adaptive_avg_pool2d(x, (3, 2)), [(2, 3, 7, 5)]),
+    "adaptive rows": (lambda x: functional.adaptive_avg_pool1d(x, 4), [(2, 3, 9)]),
+    "adaptive along one": (lambda x: functional.adaptive_avg_pool2d(x, (7, 2)), [(2, 3, 7, 5)]),
+    "adaptive along none": (lambda x: functional.adaptive_avg_pool2d(x, (7, 5)), [(2, 3, 7, 5)]),
     "sampling": (
         lambda x, at: functional.grid_sample(x, at, mode="bilinear", align_corners=False),
         [(2, 3, 5, 6), (2, 4, 4, 2)],

@@ -170,8 +170,13 @@ def _counts(
 
 
 def _along_each(ctx: Context, metakernel: str, x: SSAValue, sizes: Sequence[int]) -> SSAValue:
-    """An operator along each of the last axes; half types are rounded once, at the end."""
+    """An operator along each of the last axes; half types are rounded once, at the end.
+
+    Where an axis stays as long as it is, so do its cells.
+    """
     wide = ctx.cast(x, "f32") if ctx.dtype(x) in ("f16", "bf16") else x
-    for axis, size in zip(range(-len(sizes), 0), sizes, strict=True):
+    axes = list(zip(range(-len(sizes), 0), sizes, strict=True))
+    shape = ctx.shape(x)
+    for axis, size in [(a, n) for a, n in axes if shape[a] != n] or axes[-1:]:
         wide = ctx.apply(metakernel, wide, axis=axis, size=size)
     return wide
