@@ -27,6 +27,9 @@ from numpy.typing import NDArray
 WIDTH = 32
 """Numbers of a vector."""
 
+LONG = WIDTH // 4
+"""Numbers from which a vector is of use, though it has room for more."""
+
 LINE = 64
 """Bytes that a cache fetches at once."""
 

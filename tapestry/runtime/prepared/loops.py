@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapestry.codegen.loops import BYTES, WIDTH, Graph, Layout, loop_text
+from tapestry.codegen.loops.vectors import LONG
 from tapestry.runtime.blocks import BlockCells
 from tapestry.runtime.executor import Array
 from tapestry.runtime.native import Compiled, address_of, compiled
@@ -47,9 +48,6 @@ _PAGE = 4096
 
 _ROWS = 4
 """Rows that a loop may be at work on at once."""
-
-_LONG = WIDTH // 4
-"""Numbers from which a vector is of use, though it has room for more."""
 
 _FETCHED = 16 * _PAGE
 """Bytes of an array, or of a row, from which it is fetched ahead: less comes to little."""
@@ -293,7 +291,7 @@ class Loop:
         pairs = zip(steps, self._widths, strict=True)
         near = sum(1 if step == width else -1 for step, width in pairs if step)
         filled = extent / max(-(-extent // WIDTH) * WIDTH, 1)
-        return extent >= _LONG, near * filled if near > 0 else near
+        return extent >= LONG, near * filled if near > 0 else near
 
     def _of_rank(self, array: Array) -> Array:
         """A single number as an array of the rank of the others."""

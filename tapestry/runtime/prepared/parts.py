@@ -89,7 +89,7 @@ def in_parts(
     most = 8 * op.index.size * sum(len(member.operands) + 4 for member, _ in members)
     if most < small and not looped:
         return None  # whatever is touched: the index space is small
-    accesses = _accesses(members)
+    accesses = _accesses(members, between=not looped)
     whole = sum(access.bytes(op.index) for access in accesses)
     if whole < small:
         if not looped:
@@ -180,8 +180,11 @@ def _is_product(op: loom.OperationOp) -> bool:
     return bool(find_contractions(op, accumulating_monoid_of(op)))
 
 
-def _accesses(members: Members) -> list[Access]:
-    """What the members touch: operands, what they write, and values in between."""
+def _accesses(members: Members, *, between: bool) -> list[Access]:
+    """What the members touch: operands, what they write, and values in between.
+
+    Loops have values in between in registers, but for what members write.
+    """
     found: dict[object, Access] = {}
     inner = {value for value, _ in _written(members)}
     for member, place in members:
@@ -192,7 +195,7 @@ def _accesses(members: Members) -> list[Access]:
             again = value not in inner
             key = value if value in inner else (value, projection)
             found[key] = Access.of(projection, kind.box.shape, size, again=again)
-        for dims in values_between(member):
+        for dims in values_between(member) if between else ():
             points = Projection.cells(place.select_outputs(sorted(dims)))
             found[points] = Access(points, (0,) * points.outputs, _BETWEEN)
     return list(found.values())

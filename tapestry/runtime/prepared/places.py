@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tapestry.arena import ALIGNMENT, Life, place
+from tapestry.codegen.loops.vectors import LONG
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.tape import Call, Tape
 
@@ -100,6 +101,7 @@ def planned(
     sizes = {slot: seen[slot].bytes for slot in found.lives}
     arena = place(sizes, found.lives)
     block = _scratch.of(arena.size)
+    own = _of_loops(tape)
     fixed = set(tape.constants)
     steps: list[tuple[Call, bool]] = []
     for call in tape.calls:
@@ -108,8 +110,8 @@ def planned(
                 values[slot] = values[found.over[slot]]
             elif slot in found.lives:
                 first, kind = arena.offsets[slot], seen[slot]
-                part = block[first : first + sizes[slot]]
-                values[slot] = part.view(kind.dtype).reshape(kind.shape)
+                part = block[first : first + sizes[slot]].view(kind.dtype)
+                values[slot] = _laid(part, kind.shape) if slot in own else part.reshape(kind.shape)
             else:
                 continue
             fixed.add(slot)
@@ -123,6 +125,18 @@ def planned(
     written = {one.number for one in direct.values()}
     copied = [number for number in range(len(outs)) if number not in written]
     return Plan(steps, direct, copied, [slot for slot in range(tape.size) if slot not in fixed])
+
+
+def _of_loops(tape: Tape) -> set[int]:
+    """The slots that loops alone write and read: how these lie is theirs."""
+    made = {slot for call in tape.calls if call.kind == "loop" for slot in call.outs}
+    return made.difference(*(call.ins for call in tape.calls if call.kind != "loop"))
+
+
+def _laid(memory: Array, shape: tuple[int, ...]) -> Array:
+    """An array whose cells are neighbours along axes that fill vectors, rather than short ones."""
+    order = sorted(range(len(shape)), key=lambda axis: shape[axis] >= LONG)
+    return memory.reshape([shape[axis] for axis in order]).transpose(np.argsort(order))
 
 
 @dataclass(frozen=True)
