@@ -18,6 +18,7 @@ from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.looping import Loops
+from tapestry.runtime.prepared.loops import Loop
 from tapestry.runtime.prepared.parts import in_parts
 from tapestry.runtime.program import arguments
 from tests.end_to_end.operations import random_program
@@ -263,3 +264,43 @@ def test_what_is_the_same_for_each_row_is_computed_once(caplog: pytest.LogCaptur
     assert sum("of 2 operations over 1x40" in one for one in loops) == 1
     assert sum("of 1 operations over 8x40" in one for one in loops) == 1
     np.testing.assert_allclose(have, np.tanh(b) * b * x, rtol=1e-6)
+
+
+def test_what_loops_alone_touch_lies_along_the_long_axis() -> None:
+    """Of weights that are computed once for eight planes, three neighbours are planes too."""
+    text = """
+    !x = !loom.tensor<[0, 0, 0, 0] : [2, 8, 40, 3], f32>
+    !b = !loom.tensor<[0, 0, 0] : [2, 40, 3], f32>
+    !y = !loom.tensor<[0, 0, 0] : [2, 8, 40], f32>
+    func.func @main(%x: !x, %b: !b) -> !y {
+      %y = loom.operation @weighed over <[0, 0, 0, 0] : [2, 8, 40, 3]> [map, map, map, fold] by @max
+         ins(%x : (i, c, j, k) -> (i, c, j, k), %b : (i, c, j, k) -> (i, j, k))
+         outs((i, c, j) -> (i, c, j))
+         wrap (%a: f32, %c: f32) {
+           %t = math.tanh %c : f32
+           %u = arith.mulf %t, %c : f32
+           %v = arith.mulf %u, %a : f32
+           loom.yield %v : f32
+         } : (!x, !b) -> !y
+      func.return %y : !y
+    }"""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(2, 8, 40, 3)).astype("f4")
+    b = random.normal(size=(2, 40, 3)).astype("f4")
+    parts = partial(in_parts, small=0, threads=1, loops=Loops(0))
+    prepared = PreparedProgram(parse_text(text), parts=parts)
+    found: list[tuple[int, ...]] = []
+    plain = Loop.__call__
+
+    def seen(loop: Loop, given: list[np.ndarray], outs: list[np.ndarray]) -> object:
+        found.extend(out.strides for out in outs if out.shape == (2, 1, 40, 3))
+        return plain(loop, given, outs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Loop, "__call__", seen)
+        for _ in range(2):
+            (have,) = prepared([x, b])
+            want = ((np.tanh(b) * b)[:, None] * x).max(-1)
+            np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
+    assert found
+    assert {strides[2] for strides in found} == {4}, found
