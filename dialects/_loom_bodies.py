@@ -106,10 +106,15 @@ def single_block(name: str, region: Region) -> list[Problem]:
     return [Problem("body-blocks", message, blocks=len(region.blocks))]
 
 
-def yielded(block: Block) -> list[Attribute]:
-    """The types that a body yields."""
+def yielded(block: Block) -> tuple[SSAValue, ...]:
+    """The values that a body yields."""
     last = block.last_op
-    return [] if last is None else [value.type for value in last.operands]
+    return () if last is None else tuple(last.operands)
+
+
+def yielded_types(block: Block) -> list[Attribute]:
+    """The types that a body yields."""
+    return [value.type for value in yielded(block)]
 
 
 def signature_bodies(
@@ -130,7 +135,7 @@ def signature_bodies(
     if problems:
         return problems
     problems += body("wrap", wrap, ins, range(len(op.kinds)))
-    state = yielded(wrap)
+    state = yielded_types(wrap)
     result, last = state, "wrap"
     name = op.monoid_name
     if op.fold_dims and op.scan_dim is not None:
@@ -165,7 +170,7 @@ def signature_bodies(
             if extras is None:
                 extras = [argument.type for argument in unwrap.args[len(state) :]]
             problems += body("unwrap", unwrap, [*state, *extras], op.kept_dims)
-            result, last = yielded(unwrap), "unwrap"
+            result, last = yielded_types(unwrap), "unwrap"
         elif extras:
             message = "it has extra inputs, but no unwrap body that reads them"
             problems.append(Problem("extra-unused", message))
@@ -182,5 +187,5 @@ def is_ordered(op: loom.BlockSignature) -> bool:
     name, wrap = op.monoid_name, op.wrap.first_block
     if name is None or wrap is None:
         return False
-    monoid = find_monoid(op, name, tuple(yielded(wrap)))
+    monoid = find_monoid(op, name, tuple(yielded_types(wrap)))
     return monoid is not None and not monoid.commutative

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute
 
 from tapestry.algebra.dtypes import body_type
 from tapestry.dialects._loom_blocks import argument_type, element_of
-from tapestry.dialects._loom_bodies import signature_bodies, yielded
+from tapestry.dialects._loom_bodies import signature_bodies, yielded_types
 from tapestry.dialects._loom_geometry import accesses, domain_problems
 from tapestry.dialects._loom_merging import merged_states
 from tapestry.dialects._loom_parts import part_problems, stored_ranges, varying_outputs
@@ -115,7 +115,7 @@ def _extra_cells(kernel: loom.KernelOp) -> list[Attribute]:
 
 
 def _written_elements(kernel: loom.KernelOp) -> list[Attribute]:
-    return yielded(kernel.unwrap_block or kernel.wrap_block)
+    return yielded_types(kernel.unwrap_block or kernel.wrap_block)
 
 
 def _written(

@@ -43,6 +43,7 @@ from xdsl.traits import IsolatedFromAbove, Pure
 from tapestry.dialects import _loom_fused_syntax as syntax
 from tapestry.dialects._checked import CheckedOperation
 from tapestry.dialects._dominance import DefinedBeforeUse
+from tapestry.dialects._loom_bodies import yielded
 from tapestry.dialects._loom_reads import Read
 from tapestry.dialects._loom_types import TensorType, projections_attr
 from tapestry.dialects.zspace import PartitionAttr, ProjectionAttr, RangeAttr
@@ -159,8 +160,7 @@ class FusedOp(CheckedOperation):
     @property
     def yielded(self) -> tuple[SSAValue, ...]:
         """The inner tensors that are the group's outputs."""
-        last = self.body.block.last_op
-        return () if last is None else tuple(last.operands)
+        return yielded(self.body.block)
 
     @property
     def reads(self) -> tuple[Read, ...]:

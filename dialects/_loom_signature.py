@@ -47,6 +47,7 @@ from xdsl.traits import (
 
 from tapestry.dialects import _loom_syntax as syntax
 from tapestry.dialects._checked import CheckedOperation
+from tapestry.dialects._loom_bodies import yielded_types
 from tapestry.dialects._loom_reads import Fill, fills_of, selected
 from tapestry.dialects._loom_types import (
     Iterator,
@@ -207,8 +208,7 @@ class BlockSignature(CheckedOperation):
     @property
     def state_types(self) -> tuple[Attribute, ...]:
         """The types that `wrap` yields: the parts of the folded state."""
-        terminator = self.wrap_block.last_op
-        return () if terminator is None else tuple(v.type for v in terminator.operands)
+        return tuple(yielded_types(self.wrap_block))
 
     @property
     def is_formed(self) -> bool:

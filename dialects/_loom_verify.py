@@ -18,7 +18,13 @@ from xdsl.ir import Attribute
 from tapestry.algebra.dtypes import body_type
 from tapestry.algebra.literals import number_in
 from tapestry.dialects._loom_blocks import argument_type
-from tapestry.dialects._loom_bodies import body, is_ordered, signature_bodies, types_text, yielded
+from tapestry.dialects._loom_bodies import (
+    body,
+    is_ordered,
+    signature_bodies,
+    types_text,
+    yielded_types,
+)
 from tapestry.dialects._loom_geometry import (
     accesses,
     domain_problems,
@@ -159,8 +165,8 @@ def monoid_problems(op: loom.MonoidOp) -> list[Problem]:
         problems.append(Problem("monoid-zero", "its state has no parts; give it a zero at least"))
     block = op.merge.block
     problems += body("merge", block, [*state, *state], ())
-    if yielded(block) != state:
-        have = yielded(block)
+    if yielded_types(block) != state:
+        have = yielded_types(block)
         message = f"merge yields {types_text(have)}, but the state is {types_text(state)}"
         problems.append(Problem("monoid-merge", message, yielded=have, state=state))
     return problems or list(broken_laws(op))

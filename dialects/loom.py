@@ -87,6 +87,7 @@ from tapestry.dialects import _loom_syntax as syntax
 from tapestry.dialects import _loom_verify as rules
 from tapestry.dialects._dominance import DefinedBeforeUse
 from tapestry.dialects._loom_blocks import BlockType, ReadOp, argument_type
+from tapestry.dialects._loom_bodies import yielded
 from tapestry.dialects._loom_constant import ConstantOp, DataAttr, SideFileAttr
 from tapestry.dialects._loom_external import ExternalOp
 from tapestry.dialects._loom_fused import FusedOp
@@ -143,6 +144,7 @@ __all__ = [
     "state_boxes",
     "stored_axes",
     "tensor_type",
+    "yielded",
 ]
 
 

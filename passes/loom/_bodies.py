@@ -115,9 +115,7 @@ def inlined(block: Block, arguments: Sequence[SSAValue], into: Block) -> list[SS
             break
         copy = op.clone(values)
         into.add_op(copy)
-    end = block.last_op
-    assert end is not None
-    return [values[value] for value in end.operands]
+    return [values[value] for value in loom.yielded(block)]
 
 
 def reindex(

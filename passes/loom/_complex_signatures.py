@@ -20,7 +20,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from tapestry.algebra.literals import number_attr
 from tapestry.dialects import loom
 from tapestry.dialects._loom_blocks import element_of
-from tapestry.dialects._loom_bodies import yielded
+from tapestry.dialects._loom_bodies import yielded_types
 from tapestry.dialects._loom_syntax import segments
 from tapestry.dialects.loom import tensor_type
 from tapestry.passes.loom._complex_bodies import (
@@ -101,7 +101,7 @@ class SplitSignature(RewritePattern):
     ) -> None:
         wrap, unwrap = op.wrap_block, op.unwrap_block
         ins = [element_of(argument.type) for argument in wrap.args]
-        state, outs = yielded(wrap), yielded(unwrap or wrap)
+        state, outs = yielded_types(wrap), yielded_types(unwrap or wrap)
         after = () if unwrap is None else unwrap.args[len(state) :]
         extras = [element_of(argument.type) for argument in after]
         if all(part_type(kind) is None for kind in (*ins, *state, *outs, *extras)):

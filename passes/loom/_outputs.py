@@ -126,9 +126,7 @@ def drop_unread(block: Block, reads: Sequence[Read], first: int) -> list[Read]:
 
 def _read_by(body: Block, wanted: Sequence[int]) -> set[object]:
     """The values that some of what a body yields is computed of, itself included."""
-    end = body.last_op
-    assert end is not None
-    values = [end.operands[n] for n in wanted]
+    values = [loom.yielded(body)[n] for n in wanted]
     needed = needed_operations(values)
     return {*values, *(operand for op in needed for operand in op.operands)}
 

@@ -82,10 +82,7 @@ class ReadToFold(RewritePattern):
             return False
         if any(n == 1 and number_of(i) != 0 for n, i in zip(shape, read.indices, strict=True)):
             return False
-        end = op.wrap_block.last_op
-        alone = (
-            read.result.has_one_use() and end is not None and list(end.operands) == [read.result]
-        )
+        alone = read.result.has_one_use() and loom.yielded(op.wrap_block) == (read.result,)
         return op.monoid_name is None or alone
 
 

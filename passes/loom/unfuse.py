@@ -153,9 +153,8 @@ def _outermost(
 ) -> list[tuple[SSAValue, tuple[int, ...]]]:
     """Values of wrap that a map of their own may compute, which no other such value needs."""
     shape, body = op.index.shape, op.wrap_block
-    end = body.last_op
     found: list[tuple[SSAValue, tuple[int, ...]]] = []
-    waiting, seen = list(end.operands if end else ()), set[SSAValue]()
+    waiting, seen = list(loom.yielded(body)), set[SSAValue]()
     while waiting:
         value = waiting.pop()
         owner = value.owner

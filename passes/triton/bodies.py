@@ -60,12 +60,6 @@ def no_read(_op: loom.ReadOp, _values: Values) -> SSAValue:
     raise AssertionError("a merge has no blocks")
 
 
-def yielded(block: Block) -> tuple[SSAValue, ...]:
-    """What a body yields."""
-    last = block.last_op
-    return () if last is None else tuple(last.operands)
-
-
 def failing_reads(block: Block) -> list[loom.ReadOp]:
     """The reads of a body that stop the run where an index is outside."""
     return [op for op in block.ops if isinstance(op, loom.ReadOp) and op.otherwise is None]

@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, SSAValue
 
 from tapestry.algebra.monoids import builtin_monoid
+from tapestry.dialects import loom
 from tapestry.dialects.triton import element_of
-from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.dots import Dot
 from tapestry.passes.triton.folding import Addend, Cluster, vanishes
 from tapestry.passes.triton.folds import FoldState, State
@@ -106,7 +106,7 @@ class FoldWriter:
         if product is not None:
             acc = None if before is None else before[0]
             return [], (self._contracted(first, product, wrap, given, {}, acc),)
-        wanted = [yielded(wrap)[part] for part in cluster.parts]
+        wanted = [loom.yielded(wrap)[part] for part in cluster.parts]
         made = self.members.evaluate(self.number, wrap, wanted, given)
         frame = self.members.joint(self.frame(first), (self.axis,))
         values = cluster.state.enter(tiles, [value.over(tiles, frame) for value in made])
@@ -131,7 +131,7 @@ class FoldWriter:
             given[addend.move.args[part]] = self._known(part, value)
         for part, value in new.items():
             given[addend.move.args[count + part]] = self._known(part, value)
-        (value,) = yielded(addend.move)
+        (value,) = loom.yielded(addend.move)
         (moved,) = self.members.evaluate(self.number, addend.move, [value], given)
         moved.value.name_hint = f"{self._state[addend.part]}_moved"
         return moved.over(self.members.tiles, self.frame(addend.part))

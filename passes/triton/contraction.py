@@ -20,7 +20,8 @@ from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation, SSAValue
 
 from tapestry.algebra.bodies import dependences, moving_dims, needed_operations
-from tapestry.passes.triton.bodies import failing_reads, yielded
+from tapestry.dialects import loom
+from tapestry.passes.triton.bodies import failing_reads
 from tapestry.passes.triton.mapfold import MapFold
 from tapestry.passes.triton.scalars import is_half
 
@@ -60,7 +61,7 @@ def find_contractions(fold: MapFold, *, exact: bool = True) -> list[Contraction 
     """Per part of the state, how it is a matrix product; None where it is not."""
     if fold.monoid is None or not fold.fold_dims:
         return []
-    values = yielded(fold.wrap)
+    values = loom.yielded(fold.wrap)
     return [_contraction(fold, part, value, exact=exact) for part, value in enumerate(values)]
 
 

@@ -23,9 +23,8 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 
 from tapestry.algebra.bodies import needed_operations
 from tapestry.algebra.dtypes import is_half
-from tapestry.dialects import triton
+from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import element_of
-from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.folding import is_bounded, vanishes
 from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError
 from tapestry.passes.triton.members import Given, Members
@@ -153,7 +152,7 @@ def ends_in_half(group: Group, member: int, part: int) -> bool:
         return all(map(is_half, fold.ends))
     outs = range(len(fold.outs))
     if fold.unwrap is not None:
-        argument, ends = fold.unwrap.args[part], yielded(fold.unwrap)
+        argument, ends = fold.unwrap.args[part], loom.yielded(fold.unwrap)
         outs = [out for out in outs if _depends(ends[out], argument)]
     elif len(outs) > 1:
         outs = [part]

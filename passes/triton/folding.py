@@ -28,7 +28,6 @@ from tapestry.algebra.centred import centred
 from tapestry.algebra.monoids import BUILTIN_MONOIDS, Monoid, accumulating, builtin_monoid
 from tapestry.algebra.moved_parts import find_moved_parts
 from tapestry.dialects import loom
-from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.folds import FoldState
 
 _EQUAL = 1
@@ -60,7 +59,7 @@ class Addend:
     @property
     def value(self) -> SSAValue:
         """What a point adds."""
-        return yielded(self.body)[0]
+        return loom.yielded(self.body)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +104,7 @@ def _single(monoid: Monoid, part: int, primitive: type[Operation]) -> FoldState:
         ):
             return FoldState(known, known.state)
     block = Block(arg_types=[kind, kind])
-    end = monoid.merge.last_op
-    assert end is not None
-    like = end.operands[part].owner
+    like = monoid.merged[part].owner
     assert isinstance(like, primitive)
     merged = primitive.create(
         operands=block.args, result_types=[kind], properties=like.properties.copy()
@@ -134,7 +131,7 @@ def _addend(
     values: dict[SSAValue, SSAValue] = dict(zip(wrap.args, block.args, strict=False))
     for old, new in values.items():
         new.name_hint = old.name_hint
-    wrapped = yielded(wrap)
+    wrapped = loom.yielded(wrap)
     _copy(wrap, [wrapped[p] for p in range(len(wrapped)) if p not in plain], values, block)
     state: dict[SSAValue, SSAValue] = dict(zip(move.args[: len(wrapped)], own, strict=False))
     for p, argument in enumerate(move.args[: len(wrapped)]):
@@ -145,7 +142,7 @@ def _addend(
         state[argument] = values[wrapped[p]]
     for p, argument in zip(plain, merged, strict=True):
         state[move.args[len(wrapped) + p]] = argument
-    (value,) = yielded(move)
+    (value,) = loom.yielded(move)
     _copy(move, [value], state, block)
     block.add_op(loom.YieldOp(state[value]))
     maxima: dict[SSAValue, SSAValue] = {

@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import f32, f64, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tapestry.algebra.monoids import Monoid, accumulating
-from tapestry.dialects import triton
+from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import shape_of
-from tapestry.passes.triton.bodies import Values, no_coordinate, no_read, write_body, yielded
+from tapestry.passes.triton.bodies import Values, no_coordinate, no_read, write_body
 from tapestry.passes.triton.tiles import TileBuilder
 
 State = tuple[SSAValue, ...]
@@ -78,7 +78,7 @@ class FoldState:
         body = accumulating(self.monoid).merge
         values: Values = dict(zip(body.args, (*a, *b), strict=True))
         write_body(tiles, body.ops, values, no_coordinate, no_read)
-        return tuple(values[value] for value in yielded(body))
+        return tuple(values[value] for value in loom.yielded(body))
 
     def reduce(
         self, tiles: TileBuilder, parts: Sequence[SSAValue], axis: int, names: Sequence[str]

@@ -24,7 +24,6 @@ from tapestry.algebra.bodies import Dims, moving_dims
 from tapestry.algebra.dtypes import is_half
 from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule
-from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.branches import choose_in_branches
 from tapestry.passes.triton.cascades import FoldWriter
 from tapestry.passes.triton.choosing import best
@@ -295,7 +294,7 @@ class _GroupKernel:
             folded = members.states[number][part]
             given[merge.args[part]] = lambda before=before: before
             given[merge.args[len(ports) + part]] = lambda folded=folded: folded
-        merged = members.evaluate(number, merge, list(yielded(merge)), given)
+        merged = members.evaluate(number, merge, list(loom.yielded(merge)), given)
         for port, frame, value in zip(ports, frames, merged, strict=True):
             writer.store(port, frame, value.over(tiles, frame))
 

@@ -20,9 +20,8 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
-from tapestry.dialects import triton
+from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import Schedule, element_of
-from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.choosing import best
 from tapestry.passes.triton.contraction import (
     Contraction,
@@ -128,7 +127,7 @@ def _map_kernel(fold: MapFold, options: Options, origins: Sequence[str]) -> Kern
     def write() -> None:
         values = writer.load_all(writer.ins, fold.wrap.args, frame)
         writer.evaluate(fold.wrap.ops, values, frame)
-        for port, value in zip(writer.outs, yielded(fold.wrap), strict=True):
+        for port, value in zip(writer.outs, loom.yielded(fold.wrap), strict=True):
             writer.store(port, frame, values[value])
 
     writer.versions(write)

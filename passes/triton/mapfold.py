@@ -253,8 +253,9 @@ def applied_of(op: loom.ApplicationOp, kernel: loom.KernelOp) -> MapFold:
 def _unwrapped(kernel: loom.KernelOp) -> tuple[Attribute, ...]:
     """The types of what a kernel makes of its state."""
     body = kernel.unwrap_block
-    end = None if body is None else body.last_op
-    return kernel.state_types if end is None else tuple(value.type for value in end.operands)
+    if body is None:
+        return kernel.state_types
+    return tuple(value.type for value in loom.yielded(body))
 
 
 def _extras(values: Sequence[SSAValue], kernel: loom.KernelOp) -> tuple[Tensor, ...]:

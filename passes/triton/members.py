@@ -20,7 +20,6 @@ from xdsl.ir import Block, Operation, SSAValue
 from tapestry.algebra.bodies import needed_operations
 from tapestry.dialects import loom
 from tapestry.dialects.triton import element_of
-from tapestry.passes.triton.bodies import yielded
 from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError
 from tapestry.passes.triton.ports import Port
 from tapestry.passes.triton.positions import Frame
@@ -188,7 +187,7 @@ class Members:
         fold = self.group.members[inner.member].fold
         if fold.monoid is None:
             given = self.inputs(inner.member, fold.wrap.args)
-            wanted = [yielded(fold.wrap)[inner.out]]
+            wanted = [loom.yielded(fold.wrap)[inner.out]]
             return self.evaluate(inner.member, fold.wrap, wanted, given)[0]
         return self._finished(inner.member, inner.out)
 
@@ -209,7 +208,7 @@ class Members:
         given = self.inputs(member, body.args[len(parts) :], len(fold.ins))
         for argument, part in zip(body.args, parts, strict=False):
             given[argument] = lambda part=part: part
-        return self.evaluate(member, body, [yielded(body)[out]], given)[0]
+        return self.evaluate(member, body, [loom.yielded(body)[out]], given)[0]
 
     def mask(self, member: int, axis: str, frame: Frame) -> SSAValue | None:
         """Which points of a tile a fold along an axis folds: those that are, inside its domain."""

@@ -139,9 +139,7 @@ def _merge_of(monoid: Monoid, parts: tuple[int, ...]) -> tuple[Block, tuple[int,
     merge = monoid.merge
     if len(parts) == len(monoid.state):
         return merge, tuple(range(len(merge.args)))
-    end = merge.last_op
-    assert end is not None
-    wanted = [end.operands[part] for part in parts]
+    wanted = [monoid.merged[part] for part in parts]
     needed = needed_operations(wanted)
     used = {operand for op in needed for operand in op.operands} | set(wanted)
     arguments = tuple(n for n, argument in enumerate(merge.args) if argument in used)

@@ -31,7 +31,7 @@ from xdsl.ir import Block, SSAValue
 
 from tapestry.algebra.bodies import Dims, dependences
 from tapestry.algebra.parts import closed
-from tapestry.passes.triton.bodies import yielded
+from tapestry.dialects import loom
 from tapestry.passes.triton.folding import Folding
 from tapestry.passes.triton.groups import Group, Inner, Member, NotOneKernelError
 from tapestry.passes.triton.positions import Frame
@@ -199,7 +199,7 @@ def _fold(group: Group, member: Member) -> Fold:
     folding = Folding.of(fold.monoid, fold.wrap)
     folded, inside = member.fold_dims, _domain_dims(group, member)
     wraps = varying(group, member, fold.wrap, [])
-    found = [wraps[value] | inside for value in yielded(fold.wrap)]
+    found = [wraps[value] | inside for value in loom.yielded(fold.wrap)]
     whole = closed(folding.monoid, found)
     for cluster in folding.clusters:
         # The parts of a cluster are folded as tiles of one shape.
@@ -226,7 +226,7 @@ def _summed(folding: Folding, wrap: Block) -> Iterator[tuple[int, Block, SSAValu
         monoid = cluster.state.monoid
         if monoid.primitive is arith.AddfOp and monoid.zero == (0.0,):
             (part,) = cluster.parts
-            yield part, wrap, yielded(wrap)[part]
+            yield part, wrap, loom.yielded(wrap)[part]
     for addend in folding.addends:
         yield addend.part, addend.body, addend.value
 

@@ -11,8 +11,9 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
+from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule
-from tapestry.passes.triton.bodies import Values, failing_reads, varying, yielded
+from tapestry.passes.triton.bodies import Values, failing_reads, varying
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.mapfold import MapFold
 from tapestry.passes.triton.positions import Frame
@@ -122,7 +123,7 @@ def wrapped_block(writer: KernelWriter, state: FoldState, frame: Frame) -> Calla
     def block() -> State:
         values = fixed | writer.load_all([ports[a] for a in moving], moving, frame)
         writer.evaluate(inside, values, frame)
-        parts = state.enter(tiles, [values[value] for value in yielded(fold.wrap)])
+        parts = state.enter(tiles, [values[value] for value in loom.yielded(fold.wrap)])
         mask = writer.positions.frame_mask(frame, (FOLD_AXIS,))
         mask = tiles.both(mask, writer.positions.inside_all(writer.space.domain, frame))
         parts = state.masked(tiles, parts, mask)
@@ -153,6 +154,6 @@ def unwrap(
         known: Values = dict(zip(body.args, values, strict=False))
         known |= writer.load_all(extras, body.args[len(values) :], frame)
         writer.evaluate(body.ops, known, frame)
-        values = tuple(known[value] for value in yielded(body))
+        values = tuple(known[value] for value in loom.yielded(body))
     for port, value in zip(outs, values, strict=True):
         writer.store(port, frame, value)

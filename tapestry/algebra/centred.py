@@ -27,11 +27,9 @@ def centred(monoid: Monoid) -> Monoid:
     """
     count = len(monoid.state)
     first, second = monoid.merge.args[:count], monoid.merge.args[count:]
-    end = monoid.merge.last_op
-    assert end is not None
     sums = {
         part: value
-        for part, value in enumerate(end.operands)
+        for part, value in enumerate(monoid.merged)
         if isinstance(value.owner, arith.AddfOp)
         and tuple(value.owner.operands) == (first[part], second[part])
     }

@@ -32,6 +32,7 @@ from tapestry.algebra.moved_parts import (
     yielding,
 )
 from tapestry.algebra.scalars import Array, compute, has_meaning
+from tapestry.dialects import loom
 
 _STATES, _SAMPLES = 5, 16
 
@@ -43,14 +44,12 @@ def find_merged_at_once(monoid: Monoid) -> MovedParts | None:
 
 def _find_complements(monoid: Monoid) -> MovedParts | None:
     count = len(monoid.state)
-    end = monoid.merge.last_op
-    assert end is not None
     first, second = monoid.merge.args[:count], monoid.merge.args[count:]
     plain = plain_parts(monoid)
     sums = [part for part, primitive in plain.items() if primitive is arith.AddfOp]
-    merged: dict[SSAValue, Hashable] = {end.operands[p]: ("merged", p) for p in plain}
+    merged: dict[SSAValue, Hashable] = {monoid.merged[p]: ("merged", p) for p in plain}
     moved: dict[int, Block] = {}
-    for part, value in enumerate(end.operands):
+    for part, value in enumerate(monoid.merged):
         if part in plain:
             continue
         if not isinstance(value.owner, arith.AddfOp):
@@ -72,12 +71,10 @@ def _block(
 ) -> Block:
     """The part of a merge that computes `value`, of one state and of the sums of all."""
     count = len(monoid.state)
-    end = monoid.merge.last_op
-    assert end is not None
     block = Block(arg_types=[*monoid.state, *monoid.state])
     own, merged = block.args[:count], block.args[count:]
     values: dict[SSAValue, SSAValue] = dict(zip(monoid.merge.args[:count], own, strict=True))
-    values |= {end.operands[part]: merged[part] for part in plain}
+    values |= {monoid.merged[part]: merged[part] for part in plain}
     for part in sums:
         others = arith.SubfOp(merged[part], own[part])
         block.add_op(others)
@@ -116,6 +113,4 @@ def _evaluated(body: Block, given: Sequence[Array]) -> list[Array]:
     for op in body.ops:
         if op is not body.last_op:
             values[op.results[0]] = compute(op, [values[operand] for operand in op.operands])
-    end = body.last_op
-    assert end is not None
-    return [values[value] for value in end.operands]
+    return [values[value] for value in loom.yielded(body)]

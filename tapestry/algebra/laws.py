@@ -75,9 +75,7 @@ def _independent_parts(monoid: Monoid) -> list[tuple[int, ...]]:
     """The parts of the state in groups that merge without looking at each other."""
     count = len(monoid.state)
     group = list(range(count))
-    end = monoid.merge.last_op
-    assert end is not None
-    for part, value in enumerate(end.operands):
+    for part, value in enumerate(monoid.merged):
         used = {value} | {x for op in needed_operations([value]) for x in op.operands}
         for position, argument in enumerate(monoid.merge.args):
             if argument in used:
@@ -93,9 +91,7 @@ class _Trial:
         self.monoid = monoid
         self.parts = parts
         self.dtypes = [numpy_dtype(monoid.state[p]) for p in parts]
-        end = monoid.merge.last_op
-        assert end is not None
-        self.wanted = [end.operands[p] for p in parts]
+        self.wanted = [monoid.merged[p] for p in parts]
         needed = needed_operations(self.wanted)
         self.needed = [op for op in monoid.merge.ops if op in needed]
 

@@ -58,6 +58,11 @@ class Monoid:
     commutative: bool
 
     @property
+    def merged(self) -> tuple[SSAValue, ...]:
+        """What the merge yields: a value for each part of the state."""
+        return loom.yielded(self.merge)
+
+    @property
     def real_zero(self) -> tuple[int | float, ...]:
         """The zero of a monoid that has no complex part."""
         reals = tuple(part for part in self.zero if not isinstance(part, complex))
@@ -81,11 +86,11 @@ class Monoid:
         >>> builtin_monoid("max", (f32,)).primitives[0].name
         'arith.maximumf'
         """
-        end, count = self.merge.last_op, len(self.state)
-        if end is None or len(self.merge.ops) != count + 1:
+        count = len(self.state)
+        if len(self.merge.ops) != count + 1:
             return (None,) * count
         found: list[type[Operation] | None] = []
-        for part, value in enumerate(end.operands):
+        for part, value in enumerate(self.merged):
             op, both = value.owner, (self.merge.args[part], self.merge.args[count + part])
             single = isinstance(op, Operation) and tuple(op.operands) == both
             found.append(type(op) if isinstance(op, Operation) and single else None)

@@ -42,13 +42,11 @@ def find_moved_parts(monoid: Monoid) -> MovedParts | None:
     the other of the second, and both of merged plain parts.
     """
     count = len(monoid.state)
-    end = monoid.merge.last_op
-    assert end is not None
     first, second = monoid.merge.args[:count], monoid.merge.args[count:]
     plain = plain_parts(monoid)
-    merged: dict[SSAValue, Hashable] = {end.operands[p]: ("merged", p) for p in plain}
+    merged: dict[SSAValue, Hashable] = {monoid.merged[p]: ("merged", p) for p in plain}
     moved: dict[int, Block] = {}
-    for part, value in enumerate(end.operands):
+    for part, value in enumerate(monoid.merged):
         if part in plain:
             continue
         if not isinstance(value.owner, arith.AddfOp):
@@ -60,17 +58,15 @@ def find_moved_parts(monoid: Monoid) -> MovedParts | None:
         ]
         if keys[0] is None or keys[0] != keys[1]:
             return None
-        moved[part] = _block(monoid, value.owner.lhs, {end.operands[p]: p for p in plain})
+        moved[part] = _block(monoid, value.owner.lhs, {monoid.merged[p]: p for p in plain})
     return MovedParts(plain, moved)
 
 
 def plain_parts(monoid: Monoid) -> dict[int, type[Operation]]:
     """The parts that merge by themselves, each by one operation."""
     count = len(monoid.state)
-    end = monoid.merge.last_op
-    assert end is not None
     plain: dict[int, type[Operation]] = {}
-    for part, value in enumerate(end.operands):
+    for part, value in enumerate(monoid.merged):
         owner, pair = value.owner, (monoid.merge.args[part], monoid.merge.args[count + part])
         if isinstance(owner, Operation) and tuple(owner.operands) == pair:
             plain[part] = type(owner)

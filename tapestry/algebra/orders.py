@@ -47,9 +47,7 @@ def chosen_by_order(monoid: Monoid, part: int) -> Monoid | None:
     is tried. Of equal values either may be taken: of two zeros, the one of the other sign.
     """
     kind, count = monoid.state[part], len(monoid.state)
-    end = monoid.merge.last_op
-    assert end is not None
-    value, pair = end.operands[part], (monoid.merge.args[part], monoid.merge.args[count + part])
+    value, pair = monoid.merged[part], (monoid.merge.args[part], monoid.merge.args[count + part])
     unknown: dict[SSAValue, None] = {}
     if value in pair or not _is_chosen(value, pair, kind, unknown) or len(unknown) > _MOST:
         return None
@@ -100,11 +98,9 @@ def _agree(
     cells = [False, True] if kind == i1 else [-1, 1]
     cells = [*cells, float("nan")] if isinstance(kind, AnyFloat) else cells
     numbers = [np.asarray(cell, numpy_dtype(kind)) for cell in cells]
-    last = single.merge.last_op
-    assert last is not None
     for first, second in product(numbers, repeat=2):
         wanted = _evaluate(
-            last.operands[0], dict(zip(single.merge.args, (first, second), strict=True))
+            single.merged[0], dict(zip(single.merge.args, (first, second), strict=True))
         )
         for truths in product((False, True), repeat=len(unknown)):
             known = dict(zip(unknown, map(np.asarray, truths), strict=True))

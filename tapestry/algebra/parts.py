@@ -101,9 +101,7 @@ def _yielded(
 ) -> list[Dims]:
     """What the values that a body yields vary along; `place` renumbers its coordinates."""
     varies = dependences(body, arguments, place)
-    end = body.last_op
-    assert end is not None
-    return [varies[value] for value in end.operands]
+    return [varies[value] for value in loom.yielded(body)]
 
 
 def _is_sound(body: Block, arguments: int) -> bool:

@@ -59,8 +59,7 @@ def evaluate(
         else:
             values[value] = argument
     if wanted is None:
-        terminator = block.last_op
-        wanted = () if terminator is None else tuple(terminator.operands)
+        wanted = loom.yielded(block)
     needed = needed_operations(wanted)
     for op in block.ops:
         if op not in needed:

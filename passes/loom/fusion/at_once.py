@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Region
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tapestry.algebra.contraction import find_contractions
@@ -109,7 +109,7 @@ def _fold_problem(inner: loom.OperationOp, outer: loom.OperationOp) -> str | Non
     if out.uses.get_length() != 1 or not outer.in_reads[0].is_plain:
         return f"what {inner.subject} writes is read elsewhere too, or past its edges"
     (argument,) = outer.wrap_block.args
-    if _yielded(outer.wrap_block) is not argument:
+    if loom.yielded(outer.wrap_block)[0] is not argument:
         return f"{outer.subject} folds something else of what {inner.subject} writes"
     same = monoid.state == other.state == (argument.type,)
     if not same or (accumulating(monoid) is not monoid and not _chooses(monoid.primitive)):
@@ -119,12 +119,6 @@ def _fold_problem(inner: loom.OperationOp, outer: loom.OperationOp) -> str | Non
     return None
 
 
-def _yielded(block: Block) -> SSAValue:
-    end = block.last_op
-    assert end is not None
-    return end.operands[0]
-
-
 def _chooses(primitive: type[object] | None) -> bool:
     """Whether folding rounds nothing, in whatever type of floats it is done."""
     return primitive in (arith.MaximumfOp, arith.MinimumfOp)
@@ -132,7 +126,7 @@ def _chooses(primitive: type[object] | None) -> bool:
 
 def _commutes(unwrap: Block, primitive: type[object] | None) -> bool:
     """Whether an unwrap does nothing, or multiplies a float sum by constants."""
-    value = _yielded(unwrap)
+    value = loom.yielded(unwrap)[0]
     if len(unwrap.args) != 1:
         return False
     while value is not unwrap.args[0]:

@@ -128,8 +128,7 @@ def body_holds(op: Operation, block: Block, given: Sequence[Held]) -> list[Held]
             held = Held(closed=held.closed)
         for result in inner.results:
             known[result] = held.of_type(element_of(result.type))
-    end = block.last_op
-    return [] if end is None else [known[value] for value in end.operands]
+    return [known[value] for value in loom.yielded(block)]
 
 
 def _made_of(op: Operation) -> Iterator[SSAValue]:

@@ -57,7 +57,7 @@ def prepared_body(
     script = Script()
     given = [script.argument() for _ in block.args]
     if wanted is None:
-        wanted = yielded(block)
+        wanted = loom.yielded(block)
     made = record_body(script, block, index, dims, given, wanted, places, functions)
     return None if made is None else script.finish(made, given[:spare])
 
@@ -158,12 +158,6 @@ def _looped_body(
     numbers = tuple(compute(op, ()) for op in constants)
     ends = tuple(slots[value] for value in wanted)
     return LoopedBody(plain, len(arguments), numbers, tuple(cells), ends, team)
-
-
-def yielded(block: Block) -> Sequence[SSAValue]:
-    """What a body yields."""
-    end = block.last_op
-    return () if end is None else tuple(end.operands)
 
 
 def array_function(op: Operation, index: Range, dims: Sequence[int]) -> Function | None:

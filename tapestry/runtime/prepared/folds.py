@@ -98,10 +98,8 @@ class Folding:
         own = self._parts()
         dims = [d | self._masked if p in plain else d for p, d in enumerate(own)]
         merged = [d - frozenset(self.op.fold_dims) for d in dims]
-        end = block.last_op
-        assert end is not None
         varies = dependences(block, [*dims, *merged])
-        found = contraction_of(end.operands[0], varies, self.op.kept_dims, self.op.fold_dims)
+        found = contraction_of(loom.yielded(block)[0], varies, self.op.kept_dims, self.op.fold_dims)
         if found is None:
             return None
         covers = [self._masked <= varies[side] for side in (found.left, found.right)]
@@ -121,10 +119,8 @@ class Folding:
     def _parts(self) -> list[Dims]:
         """Per part, the dimensions along which wrapped values vary."""
         block = self.op.wrap_block
-        end = block.last_op
-        assert end is not None
         varies = dependences(block, [moving_dims(p) for p in self.op.in_maps])
-        return [varies[value] for value in end.operands]
+        return [varies[value] for value in loom.yielded(block)]
 
     def _by_halves(self) -> ByHalves:
         """States merged with their neighbours until there is one."""

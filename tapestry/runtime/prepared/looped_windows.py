@@ -18,7 +18,7 @@ from xdsl.ir import Block, SSAValue
 from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.runtime.prepared.bodies import looped_body, yielded
+from tapestry.runtime.prepared.bodies import looped_body
 from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.prepared.script import Run
 from tapestry.zspace import Range
@@ -43,7 +43,7 @@ def looped_fold(
     if block is None:
         return None
     kept = op.kept_range(op.index)
-    return looped_body(block, kept, (), yielded(block), loops, passes=_PASSES)
+    return looped_body(block, kept, (), loom.yielded(block), loops, passes=_PASSES)
 
 
 def _of_all(op: loom.OperationOp, monoid: Monoid, points: Sequence[Range]) -> Block | None:
@@ -71,14 +71,14 @@ def _of_all(op: loom.OperationOp, monoid: Monoid, points: Sequence[Range]) -> Bl
                 continue
             copy = one.clone(values)
             block.add_op(copy)
-        made = [values[value] for value in yielded(op.wrap_block)]
+        made = [values[value] for value in loom.yielded(op.wrap_block)]
         state = _merged(block, monoid, [*state, *made]) if state else made
     block.add_op(loom.YieldOp(*state))
     return block
 
 
 def _states(op: loom.OperationOp, monoid: Monoid) -> list[tuple[SSAValue, object]]:
-    return list(zip(yielded(op.wrap_block), monoid.state, strict=True))
+    return list(zip(loom.yielded(op.wrap_block), monoid.state, strict=True))
 
 
 def _merged(block: Block, monoid: Monoid, states: Sequence[SSAValue]) -> list[SSAValue]:
@@ -87,4 +87,4 @@ def _merged(block: Block, monoid: Monoid, states: Sequence[SSAValue]) -> list[SS
     for one in monoid.merge.ops:
         if not isinstance(one, loom.YieldOp):
             block.add_op(one.clone(values))
-    return [values[value] for value in yielded(monoid.merge)]
+    return [values[value] for value in loom.yielded(monoid.merge)]

@@ -51,7 +51,7 @@ def record_state(recorder: Recorder, scope: Scope, ins: Sequence[int]) -> Slots 
         return None
     monoid = accumulating_monoid_of(op)
     if monoid is None:
-        return recorder.body(op.wrap_block, ins, _yielded(op.wrap_block), scope)
+        return recorder.body(op.wrap_block, ins, loom.yielded(op.wrap_block), scope)
     if op.scan_dim is not None:
         values = _typed_values(recorder, scope, monoid, ins)
         return None if values is None else _scanned(recorder, scope, monoid, values, op.scan_dim)
@@ -82,7 +82,7 @@ def _typed_values(
 ) -> Slots | None:
     """What wrap yields, in the types that it is folded in."""
     block = scope.member.wrap_block
-    end = _yielded(block)
+    end = loom.yielded(block)
     values = recorder.body(block, ins, end, scope)
     if values is None:
         return None
@@ -101,16 +101,11 @@ def record_outputs(
         state = [recorder.as_dtype(s, numpy_dtype(a), numpy_dtype(b)) for s, a, b in kinds]
     if op.unwrap_block is not None:
         given = [*state, *extras]
-        made = recorder.body(op.unwrap_block, given, _yielded(op.unwrap_block), scope)
+        made = recorder.body(op.unwrap_block, given, loom.yielded(op.unwrap_block), scope)
         if made is None:
             return None
         state = made
     return recorder.write(scope, state)
-
-
-def _yielded(block: Block) -> Sequence[SSAValue]:
-    end = block.last_op
-    return () if end is None else tuple(end.operands)
 
 
 def _wide(value: SSAValue) -> np.dtype[np.generic]:
@@ -143,7 +138,7 @@ def _moved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int])
     for part, block in found.moved.items():
         product = _moved_product(recorder, scope, block, [*own, *merged], found)
         if product is None:
-            moved = recorder.body(block, [*own, *merged], _yielded(block), None)
+            moved = recorder.body(block, [*own, *merged], loom.yielded(block), None)
             if moved is None:
                 return None
             counted = record_masked(recorder, scope, moved[0], monoid.zero[part])
@@ -210,7 +205,7 @@ def values_between(op: loom.OperationOp) -> set[Dims]:
     masked = frozenset[int]() if op.inside is None else frozenset[int]().union(*op.inside.moving())
     for block in moved.moved.values():
         product, inner = _contraction(op, block, moved, masked)
-        wanted = _yielded(block) if product is None else (product.left, product.right)
+        wanted = loom.yielded(block) if product is None else (product.left, product.right)
         found |= {inner[value] for value in wanted}
     return found | {frozenset(op.kept_dims)}
 
@@ -223,11 +218,11 @@ def _contraction(
     Along the dimensions `masked` it varies which points count: plain parts are masked.
     """
     varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
-    own = [varies[value] for value in _yielded(op.wrap_block)]
+    own = [varies[value] for value in loom.yielded(op.wrap_block)]
     own = [dims | masked if part in moved.plain else dims for part, dims in enumerate(own)]
     merged = [dims - frozenset(op.fold_dims) for dims in own]
     varies = dependences(block, [*own, *merged])
-    (value,) = _yielded(block)
+    (value,) = loom.yielded(block)
     return contraction_of(value, varies, op.kept_dims, op.fold_dims), varies
 
 

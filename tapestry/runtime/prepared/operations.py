@@ -31,7 +31,7 @@ from tapestry.runtime.blocks import BlockCells, boxes_of
 from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import clipped_cells
-from tapestry.runtime.prepared.bodies import record_body, yielded
+from tapestry.runtime.prepared.bodies import record_body
 from tapestry.runtime.prepared.cells import bits, first_of, in_dtype, zeroed
 from tapestry.runtime.prepared.fills import cell_outside
 from tapestry.runtime.prepared.folds import Folding
@@ -222,7 +222,7 @@ def _state_over(
 ) -> Slots | None:
     """The state over a range of the index space; `products` are its parts where it is those."""
     wanted = [side for one in products for side in (one.left, one.right)]
-    wanted = wanted or yielded(op.wrap_block)
+    wanted = wanted or loom.yielded(op.wrap_block)
     read = _reads(script, op, index, ins)
     dims, functions = range(index.rank), library.functions
     values = record_body(
@@ -296,7 +296,7 @@ def _scattered_over(
     """The same over a range, of extent 1 along the dimension that has the places."""
     read = _reads(script, op, index, ins)
     found: Slots = []
-    for part, (value, at) in enumerate(zip(yielded(op.wrap_block), places, strict=True)):
+    for part, (value, at) in enumerate(zip(loom.yielded(op.wrap_block), places, strict=True)):
         scatter = _scatter(op, monoid, part, dim, index)
         dims, along = range(index.rank), {dim: at}
         made = record_body(script, op.wrap_block, index, dims, read, [value, at], along)
@@ -362,7 +362,7 @@ def _unwrap(
         _read(script, tensor_type(extra).box, p, fill, kept, slot) for extra, p, fill, slot in fours
     ]
     block, functions = op.unwrap_block, library.functions
-    given, wanted = [*state, *read], yielded(block)
+    given, wanted = [*state, *read], loom.yielded(block)
     return record_body(
         script,
         block,

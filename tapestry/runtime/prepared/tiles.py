@@ -24,7 +24,6 @@ from tapestry.algebra.scalars import compute, scalar_of
 from tapestry.codegen.loops import is_known, kind_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, tensor_type
-from tapestry.runtime.prepared.bodies import yielded
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.script import Run
 from tapestry.runtime.prepared.tiled import Computed, Moved, TiledProduct
@@ -93,7 +92,7 @@ def _unwrapped(op: loom.OperationOp) -> tuple[list[int], Computed] | None:
     kinds = [tensor_type(out).element_type for out in op.outs]
     if op.unwrap_block is None:
         return ([], Computed((), (), (0,))) if kinds == [f32] else None
-    ends = yielded(op.unwrap_block)
+    ends = loom.yielded(op.unwrap_block)
     if [value.type for value in ends] != kinds:
         return None
     return _computed(op.unwrap_block, op.unwrap_block.args[1:], ends, 1)
