@@ -23,6 +23,7 @@ from tapestry.algebra.bodies import dependences, moving_dims, needed_operations
 from tapestry.dialects import loom
 from tapestry.passes.triton.bodies import failing_reads
 from tapestry.passes.triton.mapfold import MapFold
+from tapestry.passes.triton.products import unwidened
 from tapestry.passes.triton.scalars import is_half
 
 
@@ -43,7 +44,7 @@ class Contraction:
         16-bit floats that the body only widens stay as they are: their products are exact in the
         float32 that a matrix unit accumulates in.
         """
-        a, b = _unwidened(self.a), _unwidened(self.b)
+        a, b = unwidened(self.a), unwidened(self.b)
         return (a, b) if a.type == b.type else (self.a, self.b)
 
 
@@ -98,14 +99,6 @@ def _contraction(fold: MapFold, part: int, value: SSAValue, *, exact: bool) -> C
         if len(along) == 3 or (exact and "K" in along and along != {"K"}):
             return None
     return Contraction(product.lhs, product.rhs, tuple(axes))
-
-
-def _unwidened(factor: SSAValue) -> SSAValue:
-    """The 16-bit float that a factor is the widening of, else the factor."""
-    owner = factor.owner
-    if isinstance(owner, arith.ExtFOp) and is_half(owner.input.type):
-        return owner.input
-    return factor
 
 
 def expression(value: SSAValue) -> tuple[Operation, ...]:

@@ -21,6 +21,7 @@ from tapestry.runtime.blocks import BlockCells
 from tapestry.runtime.domains import inside_mask
 from tapestry.runtime.executor import Array
 from tapestry.runtime.gathering import clipped_cells
+from tapestry.runtime.prepared.cells import bits
 from tapestry.runtime.scalar import evaluate
 from tapestry.zspace import Domain, Projection, Range
 
@@ -52,8 +53,8 @@ def _read(
         if fill is not None:
             number = number_in(fill)
             assert number is not None
-            outside = _bits(cell_constant(number, fill.type))
-        data = _bits(tensor.data)
+            outside = bits(cell_constant(number, fill.type))
+        data = bits(tensor.data)
         if not projection.is_unit:
             needed = inside_mask(inside, box)
             found.append(BlockCells(data, tensor.box, projection, box, outside, needed))
@@ -62,11 +63,6 @@ def _read(
         else:
             found.append(clipped_cells(data, tensor.box, projection, box, outside))
     return found
-
-
-def _bits(cells: Array) -> Array:
-    """Cells as bodies hold them: the bits of unsigned ones."""
-    return cells.view(f"i{cells.itemsize}") if cells.dtype.kind == "u" else cells
 
 
 def input_cells(
