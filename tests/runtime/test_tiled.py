@@ -44,7 +44,12 @@ def _tiled(prepared: PreparedProgram) -> bool:
     return bool(ready) and None not in ready
 
 
-def _check(module: ModuleOp, arrays: Sequence[Array], library: Library = LIBRARY) -> bool:
+def _check(
+    module: ModuleOp,
+    arrays: Sequence[Array],
+    library: Library = LIBRARY,
+    rooms: list[int] | None = None,
+) -> bool:
     """Whole numbers, whose sums are exact in any order; whether products went in tiles."""
     named = {one.name: array for one, array in zip(arguments(module), arrays, strict=True)}
     want = find_executor("reference").run(module, named, NoWatch()).outputs
@@ -53,6 +58,8 @@ def _check(module: ModuleOp, arrays: Sequence[Array], library: Library = LIBRARY
         for have, expected in zip(prepared(arrays), want, strict=True):
             assert have.dtype == expected.dtype
             np.testing.assert_array_equal(have, expected)
+    for product in _products(prepared) if rooms is not None else ():
+        rooms += [one.room[0] for one in product._ready.values() if one is not None]  # pyright: ignore[reportPrivateUsage]
     return _tiled(prepared)
 
 
@@ -161,6 +168,20 @@ def test_what_comes_before_and_after_is_in_the_loop(before: str, size: int, pad:
     module = parse_text(_layer(3, 13, size, pad=pad, before=before))
     verify_module(module)
     assert _check(module, _arrays(module))
+
+
+def test_numbers_are_packed_as_they_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of 16 bits take twice the room."""
+    monkeypatch.setattr(native, "registers", lambda: (16, 32))
+    text = _layer(16, 24, 30, before=_GATED + " %h = arith.extf %we : f16 to f32")
+    text = text.replace("[24, 16, 3, 3], f32", "[24, 16, 3, 3], f16")
+    text = text.replace("%we: f32", "%we: f16").replace("mulf %f, %we", "mulf %f, %h")
+    module = parse_text(text)
+    verify_module(module)
+    arrays = _arrays(module)
+    rooms: list[int] = []
+    assert _check(module, [arrays[0], arrays[1].astype("f2"), *arrays[2:]], rooms=rooms)
+    assert rooms == [4 * 12 * 16 * 9]
 
 
 @pytest.mark.parametrize("size", [18, 37])

@@ -30,6 +30,9 @@ _AGAIN = 4
 _ACROSS, _DEEP = 12, 4
 """Places of a tile along dimensions of the second factor, and of the first one, at most."""
 
+_NUMBER = 4
+"""Bytes of a number that is packed: it is what it is multiplied as, whatever memory holds."""
+
 _FILLED = 3
 """One of how many lanes has to be used at least."""
 
@@ -122,7 +125,7 @@ def tiling(problem: Problem, lanes: int, registers: int) -> Tiling | None:
         short=extents[vector] < lanes,
         apart=_apart(problem, inner, taps),
     )
-    room = numbers * prod(extents[d] for d in inner) * problem.operands[problem.second[0]].size
+    room = numbers * prod(extents[d] for d in inner) * _NUMBER
     return Tiling(problem, tiles, dims, room if packed else 0)
 
 
