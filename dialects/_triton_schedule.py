@@ -33,13 +33,25 @@ MASKS = ("always", "boundary")
 PIPELINES = ("products", "loads")
 """Which loops have steps in flight: those that multiply tiles, or all that load some."""
 
-_WORDS = {"loads": LOADS, "order": ORDERS, "masks": MASKS, "pipeline": PIPELINES}
+AGAIN = ("plain", "kept", "backward")
+"""How rows are read that several walks read: as any cells, to be kept, or from the end as well."""
+
+_WORDS = {
+    "loads": LOADS,
+    "order": ORDERS,
+    "masks": MASKS,
+    "pipeline": PIPELINES,
+    "again": AGAIN,
+}
 
 FLATTEN = "flatten"
 """The attribute of a loop that is to be one with the loop inside of it."""
 
 PIPELINED = "pipelined"
 """The attribute of a loop that loads ahead for as many steps as the kernel has stages."""
+
+BACKWARD = "backward"
+"""The attribute of a loop that takes its steps from the last one to the first."""
 
 UNROLL = "unroll"
 """The attribute of a loop that says how many of its steps are written one after another."""
@@ -86,6 +98,10 @@ class Schedule:
     steps are asked for together; with the `pipeline` of `loads`, they are copied to shared memory
     ahead of time, `stages` - 1 steps of them.
 
+    Rows that are walked again are read `again` from memory, but for what is in the L2. `kept`, the
+    walks before the last ask the L2 to keep what they read, and the last one to let it go; with
+    `backward`, that also begins where the walk before it ended.
+
     With `parts`, so many programs share the fold of each point, and merge what they folded in
     memory by atomics: in any order, so that the last bits of float sums differ from run to run.
     """
@@ -102,6 +118,7 @@ class Schedule:
     unroll: int = 1
     pipeline: str = "products"
     parts: int = 1
+    again: str = "plain"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tile", MappingProxyType(dict(self.tile)))
@@ -164,8 +181,10 @@ class Schedule:
                     f"{name} is no parameter of a schedule: tile axes (in capitals), "
                     + ", ".join((*_NUMBERS, *_WORDS))
                 )
-        loads, order, masks, pipeline = (words.get(n, known[0]) for n, known in _WORDS.items())
-        return Schedule(tile, loads=loads, order=order, masks=masks, pipeline=pipeline, **numbers)
+        loads, order, masks, pipeline, again = (words.get(n, w[0]) for n, w in _WORDS.items())
+        return Schedule(
+            tile, loads=loads, order=order, masks=masks, pipeline=pipeline, again=again, **numbers
+        )
 
     @staticmethod
     def parse(text: str) -> Schedule:

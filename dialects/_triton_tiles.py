@@ -39,6 +39,15 @@ ATOMICS = ("add", "max", "min")
 """How what is stored can be merged with what is there."""
 
 
+EVICTED = ("first", "last")
+"""When cells leave the L2, beside others."""
+
+
+def _check_evict(evict: StringAttr | None) -> None:
+    if evict is not None and evict.data not in EVICTED:
+        raise VerifyException(f"{evict} is not one of {', '.join(EVICTED)}")
+
+
 @irdl_op_definition
 class CompareOp(IRDLOperation):
     """Cell by cell comparison, signed on integers; false on NaN except for `!=`.
@@ -206,11 +215,12 @@ class BitcastOp(IRDLOperation):
 class LoadOp(IRDLOperation):
     """Cells of a buffer at a tile of offsets: `tl.load(ptr + offsets, mask, other)`.
 
-    Lanes that the mask leaves out hold `other`, which must be given with a mask.
+    Lanes that the mask leaves out hold `other`, which must be given with a mask. With `evict`, the
+    cells are among the `last` or the `first` that leave the L2 when others come.
 
     Example:
 
-        %x = triton.load %x_ptr[%p] mask %inside other 0.0 : f32
+        %x = triton.load %x_ptr[%p] mask %inside other 0.0 : f32 evict "last"
                : !triton.ptr<f32>, tensor<64xi32>, tensor<64xi1> -> tensor<64xf32>
     """
 
@@ -220,10 +230,12 @@ class LoadOp(IRDLOperation):
     offsets = operand_def()
     mask = opt_operand_def()
     other = opt_prop_def(FloatAttr | IntegerAttr)
+    evict = opt_prop_def(StringAttr)
     result = result_def()
 
     assembly_format = (
-        "$pointer `[` $offsets `]` (`mask` $mask^)? (`other` $other^)? attr-dict `:` "
+        "$pointer `[` $offsets `]` (`mask` $mask^)? (`other` $other^)? "
+        "(`evict` $evict^)? attr-dict `:` "
         "type($pointer) `,` type($offsets) (`,` type($mask)^)? `->` type($result)"
     )
 
@@ -246,6 +258,7 @@ class LoadOp(IRDLOperation):
         shape = shape_of(self.offsets)
         if self.result.type != tile_type(self.pointer.type.element_type, shape):
             raise VerifyException(f"{self.pointer.type} does not load {self.result.type}")
+        _check_evict(self.evict)
         if (self.mask is None) != (self.other is None):
             raise VerifyException("a mask and what masked lanes hold go together")
         if self.mask is not None and shape_of(self.mask) != shape:
@@ -279,7 +292,7 @@ class StoreOp(IRDLOperation):
     """Write a tile to a buffer at offsets: `tl.store(ptr + offsets, value, mask)`.
 
     With `atomic`, cells are merged with what is there, whichever program comes first:
-    `tl.atomic_add(ptr + offsets, value, mask)`.
+    `tl.atomic_add(ptr + offsets, value, mask)`. `evict` is as in `triton.load`.
 
     Example:
 
@@ -294,9 +307,11 @@ class StoreOp(IRDLOperation):
     offsets = operand_def()
     mask = opt_operand_def()
     atomic = opt_prop_def(StringAttr)
+    evict = opt_prop_def(StringAttr)
 
     assembly_format = (
-        "$value `to` $pointer `[` $offsets `]` (`mask` $mask^)? (`atomic` $atomic^)? attr-dict `:` "
+        "$value `to` $pointer `[` $offsets `]` (`mask` $mask^)? (`atomic` $atomic^)? "
+        "(`evict` $evict^)? attr-dict `:` "
         "type($value) `,` type($pointer) `,` type($offsets) (`,` type($mask)^)?"
     )
 
@@ -318,6 +333,7 @@ class StoreOp(IRDLOperation):
         shape = shape_of(self.offsets)
         if self.value.type != tile_type(self.pointer.type.element_type, shape):
             raise VerifyException(f"{self.pointer.type} does not store {self.value.type}")
+        _check_evict(self.evict)
         if self.atomic is not None and self.atomic.data not in ATOMICS:
             raise VerifyException(f"{self.atomic} is not one of {', '.join(ATOMICS)}")
         if self.mask is not None and shape_of(self.mask) != shape:

@@ -53,6 +53,8 @@ from tapestry.dialects._triton_host import (
 )
 from tapestry.dialects._triton_kernel import KernelOp
 from tapestry.dialects._triton_schedule import (
+    AGAIN,
+    BACKWARD,
     FLATTEN,
     LOADS,
     MASKS,
@@ -97,8 +99,10 @@ from tapestry.dialects._triton_types import (
 )
 
 __all__ = [
+    "AGAIN",
     "ALIGNMENT",
     "APPROXIMATE",
+    "BACKWARD",
     "FLATTEN",
     "LOADS",
     "MASKS",

@@ -303,8 +303,9 @@ def _moved(work: Work, at_once: int, spec: DeviceSpec) -> Iterator[tuple[float, 
     sizes = {buffer: work.buffers[buffer] for buffer in reads}
     waves = work.programs / at_once
     wave = {b: _wave_bytes(streams, at_once) for b, streams in reads.items()}
-    written = sum(s.bytes * s.apart(at_once) for s in work.streams if s.writes)
-    passing = written + sum(every for _, every in wave.values())
+    # What leaves first takes the place of nothing that is kept.
+    staying = [stream for stream in work.streams if stream.leaves != "first"]
+    passing = sum(stream.bytes * stream.apart(at_once) for stream in staying)
     for buffer, streams in reads.items():
         asked = work.programs * sum(stream.bytes for stream in streams)
         once = min(asked, sizes[buffer])
@@ -312,18 +313,25 @@ def _moved(work: Work, at_once: int, spec: DeviceSpec) -> Iterator[tuple[float, 
             yield once, streams
         else:
             union, every = wave[buffer]
-            again = (every - union) * _gone(passing * union / every, l2)
+            backward = any(stream.backward for stream in streams)
+            again = (every - union) * _gone(passing * union / every, l2, backward=backward)
             yield min(asked, max(once, waves * (union + again))), streams
 
 
-def _gone(passed: float, l2: float) -> float:
+def _gone(passed: float, l2: float, *, backward: bool) -> float:
     """The share of what was read that is not in the L2 any more when so many bytes have passed.
+
+    That is how many on the mean: as many for each cell, or, where the walk goes `backward`, from
+    none for the first one to twice as many for the last.
 
     Each line that comes takes the place of one at random: of n, after m came, exp(-m / n) are left.
     So rows that are read again by their programs are best read by few programs at once. On an H100
     (`results/schedules_h100.json`) a second walk finds more where less passes, and less of much.
     """
-    return 1 - exp(-passed / l2)
+    share = passed / l2
+    if backward and share:
+        return 1 - (1 - exp(-2 * share)) / (2 * share)
+    return 1 - exp(-share)
 
 
 def _wave_bytes(streams: Sequence[Stream], at_once: int) -> tuple[float, float]:

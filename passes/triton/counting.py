@@ -355,6 +355,8 @@ class _Counter:
             starts=known.numbers[self.columns.side_by_side],
             scattered=known.loaded,
             along=along,
+            leaves="" if op.evict is None else op.evict.data,
+            backward=_is_backward(op),
         )
 
     def _product(self, op: triton.DotOp, times: Times) -> None:
@@ -448,6 +450,12 @@ def _is_shared_out(op: Operation) -> bool:
     """Whether an operation is in a loop over blocks and steps at once."""
     loop = op.parent_op()
     return isinstance(loop, scf.ForOp) and triton.FLATTEN in loop.attributes
+
+
+def _is_backward(op: Operation) -> bool:
+    """Whether an operation is in a loop that takes its last step first."""
+    loop = op.parent_op()
+    return isinstance(loop, scf.ForOp) and triton.BACKWARD in loop.attributes
 
 
 def _tile_bytes(value: SSAValue) -> int:

@@ -31,6 +31,7 @@ from tapestry.passes.triton.descriptors import any_described
 from tapestry.passes.triton.exponentials import fold_scales
 from tapestry.passes.triton.folds import FoldState, State
 from tapestry.passes.triton.groups import Group, Inner, NotOneKernelError, group_of
+from tapestry.passes.triton.keeping import keep_rows
 from tapestry.passes.triton.kernels import finish_kernel
 from tapestry.passes.triton.late_folds import fold_late
 from tapestry.passes.triton.mapfold import MapFold, Tensor
@@ -192,6 +193,7 @@ class _GroupKernel:
             fold_scales(kernel.op)
         choose_in_branches(kernel.op, self.writer.positions.compared)
         fold_late(kernel.op)
+        keep_rows(kernel.op)
         return kernel
 
     def _write(self) -> None:

@@ -26,7 +26,7 @@ from math import prod
 from types import MappingProxyType
 from typing import Final, Literal
 
-from tapestry.dialects.triton import LOADS, MAX_CELLS, Schedule, ScheduleError
+from tapestry.dialects.triton import AGAIN, LOADS, MAX_CELLS, Schedule, ScheduleError
 from tapestry.passes.triton.tiling import (
     MAX_SHARED_BYTES,
     MIN_DOT,
@@ -233,6 +233,14 @@ def check(task: Task, schedule: Schedule) -> None:
             f"@{task.name} loads ahead stages - 1 steps: stages = {schedule.stages} is less than "
             f"{MIN_AHEAD}"
         )
+    if schedule.again != AGAIN[0] and not (task.walks > 1 and task.loops(tile)):
+        raise ScheduleError(
+            f"@{task.name} reads no rows again: they are walked once, or one block holds them"
+        )
+    if schedule.again != AGAIN[0] and (schedule.segments > 1 or schedule.masks != "always"):
+        raise ScheduleError(
+            f"@{task.name} is {schedule.again}: segments = 1 and masks = always go with that"
+        )
     if schedule.loads == "descriptor" and not task.described:
         raise ScheduleError(
             f"@{task.name} has no tensor that a descriptor describes: along two axes, one of them "
@@ -322,6 +330,8 @@ def _versions(task: Task, schedule: Schedule) -> Iterator[Schedule]:
         return
     for segments, masks in ((2, "always"), (1, "boundary"), (2, "boundary")):
         yield replace(schedule, segments=segments, masks=masks)
+    for again in AGAIN[1:]:
+        yield replace(schedule, again=again)
     for segments in (1, 2):
         yield replace(schedule, segments=segments, unroll=UNROLLED)
         yield replace(schedule, segments=segments, pipeline="loads", stages=AHEAD)

@@ -57,6 +57,10 @@ class Stream:
     starts: Numbers
     scattered: bool
     along: str | None = None
+    leaves: str = ""
+    """When its cells leave the L2: `first` or `last`, as the load or the store asks for."""
+    backward: bool = False
+    """Whether it comes from the end, where a walk before it ended."""
 
     @property
     def bytes(self) -> float:

@@ -146,6 +146,8 @@ class BodyPrinter(ValuePrinter):
         items = [self.address(op.pointer, op.offsets)]
         if op.mask is not None and op.other is not None:
             items += [f"mask={self.text(op.mask)}", f"other={number(op.other)}"]
+        if op.evict is not None:
+            items.append(f'eviction_policy="evict_{op.evict.data}"')
         name = self._fresh(op.result, "x")
         self.lines += wrapped(f"{name} = tl.load(", items, ")", self._depth)
         self._shown[op.result] = Shown(name, ATOM, shape_of(op.result))
@@ -156,6 +158,8 @@ class BodyPrinter(ValuePrinter):
         items = [self.address(op.pointer, op.offsets), value]
         if op.mask is not None:
             items.append(f"mask={self.text(op.mask)}")
+        if op.evict is not None:
+            items.append(f'eviction_policy="evict_{op.evict.data}"')
         function = "tl.store("
         if op.atomic is not None:
             # Whoever reads the cells is launched later.
@@ -178,13 +182,21 @@ class BodyPrinter(ValuePrinter):
             names.append(name)
         counter = self._fresh(index, "start")
         self._shown[index] = Shown(counter, ATOM, ())
-        bounds = ", ".join(self.text(value) for value in (op.lb, op.ub, op.step))
-        self._line(f"for {counter} in {self._range(op, bounds)}:")
+        first, end, step = (self.text(value) for value in (op.lb, op.ub, op.step))
+        taken = counter
+        if triton.BACKWARD in op.attributes:
+            taken = fresh(f"{counter}_back", self._names)
+        self._line(f"for {taken} in {self._range(op, f'{first}, {end}, {step}')}:")
         self._depth += 1
+        if taken != counter:
+            length = end if first == "0" else f"{end} - {first}"
+            last = f"(tl.cdiv({length}, {step}) - 1) * {step}"
+            last = last if first == "0" else f"2 * {first} + {last}"
+            self._line(f"{counter} = {last} - {taken}")
         self.print_block(op.body.block)
-        end = op.body.block.last_op
-        assert isinstance(end, scf.YieldOp)
-        steps = [self.exact(value) for value in end.operands]
+        stop = op.body.block.last_op
+        assert isinstance(stop, scf.YieldOp)
+        steps = [self.exact(value) for value in stop.operands]
         if names:
             for line in assignments(dict(zip(names, steps, strict=True))):
                 self._line(line)

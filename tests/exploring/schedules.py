@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import ModuleOp
 import tapestry as t
 from tapestry.algebra.dtypes import numpy_dtype, type_named
 from tapestry.dialects import loom
-from tapestry.dialects.triton import MASKS, ORDERS, PIPELINES, Schedule
+from tapestry.dialects.triton import AGAIN, MASKS, ORDERS, PIPELINES, Schedule
 from tapestry.frontend import run_pipeline
 from tapestry.passes.triton.schedule import Task, candidates, is_legal
 from tapestry.passes.triton.tasks import give, tasks
@@ -244,6 +244,7 @@ def _schedule(task: Task, random: Random) -> Schedule:
         ("unroll", [1, 2, 3, 4]),
         ("pipeline", list(PIPELINES)),
         ("parts", [1, 1, 2, 5]),
+        ("again", list(AGAIN)),
     ]
     random.shuffle(changes)
     for how, values in changes:

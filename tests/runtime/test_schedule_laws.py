@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tapestry as t
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import loom
-from tapestry.dialects.triton import MASKS, ORDERS, PIPELINES, Schedule
+from tapestry.dialects.triton import AGAIN, MASKS, ORDERS, PIPELINES, Schedule
 from tapestry.frontend import run_pipeline
 from tapestry.passes.triton.schedule import Task, is_legal
 from tapestry.passes.triton.tasks import give, tasks
@@ -86,6 +86,7 @@ def schedules(draw, task: Task):
         ("unroll", (1, 2, 3)),
         ("pipeline", PIPELINES),
         ("parts", (1, 2, 5)),
+        ("again", AGAIN),
     ):
         other = replace(schedule, **{how: draw(st.sampled_from(values))})
         if is_legal(task, other):
@@ -143,6 +144,7 @@ EDGES = {
     "product": (lambda x: t.relu(x @ x.T), "M = 16, N = 16, K = 16, parts = 3"),
     "full product": (lambda x: x @ x.T, "M = 16, N = 16, K = 16, masks = boundary, segments = 2"),
     "softmax": (t.softmax, "M = 2, K = 16, masks = boundary, segments = 2"),
+    "softmax backward": (t.softmax, "M = 2, K = 16, again = backward, unroll = 2"),
     "scan": (lambda x: t.cumsum(x, axis=1), "P = 2, K = 16, masks = boundary, segments = 2"),
     "transposed": (lambda x: x.T * 2.0, "M = 16, N = 8, masks = boundary"),
 }
