@@ -126,12 +126,10 @@ def parse_module(text: str, name: str = "<text>", *, ctx: Context | None = None)
     return module
 
 
-def load_module(path: Path | str, *, ctx: Context | None = None) -> ModuleOp:
+def load_module(path: Path | str) -> ModuleOp:
     """The verified module in a file: IR of Tapestry, or StableHLO, which is imported."""
     imported = import_bytes(read_bytes(Path(path)), str(path))
-    return (
-        parse_module(read_source(Path(path)), str(path), ctx=ctx) if imported is None else imported
-    )
+    return parse_module(read_source(Path(path)), str(path)) if imported is None else imported
 
 
 def import_bytes(raw: bytes, name: str) -> ModuleOp | None:
