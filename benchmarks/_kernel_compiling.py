@@ -190,7 +190,8 @@ def show_compiled(rows: Sequence[Row], console: Console) -> None:
     """Print a table."""
     table = Table(title="kernels, compiled ahead of time", title_justify="left")
     table.add_column("case")
-    numbers = ("sm", "kernels", "registers", "shared KiB", "floor us", "predicted us", "of floor")
+    numbers = ("sm", "kernels", "registers", "predicted", "shared KiB", "predicted")
+    numbers += ("floor us", "predicted us", "of floor")
     for column in numbers:
         table.add_column(column, justify="right")
     for column in ("bound by", "cores", "schedule", "problems"):
@@ -201,7 +202,9 @@ def show_compiled(rows: Sequence[Row], console: Console) -> None:
             str(row.target),
             str(row.kernels),
             str(row.registers),
+            str(row.predicted_registers),
             f"{row.shared / 1024:.0f}",
+            f"{row.predicted_shared / 1024:.0f}",
             f"{row.floor * 1e6:.1f}",
             f"{row.predicted * 1e6:.1f}",
             f"{row.predicted / row.floor:.2f}" if row.floor else "",
