@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Region, SSAValue
@@ -22,6 +23,8 @@ from tapestry.importers.bodies import Body, cell_type
 from tapestry.importers.stablehlo.bindings import MlirBlock
 from tapestry.importers.stablehlo.program import Environment, Program
 from tapestry.importers.stablehlo.values import Spec, Value
+from tapestry.runtime.access import cells as cells_of_view
+from tapestry.runtime.executor import Array
 
 
 class HasDimensionsError(Exception):
@@ -61,19 +64,36 @@ def _joined(module: ModuleOp, specs: Sequence[Spec]) -> Region:
     (function,) = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
     body = Body([cell_type(spec.dtype) for spec in specs])
     scalars: dict[SSAValue, SSAValue] = dict(zip(function.args, body.arguments, strict=True))
+    tables: dict[SSAValue, Array] = {}  # known cells of which some are picked
+
+    def known(value: SSAValue, cells: Array) -> None:
+        tables[value] = cells
+        each = [cell.tobytes() for cell in cells.reshape(-1)]  # zeros have signs, NaN is not NaN
+        if len(set(each)) == 1:
+            kind = body_type(loom.tensor_type(value).element_type)
+            scalars[value] = body.number(cells.reshape(-1)[0], kind)
+
     for op in function.body.block.ops:
         match op:
-            case loom.OperationOp() if not op.index.rank:
+            case loom.OperationOp() if not op.index.rank and all(one in scalars for one in op.ins):
                 made = body.inline(op.wrap, [scalars[value] for value in op.ins])
                 scalars.update(zip(op.outs, made, strict=True))
             case loom.ConstantOp():
                 cells = op.cells
                 assert cells is not None
-                kind = body_type(loom.tensor_type(op.result).element_type)
-                scalars[op.result] = body.number(cells.reshape(-1)[0], kind)
+                known(op.result, cells)
+            case loom.ViewOp() if op.source in tables:
+                read, made = (loom.tensor_type(one).box for one in (op.source, op.result))
+                view = cells_of_view(tables[op.source], read, op.projection.data, made)
+                known(op.result, np.broadcast_to(view, made.shape))
+            case loom.ReshapeOp() if op.source in tables:
+                shape = loom.tensor_type(op.result).box.shape
+                known(op.result, tables[op.source].reshape(shape))
             case loom.ViewOp() | loom.ReshapeOp() if op.source in scalars:
                 scalars[op.result] = scalars[op.source]
             case func.ReturnOp():
+                if not all(value in scalars for value in op.operands):
+                    raise HasDimensionsError(op.name)
                 return body.region(*(scalars[value] for value in op.operands))
             case _:
                 raise HasDimensionsError(op.name)

@@ -54,6 +54,20 @@ def test_a_function_of_cells_is_one_operation(agrees: Any) -> None:
     assert len(labels) < 6
 
 
+def test_a_function_of_cells_and_of_some_numbers(agrees: Any) -> None:
+    table = jnp.array([0.5, -0.0, 2, -3, 1e-3, jnp.nan, 4, 0.25, -1, 7, 2, 2])
+    agrees(lambda x: jnp.polyval(jnp.arange(12.0), x), X)
+    agrees(lambda x: jnp.polyval(table[6:], x * 2) + jnp.polyval(table[:5:-1].repeat(2), x), X)
+
+    def looked_up(x: Any) -> Any:
+        for place in range(12):
+            x = jnp.copysign(x * 0.9 + jnp.nan_to_num(table[place]), table[place])
+        return x
+
+    agrees(lambda x: jax.jit(looked_up)(x) * 2, X)
+    agrees(jax.scipy.special.ndtri, abs(X) / 10)
+
+
 def test_a_long_function_of_more_than_cells_is_inlined(agrees: Any) -> None:
     def long(x: Any) -> Any:
         for _ in range(40):
