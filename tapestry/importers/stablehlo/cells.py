@@ -44,7 +44,7 @@ class _NotPointwiseError(Exception):
 def as_one_operation(program: Program, op: Op, callee: str) -> list[Value] | None:
     """The results of a call of a function that computes cell by cell, or None for another."""
     shapes = {spec.shape for spec in op.results}
-    if len(shapes) != 1 or _size(program, callee, LEAST) < LEAST:
+    if program.is_narrowed or len(shapes) != 1 or _size(program, callee, LEAST) < LEAST:
         return None
     (shape,) = shapes
     if not _fit(op.operands, shape):
@@ -120,11 +120,14 @@ def _narrowed(
 ) -> tuple[Spec, ...]:
     """What an operation makes for one cell; _NotPointwiseError where it makes more of it."""
     taken = [spec_of(value.type).shape for value in operation.operands]
-    if not shape or shape not in (*taken, *(spec.shape for spec in results)):
+    shapes = {*taken, *(spec.shape for spec in results)}
+    if not shape or shape not in shapes:
         return results
     name = operation.name
     spreads = name == "stablehlo.broadcast_in_dim" and taken == [()]
-    if name not in POINTWISE and name not in _CONTROL and not spreads:
+    # The parts of a number, as bits, are more cells than the number.
+    cell_by_cell = name in POINTWISE and shapes <= {shape, ()}
+    if not cell_by_cell and name not in _CONTROL and not spreads:
         raise _NotPointwiseError
     return tuple(spec.of(shape=()) if spec.shape == shape else spec for spec in results)
 

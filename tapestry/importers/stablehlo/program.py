@@ -105,6 +105,11 @@ class Program(Construction):
         return made
 
     @property
+    def is_narrowed(self) -> bool:
+        """Whether operations stand here for what they do to one cell."""
+        return self._narrow is not None
+
+    @property
     def bodies(self) -> dict[object, Region | None]:
         """What functions compute for a cell, as far as it is known (`cells`)."""
         return self._module.bodies

@@ -84,6 +84,8 @@ def test_bits_of_xla_are_those_of_xla(agrees: Any) -> None:
     agrees(lambda k: lax.rng_bit_generator(k, (6,), dtype=jnp.uint8), state)
     key = random.key(0, impl="rbg")
     agrees(lambda k: random.normal(random.wrap_key_data(k, impl="rbg"), (5,)), random.key_data(key))
+    agrees(lambda: random.normal(random.key(3, impl="unsafe_rbg"), (4,)))
+    agrees(lambda: random.key_data(random.split(random.key(3, impl="unsafe_rbg"), 2)))
 
 
 def test_dropout(agrees: Any) -> None:
