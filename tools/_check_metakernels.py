@@ -77,11 +77,15 @@ def _documents(path: Path) -> Mapping[str, Node]:
     if path.is_dir():
         found = read_folder(path)
         if not found:
-            raise UsageError(f"{path} holds no *.yaml file")
+            files = any(path.glob("**/*.yaml"))
+            raise UsageError(f"{path} holds no {'metakernel' if files else '*.yaml file'}")
         return found
     if not path.is_file():
         raise UsageError(f"there is no file or folder {path}")
-    return {str(key.value): node for key, node in read_file(path).entries}
+    found = {str(key.value): node for key, node in read_file(path).entries}
+    if not found:
+        raise UsageError(f"{path} holds no metakernel")
+    return found
 
 
 def _check(name: str, library: Library, depth: Depth) -> list[Finding]:

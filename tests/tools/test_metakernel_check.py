@@ -46,6 +46,14 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("text", ["", "\n", "# nothing yet\n"])
+def test_a_file_without_templates(text: str, file: Path, capsys: pytest.CaptureFixture[str]):
+    file.write_text(text)
+    for path in (file, file.parent):
+        assert check(path) == 2
+        assert f"{path} holds no metakernel" in capsys.readouterr().err
+
+
 def test_a_right_file(file: Path, capsys: pytest.CaptureFixture[str]):
     assert check(file) == 0
     out, err = capsys.readouterr()
