@@ -107,6 +107,12 @@ def run(
     NumPy, or of PyTorch where a tensor was given. For a module, which must be in loom, the result
     also says what ran.
     """
+    if inputs is not None and not isinstance(cast(object, inputs), Mapping):
+        raise UsageError(
+            f"inputs are given by name, not as a {type(cast(object, inputs)).__name__}",
+            location=caller(),
+            hint="tapestry.run(y, x=images), or tapestry.run(y, {'x': images})",
+        )
     given: dict[str, Any] = {**(inputs or {}), **arrays}
     if isinstance(program, ModuleOp):
         if pipeline is not None:

@@ -149,7 +149,12 @@ def as_expression(value: object, like: np.dtype[Any] | None = None) -> Expressio
     if isinstance(value, Expression):
         return value
     if isinstance(value, bool | int | float):
-        return _constant(np.asarray(value, _number_dtype(value, like)))
+        try:
+            return _constant(np.asarray(value, _number_dtype(value, like)))
+        except OverflowError:
+            raise UsageError(
+                f"{value} has more than 64 bits", location=caller(), hint="floats reach further"
+            ) from None
     if is_array(value) or isinstance(value, np.generic | list | tuple):
         try:
             return _constant(array_of(cast(object, value)))
