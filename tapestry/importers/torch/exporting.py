@@ -13,12 +13,13 @@ and inputs. A module computes values alone: assertions are left out.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, cast
 
 import torch
 from torch import nn
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from xdsl.dialects.builtin import ModuleOp
 
@@ -31,7 +32,7 @@ Weights = Literal["constants", "arguments"]
 
 
 def export(
-    model: nn.Module,
+    model: nn.Module | Callable[..., Any],
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
@@ -40,13 +41,13 @@ def export(
 ) -> ModuleOp:
     """The module of a call of a model, in weft; `strict` as of the backend's options.
 
-    Raises UsageError for a model that PyTorch cannot export.
+    A function counts as a model without weights. Raises UsageError for what PyTorch cannot export.
     """
     return exported_program(model, args, kwargs, weights=weights, strict=strict).module
 
 
 def exported_program(
-    model: nn.Module,
+    model: nn.Module | Callable[..., Any],
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
@@ -56,18 +57,26 @@ def exported_program(
     """What `export` makes, and its coverage."""
     if weights not in ("constants", "arguments"):
         raise UsageError(f"weights are constants or arguments, not {weights!r}")
+    called = _called(model)
+    if isinstance(args, torch.Tensor) or not isinstance(args, list | tuple):
+        kind = type(cast(object, args)).__name__
+        raise UsageError(f"the arguments are a {kind}", hint="write export(model, (x,))")
+    if kwargs is not None and not isinstance(cast(object, kwargs), Mapping):
+        kind = type(cast(object, kwargs)).__name__
+        raise UsageError(f"the arguments by name are a {kind}", hint='a dictionary: {"mask": mask}')
     exporting: Any = torch.export
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # PyTorch's, of what it does itself
         try:
-            made = exporting.export(model, tuple(args), dict(kwargs or {}), strict=False)
+            made = exporting.export(called, tuple(args), dict(kwargs or {}), strict=False)
+            lowered: Any = made.run_decompositions(dict(decompositions()))
         except Exception as error:
             first = str(error).strip().splitlines()[0] if str(error).strip() else "no reason"
+            branches = isinstance(error, GuardOnDataDependentSymNode)
             raise UsageError(
                 f"PyTorch cannot export the model: {type(error).__name__}: {first}",
-                hint="torch.export takes no branches that depend on data",
+                hint="torch.export takes no branches that depend on data" if branches else None,
             ) from error
-        lowered: Any = made.run_decompositions(dict(decompositions()))
     tensors: dict[str, torch.Tensor] = {**lowered.state_dict, **lowered.constants}
     known: dict[str, Weight] = {}
     for spec in lowered.graph_signature.input_specs:
@@ -76,6 +85,20 @@ def exported_program(
             known[spec.arg.name] = Weight(spec.target, held)
     _returned_first(lowered)
     return program_of(lowered.graph_module, weights=known, strict=strict, alone=True)
+
+
+def _called(model: object) -> nn.Module:
+    """A model; a function becomes the `forward` of one."""
+    if isinstance(model, nn.Module):
+        return model
+    if not callable(model) or isinstance(model, type):
+        kind = "a class" if isinstance(model, type) else f"a {type(model).__name__}"
+        raise UsageError(f"a model is a torch.nn.Module or a function, not {kind}")
+
+    class Function(nn.Module):
+        forward = staticmethod(model)
+
+    return Function()
 
 
 def _returned_first(exported: Any) -> None:

@@ -184,8 +184,13 @@ class _Importer:
         kwargs: dict[str, object] = {}
         context = Context(self.build, name, (), location, self.seeds)
         try:
-            args, kwargs = self._arguments(node, overload)
             kinds = self._kinds(held)
+        except Unsupported as why:
+            raise missing(context, str(why)) from None
+        except OpenSizeError as error:
+            raise error.of(name, place_of(location)) from None
+        try:
+            args, kwargs = self._arguments(node, overload)
             context = Context(
                 self.build, name, kinds, location, self.seeds, lambda: self._lies(node)
             )
@@ -205,9 +210,7 @@ class _Importer:
             except Unsupported as why:
                 raise missing(context, str(why)) from None
         except OpenSizeError as error:
-            raise OpenSizeError(
-                f"{name}: {error.message}", location=place_of(location), hint=error.hint
-            ) from None
+            raise error.of(name, place_of(location)) from None
         self.coverage.uses.append(use)
         record(use)
         return made[0] if isinstance(held, torch.Tensor) else made

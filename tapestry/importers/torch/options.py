@@ -19,6 +19,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from os import PathLike, fspath
 from typing import cast
 
 from tapestry.diagnostics import UsageError
@@ -47,11 +48,13 @@ class Options:
         if not isinstance(given, Mapping):
             hint = 'such as options={"on": "numpy"}'
             raise UsageError(f"options are a dictionary, not {given!r}", hint=hint)
-        named = cast("Mapping[str, object]", given)
+        named = dict(cast("Mapping[str, object]", given))
+        if isinstance(named.get("dump"), PathLike):
+            named["dump"] = fspath(cast("PathLike[str]", named["dump"]))
         known = {field.name: field for field in fields(Options)}
         for name, value in named.items():
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
+                near = difflib.get_close_matches(str(name), known, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
                 raise UsageError(f"the backend has no option {name!r}", hint=hint)
             kind = bool if isinstance(known[name].default, bool) else str

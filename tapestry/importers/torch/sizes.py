@@ -18,13 +18,17 @@ from typing import Any, TypeAlias
 import torch
 from torch import fx
 
-from tapestry.diagnostics import TapestryError
+from tapestry.diagnostics import Location, TapestryError
 
 
 class OpenSizeError(TapestryError):
     """A size that only the data decides."""
 
     kind = "open_size"
+
+    def of(self, operator: str, location: Location | None) -> OpenSizeError:
+        """The same, said of an operator."""
+        return OpenSizeError(f"{operator}: {self.message}", location=location, hint=self.hint)
 
 
 Symbol: TypeAlias = Any

@@ -103,6 +103,7 @@ def test_a_mark_of_a_dynamic_size_is_kept() -> None:
         ({"pipeline": "loom-fuse{"}, "is not well formed"),
         (["on"], "options are a dictionary, not ['on']"),
         ({"numerics": "wrong"}, "there is no numerics 'wrong'"),
+        ({1: 2}, "the backend has no option 1"),
     ],
 )
 def test_wrong_options(options: object, message: str) -> None:
@@ -112,7 +113,7 @@ def test_wrong_options(options: object, message: str) -> None:
 
 
 def test_programs_are_dumped(tmp_path: Path) -> None:
-    check_forward(perceptron(), torch.randn(5, 8), dump=str(tmp_path))
+    check_forward(perceptron(), torch.randn(5, 8), dump=tmp_path)
     (folder,) = tmp_path.iterdir()
     first, *_, last = sorted(folder.glob("*.mlir"))
     assert "weft.apply @addmm" in first.read_text()

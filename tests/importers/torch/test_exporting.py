@@ -102,6 +102,37 @@ def test_coverage_and_places() -> None:
     assert files == {models.__file__}
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_a_function_is_a_model_without_weights() -> None:
+    module = export(lambda x, scale: x * scale["by"], (torch.ones(3), {"by": torch.ones(3)}))
+    assert [one.name for one in tapestry.arguments(module)] == ["x", "scale_by"]
+
+
+class Sparse(nn.Module):
+    def forward(self, x):
+        return x.to_sparse()
+
+
+LINEAR, ROWS = nn.Linear(3, 2), torch.randn(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("model", "args", "message"),
+    [
+        (LINEAR, ROWS, r"the arguments are a Tensor\n.*export\(model, \(x,\)\)"),
+        (LINEAR, {"x": ROWS}, "the arguments are a dict"),
+        (LINEAR, (ROWS, ROWS), "TypeError: too many positional arguments$"),
+        (LINEAR, (ROWS.T,), "must have same reduction dim"),
+        (nn.Linear, (ROWS,), "not a class"),
+        ("model", (ROWS,), "not a str"),
+        (Sparse(), (ROWS,), "a tensor is torch.sparse_coo, and not dense"),
+    ],
+)
+def test_what_does_not_fit_is_said(model: object, args: object, message: str) -> None:
+    with pytest.raises(tapestry.TapestryError, match=message):
+        export(model, args)
+
+
 def test_what_cannot_be_exported() -> None:
     class Branch(nn.Module):
         def forward(self, x):
