@@ -173,3 +173,30 @@ def test_inputs_are_not_copied_however_they_lie(order: str) -> None:
     tracemalloc.stop()
     np.testing.assert_allclose(got, np.exp(array * 2) + array, rtol=1e-6)
     assert held < 1.1 * got.nbytes
+
+
+@pytest.mark.parametrize("cache", [32, 64, 128])
+def test_parts_keep_the_order_of_points_that_are_cut_along_the_last_dimension(cache: int) -> None:
+    """Parts of few columns each, and of all rows, would be folded column by column."""
+    x = "!loom.tensor<[0, 0] : [5, 4], i32>"
+    text = f"""
+    loom.monoid @affine zero [1 : i32, 0 : i32]
+      merge (%a0: i32, %b0: i32, %a1: i32, %b1: i32) {{
+        %a = arith.muli %a0, %a1 : i32
+        %m = arith.muli %b0, %a1 : i32
+        %b = arith.addi %m, %b1 : i32
+        loom.yield %a, %b : i32, i32
+      }}
+    func.func @main(%x: {x}) -> !loom.tensor<[] : [], i32> {{
+      %y = loom.operation @y over <[0, 0, 0] : [3, 2, 5]> [fold, fold, fold] by @affine
+             ins(%x : (i, j, k) -> (k, i + j)) outs(() -> ())
+             wrap (%a: i32) {{ loom.yield %a, %a : i32, i32 }}
+             unwrap (%a: i32, %b: i32) {{ loom.yield %b : i32 }}
+             : ({x}) -> !loom.tensor<[] : [], i32>
+      func.return %y : !loom.tensor<[] : [], i32>
+    }}"""
+    module = parse_text(text)
+    given = np.random.default_rng(0).integers(-3, 4, (5, 4)).astype(np.int32)
+    (want,) = find_executor("reference").run(module, {"x": given}, NoWatch()).outputs
+    parts = partial(in_parts, small=0, threads=1, cache=cache)
+    assert np.array_equal(PreparedProgram(module, parts=parts)([given])[0], want)

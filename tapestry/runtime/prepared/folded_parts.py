@@ -35,8 +35,9 @@ def folded_in_parts(
     monoid = accumulating_monoid_of(op)
     if monoid is None:
         return None
-    cut = [dim for dim in op.fold_dims if dim in steps]
-    if not monoid.commutative and any(steps[dim] > 1 for dim in cut[:-1]):
+    last = max((dim for dim in op.fold_dims if dim in steps), default=0)
+    before = [steps.get(dim, op.index.shape[dim]) for dim in op.fold_dims if dim < last]
+    if not monoid.commutative and any(step > 1 for step in before):
         return None  # boxes, one after another, would not be points in order
     place = AffineMap.identity(op.index.rank)
     runs = _runs(op, cuts.parts(steps), cuts.threads)
