@@ -23,7 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tapestry.diagnostics import UsageError
 from tapestry.runtime.blas import single_threaded
@@ -78,6 +81,19 @@ def share(work: Callable[[Item], object], items: Sequence[Item], threads: int) -
     for error in errors:
         if error is not None:
             raise error
+
+
+class Workers:
+    """These threads, as what calls compiled functions (`tapestry.runtime.prepared.loops.Team`)."""
+
+    def count(self) -> int:
+        """How many threads work, with the caller; 1 where they are at work already."""
+        return 1 if _here.busy else thread_count()
+
+    def run(self, function: int, rows: NDArray[np.int64]) -> None:
+        """Call the function at an address with the address of each row; rows are contiguous."""
+        call: Callable[[int], Any] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)
+        share(call, [row.ctypes.data for row in rows], self.count())
 
 
 def _work(work: Callable[[Item], object], left: Iterator[Item]) -> None:

@@ -26,6 +26,7 @@ from tapestry.runtime.prepared.sliding import slid
 from tapestry.runtime.prepared.stored import restored, stored
 from tapestry.runtime.prepared.tiled import TiledProduct
 from tapestry.runtime.program import arguments
+from tapestry.runtime.threads import Workers, share
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 
@@ -236,6 +237,27 @@ def test_threads_share_what_parts_are_made_of() -> None:
     module = parse_text(_layer(24, 40, 30, before=_GATED))
     assert _check(module, _arrays(module), library)
     assert team.rows == 6
+
+
+def test_threads_of_this_process_share_where_the_host_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Unless they are at work on something else already: then each does what it has, alone."""
+    monkeypatch.setenv("TAPESTRY_THREADS", "3")
+    monkeypatch.setattr(tiled, "_SHARE_WORKERS", 1)
+    called: list[int] = []
+    monkeypatch.setattr(
+        Workers,
+        "run",
+        lambda self, function, rows, run=Workers.run: (
+            called.append(len(rows)) or run(self, function, rows)
+        ),
+    )
+    module = parse_text(_layer(24, 40, 30, before=_GATED))
+    assert _check(module, _arrays(module))
+    assert called == [3, 3]
+    share(lambda _: _check(module, _arrays(module)), range(4), 2)
+    assert called == [3, 3]
 
 
 def test_zeros_outside_times_infinity_are_no_numbers() -> None:

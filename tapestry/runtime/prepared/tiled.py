@@ -31,6 +31,7 @@ from tapestry.runtime.native import Compiled, address_of, compiled
 from tapestry.runtime.prepared.loops import Team
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.tiling import Operand, Problem, Tiling, tiling
+from tapestry.runtime.threads import Workers
 
 _Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
 
@@ -38,7 +39,10 @@ _COPIED = 8
 """Products for each cell of an array from which it may be copied to be read in vectors."""
 
 _SHARE = 1 << 20
-"""Products of a thread from which it is worth one."""
+"""Products of a thread of the host's from which it is worth one."""
+
+_WORKERS, _SHARE_WORKERS = Workers(), 1 << 23
+"""The threads where the host has none, which take longer to wake, and products for each."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,8 @@ class TiledProduct:
 
     def __call__(self, given: Sequence[Any]) -> Sequence[Array]:
         arrays = [np.asarray(given[read.operand]) for read in self.reads]
-        threads = 1 if self.team is None else self.team.count()
+        team = _WORKERS if self.team is None else self.team
+        threads = team.count()
         key = threads, *[array.strides for array in arrays]
         if key not in self._ready:
             self._ready[key] = self._prepared(arrays, threads)
@@ -158,10 +163,10 @@ class TiledProduct:
         room = empty((size,), np.dtype(np.uint8))
         if size:
             found[place] = room.__array_interface__["data"][0]
-        if self.team is None or ready.rows is None:
+        if ready.rows is None:
             ready.function(ready.buffer(*found))
         else:
-            self.team.run(ready.address, ready.rows + found)
+            team.run(ready.address, ready.rows + found)
         return outs
 
     def _prepared(self, arrays: Sequence[Array], threads: int) -> _Ready | None:
@@ -289,7 +294,8 @@ class TiledProduct:
         threads: int,
     ) -> NDArray[np.int64] | None:
         """What is added to the arguments for each thread; None where one does all."""
-        most = min(threads, prod(self.extents) // _SHARE)
+        worth = _SHARE_WORKERS if self.team is None else _SHARE
+        most = min(threads, prod(self.extents) // worth)
         tiles, problem = found.tiles, found.problem
         bound = {dim for one in tiles.arrays for guard in one.guards for dim, _ in guard.terms}
         units = {
