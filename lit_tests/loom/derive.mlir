@@ -197,3 +197,28 @@ func.func @main(%x: !x) -> (!y, !y) {
            loom.yield %e : f32 } : (!x, !y) -> !y
   func.return %m, %l : !y, !y
 }
+
+// -----
+
+// Two folds of one name, the later of which needs the earlier one only at its end, stay two.
+!x = !loom.tensor<[0, 0] : [4, 6], f32>
+!y = !loom.tensor<[0] : [4], f32>
+// CHECK-LABEL: @main
+// CHECK-NEXT: %t = loom.operation @sum_sum_0
+// CHECK:      unwrap (%sum: f32, %sum_1: f32) {
+// CHECK-NEXT:   arith.subf %sum_1, %sum : f32
+// EQUAL: @main: equal (certified)
+func.func @main(%x: !x) -> !y {
+  %s = loom.operation @sum over <[0, 0] : [4, 6]> [map, fold] by @add
+         ins(%x : (i, j) -> (i, j)) outs((i) -> (i))
+         wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
+  %t = loom.operation @sum over <[0, 0] : [4, 6]> [map, fold] by @add
+         ins(%x : (i, j) -> (i, j)) extra(%s : (i) -> (i)) outs((i) -> (i))
+         wrap (%c: f32) {
+           %p = arith.mulf %c, %c : f32
+           loom.yield %p : f32 }
+         unwrap (%q: f32, %m: f32) {
+           %d = arith.subf %q, %m : f32
+           loom.yield %d : f32 } : (!x, !y) -> !y
+  func.return %t : !y
+}

@@ -96,14 +96,17 @@ class Chain:
     def _append(self, op: loom.OperationOp, points: AffineMap) -> Member:
         args = [self._inline(read.compose(points)) for read in op.in_reads]
         (body,) = self.terms.body(op.wrap_block, args, points)
+        kept = points.select_outputs(op.kept_dims)
+        # All that may append members comes before this one has a name, which is to be its own.
+        extras = [self._inline(read.compose(kept)) for read in op.extra_reads]
         name = op.label.data or "fold"
         taken = {member.name for member in self.members}
-        name = next(n for n in (name, *(f"{name}.{k}" for k in range(99))) if n not in taken)
+        name = next(
+            n for n in (name, *(f"{name}.{k}" for k in range(len(taken)))) if n not in taken
+        )
         raw = self.terms.result(name, op.state_types[0])
         outs = (raw,)
         if op.unwrap_block is not None:
-            kept = points.select_outputs(op.kept_dims)
-            extras = [self._inline(read.compose(kept)) for read in op.extra_reads]
             outs = tuple(self.terms.body(op.unwrap_block, [raw, *extras], points))
         member = Member(name, op, points, body, outs)
         self.members.append(member)
