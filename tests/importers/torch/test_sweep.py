@@ -20,6 +20,7 @@ from tests.importers.torch.sweep.fused_volumes import VOLUMES  # noqa: E402
 from tests.importers.torch.sweep.language import LANGUAGE  # noqa: E402
 from tests.importers.torch.sweep.nodes_cells import CELLS  # noqa: E402
 from tests.importers.torch.sweep.nodes_places import PLACES  # noqa: E402
+from tests.importers.torch.sweep.nodes_recurrent import STATES  # noqa: E402
 from tests.importers.torch.sweep.nodes_windows import WINDOWS  # noqa: E402
 from tests.importers.torch.sweep.recurrent import RECURRENT  # noqa: E402
 from tests.importers.torch.sweep.vision import VISION  # noqa: E402
@@ -29,12 +30,13 @@ FUSED = {
     for name, (make, *shapes) in {**ROWS, **IMAGES, **VOLUMES}.items()
 }
 
-PROGRAMS = {**FUSED, **CELLS, **PLACES, **WINDOWS, **LANGUAGE, **RECURRENT, **VISION}
+PROGRAMS = {**FUSED, **CELLS, **PLACES, **STATES, **WINDOWS, **LANGUAGE, **RECURRENT, **VISION}
 
 SOME = (
     "18 folds of one row", "38 pool, clamp, softmax, scale", "mod of bytes",
     "grid sample where cells lie", "embedding bag with offsets", "resize bilinear, antialias",
-    "average pool, ceil, pads", "transposed, groups, dilated", "PointNet",
+    "average pool, ceil, pads", "transposed, groups, dilated", "PointNet", "GRU",
+    "non-max suppression",
 )  # fmt: skip
 
 EXTERNAL: dict[str, set[str]] = {
