@@ -94,7 +94,6 @@ class AskExtremum(RewritePattern):
             [Read(extremum.outs[0], extremum.out_maps[0]), *op.extra_reads],
             writes_of(op),
             Region(body),
-            attributes=op.attributes,
         )
         new.location = op.location
         for old, result in zip(op.outs, new.outs, strict=True):
