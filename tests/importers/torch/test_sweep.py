@@ -18,6 +18,7 @@ from tests.importers.torch.sweep.fused_images import IMAGES  # noqa: E402
 from tests.importers.torch.sweep.fused_rows import ROWS  # noqa: E402
 from tests.importers.torch.sweep.fused_volumes import VOLUMES  # noqa: E402
 from tests.importers.torch.sweep.language import LANGUAGE  # noqa: E402
+from tests.importers.torch.sweep.networks import NETWORKS  # noqa: E402
 from tests.importers.torch.sweep.nodes_cells import CELLS  # noqa: E402
 from tests.importers.torch.sweep.nodes_places import PLACES  # noqa: E402
 from tests.importers.torch.sweep.nodes_recurrent import STATES  # noqa: E402
@@ -30,7 +31,17 @@ FUSED = {
     for name, (make, *shapes) in {**ROWS, **IMAGES, **VOLUMES}.items()
 }
 
-PROGRAMS = {**FUSED, **CELLS, **PLACES, **STATES, **WINDOWS, **LANGUAGE, **RECURRENT, **VISION}
+PROGRAMS = {
+    **FUSED,
+    **CELLS,
+    **PLACES,
+    **STATES,
+    **WINDOWS,
+    **LANGUAGE,
+    **RECURRENT,
+    **VISION,
+    **NETWORKS,
+}
 
 SOME = (
     "18 folds of one row", "38 pool, clamp, softmax, scale", "mod of bytes",
