@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -39,6 +40,13 @@ from tapestry.importers.torch.memory import Given, Made, Output, Plain, View
 from tapestry.importers.torch.overloads import Overload, overload_of, takes_functions
 from tapestry.importers.torch.program import Program
 from tapestry.importers.torch.registry import Context, ResultKind, Unsupported, find_lowering
+from tapestry.importers.torch.replaying import (
+    REPLAYS,
+    packed,
+    state_of,
+    unpacked,
+    with_states_apart,
+)
 from tapestry.importers.torch.results import checked, without_cells
 from tapestry.importers.torch.sharing import find_views, memory_of, order_of
 from tapestry.importers.torch.sizes import OpenSizeError, Sizes
@@ -74,7 +82,7 @@ def program_of(
     that share memory with arguments in the graph share it when it runs; with `views`, so do those
     that share it with each other.
     """
-    graph = with_branches_selected(graph)
+    graph = with_states_apart(with_branches_selected(graph))
     return _Importer(graph, sizes or Sizes(), weights or {}, strict, alone, views).run()
 
 
@@ -91,6 +99,8 @@ class _Importer:
     """What stands for each node: a value, a sequence of them, or a plain object."""
     placeholders: list[fx.Node] = field(default_factory=list[fx.Node])
     seeds: list[SSAValue] = field(default_factory=list[SSAValue])
+    seeded: dict[fx.Node, list[SSAValue]] = field(default_factory=dict[fx.Node, list[SSAValue]])
+    """The seeds of the operators whose state is kept."""
     coverage: Coverage = field(default_factory=Coverage)
 
     def run(self) -> Program:
@@ -165,6 +175,8 @@ class _Importer:
 
     def _function(self, node: fx.Node) -> object:
         """A function of Python's: what picks a result, and arithmetic on sizes."""
+        if node.target is state_of:
+            return self._state(node)
         name = str(getattr(node.target, "__name__", node.target))
         if not callable(node.target) or takes_functions(node.target):
             raise ImportingError(
@@ -174,15 +186,28 @@ class _Importer:
             )
         return node.target(*self._plain(node.args), **self._plain(node.kwargs))
 
+    def _state(self, node: fx.Node) -> object:
+        """The state of a generator, as seeds."""
+        (operator,) = node.args
+        context = self._context(location_of_node(node))
+        return packed(context, self.seeded[cast("fx.Node", operator)])
+
     def _operator(self, node: fx.Node, overload: Overload) -> object:
         location = location_of_node(node)
         name = overload.name
+        seeds, replayed = self.seeds, None
+        if REPLAYS in node.meta:
+            seeds, replayed = (
+                [],
+                partial(unpacked, self._context(location), self._plain(node.meta[REPLAYS])),
+            )
+        before = len(seeds)
         held = node.meta.get("val")
         if isinstance(held, int | torch.SymInt):
             return self.sizes.number(held)  # the size of a tensor
         args: list[object] = []
         kwargs: dict[str, object] = {}
-        context = Context(self.build, name, (), location, self.seeds)
+        context = Context(self.build, name, (), location, seeds)
         try:
             kinds = self._kinds(held)
         except Unsupported as why:
@@ -192,7 +217,7 @@ class _Importer:
         try:
             args, kwargs = self._arguments(node, overload)
             context = Context(
-                self.build, name, kinds, location, self.seeds, lambda: self._lies(node)
+                self.build, name, kinds, location, seeds, lambda: self._lies(node), replayed
             )
             made = self._computed(context, overload, node) or self._lowered(
                 context, _named(args), _named(kwargs)
@@ -213,6 +238,7 @@ class _Importer:
             raise error.of(name, place_of(location)) from None
         self.coverage.uses.append(use)
         record(use)
+        self.seeded[node] = seeds[before:]
         return made[0] if isinstance(held, torch.Tensor) else made
 
     def _computed(

@@ -78,6 +78,7 @@ class Context:
     added through a context has its `location`, the user's line. `seeds` are the arguments of the
     program that seed random numbers, so far. `lies` says where the cells of its first operand lie
     where PyTorch runs it: the strides, and how many cells come before the first in its memory.
+    `replayed` is the seed of a number where the operator runs again with what it was given before.
     """
 
     build: ProgramBuilder
@@ -86,6 +87,7 @@ class Context:
     location: LocationAttr = UNKNOWN_LOC
     seeds: list[SSAValue] = field(default_factory=list[SSAValue])
     lies: Callable[[], tuple[tuple[int, ...], int]] = _nowhere
+    replayed: Callable[[int], SSAValue] | None = None
 
     @property
     def result(self) -> ResultKind:
@@ -141,8 +143,12 @@ class Context:
 
     def seed(self) -> SSAValue:
         """A new seed for random numbers: an i64 that is drawn from PyTorch's generator each run."""
-        name = f"seed_{len(self.seeds)}"
-        self.seeds.append(self.build.argument(name, (), "i64", self.location))
+        number = len(self.seeds)
+        self.seeds.append(
+            self.build.argument(f"seed_{number}", (), "i64", self.location)
+            if self.replayed is None
+            else self.replayed(number)
+        )
         return self.seeds[-1]
 
     def operands(self, *values: Operand, dtype: str | None = None) -> list[SSAValue]:
