@@ -106,4 +106,4 @@ def test_bundles_for_several_targets_are_made_for_the_smallest(
     module = t.compile(t.input("x", (64,), "f32") * 2, on="triton").lowered
     bundle.compile_bundle(module, tmp_path / "both", targets=(90, 80))
     bundle.compile_bundle(module, tmp_path / "one", targets=(90,))
-    assert made == ["sm_80", "sm_90"]
+    assert made == ["a100", "h100"]

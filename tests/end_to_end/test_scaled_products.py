@@ -62,6 +62,7 @@ def test_matrix_units_multiply_it(target: int, device: str) -> None:
     run_pipeline(module, f'loom-to-triton{{device="{device}"}}')
     printed = print_module(module)
     path = write_module(printed.source)
-    (kernel,) = compile_kernels(path, printed.kernels, targets=[target])
-    assert kernel.spills == 0
-    assert kernel.uses_wgmma == (target == 90)
+    # By the model the norm is a kernel of its own on an A100.
+    kernels = compile_kernels(path, printed.kernels, targets=[target])
+    assert not any(kernel.spills for kernel in kernels)
+    assert kernels[-1].uses_wgmma == (target == 90)
