@@ -34,6 +34,8 @@ from tapestry.tuning.cuda import CudaBench
 from tapestry.tuning.programs import find_bench
 from tapestry.tuning.records import KIND
 
+_NOTHING = "there is nothing to choose: each operation has a schedule already, or no kernel"
+
 
 def predict_file(
     file: Path, pipeline: str, metakernels: Path | None, target: str, numerics: str, rows: int
@@ -45,8 +47,12 @@ def predict_file(
     lowering = LoomToTriton(numerics=numerics)
     replace(lowering, device=target).split_folds(Context(), module)
     console = table_console()
+    jobs = jobs_of(module, lowering)
+    if not jobs:
+        console.print(_NOTHING)
+        return
     console.print(f"predicted for {spec.title}", highlight=False, markup=False)
-    for job in jobs_of(module, lowering):
+    for job in jobs:
         console.print(_predictions(job, predicted(job, lowering, spec), rows))
 
 
@@ -77,7 +83,7 @@ def tune_file(
         tuner = Tuner(bench, spec, lowering, find_store(KIND), watch)
         found = tuner.tune(module, seconds)
     console = table_console()
-    console.print(_results(found, bench.device))
+    console.print(_results(found, bench.device) if found else _NOTHING)
 
 
 def calibrate_file(output: Path, base: str | None) -> None:

@@ -232,8 +232,8 @@ def tune(
     target: Annotated[
         str | None,
         typer.Option(
-            help="The device that predictions are for: h200, h100, a100, sm_90, or a YAML file. "
-            "Without it, the GPU that is there, or h200."
+            help="The device that predictions are for: a name as h200 (any other lists them), "
+            "sm_90, or a YAML file. Without it, the GPU that is there, or h200."
         ),
     ] = None,
     rows: Annotated[int, typer.Option(min=1, help="Schedules that --predict shows.")] = 8,

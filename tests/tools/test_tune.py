@@ -47,6 +47,17 @@ def test_predictions_are_a_table(file: Path, capsys: pytest.CaptureFixture[str])
     assert "M 512, N 512, K 512" in said
 
 
+def test_where_nothing_is_to_choose_it_says_so(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(
+        "func.func @main(%a: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32>"
+        " {\n  func.return %a : !loom.tensor<[0] : [4], f32>\n}\n"
+    )
+    assert _exit(str(file), "--predict") == 0
+    assert capsys.readouterr().out.startswith("there is nothing to choose: ")
+
+
 def test_without_a_gpu_it_says_so(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _exit(str(file)) == 2
     assert "error: there is no GPU to measure on\n  hint: --predict" in capsys.readouterr().err
