@@ -11,7 +11,6 @@ earlier halves what is counted. No operation of the program is known by name her
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import log2, prod
 from typing import Any, TypeAlias
@@ -28,6 +27,14 @@ from tapestry.passes.triton.calls import Call
 from tapestry.passes.triton.lives import defining, live_bytes, unrolled
 from tapestry.passes.triton.neighbours import VECTOR, Neighbours
 from tapestry.passes.triton.programs import Columns, Indices
+from tapestry.passes.triton.surroundings import (
+    LOADS,
+    computing,
+    feeds_product,
+    is_backward,
+    is_carried,
+    is_shared_out,
+)
 from tapestry.passes.triton.work import WARP_ROWS, Product, Stream, Work
 
 Times: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -68,7 +75,6 @@ _SPECIALS = (
     math.SqrtOp,
     math.TanhOp,
 )
-_LOADS = (triton.LoadOp, triton.LoadBlockOp)
 _EXPONENTIALS = (math.ExpOp, math.Exp2Op)
 _SPLIT, _PARTS = 14, 6
 """Operations that take a cell of float32 apart (twice its first bits, within bounds, and the rest;
@@ -218,16 +224,16 @@ class _Counter:
                     pieces = stream.cells * stream.cell // stream.vector
                     self.addresses += 2 * -(-pieces // (32 * self.kernel.warps))
                 if isinstance(op, triton.LoadOp):
-                    self.vectors[op.result] = 1 if _is_carried(op, stream) else stream.vector
+                    self.vectors[op.result] = 1 if is_carried(op, stream) else stream.vector
                     self.runs[op.result] = stream.run
             case triton.LoadBlockOp() | triton.StoreBlockOp():
                 self.streams.append(self._moved(op, times))
                 if isinstance(op, triton.LoadBlockOp):
                     self.vectors[op.result] = VECTOR
-                    if _is_shared_out(op):
+                    if is_shared_out(op):
                         # What an epilogue reads comes beside the steps of the next block.
                         self.held += _tile_bytes(op.result)
-                elif _is_shared_out(op):
+                elif is_shared_out(op):
                     # One block is stored while the next one is loaded.
                     self.held += _tile_bytes(op.value)
             case triton.DescribeOp():
@@ -356,7 +362,7 @@ class _Counter:
             scattered=known.loaded,
             along=along,
             leaves="" if op.evict is None else op.evict.data,
-            backward=_is_backward(op),
+            backward=is_backward(op),
         )
 
     def _product(self, op: triton.DotOp, times: Times) -> None:
@@ -365,7 +371,7 @@ class _Counter:
         if kind == "f32":
             kind = "lanes" if op.precision.data == "ieee" else op.precision.data
         repeats = 1
-        if _feeds_product(op):
+        if feeds_product(op):
             # Warps lie along rows alone then, so that each has whole rows of what it reduces, and
             # does what others do; where a branch hides what follows, they exchange parts of rows,
             # which takes as long: 64 rows by 8 warps 601 us on an H100, by 4 warps 353.
@@ -393,7 +399,7 @@ class _Counter:
         they compute.
         """
         source, here = defining(factor), op.parent_block()
-        if isinstance(source, _LOADS):
+        if isinstance(source, LOADS):
             if not self._stage_factor(op, source):
                 self.held += _tile_bytes(factor)
             self.elsewhere.add(source.result)
@@ -403,8 +409,8 @@ class _Counter:
             self.held += _tile_bytes(factor)
         elif byte_size(element_of(factor)) <= 2:
             self.factors = max(self.factors, _tile_bytes(factor))
-        for one in _computing(op, factor):
-            if isinstance(one, _LOADS):
+        for one in computing(op, factor):
+            if isinstance(one, LOADS):
                 self.staging.passing += self._stage_factor(op, one)
             elif not isinstance(one, _FREE) and one not in self.before:
                 self.before.add(one)
@@ -429,66 +435,5 @@ class _Counter:
         return size
 
 
-def _feeds_product(op: triton.DotOp) -> bool:
-    """Whether another product of the same step needs what a product makes."""
-    block = op.parent_block()
-    waiting, seen = [*op.result.uses], set[Operation]()
-    while waiting:
-        user: Operation | None = waiting.pop().operation
-        while user is not None and user.parent_block() is not block:
-            user = user.parent_op()
-        if user is None or user in seen:
-            continue
-        seen.add(user)
-        if isinstance(user, triton.DotOp):
-            return True
-        waiting += [use for result in user.results for use in result.uses]
-    return False
-
-
-def _is_shared_out(op: Operation) -> bool:
-    """Whether an operation is in a loop over blocks and steps at once."""
-    loop = op.parent_op()
-    return isinstance(loop, scf.ForOp) and triton.FLATTEN in loop.attributes
-
-
-def _is_backward(op: Operation) -> bool:
-    """Whether an operation is in a loop that takes its last step first."""
-    loop = op.parent_op()
-    return isinstance(loop, scf.ForOp) and triton.BACKWARD in loop.attributes
-
-
 def _tile_bytes(value: SSAValue) -> int:
     return prod(shape_of(value)) * byte_size(element_of(value))
-
-
-def _computing(op: triton.DotOp, factor: SSAValue) -> Iterator[Operation]:
-    """What a product's factor is computed by, in its block and after other products, loads too."""
-    seen: set[Operation] = set()
-    waiting = [factor]
-    while waiting:
-        one = waiting.pop().owner
-        if (
-            not isinstance(one, Operation)
-            or one in seen
-            or one.parent_block() is not op.parent_block()
-        ):
-            continue
-        seen.add(one)
-        if isinstance(one, triton.DotOp | scf.ForOp):
-            continue
-        yield one
-        if not isinstance(one, _LOADS):
-            waiting += one.operands
-
-
-def _is_carried(op: triton.LoadOp, stream: Stream) -> bool:
-    """Whether a loop over blocks and steps at once loses sight of a load's neighbours.
-
-    It carries what was computed per block from step to step, and a compiler knows neighbours along
-    the steps only.
-    """
-    loop = op.parent_op()
-    if not isinstance(loop, scf.ForOp) or not isinstance(loop.step.owner, triton.BlockSizeOp):
-        return False
-    return _is_shared_out(loop) and stream.along != loop.step.owner.block.data
