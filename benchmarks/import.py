@@ -4,12 +4,12 @@
     python benchmarks/import.py --layers 2 --tokens 32
 
 The first call of a compiled GPT-2 (124 million parameters, random) is timed in processes of their
-own, that call and nothing before it: once with empty caches, then again with what that left. So is
-the first step of training it, to the gradients. The peer is Inductor in the same form. Every
-backend of torch.compile waits for Dynamo, which is imported and traces the model in Python before
-it asks for anything: the backend `eager`, which runs what it is handed, shows what that takes, with
-one run. Where PyTorch keeps what Dynamo made (`caching_precompile`), a call with full caches is
-`precompiled`: without that trace.
+own, that call and nothing before it: once with empty caches, then again with what that left, by
+every backend in turn, several times: medians. So is the first step of training it, to the
+gradients. The peer is Inductor in the same form. Every backend of torch.compile waits for Dynamo,
+which is imported and traces the model in Python before it asks for anything: the backend `eager`,
+which runs what it is handed, shows what that takes, with one run. Where PyTorch keeps what Dynamo
+made (`caching_precompile`), a call with full caches is `precompiled`: without that trace.
 
 Then the steps of training a classifier of digits (64-128-10, all 1,347 images at once, SGD) are
 timed in one process, eager, compiled by Inductor and by Tapestry, in turns: medians. Seconds of
@@ -90,33 +90,53 @@ def first_call(backend: str, layers: int, tokens: int, *, train: bool, keep: boo
         torch.compiler.save_cache_artifacts()
 
 
-def compiling(layers: int, tokens: int) -> list[Row]:
+def compiling(layers: int, tokens: int, times: int) -> list[Row]:
     """The first call with each backend, with empty caches and with full ones."""
-    rows: list[Row] = []
-    for what, flags in FORMS.items():
-        for backend in BACKENDS if "--keep" in flags else (*BACKENDS, TRACING):
-            with tempfile.TemporaryDirectory() as folder:
-                environment = {
-                    **os.environ,
-                    "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
-                    "TAPESTRY_CACHE_DIR": f"{folder}/tapestry",
-                    "TAPESTRY_CACHE": "1",
-                    "TORCH_CACHING_PRECOMPILE": str(int("--keep" in flags)),
-                }
-                # Python's own cache, which every installed package has.
-                environment.pop("PYTHONDONTWRITEBYTECODE", None)
-                command = [sys.executable, __file__, "--child", backend, *flags]
-                command += ["--layers", str(layers), "--tokens", str(tokens)]
-                for caches in ("cold", "cached"):
-                    done = subprocess.run(
-                        command, env=environment, capture_output=True, text=True, check=True
-                    )
-                    answer = json.loads(done.stdout.splitlines()[-1])
-                    assert answer["far"] < 1e-3, (backend, answer)
-                    if "--keep" not in flags or caches == "cached":
-                        taken = answer["seconds"], answer["processor"]
-                        rows.append(Row(what.format(caches), backend, *taken))
-    return rows
+    with tempfile.TemporaryDirectory() as folder:
+        return [
+            row
+            for at, (what, flags) in enumerate(FORMS.items())
+            for row in _calls(Path(folder) / str(at), what, flags, layers, tokens, times)
+        ]
+
+
+def _calls(
+    folder: Path, what: str, flags: list[str], layers: int, tokens: int, times: int
+) -> list[Row]:
+    """One form: each backend with empty caches, then all in turns with what that left."""
+    kept = "--keep" in flags
+    backends = BACKENDS if kept else (*BACKENDS, TRACING)
+
+    def call(backend: str) -> tuple[float, float]:
+        environment = {
+            **os.environ,
+            "TORCHINDUCTOR_CACHE_DIR": f"{folder}/{backend}/inductor",
+            "TAPESTRY_CACHE_DIR": f"{folder}/{backend}/tapestry",
+            "TAPESTRY_CACHE": "1",
+            "TORCH_CACHING_PRECOMPILE": str(int(kept)),
+        }
+        # Python's own cache, which every installed package has.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        command = [sys.executable, __file__, "--child", backend, *flags]
+        command += ["--layers", str(layers), "--tokens", str(tokens)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        answer = json.loads(done.stdout.splitlines()[-1])
+        assert answer["far"] < 1e-3, (backend, answer)
+        return answer["seconds"], answer["processor"]
+
+    cold = {backend: call(backend) for backend in backends}
+    cached: dict[str, list[tuple[float, float]]] = {backend: [] for backend in backends}
+    for _ in range(times):
+        for backend in backends:
+            cached[backend].append(call(backend))
+    rows = [] if kept else [Row(what.format("cold"), one, *took) for one, took in cold.items()]
+    return rows + [Row(what.format("cached"), one, *_medians(took)) for one, took in cached.items()]
+
+
+def _medians(taken: list[tuple[float, float]]) -> tuple[float, float]:
+    """Seconds of wall-clock and of the processors, of measurements."""
+    seconds, processor = np.median(np.array(taken), axis=0)
+    return float(seconds), float(processor)
 
 
 def training(steps: int) -> list[Row]:
@@ -154,10 +174,7 @@ def training(steps: int) -> list[Row]:
             started, used = perf_counter(), process_time()
             step()
             taken[name].append((perf_counter() - started, process_time() - used))
-    return [
-        Row("training step", name, *(float(m) for m in np.median(np.array(found), axis=0)))
-        for name, found in taken.items()
-    ]
+    return [Row("training step", name, *_medians(found)) for name, found in taken.items()]
 
 
 def show(rows: list[Row], console: Console) -> None:
@@ -179,6 +196,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure importing and compiling.")
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--times", type=int, default=5, help="calls with full caches")
     parser.add_argument("--steps", type=int, default=100, help="training steps")
     parser.add_argument("--child", choices=(*BACKENDS, TRACING), help=argparse.SUPPRESS)
     parser.add_argument("--train", action="store_true", help=argparse.SUPPRESS)
@@ -190,7 +208,7 @@ def main() -> None:
             options.child, options.layers, options.tokens, train=options.train, keep=options.keep
         )
         return
-    rows = [*compiling(options.layers, options.tokens), *training(options.steps)]
+    rows = [*compiling(options.layers, options.tokens, options.times), *training(options.steps)]
     show(rows, Console(width=110))
     result = {"machine": machine(), "layers": options.layers, "rows": [asdict(row) for row in rows]}
     options.output.parent.mkdir(parents=True, exist_ok=True)
