@@ -68,6 +68,7 @@ from tapestry.passes.triton.operations import (
 )
 from tapestry.passes.triton.predicting import Prediction, predictions
 from tapestry.passes.triton.recutting import Recutting
+from tapestry.passes.triton.rounding import round_where_needed
 from tapestry.passes.triton.rungs import Rung
 from tapestry.passes.triton.schedule import Task
 from tapestry.passes.triton.splitting import PartsChooser, Predict, apply_parts
@@ -276,7 +277,15 @@ class LoomToTriton(ModulePass):
     ) -> Chooser | None:
         if self.device == NO_DEVICE:
             return None
-        return Chooser(find_spec(self.device), tiling, refused)
+
+        def refused_when_launched(kernel: triton.KernelOp) -> bool:
+            """What is known is known of kernels as they are launched (`Launcher`)."""
+            launched = kernel.clone()
+            round_where_needed(launched, strict=self.numerics == "strict")
+            return refused(launched)
+
+        known = never if refused is never else refused_when_launched
+        return Chooser(find_spec(self.device), tiling, known)
 
 
 def _careful(rungs: Mapping[str, Rung] | None) -> set[str]:

@@ -61,6 +61,22 @@ def test_the_next_schedule_is_chosen(bad: CompiledKernel, caplog: pytest.LogCapt
     assert kernel_of(lowered()).schedule == kernel_of(first).schedule
 
 
+def test_the_next_schedule_is_chosen_of_a_kernel_that_is_changed_before_its_launch() -> None:
+    """Masks of blocks on the diagonal leave unused numbers, quotients become approximate."""
+    q, k, v = (tapestry.input(name, (64, 2048, 64), "f32") for name in "qkv")
+    program = tapestry.scaled_dot_product_attention(q, k, v, causal=True)
+    module = tapestry.compile(program, on="triton").lowered
+    refusals = Refusals([90])
+    seen: list[str] = []
+    for _ in range(3):
+        made = module.clone()
+        LoomToTriton(device="h200").lower(Context(), made, refused=refusals)
+        seen.append(str(kernel_of(made).schedule.data))
+        assert refusals(kernel_of(made)) is False
+        assert refusals.learn(made, [result(24)])
+    assert len(set(seen)) == len(seen)
+
+
 def test_what_is_known_is_not_said_again(caplog: pytest.LogCaptureFixture) -> None:
     refusals = Refusals([90])
     module = lowered(refusals)
