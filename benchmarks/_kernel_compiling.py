@@ -25,11 +25,11 @@ from tapestry.devices import TYPICAL, DeviceSpec, find_spec
 from tapestry.dialects import triton
 from tapestry.dialects.loom import tensor_type
 from tapestry.graph import flops, operations
-from tapestry.passes.triton.calls import calls_of
-from tapestry.passes.triton.cost import peak
-from tapestry.passes.triton.counting import work_of
+from tapestry.passes.triton.cost.calls import calls_of
+from tapestry.passes.triton.cost.counting import work_of
+from tapestry.passes.triton.cost.predicting import predictions
+from tapestry.passes.triton.cost.roofline import peak
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.predicting import predictions
 from tapestry.runtime.program import arguments, main_function
 from tapestry.store import find_store
 

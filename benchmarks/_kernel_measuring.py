@@ -27,8 +27,8 @@ from tapestry.codegen.driver import Cuda
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
 from tapestry.devices import DeviceSpec
+from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.predicting import predictions
 from tapestry.runtime.compiled import compiled_launches
 from tapestry.runtime.program import arguments
 from tapestry.runtime.triton_module import write_module

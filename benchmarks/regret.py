@@ -26,8 +26,8 @@ from rich.table import Table
 
 from tapestry.devices import DeviceSpec, find_spec
 from tapestry.dialects.triton import Schedule
+from tapestry.passes.triton.cost.predicting import Prediction
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.predicting import Prediction
 from tapestry.tuning import jobs_of
 from tapestry.tuning.jobs import predicted
 from tapestry.tuning.regret import Regret, geometric_mean, regret_of

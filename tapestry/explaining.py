@@ -40,8 +40,8 @@ from tapestry.passes.loom._notes import ASSUMES
 from tapestry.passes.loom.derivation.emission import REFUSED
 from tapestry.passes.loom.derivation.planning import Found, find_derivation
 from tapestry.passes.loom.fuse import Bounds, epilogue, prologue
-from tapestry.passes.triton.cutting import kernels_of
-from tapestry.passes.triton.group_kernels import why_several_kernels
+from tapestry.passes.triton.groups.cutting import kernels_of
+from tapestry.passes.triton.groups.lowering import why_several_kernels
 from tapestry.temporaries import temporaries
 
 

@@ -21,10 +21,10 @@ from tapestry.devices import find_spec
 from tapestry.diagnostics import UsageError
 from tapestry.files import check_writable
 from tapestry.frontend import load_module, run_pipeline
+from tapestry.passes.triton.cost.predicting import Prediction
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.predicting import Prediction
-from tapestry.passes.triton.schedule import default
-from tapestry.passes.triton.tiling import Tiling
+from tapestry.passes.triton.schedules.schedule import default
+from tapestry.passes.triton.schedules.tiling import Tiling
 from tapestry.store import find_store
 from tapestry.tools._pipelines import with_metakernels
 from tapestry.tools._report import ProgressBar, table_console

@@ -18,8 +18,8 @@ becomes
 Complex tensors are split into real ones first (`loom-split-complex`), so that functions take and
 return pairs of real numbers for them. Tensors become row-major buffers: where a tensor starts is
 part of the kernels' offsets. A reshape is another view of the same buffer; a view or an assembly
-that is still there is copied. A `loom.fused` becomes one kernel where it can (`groups.py`); where
-not, it is cut into groups that can (`cutting.py`), and a comment says why.
+that is still there is copied. A `loom.fused` becomes one kernel where it can (`groups`); where
+not, it is cut into groups that can (`groups.cutting`), and a comment says why.
 """
 
 from __future__ import annotations
@@ -52,35 +52,35 @@ from tapestry.passes.loom.relayout import apply_layouts
 from tapestry.passes.loom.simplify import LoomSimplify
 from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
-from tapestry.passes.triton.choosing import Chooser, never
-from tapestry.passes.triton.functions import LowerFunction, LowerReturn, check_function
-from tapestry.passes.triton.given import give_schedules
-from tapestry.passes.triton.in_place import AssembleUnreshaped, InPlace
-from tapestry.passes.triton.indices import replace_indices
-from tapestry.passes.triton.kernels import Options
-from tapestry.passes.triton.launching import Launcher
-from tapestry.passes.triton.layouts import LayoutChooser, written_well
-from tapestry.passes.triton.operations import (
+from tapestry.passes.triton.alternatives.layouts import LayoutChooser, written_well
+from tapestry.passes.triton.alternatives.recutting import Recutting
+from tapestry.passes.triton.alternatives.splitting import PartsChooser, Predict, apply_parts
+from tapestry.passes.triton.alternatives.storing import FactorChooser, apply_stores
+from tapestry.passes.triton.cost.predicting import Prediction, predictions
+from tapestry.passes.triton.host.functions import LowerFunction, LowerReturn, check_function
+from tapestry.passes.triton.host.in_place import AssembleUnreshaped, InPlace
+from tapestry.passes.triton.host.launching import Launcher
+from tapestry.passes.triton.host.operations import (
     LowerApplication,
     LowerGroup,
     LowerMerge,
     LowerOperation,
 )
-from tapestry.passes.triton.predicting import Prediction, predictions
-from tapestry.passes.triton.recutting import Recutting
-from tapestry.passes.triton.rounding import round_where_needed
-from tapestry.passes.triton.rungs import Rung
-from tapestry.passes.triton.schedule import Task
-from tapestry.passes.triton.splitting import PartsChooser, Predict, apply_parts
-from tapestry.passes.triton.storing import FactorChooser, apply_stores
-from tapestry.passes.triton.tensors import (
+from tapestry.passes.triton.host.tensors import (
     LowerAssemble,
     LowerConstant,
     LowerExternal,
     LowerReshape,
     LowerView,
 )
-from tapestry.passes.triton.tiling import Tiling, power_of_two
+from tapestry.passes.triton.kernels.lowering import Options
+from tapestry.passes.triton.rewrites.indices import replace_indices
+from tapestry.passes.triton.rewrites.rounding import round_where_needed
+from tapestry.passes.triton.schedules.choosing import Chooser, never
+from tapestry.passes.triton.schedules.given import give_schedules
+from tapestry.passes.triton.schedules.rungs import Rung
+from tapestry.passes.triton.schedules.schedule import Task
+from tapestry.passes.triton.schedules.tiling import Tiling, power_of_two
 
 NUMERICS = {"strict": "ieee", "mixed": "bf16x6", "fast": "tf32"}
 """How float32 factors of a `tl.dot` are multiplied on a device whose tensor cores take bfloat16."""
@@ -133,8 +133,8 @@ class LoomToTriton(ModulePass):
     ) -> None:
         """Lower every function of the module; `seen` is told of each task that is scheduled.
 
-        `rungs` says by name which operations are to be made with more care (`rungs.py`), `refused`
-        which kernels are known to be no good on the device.
+        `rungs` says by name which operations are to be made with more care (`schedules.rungs`),
+        `refused` which kernels are known to be no good on the device.
         """
         if self.tile < 16 or self.tile > MAX_CELLS or power_of_two(self.tile) != self.tile:
             raise UsageError(

@@ -13,9 +13,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule, ScheduleAttr
-from tapestry.passes.triton import schedule as schedules
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.schedule import SCHEDULE, Task
+from tapestry.passes.triton.schedules import schedule as schedules
+from tapestry.passes.triton.schedules.schedule import SCHEDULE, Task
 
 
 def tasks(module: ModuleOp, lowering: LoomToTriton | None = None) -> tuple[Task, ...]:

@@ -4,9 +4,10 @@
     (y,) = run([x, w])
 
 A kernel that does not compile, does not fit the GPU, or whose launch is refused is made again on
-the next rung of `tapestry.passes.triton.rungs`, and only it. Where no rung is left, or memory is
-short, the program runs on the numpy executor if the executor allows it. What happened is said once,
-on the channel `fallbacks`, which is on by default: which operation, why, and what can be done.
+the next rung of `tapestry.passes.triton.schedules.rungs`, and only it. Where no rung is left, or
+memory is short, the program runs on the numpy executor if the executor allows it. What happened is
+said once, on the channel `fallbacks`, which is on by default: which operation, why, and what can be
+done.
 
 A result is right or there is none: a launch that failed in a way that may have left wrong cells, or
 after which a GPU is of no use, is an error.

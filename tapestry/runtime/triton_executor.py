@@ -21,9 +21,9 @@ from tapestry.codegen.launches import Follow
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.refusals import Refusals
 from tapestry.logs import channel
-from tapestry.passes.triton.choosing import never
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.rungs import Rung
+from tapestry.passes.triton.schedules.choosing import never
+from tapestry.passes.triton.schedules.rungs import Rung
 from tapestry.runtime.constants import as_arguments
 from tapestry.runtime.executor import Array, Result, Watch
 from tapestry.runtime.following import (

@@ -22,11 +22,11 @@ from tapestry.devices import DeviceSpec
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import Schedule, ScheduleAttr
-from tapestry.passes.triton.alone import Scheduled, alone, canonical
-from tapestry.passes.triton.calls import calls_of
+from tapestry.passes.triton.alternatives.alone import Scheduled, alone, canonical
+from tapestry.passes.triton.cost.calls import calls_of
+from tapestry.passes.triton.cost.predicting import Calls, Prediction, ranked
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.predicting import Calls, Prediction, ranked
-from tapestry.passes.triton.schedule import SCHEDULE, Task, candidates
+from tapestry.passes.triton.schedules.schedule import SCHEDULE, Task, candidates
 from tapestry.passes.triton.tasks import tasks
 
 

@@ -25,10 +25,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.devices import DeviceSpec
 from tapestry.dialects import triton
-from tapestry.passes.triton.calls import calls_of
-from tapestry.passes.triton.cost import estimate_of
-from tapestry.passes.triton.counting import work_of
-from tapestry.passes.triton.work import Work
+from tapestry.passes.triton.cost.calls import calls_of
+from tapestry.passes.triton.cost.counting import work_of
+from tapestry.passes.triton.cost.roofline import estimate_of
+from tapestry.passes.triton.cost.work import Work
 
 Works = tuple[tuple[Work, int], ...]
 """Launches one after another, each so many times."""

@@ -18,7 +18,7 @@ from math import exp, log
 from statistics import fmean, median, pstdev
 
 from tapestry.dialects.triton import Schedule
-from tapestry.passes.triton.predicting import Prediction
+from tapestry.passes.triton.cost.predicting import Prediction
 
 
 @dataclass(frozen=True)

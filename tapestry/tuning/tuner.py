@@ -20,10 +20,10 @@ from tapestry.algebra.dtypes import byte_size
 from tapestry.devices import DeviceSpec
 from tapestry.dialects.triton import Schedule
 from tapestry.logs import channel
+from tapestry.passes.triton.cost.predicting import Prediction
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.predicting import Prediction
-from tapestry.passes.triton.schedule import default, is_legal
-from tapestry.passes.triton.tiling import Tiling
+from tapestry.passes.triton.schedules.schedule import default, is_legal
+from tapestry.passes.triton.schedules.tiling import Tiling
 from tapestry.runtime.program import outputs as output_types
 from tapestry.store import Store
 from tapestry.tuning.ahead import Ahead

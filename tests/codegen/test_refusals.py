@@ -16,8 +16,8 @@ from tapestry.codegen.aot import CompiledKernel
 from tapestry.codegen.refusals import Refusals
 from tapestry.codegen.specs import KernelSpec
 from tapestry.dialects import triton
-from tapestry.passes.triton.choosing import never
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.schedules.choosing import never
 from tapestry.store import Store
 from tests.codegen.standing import compiled_at_once
 

@@ -20,9 +20,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tapestry as t
 from tapestry.frontend import parse_text, run_pipeline, verify_module
-from tapestry.passes.triton import choosing, predicting, splitting
-from tapestry.passes.triton.cost import Estimate, estimate_of
+from tapestry.passes.triton.alternatives import splitting
+from tapestry.passes.triton.cost import predicting
+from tapestry.passes.triton.cost.roofline import Estimate, estimate_of
 from tapestry.passes.triton.loom_to_triton import NUMERICS
+from tapestry.passes.triton.schedules import choosing
 from tapestry.runtime import triton_executor
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.triton_devices import Cpu

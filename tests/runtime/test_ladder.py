@@ -21,8 +21,8 @@ from tapestry.codegen import aot, climbing
 from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects.triton import Schedule
-from tapestry.passes.triton.rungs import Rung, smallest
-from tapestry.passes.triton.schedule import Task, is_legal
+from tapestry.passes.triton.schedules.rungs import Rung, smallest
+from tapestry.passes.triton.schedules.schedule import Task, is_legal
 from tapestry.passes.triton.tasks import give, tasks
 from tapestry.runtime import compiled, externals
 from tapestry.runtime.compiled import GpuError

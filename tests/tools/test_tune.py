@@ -90,7 +90,7 @@ def test_programs_are_tuned_when_they_are_compiled(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import tapestry as t
-    from tapestry.passes.triton.mapfold import given_schedule
+    from tapestry.passes.triton.kernels.mapfold import given_schedule
 
     monkeypatch.setattr(programs, "find_bench", _host)
     x = t.input("x", (32, 48), "f32").sum(axis=1)

@@ -11,8 +11,8 @@ import pytest
 
 from tapestry.devices import find_spec
 from tapestry.dialects.triton import Schedule
-from tapestry.passes.triton.cost import Estimate
-from tapestry.passes.triton.predicting import Prediction
+from tapestry.passes.triton.cost.predicting import Prediction
+from tapestry.passes.triton.cost.roofline import Estimate
 from tapestry.tuning.regret import geometric_mean, rank_correlation, regret_of
 
 _BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -18,8 +18,8 @@ from tapestry.devices import find_spec
 from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule
 from tapestry.importers.expressions.nodes import Expression
+from tapestry.passes.triton.kernels.mapfold import given_schedule
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.mapfold import given_schedule
 from tapestry.store import Store
 from tapestry.tuning import Measurement, Records, Tuned, Tuner, give_best, jobs_of
 from tapestry.tuning.benches import HostBench, relative_difference

@@ -1,0 +1,76 @@
+"""An operation as a program of its own, to see what it would become.
+
+program = alone(op)         # its operands are inputs, its results are returned
+canonical(program)          # the text without names: equal for the layers of a model
+"""
+
+from __future__ import annotations
+
+import re
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tapestry.dialects import loom
+from tapestry.passes.triton.schedules.schedule import SCHEDULE
+
+Scheduled = loom.OperationOp | loom.FusedOp
+
+_UNNAMED = ("derivation", SCHEDULE)
+
+
+def alone(op: Scheduled) -> ModuleOp:
+    """A program that computes an operation of its inputs, and nothing else."""
+    taken = list(dict.fromkeys(op.operands))
+    block = Block(arg_types=[value.type for value in taken])
+    values: dict[SSAValue, SSAValue] = dict(zip(taken, block.args, strict=True))
+    for number, (value, argument) in enumerate(zip(taken, block.args, strict=True)):
+        # Names need not differ where they come from, and inputs have to.
+        argument.name_hint = f"{value.name_hint or 'x'}_in{number}"
+    copy = op.clone(value_mapper=values)
+    block.add_ops([copy, func.ReturnOp(*copy.results)])
+    kinds = ([value.type for value in taken], [value.type for value in copy.results])
+    main = func.FuncOp("main", kinds, Region(block))
+    module = op.get_toplevel_object()
+    assert isinstance(module, ModuleOp)
+    return ModuleOp([*(one.clone() for one in _definitions(module, str(copy))), main])
+
+
+def _definitions(module: ModuleOp, text: str) -> list[Operation]:
+    """The monoids and kernels of a module that a text names, and that those name."""
+    known = {
+        op.sym_name.data: op
+        for op in module.body.block.ops
+        if isinstance(op, loom.MonoidOp | loom.KernelOp)
+    }
+    found: dict[str, Operation] = {}
+    texts = [text]
+    while texts:
+        for name in re.findall(r"@([\w$.-]+)", texts.pop()):
+            if name in known and name not in found:
+                found[name] = known[name]
+                texts.append(str(known[name]))
+    return [op for name, op in known.items() if name in found]
+
+
+def canonical(program: ModuleOp) -> str:
+    """The text of a program without names, derivations and schedules: equal for equal ones."""
+    bare = program.clone()
+    names: list[str] = []
+    for op in bare.walk():
+        blocks = [block for region in op.regions for block in region.blocks]
+        for value in (*op.results, *(a for block in blocks for a in block.args)):
+            value.name_hint = None
+        for name in _UNNAMED:
+            op.attributes.pop(name, None)
+            op.properties.pop(name, None)
+        if isinstance(op, loom.OperationOp | loom.FusedOp):
+            names.append(op.label.data)
+            op.properties["label"] = StringAttr("operation")
+        elif isinstance(op, loom.MonoidOp | loom.KernelOp):
+            names.append(op.sym_name.data)
+    text = str(bare)
+    for number, name in enumerate(names):
+        text = re.sub(rf"@{re.escape(name)}(?![\w$.-])", f"@name{number}", text)
+    return text

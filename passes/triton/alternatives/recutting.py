@@ -1,0 +1,108 @@
+"""Groups that one kernel would be slower for than several: cut, where a device is known.
+
+    loom.fused @out {a = softmax(x @ u); b = softmax(a @ v); out = b @ w}
+
+in one kernel stores neither `a` nor `b`: each block of `b` takes all of `a` again, and programs are
+along rows alone. Where that is more than the device has to spare, or leaves it idle, groups of
+fewer members store what they make; the cost model says so, which counts the kernels of both. Which
+members stay together, `groups.cutting` says.
+
+In and out: loom. What has a schedule is left as it is, for that is of the whole group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from tapestry.diagnostics import TapestryError
+from tapestry.dialects import loom
+from tapestry.passes.triton.alternatives.alone import alone, canonical
+from tapestry.passes.triton.alternatives.splitting import Predict, seconds
+from tapestry.passes.triton.cost.predicting import Prediction
+from tapestry.passes.triton.groups.cutting import cut
+from tapestry.passes.triton.groups.lowering import why_several_kernels
+from tapestry.passes.triton.schedules.schedule import SCHEDULE
+
+GAIN = 1.2
+"""How many times as fast as the whole the pieces have to be predicted to be."""
+
+
+@dataclass
+class Recutting:
+    """Cuts groups that are slower whole, but those whose names `skips` holds for.
+
+    Equal ones are looked at once.
+    """
+
+    predict: Predict
+    skips: Callable[[str], bool]
+    _known: dict[str, bool] = field(default_factory=dict[str, bool])
+
+    def apply(self, module: ModuleOp) -> None:
+        """Cut the groups of a program that are faster so."""
+        PatternRewriteWalker(CutWhereFaster(self), apply_recursively=False).rewrite_module(module)
+
+    def is_faster(self, op: loom.FusedOp) -> bool:
+        """Whether the pieces of a group are clearly faster than one kernel of all."""
+        if self.skips(op.label.data) or any(SCHEDULE in one.attributes for one in op.walk()):
+            return False
+        if sum(bool(member.fold_dims) for member in op.members) < 2:
+            return False
+        program = alone(op)
+        text = canonical(program)
+        if text not in self._known:
+            self._known[text] = self._is_faster(program)
+        return self._known[text]
+
+    def _is_faster(self, program: ModuleOp) -> bool:
+        try:
+            whole = self.predict(program, False)
+            if not any(map(_may_gain, whole)):
+                return False
+            pieces = program.clone()
+            PatternRewriteWalker(CutOnce(), apply_recursively=False).rewrite_module(pieces)
+            if seconds(self.predict(pieces, False)) * GAIN > seconds(whole):
+                return False
+            apart = seconds(self.predict(pieces, True))
+            return apart * GAIN <= seconds(self.predict(program, True))
+        except TapestryError:
+            return False  # What it has no kernel for is said where it is lowered.
+
+
+def _may_gain(one: Prediction) -> bool:
+    """Whether programs are too few for the device or too large for it, or a fold is walked again
+    inside another.
+    """
+    inner = [axis for axis in one.schedule.tile if axis.startswith("C")]
+    return one.estimate.waves < 1 or bool(one.estimate.problems) or len(inner) > 1
+
+
+@dataclass(frozen=True)
+class CutOnce(RewritePattern):
+    """A group becomes the groups that `cut` makes of its members. Legal as that is."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.FusedOp, rewriter: PatternRewriter) -> None:
+        cut(op, rewriter, lambda piece: why_several_kernels(piece) is None)
+
+
+@dataclass(frozen=True)
+class CutWhereFaster(RewritePattern):
+    """A group becomes those that `cut` makes of it, where these are faster. Legal as `cut` is."""
+
+    recutting: Recutting
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: loom.FusedOp, rewriter: PatternRewriter) -> None:
+        if self.recutting.is_faster(op):
+            for piece in cut(op, rewriter, lambda one: why_several_kernels(one) is None):
+                self.match_and_rewrite(piece, rewriter)

@@ -1,0 +1,140 @@
+"""Folds of few points of many cells: in parts side by side, where that is faster on a device.
+
+    %y = loom.operation @sum over <[0, 0] : [4, 1048576]> [map, fold] by @add ...
+
+is four programs, which leave most of a GPU idle. `loom-split-fold` makes a fold of its parts, and
+one of what these folded; how many parts, the cost model says, which counts both kernels. Parts are
+folded and merged in one order, so results do not depend on timing.
+
+In and out: loom. What has a schedule is left as it is, for that is of the whole fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from tapestry.devices import DeviceSpec
+from tapestry.diagnostics import TapestryError
+from tapestry.dialects import loom
+from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom.split_fold import Choice, SplitGroup, SplitOperation
+from tapestry.passes.triton.alternatives.alone import Scheduled, alone, canonical
+from tapestry.passes.triton.cost.predicting import Prediction
+from tapestry.passes.triton.schedules.schedule import SCHEDULE
+
+Predict = Callable[[ModuleOp, bool], "list[Prediction]"]
+"""What the kernels of a program take, with the schedules that are chosen for the device or not."""
+
+PARTS = (4, 16, 64, 256)
+"""How many parts are tried, about."""
+
+LEAST = 256
+"""The points that a part has at least."""
+
+GAIN = 1.2
+"""How many times as fast as the whole the parts have to be predicted to be."""
+
+POINTS = 4096
+"""The most points that a program of a fold maps, about: those of a tile of a product."""
+
+
+@dataclass(frozen=True)
+class SplitChosen(RewritePattern):
+    """A fold for which parts are chosen becomes a fold of these, and one of their states.
+
+    Legal where `loom-split-fold` may split it: merges associate, parts keep the order of what does
+    not commute, and states are stored in the types that they are folded in.
+    """
+
+    chosen: Mapping[Scheduled, int]
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: Scheduled, rewriter: PatternRewriter) -> None:
+        if op in self.chosen:
+            split(op, self.chosen[op], rewriter)
+
+
+def split(op: Scheduled, parts: int, rewriter: PatternRewriter) -> None:
+    """Split a fold, or a group, in about so many parts, if it may be."""
+    choice = Choice(parts, LEAST)
+    pattern = SplitGroup(choice) if isinstance(op, loom.FusedOp) else SplitOperation(choice)
+    pattern.match_and_rewrite(op, rewriter)
+
+
+@dataclass
+class PartsChooser:
+    """Chooses parts for the folds of a program; equal ones are looked at once."""
+
+    spec: DeviceSpec
+    predict: Predict
+    _known: dict[str, int] = field(default_factory=dict[str, int])
+
+    def chosen(self, module: ModuleOp) -> dict[Scheduled, int]:
+        """The folds that are to be split, with how many parts each gets."""
+        found: dict[Scheduled, int] = {}
+        for op in module.walk():
+            if isinstance(op, loom.OperationOp | loom.FusedOp) and self._may_gain(op):
+                program = alone(op)
+                text = canonical(program)
+                if text not in self._known:
+                    self._known[text] = self._parts(program)
+                if self._known[text] > 1:
+                    found[op] = self._known[text]
+        return found
+
+    def _may_gain(self, op: Scheduled) -> bool:
+        """Whether programs may be too few: known without a kernel, so that most cost nothing."""
+        if in_group(op) or any(SCHEDULE in one.attributes for one in op.walk()):
+            return False
+        if Choice(max(PARTS), LEAST).split(op) is None:
+            return False
+        folded = op.merged_dims if isinstance(op, loom.FusedOp) else op.fold_dims
+        own = (
+            {*folded}
+            if isinstance(op, loom.OperationOp)
+            else {*range(op.index.rank)} - {*op.map_dims}
+        )
+        points = prod(n for dim, n in enumerate(op.index.shape) if dim not in own)
+        return points < POINTS * self.spec.multiprocessors
+
+    def _parts(self, program: ModuleOp) -> int:
+        """The number of parts that is clearly faster than the whole; 1 where none is."""
+        try:
+            whole = self.predict(program, False)
+            if min(one.estimate.waves for one in whole) >= 1:
+                return 1
+            tried = {parts: self._seconds(program, parts, chosen=False) for parts in PARTS}
+            best = min(tried, key=lambda parts: tried[parts])
+            if tried[best] * GAIN > seconds(whole):
+                return 1
+            apart = self._seconds(program, best, chosen=True)
+            return best if apart * GAIN <= seconds(self.predict(program, True)) else 1
+        except TapestryError:
+            return 1  # What it has no kernel for is said where it is lowered.
+
+    def _seconds(self, program: ModuleOp, parts: int, *, chosen: bool) -> float:
+        own = program.clone()
+        ops = [op for op in own.walk() if isinstance(op, loom.OperationOp | loom.FusedOp)]
+        (op,) = [op for op in ops if not in_group(op)]
+        apply_parts(own, {op: parts})
+        return seconds(self.predict(own, chosen))
+
+
+def apply_parts(module: ModuleOp, chosen: Mapping[Scheduled, int]) -> None:
+    """Split the folds that are chosen."""
+    PatternRewriteWalker(SplitChosen(chosen), apply_recursively=False).rewrite_module(module)
+
+
+def seconds(found: list[Prediction]) -> float:
+    """What kernels take one after another."""
+    return sum(one.estimate.seconds for one in found)

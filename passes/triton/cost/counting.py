@@ -1,0 +1,439 @@
+"""What a kernel does, counted from its IR: operations, bytes, products, tiles that are alive.
+
+    for k in range(0, 1024, 64):        16 steps
+      load 128 x 64, load 64 x 128      16 times 16 KB each, staged in shared memory
+      dot 128 x 64 x 128                16 products
+    store 128 x 128                     32 KB
+
+Loops count by the bounds that programs find (`programs.py`), so a causal mask that ends a walk
+earlier halves what is counted. No operation of the program is known by name here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import log2, prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects import arith, math, scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from tapestry.algebra.dtypes import byte_size, name_of
+from tapestry.dialects import triton
+from tapestry.dialects.triton import element_of, shape_of
+from tapestry.passes.triton.cost.addressing import cells_at_once
+from tapestry.passes.triton.cost.calls import Call
+from tapestry.passes.triton.cost.lives import defining, live_bytes, unrolled
+from tapestry.passes.triton.cost.neighbours import VECTOR, Neighbours
+from tapestry.passes.triton.cost.programs import Columns, Indices
+from tapestry.passes.triton.cost.surroundings import (
+    LOADS,
+    computing,
+    feeds_product,
+    is_backward,
+    is_carried,
+    is_shared_out,
+)
+from tapestry.passes.triton.cost.work import WARP_ROWS, Product, Stream, Work
+
+Times: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+"""How often something is done, per column of `programs.py`."""
+
+_COPIED = 512
+"""The bytes that a warp copies at once."""
+
+_ASYNCHRONOUS = 4
+"""The least bytes that a lane copies to shared memory without waiting."""
+
+_FREE = (
+    arith.ConstantOp,
+    scf.ForOp,
+    scf.IfOp,
+    scf.YieldOp,
+    triton.ArangeOp,
+    triton.BlockSizeOp,
+    triton.BroadcastOp,
+    triton.CoverOp,
+    triton.DescribeOp,
+    triton.ExpandDimsOp,
+    triton.FullOp,
+    triton.ProgramIdOp,
+    triton.TransposeOp,
+)
+_SPECIALS = (
+    arith.DivfOp,
+    math.CosOp,
+    math.ErfOp,
+    math.ExpOp,
+    math.Exp2Op,
+    math.LogOp,
+    math.Log2Op,
+    math.PowFOp,
+    math.RsqrtOp,
+    math.SinOp,
+    math.SqrtOp,
+    math.TanhOp,
+)
+_EXPONENTIALS = (math.ExpOp, math.Exp2Op)
+_SPLIT, _PARTS = 14, 6
+"""Operations that take a cell of float32 apart (twice its first bits, within bounds, and the rest;
+most are done at half the rate of sums), and the bytes of its parts."""
+_CORRECTED = 6
+"""Ordinary operations that go with a function that the hardware has only roughly."""
+
+
+def work_of(kernel: triton.KernelOp, call: Call) -> Work:
+    """What a launch of a kernel does."""
+    return _Counter(kernel, call).count()
+
+
+@dataclass
+class Staging:
+    """What a step of a loop brings to shared memory, in bytes: see `Work`."""
+
+    staged: int = 0
+    passing: int = 0
+    direct: int = 0
+    rows: float = 0.0
+
+
+@dataclass
+class _Counter:
+    kernel: triton.KernelOp
+    call: Call
+    streams: list[Stream] = field(default_factory=list[Stream])
+    products: list[Product] = field(default_factory=list[Product])
+    kept: dict[str, float] = field(default_factory=dict[str, float])
+    lanes: float = 0.0
+    each: dict[Operation, float] = field(default_factory=dict[Operation, float])
+    """Operations of lanes, cell by cell, by the elementwise operation of the kernel."""
+    moved: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    """The cells that a lane moves at once, by load and store."""
+    waiting_lanes: float = 0.0
+    specials: float = 0.0
+    steps: float = 0.0
+    staging: Staging = field(default_factory=Staging)
+    stagings: list[Staging] = field(default_factory=list[Staging])
+    factors: int = 0
+    descriptors: int = 0
+    held: int = 0
+    parted: int = 0
+    addresses: int = 0
+    after: set[SSAValue] = field(default_factory=set[SSAValue])
+    before: set[Operation] = field(default_factory=set[Operation])
+    repeats: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """How many warps each compute what is computed of a product that another one waits for."""
+    elsewhere: set[SSAValue] = field(default_factory=set[SSAValue])
+    vectors: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    runs: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+
+    def __post_init__(self) -> None:
+        sizes = self.kernel.constants
+        self.programs = 1
+        for axis, length in zip(self.call.grid, self.call.lengths(), strict=True):
+            size = 1 if axis.block is None else sizes[axis.block]
+            self.programs *= -(-length // size)
+            if axis.block is not None:
+                self.kept[axis.block] = length / (-(-length // size) * size)
+        # Persistent programs share the blocks.
+        self.programs = min(self.programs, sizes.get("PROGRAMS", self.programs))
+        self.columns = Columns(self.programs, list(sizes))
+        self.walks = np.zeros(len(self.columns.pids))
+        self.indices = Indices(self.columns, sizes)
+        self.neighbours = Neighbours(self.indices, sizes)
+        arguments = self.kernel.body.block.args
+        count = len(self.call.buffers)
+        self.places: dict[SSAValue, int] = dict(
+            zip(arguments[:count], self.call.buffers, strict=True)
+        )
+        numbers = [bound for bounds in self.call.bounds.values() for bound in bounds]
+        for argument, number in zip(arguments[count:], numbers, strict=True):
+            self.indices.place(argument, number)
+
+    def count(self) -> Work:
+        """Count everything."""
+        self._block(self.kernel.body.block, np.ones(len(self.columns.pids)))
+        for op, cells in cells_at_once(self.kernel, self.moved).items():
+            self.lanes -= self.each.get(op, 0.0) * (1 - 1 / cells)
+        stored = [s.cells * s.cell for s in self.streams if s.writes and self._is_exchanged(s)]
+        # Loops one after another use the same shared memory.
+        staging = max((self.staging, *self.stagings), key=lambda one: one.staged)
+        return Work(
+            programs=self.programs,
+            warps=self.kernel.warps,
+            stages=self.kernel.stages,
+            steps=self.steps,
+            streams=tuple(self.streams),
+            products=tuple(self.products),
+            lanes=self.lanes,
+            waiting_lanes=self.waiting_lanes,
+            specials=self.specials,
+            live=live_bytes(self.kernel, self.elsewhere) + self.factors,
+            staged=staging.staged,
+            passing=staging.passing,
+            direct=staging.direct,
+            rows=staging.rows,
+            descriptors=self.descriptors,
+            held=self.held + self.parted,
+            exchanged=max(stored, default=0),
+            addresses=self.addresses,
+            buffers=self.call.sizes,
+            walks=self._walks(),
+        )
+
+    def _walks(self) -> tuple[float, ...]:
+        """The steps of the last programs, where not all have as many, relative to the mean."""
+        last, mean = self.walks[self.columns.last], self._mean(self.walks)
+        uneven = mean > 0 and float(np.ptp(last)) > 0
+        return tuple((last / mean).tolist()) if uneven else ()
+
+    def _is_exchanged(self, stored: Stream) -> bool:
+        """Whether threads exchange what is stored: of products, or read along another block."""
+        read = {stream.along for stream in self.streams if not stream.writes} - {None}
+        return bool(self.products) or bool(read - {stored.along})
+
+    def _mean(self, times: Times) -> float:
+        return float(np.mean(times[self.columns.spread]))
+
+    def _block(self, block: Block, times: Times) -> None:
+        for op in block.ops:
+            self._op(op, times)
+
+    def _op(self, op: Operation, times: Times) -> None:
+        match op:
+            case scf.ForOp():
+                self._loop(op, times)
+            case scf.IfOp():
+                taken = self.indices.of(op.cond).numbers
+                self._block(op.true_region.block, times * taken)
+                self._block(op.false_region.block, times * (1 - taken))
+                for region in op.regions:
+                    end = region.block.last_op
+                    assert end is not None
+                    for result, value in zip(op.results, end.operands, strict=True):
+                        if value in self.after:
+                            self.after.add(result)
+                        if value in self.repeats:
+                            self.repeats[result] = self.repeats[value]
+            case triton.LoadOp() | triton.StoreOp():
+                stream = self._stream(op, times)
+                self.streams.append(stream)
+                self.moved[op] = max(1, stream.vector // stream.cell)
+                if isinstance(op.parent_op(), scf.ForOp):
+                    pieces = stream.cells * stream.cell // stream.vector
+                    self.addresses += 2 * -(-pieces // (32 * self.kernel.warps))
+                if isinstance(op, triton.LoadOp):
+                    self.vectors[op.result] = 1 if is_carried(op, stream) else stream.vector
+                    self.runs[op.result] = stream.run
+            case triton.LoadBlockOp() | triton.StoreBlockOp():
+                self.streams.append(self._moved(op, times))
+                if isinstance(op, triton.LoadBlockOp):
+                    self.vectors[op.result] = VECTOR
+                    if is_shared_out(op):
+                        # What an epilogue reads comes beside the steps of the next block.
+                        self.held += _tile_bytes(op.result)
+                elif is_shared_out(op):
+                    # One block is stored while the next one is loaded.
+                    self.held += _tile_bytes(op.value)
+            case triton.DescribeOp():
+                self.descriptors += 1
+            case triton.CoverOp():
+                self.kept[op.block.data] = (
+                    op.length.value.data / self.kernel.constants[op.block.data]
+                )
+            case triton.DotOp():
+                self._product(op, times)
+            case triton.CombineOp():
+                inner = [one for one in op.combiner.block.ops if not isinstance(one, _FREE)]
+                depth = 1.0
+                if isinstance(op, triton.ScanOp):
+                    depth = max(1.0, log2(shape_of(op.tiles[0])[op.axis.value.data]))
+                count = depth * len(inner) * self._cells(op.tiles[0]) * self._repeated(op)
+                self._lanes(op, count * self._mean(times))
+            case _ if not isinstance(op, _FREE):
+                self._elementwise(op, times)
+            case _:
+                pass
+        if isinstance(op, triton.DotOp) or any(value in self.after for value in op.operands):
+            self.after.update(op.results)
+        if not isinstance(op, triton.DotOp) and (repeats := self._repeated(op)) > 1:
+            self.repeats.update(dict.fromkeys(op.results, repeats))
+        self.indices.visit(op)
+
+    def _elementwise(self, op: Operation, times: Times) -> None:
+        cells = max((self._cells(value) for value in (*op.results, *op.operands)), default=0)
+        count = cells * self._mean(times) * self._repeated(op)
+        self._lanes(op, count)
+        self.each[op] = self.each.get(op, 0.0) + count
+        if isinstance(op, _SPECIALS):
+            self.specials += count
+            if not isinstance(op, _EXPONENTIALS):
+                self._lanes(op, _CORRECTED * count)
+
+    def _lanes(self, op: Operation, count: float) -> None:
+        """Count operations of lanes; those need products that read what needs them."""
+        self.lanes += count
+        if any(operand in self.after for operand in op.operands):
+            self.waiting_lanes += count
+
+    def _repeated(self, op: Operation) -> int:
+        """How many warps compute the same cells for an operation."""
+        return max((self.repeats.get(value, 1) for value in op.operands), default=1)
+
+    def _cells(self, value: SSAValue) -> int:
+        """The lanes that compute a tile: at least all of a program's, which do the same."""
+        return max(prod(shape_of(value)), 32 * self.kernel.warps) if shape_of(value) else 0
+
+    def _loop(self, op: scf.ForOp, times: Times) -> None:
+        start, end, step = (self.indices.of(value) for value in (op.lb, op.ub, op.step))
+        size = np.maximum(step.numbers, 1)
+        trips = np.maximum(0, -(-(end.numbers - start.numbers) // size))
+        body = op.body.block
+        self.indices.follow(body.args[0], op.lb)
+        for argument, value in zip(body.args[1:], op.iter_args, strict=True):
+            self.indices.follow(argument, value)
+        if isinstance(op.step.owner, triton.BlockSizeOp):
+            walked = self._mean(trips * size)
+            points = self._mean(np.maximum(0, end.numbers - start.numbers))
+            self.kept[op.step.owner.block.data] = points / walked if walked else 1.0
+        if any(isinstance(one, triton.LoadOp | triton.LoadBlockOp) for one in body.ops):
+            self.steps += self._mean(times * -(-trips // unrolled(op)))
+            self.walks += times * trips
+        self._block(body, times * trips)
+        if triton.PIPELINED in op.attributes:
+            self._stage(body)
+        self.stagings.append(self.staging)
+        self.staging = Staging()
+        last = body.last_op
+        assert last is not None
+        for result, value, carried in zip(op.results, op.iter_args, last.operands, strict=True):
+            self.indices.follow(result, value)
+            if carried in self.after:
+                self.after.add(result)
+
+    def _stage(self, body: Block) -> None:
+        """Count what a loop copies to shared memory, where it comes in pieces that can be."""
+        for op in body.ops:
+            if isinstance(op, triton.LoadOp) and self.vectors[op.result] >= _ASYNCHRONOUS:
+                self.staging.staged += _tile_bytes(op.result)
+
+    def _moved(self, op: triton.LoadBlockOp | triton.StoreBlockOp, times: Times) -> Stream:
+        """The stream of blocks that hardware moves, row by row."""
+        made = op.descriptor.owner
+        assert isinstance(made, triton.DescribeOp)
+        tile = op.result if isinstance(op, triton.LoadBlockOp) else op.value
+        rows, columns = shape_of(tile)
+        cell = byte_size(element_of(tile))
+        at = self.indices.of(op.row).numbers * made.stride.value.data
+        at = at + self.indices.of(op.column).numbers + self.indices.of(made.base).numbers
+        return Stream(
+            buffer=self.places[made.pointer],
+            writes=isinstance(op, triton.StoreBlockOp),
+            cells=rows * columns,
+            cell=cell,
+            accesses=self._mean(times),
+            kept=1.0,
+            run=columns * cell,
+            vector=VECTOR,
+            starts=at[self.columns.side_by_side],
+            scattered=False,
+        )
+
+    def _stream(self, op: triton.LoadOp | triton.StoreOp, times: Times) -> Stream:
+        known = self.indices.of(op.offsets)
+        pointer = op.pointer.type
+        assert isinstance(pointer, triton.PointerType)
+        cell = byte_size(pointer.element_type)
+        along, run, vector = self.neighbours.of(op, known)
+        # Lanes that read one cell read it once.
+        same = [b for b in known.blocks if not self.columns.stride(known, b)]
+        cells = prod(shape_of(op.offsets)) // prod(self.kernel.constants[b] for b in same)
+        return Stream(
+            buffer=self.places[op.pointer],
+            writes=isinstance(op, triton.StoreOp),
+            cells=max(1, cells),
+            cell=cell,
+            accesses=self._mean(times),
+            kept=1.0 if op.mask is None else prod(self.kept.get(b, 1.0) for b in known.blocks),
+            run=run,
+            vector=vector,
+            starts=known.numbers[self.columns.side_by_side],
+            scattered=known.loaded,
+            along=along,
+            leaves="" if op.evict is None else op.evict.data,
+            backward=is_backward(op),
+        )
+
+    def _product(self, op: triton.DotOp, times: Times) -> None:
+        (m, k), (_, n) = shape_of(op.a), shape_of(op.b)
+        kind = name_of(element_of(op.a))
+        if kind == "f32":
+            kind = "lanes" if op.precision.data == "ieee" else op.precision.data
+        repeats = 1
+        if feeds_product(op):
+            # Warps lie along rows alone then, so that each has whole rows of what it reduces, and
+            # does what others do; where a branch hides what follows, they exchange parts of rows,
+            # which takes as long: 64 rows by 8 warps 601 us on an H100, by 4 warps 353.
+            repeats = self.repeats[op.result] = max(1, WARP_ROWS * self.kernel.warps // m)
+        self.products.append(Product(m, n, k, kind, self._mean(times) * repeats))
+        for factor, by_registers in ((op.a, True), (op.b, False)):
+            self._place(op, factor, times, by_registers=by_registers)
+        if self.products[-1].is_split:
+            # Products wait for the parts of their factors, and their sum for the products.
+            # Warps that share rows take these apart each.
+            rows = max(m, WARP_ROWS * self.kernel.warps)
+            waiting = (_SPLIT * k * (rows + n) + m * n) * self._mean(times)
+            self.lanes += waiting
+            self.waiting_lanes += waiting
+            # Where the parts of one product were, those of the next one are.
+            self.parted = max(self.parted, _PARTS * k * n)
+
+    def _place(
+        self, op: triton.DotOp, factor: SSAValue, times: Times, *, by_registers: bool
+    ) -> None:
+        """Count where a factor lies: in shared memory, per stage or once, or in registers.
+
+        What a loop loads for its product is staged, if it comes in pieces of 4 bytes at least: what
+        factors are computed from as well, which threads read themselves. The product waits for what
+        they compute.
+        """
+        source, here = defining(factor), op.parent_block()
+        if isinstance(source, LOADS):
+            if not self._stage_factor(op, source):
+                self.held += _tile_bytes(factor)
+            self.elsewhere.add(source.result)
+            return
+        if not by_registers or (source is not None and source.parent_block() is not here):
+            # Warpgroups take a left factor from registers only where a step makes it of products.
+            self.held += _tile_bytes(factor)
+        elif byte_size(element_of(factor)) <= 2:
+            self.factors = max(self.factors, _tile_bytes(factor))
+        for one in computing(op, factor):
+            if isinstance(one, LOADS):
+                self.staging.passing += self._stage_factor(op, one)
+            elif not isinstance(one, _FREE) and one not in self.before:
+                self.before.add(one)
+                if not any(operand in self.after for operand in one.operands):
+                    cells = max(map(self._cells, (*one.results, *one.operands)))
+                    self.waiting_lanes += cells * self._mean(times)
+
+    def _stage_factor(self, op: triton.DotOp, load: triton.LoadOp | triton.LoadBlockOp) -> int:
+        """Count what a product's loop brings to shared memory by a load: its bytes, 0 for none."""
+        if load.parent_block() is not op.parent_block() or load in self.before:
+            return 0
+        size = _tile_bytes(load.result)
+        if not isinstance(op.parent_op(), scf.ForOp):
+            return 0
+        self.before.add(load)
+        if self.vectors[load.result] < _ASYNCHRONOUS:
+            self.staging.direct += size
+            return 0
+        self.staging.staged += size
+        if isinstance(load, triton.LoadOp):
+            self.staging.rows += size / _COPIED * max(0.0, _COPIED / self.runs[load.result] - 1)
+        return size
+
+
+def _tile_bytes(value: SSAValue) -> int:
+    return prod(shape_of(value)) * byte_size(element_of(value))

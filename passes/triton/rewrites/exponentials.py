@@ -1,0 +1,187 @@
+"""Fewer operations per score of an attention: scales move past maxima, exponentials are base 2.
+
+    s = tl.where(mask, x * 0.125, float("-inf"))        s = tl.where(mask, x, float("-inf"))
+    m = tl.maximum(m, tl.max(s, 1))                     m = tl.maximum(m, tl.max(s, 1) * 0.125)
+    p = tl.exp(s - m[:, None])                          p = tl.exp2(tl.fma(s, 0.18, c[:, None]))
+
+A GPU computes powers of two, so `exp` multiplies by log2(e) first, for each score; folded into the
+scale, both take one fused operation. Every rewrite needs only what it sees: nothing here is about
+attention. The first and the last give other zeros and round in other places, so that
+`numerics = strict` does without.
+"""
+
+from __future__ import annotations
+
+from math import e as euler
+from math import inf, isfinite, log2
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr, f32
+from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from tapestry.algebra.dtypes import is_half
+from tapestry.dialects import triton
+from tapestry.dialects.triton import element_of, shape_of
+from tapestry.passes.triton.tiles.builder import number, remove_unused
+
+_LOG2_E = log2(euler)
+
+
+class NothingAdded(RewritePattern):
+    """`x + 0` is `x`: so it is where a mask that is added is zero, once it is part of a domain.
+
+    Legal up to the sign of a zero: -0 + 0 is 0.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: arith.AddfOp, rewriter: PatternRewriter) -> None:
+        for term, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            if _number(other) == 0 and term.type == op.result.type:
+                rewriter.replace(op, [], [term])
+                return
+
+
+class ScaleAfterChoice(RewritePattern):
+    """`where(c, x * k, -inf)` is `where(c, x, -inf) * k`.
+
+    Legal for a finite k > 0, which an infinity times is itself; the other side may be either one.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: triton.WhereOp, rewriter: PatternRewriter) -> None:
+        scaled, other = _scaled(op.lhs), _number(op.rhs)
+        if scaled is None or scaled[1] == 1.0 or other not in (inf, -inf):
+            return
+        if len(list(op.lhs.uses)) != 1:
+            return
+        value, factor = scaled
+        chosen = triton.WhereOp(op.condition, value, op.rhs)
+        chosen.result.name_hint = op.result.name_hint
+        _replace_by_product(op, chosen, chosen.result, factor, rewriter)
+
+
+class ScaleAfterFold(RewritePattern):
+    """The maximum (or minimum) of `x * k` along an axis is that of `x`, times k.
+
+    Legal for a finite k > 0: rounding keeps the order, so the greatest product is that of the
+    greatest; NaN stays NaN.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: triton.ReduceOp, rewriter: PatternRewriter) -> None:
+        first, end = op.combiner.block.first_op, op.combiner.block.last_op
+        if len(op.tiles) != 1 or not isinstance(first, arith.MaximumfOp | arith.MinimumfOp):
+            return
+        if end is None or end is not first.next_op or tuple(end.operands) != tuple(first.results):
+            return
+        scaled = _scaled(op.tiles[0])
+        if scaled is None or scaled[1] == 1.0:
+            return
+        value, factor = scaled
+        folded = triton.ReduceOp(op.label.data, [value], op.axis.value.data, op.combiner.clone())
+        folded.outs[0].name_hint = op.outs[0].name_hint
+        _replace_by_product(op, folded, folded.outs[0], factor, rewriter)
+
+
+class ExponentialOfDifference(RewritePattern):
+    """`exp(x * k - y)` is `exp2(fma(x, k * log2(e), -log2(e) * y))`, where y is along fewer axes.
+
+    Legal up to rounding, in float32: the product is exact in the sum, and what y's is off by is the
+    same for all x beside it. Where x is y the result may be a few units more than 1.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: math.ExpOp, rewriter: PatternRewriter) -> None:
+        minus = op.operand.owner
+        if not isinstance(minus, arith.SubfOp) or element_of(op.result) != f32:
+            return
+        if not isinstance(minus.rhs.owner, triton.BroadcastOp) or _number(minus.rhs) is not None:
+            return
+        scaled = _scaled(minus.lhs)
+        value, factor = (minus.lhs, 1.0) if scaled is None else scaled
+        centre = _repeated(minus.rhs, rewriter)
+        scale = _constant(factor * _LOG2_E, shape_of(value), rewriter)
+        inner = math.FmaOp(value, scale, centre)
+        power = math.Exp2Op(inner.result)
+        power.result.name_hint = op.result.name_hint
+        rewriter.replace(op, [inner, power])
+
+
+def fold_scales(kernel: triton.KernelOp) -> None:
+    """Apply the rewrites to a kernel that multiplies 16-bit factors: others are bound by memory."""
+    dots = [op for op in kernel.body.walk() if isinstance(op, triton.DotOp)]
+    if not any(is_half(element_of(op.a)) for op in dots):
+        return
+    patterns: list[RewritePattern] = [
+        NothingAdded(),
+        ScaleAfterChoice(),
+        ScaleAfterFold(),
+        ExponentialOfDifference(),
+    ]
+    PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_region(kernel.body)
+    remove_unused(kernel.body.block)
+
+
+def _number(value: SSAValue) -> float | None:
+    """The float that all cells of a value are known to be."""
+    owner = value.owner
+    while isinstance(owner, triton.BroadcastOp):
+        owner = owner.source.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, FloatAttr):
+        return owner.value.value.data
+    return None
+
+
+def _scaled(value: SSAValue) -> tuple[SSAValue, float] | None:
+    """A tile and the finite positive number that it is multiplied with, in float32."""
+    owner = value.owner
+    if not isinstance(owner, arith.MulfOp) or element_of(value) != f32:
+        return None
+    for tile, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
+        factor = _number(other)
+        if factor is not None and factor > 0 and isfinite(factor):
+            return tile, factor
+    return None
+
+
+def _constant(value: float, shape: tuple[int, ...], rewriter: PatternRewriter) -> SSAValue:
+    made = arith.ConstantOp(number(value, f32))
+    rewriter.insert(made)
+    if not shape:
+        return made.result
+    spread = triton.BroadcastOp(made.result, shape)
+    rewriter.insert(spread)
+    return spread.result
+
+
+def _replace_by_product(
+    op: Operation, made: Operation, value: SSAValue, factor: float, rewriter: PatternRewriter
+) -> None:
+    """Replace an operation by what another one makes, times a number."""
+    rewriter.insert(made)
+    product = arith.MulfOp(value, _constant(factor, shape_of(value), rewriter))
+    product.result.name_hint = op.results[0].name_hint
+    rewriter.replace(op, product)
+
+
+def _repeated(value: SSAValue, rewriter: PatternRewriter) -> SSAValue:
+    """A tile that repeats a smaller one, times -log2(e): multiplied before it is repeated."""
+    owner = value.owner
+    if isinstance(owner, triton.BroadcastOp):
+        source = _repeated(owner.source, rewriter)
+        blocks = None if owner.blocks is None else [block.data for block in owner.blocks]
+        made = triton.BroadcastOp(source, shape_of(value), blocks)
+    elif isinstance(owner, triton.ExpandDimsOp):
+        made = triton.ExpandDimsOp(_repeated(owner.source, rewriter), owner.axis.value.data)
+    else:
+        made = arith.MulfOp(value, _constant(-_LOG2_E, shape_of(value), rewriter))
+        made.result.name_hint = "shift"
+    rewriter.insert(made)
+    return made.results[0]

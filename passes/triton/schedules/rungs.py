@@ -1,0 +1,60 @@
+"""What a kernel is tried with when it does not run: the rungs of a ladder, each more careful.
+
+    GIVEN      the schedule that is given, or chosen by the cost model, else the default
+    DEFAULT    the default schedule
+    SMALL      the least tiles, one stage, four warps: what fits any GPU, if anything does
+    APART      that, without `tl.dot`, and each member of a group in a kernel of its own
+
+Every rung computes the same; only its speed differs.
+
+    >>> task = Task("product", "contraction", {"M": 4096, "N": 4096, "K": 4096}, half=True)
+    >>> str(smallest(task))
+    'M = 16, N = 16, K = 16, warps = 4, stages = 1'
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from math import prod
+
+from tapestry.dialects.triton import Schedule
+from tapestry.passes.triton.schedules.schedule import Task
+from tapestry.passes.triton.schedules.tiling import MIN_DOT, power_of_two
+
+_DEPTH = 64
+_CELLS = 1024
+"""Cells of a tile: eight for each thread of four warps."""
+
+
+class Rung(IntEnum):
+    """How careful a kernel is made."""
+
+    GIVEN = 0
+    DEFAULT = 1
+    SMALL = 2
+    APART = 3
+
+    @property
+    def said(self) -> str:
+        """What a kernel on this rung is made with."""
+        return {
+            Rung.GIVEN: "the schedule given or chosen for it",
+            Rung.DEFAULT: "the default schedule",
+            Rung.SMALL: "the smallest schedule",
+            Rung.APART: "the smallest schedule, without tl.dot, in kernels of its own",
+        }[self]
+
+
+def smallest(task: Task) -> Schedule:
+    """The legal schedule of a task that takes least of a GPU."""
+    tile = dict.fromkeys(task.lengths, MIN_DOT if task.multiplied else 1)
+    for axis, length in task.lengths.items():
+        whole = power_of_two(length)
+        if axis in task.held:
+            tile[axis] = max(whole, tile[axis])
+        elif axis == "K" and not task.multiplied and not task.ordered:
+            tile[axis] = min(whole, _DEPTH)
+    rows = next(iter(task.lengths))
+    if rows not in task.held and not task.multiplied:
+        tile[rows] = min(power_of_two(task.lengths[rows]), max(1, _CELLS // prod(tile.values())))
+    return Schedule(tile, warps=4, stages=1)

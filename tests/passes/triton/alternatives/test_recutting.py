@@ -1,0 +1,78 @@
+"""Groups are cut where the cost model takes several kernels for faster, and give the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.pattern_rewriter import PatternRewriteWalker
+
+import tapestry as t
+from tapestry.devices import find_spec
+from tapestry.dialects import loom
+from tapestry.dialects.triton import Schedule, ScheduleAttr
+from tapestry.passes.triton.alternatives.recutting import GAIN, CutOnce
+from tapestry.passes.triton.cost.predicting import Prediction, predictions
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.runtime.executor import NoWatch, find_executor
+
+
+def chain(rows: int, side: int) -> ModuleOp:
+    y = t.input("x", (rows, side), "f32")
+    for name in "uvw":
+        y = t.softmax(y @ t.input(name, (side, side), "f32"), axis=1)
+    return t.compile(y, on="triton").lowered
+
+
+def launches(module: ModuleOp, *, split: bool = True) -> list[Prediction]:
+    lowered = module.clone()
+    LoomToTriton(device="h200", split=split).apply(Context(), lowered)
+    return predictions(lowered, find_spec("h200"))
+
+
+def test_a_product_that_is_taken_again_is_stored() -> None:
+    module = chain(512, 256)
+    whole, pieces = launches(module, split=False), launches(module)
+    assert len(pieces) > len(whole)
+    taken = [sum(one.estimate.seconds for one in found) for found in (whole, pieces)]
+    assert taken[1] * GAIN <= taken[0]
+    assert sum(one.estimate.flops for one in pieces) < sum(one.estimate.flops for one in whole)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        t.scaled_dot_product_attention(*(t.input(n, (8, 2048, 64), "f32") for n in "qkv")),
+        t.softmax(t.input("x", (64, 512), "f32"), axis=1),
+    ],
+    ids=["attention", "rows"],
+)
+def test_others_stay_one_kernel(program: t.Expression) -> None:
+    assert len(launches(t.compile(program, on="triton").lowered)) == 1
+
+
+def test_a_group_with_a_schedule_stays() -> None:
+    module = chain(512, 256)
+    group = max(
+        (op for op in module.walk() if isinstance(op, loom.FusedOp)),
+        key=lambda op: len(list(op.members)),
+    )
+    tile = {"M": 64, "C": 64, "C1": 64, "K": 32, "N": 256}
+    group.attributes[SCHEDULE] = ScheduleAttr(Schedule(tile, warps=8, stages=2))
+    assert [one.schedule.tile for one in launches(module)].count(tile) == 1
+
+
+def test_the_pieces_give_what_the_whole_gives() -> None:
+    module = chain(32, 16)
+    pieces = module.clone()
+    PatternRewriteWalker(CutOnce(), apply_recursively=False).rewrite_module(pieces)
+    count = [sum(isinstance(op, loom.FusedOp) for op in one.walk()) for one in (module, pieces)]
+    assert str(pieces) != str(module), count
+    rng = np.random.default_rng(0)
+    given = {name: rng.normal(size=(32 if name == "x" else 16, 16)).astype("f4") for name in "xuvw"}
+    found = [
+        find_executor("triton").run(one, given, NoWatch()).outputs[0] for one in (module, pieces)
+    ]
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)

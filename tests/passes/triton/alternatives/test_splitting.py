@@ -1,0 +1,85 @@
+"""Folds of few points are folded in parts on a device, where that is clearly faster."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+import tapestry as t
+from tapestry.devices import find_spec
+from tapestry.dialects import loom
+from tapestry.dialects.triton import Schedule, ScheduleAttr
+from tapestry.importers.expressions.nodes import Expression
+from tapestry.passes.triton.cost.predicting import predictions
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.runtime.executor import NoWatch, find_executor
+
+
+def _loom(program: Expression) -> ModuleOp:
+    return t.compile(program, on="triton").lowered
+
+
+def _times(module: ModuleOp, *, split: bool = True) -> list[float]:
+    """What the kernels of a program in loom take on an H200."""
+    lowered = module.clone()
+    LoomToTriton(device="h200", split=split).apply(Context(), lowered)
+    return [one.estimate.seconds for one in predictions(lowered, find_spec("h200"))]
+
+
+def _decoding() -> Expression:
+    q = t.input("q", (1, 32, 1, 128), "bf16")
+    k, v = (t.input(name, (1, 32, 8192, 128), "bf16") for name in "kv")
+    return t.scaled_dot_product_attention(q, k, v)
+
+
+@pytest.mark.parametrize(
+    ("program", "gain"),
+    [
+        (t.input("x", (1 << 24,), "f32").sum(axis=0), 10),
+        (t.input("x", (4, 1 << 20), "f32").max(axis=1), 5),
+        (t.input("x", (4, 64, 128, 128), "f32").max(axis=(1, 2, 3)), 5),
+        (t.input("x", (16, 8192), "bf16") @ t.input("w", (8192, 1024), "bf16"), 1.5),
+        (_decoding(), 1.2),
+    ],
+    ids=["sum", "maxima", "maxima along short axes", "thin product", "decoding"],
+)
+def test_few_points_are_folded_in_parts(program: Expression, gain: float) -> None:
+    module = _loom(program)
+    whole, parts = _times(module, split=False), _times(module)
+    assert (len(whole), len(parts)) == (1, 2)
+    assert sum(parts) * gain <= sum(whole)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        t.input("x", (4096, 4096), "f32").sum(axis=1),
+        t.input("x", (64, 300), "f32").sum(axis=1),
+        t.softmax(t.input("x", (4, 1 << 16), "f32"), axis=-1),
+        t.input("a", (512, 512), "bf16") @ t.input("b", (512, 512), "bf16"),
+    ],
+    ids=["enough programs", "short", "no fold from outside", "little to gain"],
+)
+def test_others_are_not(program: Expression) -> None:
+    assert len(_times(_loom(program))) == 1
+
+
+def test_a_schedule_is_for_the_whole_fold() -> None:
+    module = _loom(t.input("x", (1 << 24,), "f32").sum(axis=0))
+    (op,) = (op for op in module.walk() if isinstance(op, loom.OperationOp))
+    op.attributes[SCHEDULE] = ScheduleAttr(Schedule({"P": 1, "K": 2048}))
+    assert len(_times(module)) == 1
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i64"])
+def test_parts_are_the_whole(dtype: str) -> None:
+    module = _loom(t.input("x", (3, 1 << 18), dtype).sum(axis=1))
+    LoomToTriton(device="h200").split_folds(Context(), module)
+    assert sum(isinstance(op, loom.OperationOp) for op in module.walk()) == 2
+    x = np.random.default_rng(0).integers(-1000, 1000, (3, 1 << 18))
+    given = {"x": x.astype("f4" if dtype == "f32" else "i8")}
+    (got,) = find_executor("triton").run(module, given, NoWatch()).outputs
+    np.testing.assert_array_equal(got.astype("i8"), x.sum(1))

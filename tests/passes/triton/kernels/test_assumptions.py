@@ -1,0 +1,33 @@
+"""Which inputs an operation takes to be finite, from what is noted on it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tapestry.dialects import loom
+from tapestry.frontend import parse_module
+from tapestry.passes.triton.kernels.mapfold import map_fold_of
+
+_TEXT = """
+!x = !loom.tensor<[0, 0] : [4, 8], f32>
+!y = !loom.tensor<[0] : [4], f32>
+func.func @main(%{first}: !x, %{second}: !x) -> !y {{
+  %s = loom.operation @fold over <[0, 0] : [4, 8]> [map, fold] by @add
+         ins(%{first} : (i, j) -> (i, j), %{second} : (i, j) -> (i, j)) outs((i) -> (i))
+         domain(d0 - d1 >= 0)
+         wrap (%a: f32, %b: f32) {{ %p = arith.mulf %a, %b : f32  loom.yield %p : f32 }}
+         {{assumes = ["finite(v)", "nonzero(w)"]}} : (!x, !x) -> !y
+  func.return %s : !y
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "finite"),
+    [("v", "w", {"v"}), ("u", "w", set()), ("v", "v_1", set())],
+    ids=["noted", "of another", "of one of two"],
+)
+def test_a_note_is_of_the_one_input_of_its_name(first: str, second: str, finite: set[str]) -> None:
+    module = parse_module(_TEXT.format(first=first, second=second))
+    [op] = [one for one in module.walk() if isinstance(one, loom.OperationOp)]
+    assert map_fold_of(op).finite == finite
