@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from functools import partial
 
@@ -20,6 +21,7 @@ from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.prepared.loops import Loop
 from tapestry.runtime.prepared.parts import in_parts
+from tapestry.runtime.prepared.stored import restored, stored
 from tapestry.runtime.program import arguments
 from tests.end_to_end.operations import random_program
 from tests.end_to_end.programs import Program, programs
@@ -304,3 +306,40 @@ def test_what_loops_alone_touch_lies_along_the_long_axis() -> None:
             np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
     assert found
     assert {strides[2] for strides in found} == {4}, found
+
+
+_PLACED = """
+!x = !loom.tensor<[2, 3] : [{row}, {column}], f32>
+!p = !loom.tensor<[2, 3] : [{row}, {column}], i64>
+func.func @main(%x: !x, %p: !p, %w: !loom.tensor<[0] : [1], f32>) -> !x {{
+  %y = loom.operation @placed over <[2, 3, 0] : [{row}, {column}, 1]> [map, map, fold] by @add
+       ins(%x : (i, j, k) -> (i, j), %w : (i, j, k) -> (k))
+       extra(%p : (i, j) -> (i, j)) outs((i, j) -> (i, j))
+       wrap (%a: f32, %b: f32) {{ %c = arith.mulf %a, %b : f32  loom.yield %c : f32 }}
+       unwrap (%s: f32, %q: i64) {{
+         %j = loom.index 1 : i64
+         %e = arith.cmpi eq, %q, %j : i64
+         %z = arith.constant 0.0 : f32
+         %r = arith.select %e, %s, %z : f32
+         loom.yield %r : f32
+       }} : (!x, !loom.tensor<[0] : [1], f32>, !p) -> !x
+  func.return %y : !x
+}}
+"""
+
+
+@pytest.mark.parametrize("extents", [(1, 1), (3, 5), (7, 33), (40, 130)])
+def test_what_is_done_with_a_state_knows_where_it_is(extents: tuple[int, int]) -> None:
+    """A loop compares with coordinates, which are in what is written down of a program."""
+    n, m = extents
+    module = parse_text(_PLACED.format(row=2 + n, column=3 + m))
+    random = np.random.default_rng(n)
+    x = random.normal(size=extents).astype("f4")
+    places = random.integers(3, 3 + m, extents)
+    library = Library(loops=Loops(0))
+    prepared = PreparedProgram(module, library)
+    data = json.loads(json.dumps(stored(prepared.run, library)))
+    want = np.where(places == np.arange(3, 3 + m), 2 * x, np.float32(0))
+    for run in (prepared, restored(data, library)):
+        (made,) = run([x, places, np.float32([2])])
+        np.testing.assert_array_equal(made, want)

@@ -153,3 +153,24 @@ def test_a_window_of_many_is_one_loop(padding: int, monkeypatch: pytest.MonkeyPa
     if native.is_available():
         assert fold._looped is not None  # pyright: ignore[reportPrivateUsage,reportFunctionMemberAccess]
     np.testing.assert_array_equal(fold([images])[0], plain([images])[0])
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_places_are_found_by_one_loop(backward: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those are of kept points and of a window's; also of arrays that lie backward."""
+    monkeypatch.setattr(unrolled, "_LEAST", 1)
+    images = _numbers((2, 3, 9, 11), "f32", 0)
+    images.flat[5] = np.nan
+    images.flat[40:60] = 1  # the first of those that are equal counts
+    images = images[::-1, :, ::-1] if backward else images
+    name, form = "max_pool2d_with_indices", {"kernel": [3, 2], "stride": [2, 3]}
+    module = _program(name, [images], "f32", "default", **form)
+    (pool,) = [op for op in module.walk() if isinstance(op, loom.OperationOp)]
+    monoid = accumulating_monoid_of(pool)
+    fold, plain = unrolled.unrolled(pool, monoid, 1, Loops(1)), unrolled.unrolled(pool, monoid, 1)
+    assert fold is not None
+    assert plain is not None
+    if native.is_available():
+        assert fold._looped is not None  # pyright: ignore[reportPrivateUsage,reportFunctionMemberAccess]
+    for got, expected in zip(fold([images]), plain([images]), strict=True):
+        np.testing.assert_array_equal(got, expected)

@@ -79,7 +79,9 @@ def record_body(
     """
     at, known = places or {}, functions or {}
     needed = needed_operations(wanted)
-    body = None if loops is None else looped_body(block, index, dims, wanted, loops, functions)
+    body = None
+    if loops is not None and not at:
+        body = looped_body(block, index, dims, wanted, loops, functions)
     if body is not None:
         return script.calls(body, given, len(wanted))
     slots: dict[SSAValue, int] = dict(zip(block.args, given, strict=True))
@@ -127,12 +129,17 @@ def looped_body(
     if plain is None:
         return None
     ordered = [op for op in block.ops if op in needed]
-    return _looped_body(plain, ordered, block.args, wanted, loops.team)
+    along, places = coordinates(index), dict[SSAValue, Array]()
+    for op in ordered:
+        if isinstance(op, loom.IndexOp):
+            places[op.result] = along(list(dims).index(op.dimension))
+    return _looped_body(plain, ordered, block.args, places, wanted, loops.team)
 
 
 def _is_for_loops(operations: Iterable[Operation], wanted: Sequence[SSAValue]) -> bool:
     """Whether all of a body's operations are those of loops, and all that it yields is computed."""
-    computed = [op for op in operations if not isinstance(op, arith.ConstantOp)]
+    given = (arith.ConstantOp, loom.IndexOp)
+    computed = [op for op in operations if not isinstance(op, given)]
     scalars = [scalar_of(op) for op in computed]
     known = all(scalar is not None and is_known(scalar) for scalar in scalars)
     return known and {op.results[0] for op in computed}.issuperset(wanted)
@@ -142,12 +149,16 @@ def _looped_body(
     plain: Body,
     operations: Sequence[Operation],
     arguments: Sequence[SSAValue],
+    places: Mapping[SSAValue, Array],
     wanted: Sequence[SSAValue],
     team: Team | None,
 ) -> LoopedBody:
-    """A body by loops; `operations` are those that are needed, in order."""
+    """A body by loops; `operations` are those that are needed, in order.
+
+    `places` has the values that are coordinates.
+    """
     constants = [op for op in operations if isinstance(op, arith.ConstantOp)]
-    values = [*arguments, *(op.result for op in constants)]
+    values = [*arguments, *places, *(op.result for op in constants)]
     slots = {value: slot for slot, value in enumerate(values)}
     cells: list[tuple[Scalar, tuple[int, ...]]] = []
     for op in operations:
@@ -157,7 +168,8 @@ def _looped_body(
             slots[op.results[0]] = len(slots)
     numbers = tuple(compute(op, ()) for op in constants)
     ends = tuple(slots[value] for value in wanted)
-    return LoopedBody(plain, len(arguments), numbers, tuple(cells), ends, team)
+    given = tuple(places.values())
+    return LoopedBody(plain, len(arguments), given, numbers, tuple(cells), ends, team)
 
 
 def array_function(op: Operation, index: Range, dims: Sequence[int]) -> Function | None:

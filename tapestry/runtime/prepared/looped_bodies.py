@@ -1,6 +1,6 @@
 """A body as loops: one for all that it yields of one shape.
 
-    body = LoopedBody(plain, 2, (), ((Scalar("arith.mulf", (f4, f4), f4), (0, 1)),), (2,))
+    body = LoopedBody(plain, 2, (), (), ((Scalar("arith.mulf", (f4, f4), f4), (0, 1)),), (2,))
     (y,) = body([state, bias])          # instead of a NumPy call per scalar operation
 
 The first call shows the shapes of the arguments, which stay the same. `plain` runs where they are
@@ -35,11 +35,13 @@ _Step: TypeAlias = tuple[Loop, list[int], list[int], list[tuple[tuple[int, ...],
 class LoopedBody:
     """What a body yields of arrays, which are in the first slots.
 
-    Numbers come after the `arguments`, then the result of each of `cells`, of values in some slots.
+    The coordinates of points along some dimensions, `places`, come after the `arguments`, then
+    numbers, then the result of each of `cells`, of values in some slots.
     """
 
     plain: _Run
     arguments: int
+    places: tuple[Array, ...]
     numbers: tuple[Array, ...]
     cells: tuple[tuple[Scalar, tuple[int, ...]], ...]
     wanted: tuple[int, ...]
@@ -47,7 +49,8 @@ class LoopedBody:
 
     def __post_init__(self) -> None:
         self._run: _Run | None = None
-        self._first = self.arguments + len(self.numbers)
+        self._given = self.arguments + len(self.places)
+        self._first = self._given + len(self.numbers)
 
     def __call__(self, given: Sequence[Any]) -> Sequence[Array]:
         if self._run is None:
@@ -62,7 +65,7 @@ class LoopedBody:
         """The body by loops; None where arguments are no arrays of one rank."""
         if not native.is_ready() or not all(isinstance(one, np.ndarray) for one in given):
             return None
-        arrays = cast("Sequence[Array]", given)
+        arrays = [*cast("Sequence[Array]", given), *self.places]
         ranks = {array.ndim for array in arrays} - {0}
         if len(ranks) != 1:
             return None
@@ -80,9 +83,10 @@ class LoopedBody:
 
         def run(given: Sequence[Any]) -> list[Array]:
             found: dict[int, Array] = {}
+            values = [*given, *self.places]
             for loop, ins, slots, kinds in steps:
                 outs = [empty(*kind) for kind in kinds]
-                loop([given[place] for place in ins], outs)
+                loop([values[place] for place in ins], outs)
                 found |= zip(slots, outs, strict=True)
             return [found[slot] for slot in self.wanted]
 
@@ -96,8 +100,8 @@ class LoopedBody:
                 needed.update(self.cells[slot - self._first][1])
         order = sorted(needed)
         place = {slot: n for n, slot in enumerate(order)}
-        ins = [slot for slot in order if slot < self.arguments]
-        numbers = [self.numbers[slot - self.arguments] for slot in order if slot in self._between]
+        ins = [slot for slot in order if slot < self._given]
+        numbers = [self.numbers[slot - self._given] for slot in order if slot in self._between]
         own = [self.cells[slot - self._first] for slot in order if slot >= self._first]
         pairs = [pair for op, of in own for pair in zip(of, op.operands, strict=True)]
         taken = {slot: _kind(dtype) for slot, dtype in pairs}
@@ -117,7 +121,7 @@ class LoopedBody:
     @property
     def _between(self) -> range:
         """The slots of the numbers."""
-        return range(self.arguments, self._first)
+        return range(self._given, self._first)
 
 
 def _kind(dtype: np.dtype[Any]) -> str:

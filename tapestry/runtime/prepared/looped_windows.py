@@ -42,20 +42,22 @@ def looped_fold(
     block = _of_all(op, monoid, points)
     if block is None:
         return None
-    kept = op.kept_range(op.index)
-    return looped_body(block, kept, (), loom.yielded(block), loops, passes=_PASSES)
+    kept = op.index.at_start(op.fold_dims)  # views have an axis for each dimension
+    dims = range(kept.rank)
+    return looped_body(block, kept, dims, loom.yielded(block), loops, passes=_PASSES)
 
 
 def _of_all(op: loom.OperationOp, monoid: Monoid, points: Sequence[Range]) -> Block | None:
     """The body that yields the state; its arguments are the cells of each point, one by one.
 
-    None where cells depend on where the kept point is, or are folded in another type.
+    None where cells are folded in another type.
     """
     if any(value.type != kind for value, kind in _states(op, monoid)):
         return None
     kinds = [tensor_type(operand).element_type for operand in op.ins]
     block = Block(arg_types=kinds * len(points))
     state: list[SSAValue] = []
+    kept: dict[int, loom.IndexOp] = {}
     for number, point in enumerate(points):
         own = block.args[number * len(kinds) : (number + 1) * len(kinds)]
         values = dict[SSAValue, SSAValue](zip(op.wrap_block.args, own, strict=True))
@@ -63,11 +65,14 @@ def _of_all(op: loom.OperationOp, monoid: Monoid, points: Sequence[Range]) -> Bl
             if isinstance(one, loom.YieldOp):
                 continue
             if isinstance(one, loom.IndexOp):
-                if one.dimension not in op.fold_dims:
-                    return None
-                place = arith.ConstantOp(IntegerAttr(point.start[one.dimension], i64))
+                place: arith.ConstantOp | loom.IndexOp | None = kept.get(one.dimension)
+                if one.dimension in op.fold_dims:
+                    place = arith.ConstantOp(IntegerAttr(point.start[one.dimension], i64))
+                    block.add_op(place)
+                elif place is None:
+                    place = kept[one.dimension] = loom.IndexOp(one.dimension)
+                    block.add_op(place)
                 values[one.result] = place.result
-                block.add_op(place)
                 continue
             copy = one.clone(values)
             block.add_op(copy)
