@@ -111,6 +111,38 @@ def test_a_read_outside_says_where_it_is() -> None:
         call([x, inside, outside])
 
 
+@pytest.mark.parametrize(
+    ("view", "writeable"),
+    [("(d0, d1) -> (d1, d0)", True), ("(d0, d1) -> (d0 + d1, 0)", False)],
+    ids=["turned", "windows"],
+)
+def test_a_view_is_written_over_where_its_cells_differ(view: str, *, writeable: bool) -> None:
+    module = parse_text(
+        f"""
+    !x = !loom.tensor<[0, 0] : [300, 200], f32>
+    !y = !loom.tensor<[0, 0] : [200, 100], f32>
+    func.func @main(%x: !x) -> (!y, !y) {{
+      %a = loom.operation @a over <[0, 0] : [300, 200]> [map, map]
+        ins(%x : (d0, d1) -> (d0, d1)) outs((d0, d1) -> (d0, d1))
+        wrap (%c: f32) {{ %v = math.exp %c : f32
+          loom.yield %v : f32 }} : (!x) -> !x
+      %y = loom.view %a : {view} : (!x) -> !y
+      %z = loom.operation @z over <[0, 0] : [200, 100]> [map, map]
+        ins(%y : (d0, d1) -> (d0, d1)) outs((d0, d1) -> (d0, d1))
+        wrap (%c: f32) {{ %v = arith.negf %c : f32
+          loom.yield %v : f32 }} : (!y) -> !y
+      func.return %y, %z : !y, !y }}"""
+    )
+    x = np.random.default_rng(0).random((300, 200), "f4")
+    want = find_executor("reference").run(module, {"x": x}, NoWatch()).outputs
+    call = PreparedProgram(module)
+    for _ in range(3):  # the first call is not as the later ones
+        view_of, negative = call([x])
+        assert view_of.flags.writeable == writeable
+        np.testing.assert_allclose(view_of, want[0], rtol=1e-6)
+        np.testing.assert_allclose(negative, want[1], rtol=1e-6)
+
+
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
 def test_sums_of_columns_are_products_with_ones(turned: bool, dtype: str) -> None:

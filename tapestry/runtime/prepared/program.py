@@ -141,6 +141,7 @@ def _assembled(op: loom.AssembleOp) -> Assembled:
 
 
 def _read(op: loom.ViewOp) -> View:
-    box = tensor_type(op.result).box
-    read = reader(op.projection.data, tensor_type(op.operands[0]).box, box)
-    return partial(all_over, box, read)
+    """A view; one that has a cell more than once cannot be written to."""
+    box, projection = tensor_type(op.result).box, op.projection.data
+    read = reader(projection, tensor_type(op.operands[0]).box, box)
+    return read if projection.is_injective_on(box) else partial(all_over, box, read)
