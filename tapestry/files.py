@@ -14,8 +14,16 @@ from pathlib import Path
 from tapestry.diagnostics import UsageError
 
 
-def check_writable(path: Path) -> None:
-    """Raise UsageError when `path` cannot become an output file, before work is spent on it."""
+def check_writable(path: Path, *read: Path | None) -> None:
+    """Raise UsageError when `path` cannot become an output file, before work is spent on it.
+
+    It cannot be one of the files that are `read`: what was given would be lost.
+    """
+    for one in read:
+        if one is not None and path.is_file() and one.exists() and path.samefile(one):
+            raise UsageError(
+                f"cannot write {path}: it is what is read", hint="give the output another name"
+            )
     if path.is_dir():
         raise UsageError(f"cannot write {path}: it is a folder")
     if not path.absolute().parent.is_dir():

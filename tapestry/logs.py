@@ -43,13 +43,14 @@ def channel(name: str) -> logging.Logger:
 
 def configure(wanted: str) -> None:
     """Switch on the channels that `wanted` lists (`all` for every one), and no others."""
-    names = [name.strip() for name in wanted.split(",") if name.strip()]
+    names = [name.strip().lower() for name in wanted.split(",") if name.strip()]
     if "all" in names:
         names = list(CHANNELS)
     for name in names:
         if name not in CHANNELS:
             close = get_close_matches(name, CHANNELS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(CHANNELS)}"
+            known = f"there is {', '.join(CHANNELS)}, and all"
+            hint = f"did you mean {close[0]}?" if close else known
             sys.stderr.write(f"{VARIABLE}: there is no channel {name!r}; {hint}\n")
     for name in CHANNELS:
         logger = channel(name)

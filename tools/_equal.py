@@ -57,7 +57,7 @@ class Request:
 def compare_files(request: Request) -> int:
     """Compare two files, print what was found, and return the exit code."""
     if request.counterexample is not None:
-        check_writable(request.counterexample)
+        check_writable(request.counterexample, request.first, request.second)
     modules: list[ModuleOp] = []
     wrong: list[BaseException] = []
     for path in (request.first, request.second):

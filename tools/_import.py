@@ -66,5 +66,5 @@ def stablehlo(
     from tapestry.importers.stablehlo import load
     from tapestry.saving import save_module
 
-    check_writable(output)
+    check_writable(output, file)
     save_module(load(file), output)

@@ -8,15 +8,16 @@ What goes wrong in the user's module is said with its file and line.
 
 from __future__ import annotations
 
+import logging
 import sys
-import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from tapestry.diagnostics import InvalidProgramError, Location, UsageError
+from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.files import check_writable
 from tapestry.saving import save_module
 
@@ -32,11 +33,30 @@ def import_model(factory: str, output: Path, *, strict: bool) -> None:
         raise UsageError("PyTorch is not installed", hint="pip install 'tapestry[torch]'") from None
     made = _called(_found(factory), factory)
     model, inputs, keywords = _call_of(made, factory)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # PyTorch's, about itself
+    with warnings.catch_warnings(), _without_logs_of_torch():
+        warnings.simplefilter("ignore")  # PyTorch's, about itself
         program = exported_program(model, inputs, keywords, strict=strict)
     save_module(program.module, output)
     sys.stdout.write(f"{program.coverage}\n")
+
+
+@contextmanager
+def _without_logs_of_torch() -> Generator[None]:
+    """Nothing but the error is said of what PyTorch cannot export: not its traceback and graph."""
+    loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict]
+    ours = [one for one in loggers if one.name.split(".")[0] == "torch"]
+    handlers = {handler for one in ours for handler in one.handlers}
+    for handler in handlers:
+        handler.addFilter(_nothing)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(_nothing)
+
+
+def _nothing(_: logging.LogRecord) -> bool:
+    return False
 
 
 def _call_of(made: object, factory: str) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
@@ -68,7 +88,7 @@ def _found(factory: str) -> Callable[[], object]:
         if error.name is not None and name.split(".")[0] == error.name.split(".")[0]:
             raise UsageError(f"there is no module {error.name}", hint=f"looked in {here}") from None
         raise _failed(error, f"importing {name}") from None
-    except Exception as error:  # noqa: BLE001 - a user's module may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's module may raise anything
         raise _failed(error, f"importing {name}") from None
     function = getattr(module, attribute, None)
     if not callable(function):
@@ -79,24 +99,18 @@ def _found(factory: str) -> Callable[[], object]:
 def _called(function: Callable[[], object], factory: str) -> object:
     try:
         return function()
-    except Exception as error:  # noqa: BLE001
+    except (Exception, SystemExit) as error:  # noqa: BLE001
         raise _failed(error, f"calling {factory}") from None
 
 
-def _failed(error: Exception, doing: str) -> InvalidProgramError:
+def _failed(error: BaseException, doing: str) -> InvalidProgramError:
     """What the user's own code raised, at the innermost line of it that is not a library's.
 
     Without such a line there is no place: the call itself is wrong.
     """
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "site-packages" not in frame.filename]
-    own = [frame for frame in own if not frame.filename.startswith("<")]
-    own = [frame for frame in own if frame.filename != __file__]
-    if isinstance(error, SyntaxError) and error.filename and error.lineno:
-        place = Location(error.filename, error.lineno, error.offset or 1)
-    else:
-        lines = [Location(one.filename, one.lineno or 1, (one.colno or 0) + 1) for one in own]
-        place = lines[-1] if lines else None
+    from tapestry.importers.torch.exporting import raised_at
+
+    place = raised_at(error)
     text = (str(error).splitlines() or [""])[0]
     message = f"{doing} raised {type(error).__name__}: {text}"
     hint = None if place else "it is called without arguments, and returns a model and its inputs"

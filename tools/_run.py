@@ -66,7 +66,7 @@ def run_job(job: Job) -> bool:
     agreement go to stdout, the progress bar to stderr.
     """
     if job.output is not None:
-        check_writable(job.output)
+        check_writable(job.output, job.program, job.inputs, job.expected)
     executor = find_executor(job.on)
     passes = job.passes()
     module = load_module(job.program)

@@ -36,6 +36,7 @@ from tapestry.frontend import (
     parse_text,
 )
 from tapestry.printing import NamedMLIR
+from tapestry.tools._exits import of_machine
 from tapestry.tools._pipelines import with_metakernels
 from tapestry.universe import TAPESTRY_UNIVERSE
 
@@ -160,8 +161,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     as_json = _ISSUES_JSON in (sys.argv[1:] if arguments is None else arguments)
     try:
         TapestryOpt("Tapestry's modular optimizer driver", arguments).run()
-    except OSError as error:
-        _stop(UsageError(f"cannot open {error.filename}: {error.strerror}"), as_json=as_json)
+    except (MemoryError, OSError) as error:
+        _stop(of_machine(error), as_json=as_json)
     except (ParseError, DiagnosticException) as error:
         _stop(error, as_json=as_json)
     except KeyboardInterrupt:

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -29,6 +30,8 @@ UNREADABLE: Final = (
     EOFError,
     RuntimeError,  # an encrypted member, or one compressed in a way that zipfile does not know
     MemoryError,  # a damaged header that asks for more than there is
+    SyntaxError,  # a header that is not a dictionary of Python's
+    tokenize.TokenError,
     struct.error,
     zlib.error,
     zipfile.BadZipFile,

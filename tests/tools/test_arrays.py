@@ -1,3 +1,6 @@
+import struct
+import zipfile
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -5,7 +8,7 @@ import pytest
 from tapestry.frontend import parse_text
 from tapestry.runtime.fitting import fit_inputs
 from tapestry.runtime.program import InputError
-from tapestry.tools._arrays import read_arrays, write_outputs
+from tapestry.tools._arrays import ArrayFileError, read_arrays, write_outputs
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 MODULE = parse_text(
@@ -68,3 +71,12 @@ def test_unsigned_integers_are_taken_bit_for_bit(width):
     assert fit_inputs(module, {"x": cells})["x"].tolist() == [0, -1]
     with pytest.raises(InputError):
         fit_inputs(module, {"x": cells.astype(np.float32)})
+
+
+def test_a_header_that_does_not_end(tmp_path):
+    path = tmp_path / "deep.npz"
+    header = b"(" * 5000 + b"\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header)
+    with pytest.raises(ArrayFileError, match="array 'x' of .* cannot be read"):
+        read_arrays(path)

@@ -42,6 +42,7 @@ def test_mistakes(tmp_path: Path) -> None:
         (["bad.mlir", "-o", "out.mlir"], (1,), "bad.mlir"),
         (["bad.mlir", "-o", "no/out.mlir"], (2,), "cannot write"),
         (["bad.mlir"], (2,), "--output"),
+        (["bad.mlir", "-o", "bad.mlir"], (2,), "it is what is read"),
     ):
         done = _tapestry("import", "stablehlo", *arguments, folder=tmp_path)
         assert done.returncode in code
@@ -76,6 +77,12 @@ def unique():
 
 def broken():
     return 1 / 0
+
+def leaves():
+    raise SystemExit
+
+def narrow():
+    return nn.Linear(16, 3), (torch.zeros(5, 15),)
 
 class Scaled(nn.Module):
     def forward(self, x, *, scale):
@@ -124,6 +131,8 @@ def test_inputs_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("mlp:number", tapestry.UsageError, "mlp has no function number"),
         ("mlp:odd", tapestry.UsageError, "mlp:odd returns Net"),
         ("mlp:broken", tapestry.InvalidProgramError, r"mlp.py:27:12: error: calling mlp:broken"),
+        ("mlp:leaves", tapestry.InvalidProgramError, r"mlp.py:30:5: error: calling .* SystemExit"),
+        ("mlp:narrow", tapestry.TapestryError, "error: PyTorch cannot export the model"),
         ("os.path:join", tapestry.InvalidProgramError, r"^error: .*\n  hint: it is called without"),
         ("wrong:make", tapestry.InvalidProgramError, "wrong.py:2:"),
         ("mlp:unique", tapestry.TapestryError, "svd"),
@@ -135,6 +144,7 @@ def test_mistakes_with_models(
     message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     pytest.importorskip("torch")
     from tapestry.tools._import_torch import import_model
@@ -147,4 +157,5 @@ def test_mistakes_with_models(
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(kind, match=message):
         import_model(factory, tmp_path / "model.mlir", strict=True)
+    assert capfd.readouterr() == ("", "")
     assert not (tmp_path / "model.mlir").exists()

@@ -179,6 +179,7 @@ def test_big_endian_arrays_are_read(program: Path, tmp_path: Path):
         (["--inputs", "nowhere.npz"], "cannot read nowhere.npz: No such file"),
         (["--output", "no/where.npz"], "there is no folder"),
         (["--output", "."], "it is a folder"),
+        (["--output", "program.mlir"], "cannot write program.mlir: it is what is read"),
         (["--metakernels", "nowhere"], "--metakernels takes a folder; nowhere is none"),
         (["--no-such-option"], "--no-such-option"),
     ],
@@ -188,6 +189,31 @@ def test_bad_usage(program: Path, tmp_path: Path, options: list[str], message: s
     assert result.returncode == 2, result.stderr
     assert "Traceback" not in result.stderr
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("on", ["reference", "numpy", "triton"])
+def test_a_program_that_does_not_fit_into_memory(tmp_path: Path, on: str):
+    size = 1 << 62
+    kind = f"!loom.tensor<[0] : [{size}], i8>"
+    (tmp_path / "large.mlir").write_text(
+        f"func.func @main() -> {kind} {{\n"
+        f'  %y = weft.apply @zeros() {{shape = [{size}], dtype = "i8"}} : () -> {kind}\n'
+        f"  func.return %y : {kind}\n}}\n"
+    )
+    result = run("run", tmp_path / "large.mlir", "--on", on)
+    assert result.returncode == 1
+    assert "error: there is not enough memory" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_full_disk(program: Path):
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "tapestry.tools.tapestry", "inspect", str(program)]
+        result = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert result.returncode == 1
+    assert result.stderr == "error: the output cannot be written: No space left on device\n"
 
 
 @pytest.mark.parametrize("tool", ["tapestry", "opt"])

@@ -12,9 +12,12 @@ and inputs. A module computes values alone: assertions are left out.
 
 from __future__ import annotations
 
+import sysconfig
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast
+from pathlib import Path
+from typing import Any, Final, Literal, cast
 
 import torch
 from torch import nn
@@ -23,12 +26,21 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from xdsl.dialects.builtin import ModuleOp
 
-from tapestry.diagnostics import UsageError
+import tapestry
+from tapestry.diagnostics import Location, UsageError
 from tapestry.importers.torch.decompositions import decompositions
+from tapestry.importers.torch.errors import ImportingError
 from tapestry.importers.torch.graphs import Weight, program_of
 from tapestry.importers.torch.program import Program
 
 Weights = Literal["constants", "arguments"]
+
+_LIBRARIES: Final = (
+    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+    *(str(Path(str(module.__file__)).parent) for module in (torch, tapestry)),
+    "<",
+)
+"""Where files are that are not a user's: folders of libraries, and what has no file."""
 
 
 def export(
@@ -41,7 +53,8 @@ def export(
 ) -> ModuleOp:
     """The module of a call of a model, in weft; `strict` as of the backend's options.
 
-    A function counts as a model without weights. Raises UsageError for what PyTorch cannot export.
+    A function counts as a model without weights. Raises UsageError for arguments that are none, and
+    ImportingError, at the line of the model, for what PyTorch cannot export.
     """
     return exported_program(model, args, kwargs, weights=weights, strict=strict).module
 
@@ -73,8 +86,9 @@ def exported_program(
         except Exception as error:
             first = str(error).strip().splitlines()[0] if str(error).strip() else "no reason"
             branches = isinstance(error, GuardOnDataDependentSymNode)
-            raise UsageError(
+            raise ImportingError(
                 f"PyTorch cannot export the model: {type(error).__name__}: {first}",
+                location=raised_at(error),
                 hint="torch.export takes no branches that depend on data" if branches else None,
             ) from error
     tensors: dict[str, torch.Tensor] = {**lowered.state_dict, **lowered.constants}
@@ -85,6 +99,17 @@ def exported_program(
             known[spec.arg.name] = Weight(spec.target, held)
     _returned_first(lowered)
     return program_of(lowered.graph_module, weights=known, strict=strict, alone=True)
+
+
+def raised_at(error: BaseException) -> Location | None:
+    """The innermost line that raised an error and is not a library's; None where there is none."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return Location(error.filename, error.lineno, error.offset or 1)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
+    if not own:
+        return None
+    return Location(own[-1].filename, own[-1].lineno or 1, (own[-1].colno or 0) + 1)
 
 
 def _called(model: object) -> nn.Module:

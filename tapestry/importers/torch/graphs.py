@@ -151,6 +151,11 @@ class _Importer:
                 location=place_of(location),
             ) from None
         if weight is not None and weight.tensor is not None:
+            if weight.tensor.is_meta:
+                raise ImportingError(
+                    f"the weight {name} is on the device meta: it has no cells",
+                    hint='load it, or take weights="arguments"',
+                )
             held = self.build.constant(as_array(weight.tensor.cpu()), kind.dtype)
         else:
             held = self.build.argument(name, kind.shape, kind.dtype, location)

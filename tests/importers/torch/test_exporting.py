@@ -138,7 +138,11 @@ def test_what_cannot_be_exported() -> None:
         def forward(self, x):
             return x + 1 if x.sum() > 0 else x
 
-    with pytest.raises(tapestry.UsageError, match="PyTorch cannot export the model"):
+    with pytest.raises(
+        tapestry.TapestryError, match=r"test_exporting.py:\d+:\d+: error: PyTorch cannot export"
+    ):
         export(Branch(), (torch.randn(3),))
+    with pytest.raises(tapestry.TapestryError, match="the weight weight is on the device meta"):
+        export(nn.Linear(2, 2, device="meta"), (torch.randn(2, 2, device="meta"),))
     with pytest.raises(tapestry.UsageError, match="weights are constants or arguments"):
         export(nn.Linear(2, 2), (torch.randn(2, 2),), weights="files")
