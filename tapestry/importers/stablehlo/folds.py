@@ -51,6 +51,14 @@ def takes_second(block: MlirBlock) -> bool:
     return not operations and returned == [block.arguments[1]]
 
 
+def ignores_second(block: MlirBlock) -> bool:
+    """Whether a region of two arguments computes with the first alone."""
+    operations, returned = operations_of(block)
+    second = block.arguments[1]
+    read = {value for operation in operations for value in operation.operands} | {*returned}
+    return second not in read and not any(len(operation.regions) for operation in operations)
+
+
 def identity_of(operation: str, spec: Spec) -> object | None:
     """The identity of a fold by a known operation, or None."""
     if spec.dtype == "i1":

@@ -3,16 +3,19 @@
 x.at[i].add(u)  is  result[p] = x[p] + the sum over m with i[m] = p of u[m]
 
 so a scatter is a fold over the updates, of which those for other cells count as nothing: it splits
-along both. Where an update overwrites, the last one for a cell counts. An index that is a
-coordinate, as in `x.at[jnp.arange(n), i].add(u)`, folds nothing, and what is written at known
-places is assembled.
+along both. Where an update overwrites, the last one for a cell counts; of `x.at[i].apply(f)` is
+folded how often a cell is named. An index that is a coordinate, as in
+`x.at[jnp.arange(n), i].add(u)`, folds nothing, and what is written at known places is assembled.
 """
 
 from __future__ import annotations
 
+from math import prod
+from typing import Final
+
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i64
-from xdsl.ir import Attribute, Region
+from xdsl.ir import Attribute, Region, SSAValue
 
 from tapestry.algebra.literals import number_attr
 from tapestry.dialects import loom
@@ -20,7 +23,7 @@ from tapestry.importers.bodies import Body, cell_type
 from tapestry.importers.operations import map_operation, maps
 from tapestry.importers.stablehlo.attributes import flag
 from tapestry.importers.stablehlo.bindings import stablehlo_dialect
-from tapestry.importers.stablehlo.folds import identity_of, single, takes_second
+from tapestry.importers.stablehlo.folds import identity_of, ignores_second, single, takes_second
 from tapestry.importers.stablehlo.movement import reshape, write
 from tapestry.importers.stablehlo.places import Places, Reads
 from tapestry.importers.stablehlo.program import Op, Program, Translation
@@ -34,6 +37,9 @@ _MONOIDS = {
     "stablehlo.maximum": "max",
     "stablehlo.minimum": "min",
 }
+
+_MOST_TIMES: Final = 64
+"""How often a function is applied to a cell that is named again and again: it is written out."""
 
 
 def _scatter(program: Program, op: Op) -> Value:
@@ -128,10 +134,16 @@ class _Scatter:
             monoid = name
             unwrap = Body([cell, cell])
             finish = unwrap.region(*unwrap.inline(self._region(), unwrap.arguments[::-1]))
+        elif ignores_second(self.op.block(0)):
+            one, none = body.number(1, i64), body.number(0, i64)
+            wrap = body.region(body.add(arith.SelectOp(held, one, none)))
+            monoid = "add"
+            unwrap = Body([i64, cell])
+            finish = unwrap.region(self._repeated(unwrap))
         else:
             raise program.error(
                 f"{self.op.name} is supported where updates overwrite, are added, multiplied, or "
-                "the greatest or least is kept"
+                "the greatest or least is kept, and where a function of the cell alone is applied"
             )
         rank = spec.rank
         shape = [
@@ -150,6 +162,23 @@ class _Scatter:
             unwrap=finish,
         )
         return program.insert(op)[0]
+
+    def _repeated(self, body: Body) -> SSAValue:
+        """What `.at[i].apply(f)` makes of a cell: `f` as often as the cell is named."""
+        sizes = [self.updates.spec.shape[self.places.points[p]] for p in self.places.folded]
+        most = prod(sizes)
+        if most > _MOST_TIMES:
+            raise self.program.error(
+                f"{self.op.name} applies a function up to {most} times to a cell; at most "
+                f"{_MOST_TIMES} are supported",
+                hint=".at[i].apply(f, unique_indices=True) applies it once",
+            )
+        times, cell = body.arguments
+        for number in range(most):
+            (new,) = body.inline(self._region(), [cell, cell])
+            again = body.add(arith.CmpiOp(times, body.number(number, i64), "sgt"))
+            cell = body.add(arith.SelectOp(again, new, cell))
+        return cell
 
 
 def _last(program: Program, cell: Attribute) -> str:

@@ -140,6 +140,8 @@ def _sort(program: Program, op: Op) -> Sequence[Value]:
         x = operands[key.operand]
         if key.total and x.spec.is_float:
             x = total_order(program, x)
+        elif x.spec.dtype == "i1":  # false is before true, as 0 is before 1
+            x = program.apply("cast", x, parameters={"dtype": "i8"})
         x = x if order is None else _taken(program, x, order, axis)
         parameters = {"axis": axis, "descending": key.descending}
         values, places = program.apply_all(sort, x, parameters=parameters)

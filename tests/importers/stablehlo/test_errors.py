@@ -86,6 +86,16 @@ def test_a_reducer_that_is_not_associative_is_refused() -> None:
     )
 
 
+def test_a_function_that_a_cell_may_be_put_through_too_often_is_refused() -> None:
+    def applied(x: Any, i: Any) -> Any:
+        return x.at[i].apply(jnp.sin)
+
+    exported = jax.export.export(jax.jit(applied))(jnp.ones(9), jnp.zeros(65, "int32"))
+    said = message(exported.mlir_module())
+    assert "applies a function up to 65 times to a cell; at most 64 are supported" in said
+    assert "hint: .at[i].apply(f, unique_indices=True) applies it once" in said
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

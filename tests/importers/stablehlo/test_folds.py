@@ -83,6 +83,8 @@ def test_sorts(agrees: Any) -> None:
     agrees(lambda x: (jnp.argsort(x), jnp.argsort(x, 0), jnp.argsort(x, descending=True)), X)
     agrees(lambda x: (jnp.sort(x), jnp.argsort(x), jnp.unique(x, size=9)), I)
     agrees(jnp.sort, I.astype(np.uint32))
+    agrees(lambda x: (jnp.sort(x), jnp.argsort(x, 0), jnp.sort(x, descending=True)), X > 0)
+    agrees(lambda m, x: lax.sort((m, x), num_keys=2), X > 0, Y)
     agrees(lambda x, y: lax.sort((x, y), num_keys=1), X, Y)
     agrees(lambda x, y: lax.sort((x, y), num_keys=2), np.round(X), Y)
     agrees(lambda x: (lax.top_k(x, 2), jnp.median(x, 1), jnp.quantile(x, 0.3, 1)), X)

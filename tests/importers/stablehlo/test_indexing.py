@@ -47,6 +47,13 @@ def test_updates(agrees: Any) -> None:
     agrees(lambda x, i: x.at[i].set(5.0, mode="drop"), X, np.array([9, 1], np.int32))
 
 
+def test_functions_of_cells(agrees: Any) -> None:
+    agrees(lambda x, i: x.at[i].apply(lambda cell: cell * 2 + 1), X, I)
+    agrees(lambda x, i: x.at[i].apply(jnp.sin), X, TWICE)  # twice where a cell is named twice
+    agrees(lambda x, i: x.at[:, i].apply(jax.nn.gelu), X, np.array([9, 1], np.int32))
+    agrees(lambda m, i: m.at[i].apply(jnp.logical_not), X > 0, TWICE)
+
+
 def test_folds_by_segments(agrees: Any) -> None:
     agrees(lambda x, i: jax.ops.segment_sum(x, i, 3), X, np.array([0, 1, 1, 2], np.int32))
     agrees(lambda x, i: jax.ops.segment_max(x, i, 3), X, np.array([0, 1, 1, 2], np.int32))
