@@ -29,8 +29,8 @@ import tapestry
 from tapestry.codegen.aot import compile_kernels
 from tapestry.codegen.driver import Cuda
 from tapestry.devices import find_spec, name_of
-from tapestry.runtime.triton_devices import find_device
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.devices import find_device
+from tapestry.runtime.triton.executor import TritonExecutor
 from tapestry.store import find_store
 from tapestry.tuning.calibration import CudaStopwatch, Probe, calibrate, write_spec
 

@@ -29,9 +29,9 @@ from tapestry.codegen.planning import plan_of
 from tapestry.devices import DeviceSpec
 from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.runtime.compiled import compiled_launches
 from tapestry.runtime.program import arguments
-from tapestry.runtime.triton_module import write_module
+from tapestry.runtime.triton.compiled import compiled_launches
+from tapestry.runtime.triton.module import write_module
 from tapestry.store import find_store
 from tapestry.tuning import Tuner
 from tapestry.tuning.cuda import CudaBench, sustained_seconds, turns

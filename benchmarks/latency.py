@@ -61,7 +61,7 @@ def child() -> None:
         return result
 
     def start() -> None:
-        import_module("tapestry.runtime.triton_executor")
+        import_module("tapestry.runtime.triton.executor")
 
     from _blocks import gpt2
 
@@ -71,9 +71,9 @@ def child() -> None:
     import tapestry
     from tapestry.caching import lowered
     from tapestry.codegen.module_printer import print_module
-    from tapestry.runtime.triton_devices import GPU_TILE, Cpu
-    from tapestry.runtime.triton_executor import TritonExecutor
-    from tapestry.runtime.triton_module import load_kernels, write_module
+    from tapestry.runtime.triton.devices import GPU_TILE, Cpu
+    from tapestry.runtime.triton.executor import TritonExecutor
+    from tapestry.runtime.triton.module import load_kernels, write_module
 
     executor = TritonExecutor(tile=GPU_TILE)
     module = timed("reading", lambda: tapestry.parse_module(text, "gpt2.mlir"))

@@ -168,7 +168,7 @@ class Program:
         """
         from tapestry.codegen.kernels import USUAL_DEVICE, kernel_source  # seldom needed
         from tapestry.passes.triton.loom_to_triton import NO_DEVICE
-        from tapestry.runtime.triton_devices import find_device
+        from tapestry.runtime.triton.devices import find_device
 
         if device is None:
             here = find_device().model

@@ -23,8 +23,8 @@ from unittest import mock
 
 from tapestry.codegen import aot, aot_worker
 from tapestry.codegen.specs import KernelSpec
-from tapestry.runtime import ladder
-from tapestry.runtime.triton_module import load_kernels
+from tapestry.runtime.triton import ladder
+from tapestry.runtime.triton.module import load_kernels
 
 SWITCH = "TAPESTRY_TESTS_ON"
 

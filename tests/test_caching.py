@@ -18,7 +18,7 @@ from tapestry.frontend import run_pipeline
 from tapestry.logs import configure
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.executor import NoWatch
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.executor import TritonExecutor
 
 TEMPLATE = """
 shifted:

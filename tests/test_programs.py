@@ -11,7 +11,7 @@ import pytest
 
 import tapestry
 from tapestry.runtime.program import InputError
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.executor import TritonExecutor
 
 W = np.random.default_rng(0).normal(size=(64, 32)).astype(np.float32)
 X = np.random.default_rng(1).normal(size=(3, 64)).astype(np.float32)

@@ -8,8 +8,8 @@ For two maps one after another, `plan_of` (in `planning.py`) makes
 
 All that depends on shapes alone is found out before the first call: grids, shards, and how long
 temporaries live, so that they share bytes of the arena. `Launches` of `loader.py` runs a plan on a
-GPU, `Interpreted` of `tapestry.runtime.interpreting` on the CPU. `as_json` is what the manifest of
-a compiled folder holds.
+GPU, `Interpreted` of `tapestry.runtime.triton.interpreting` on the CPU. `as_json` is what the
+manifest of a compiled folder holds.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.runtime.arithmetic import Arithmetic, cell_constant, cell_dtype, using
+from tapestry.runtime.arrays.arithmetic import Arithmetic, cell_constant, cell_dtype, using
+from tapestry.runtime.arrays.mapfold import Tensor, finished, merged, new_tensor, write, zero_state
 from tapestry.runtime.executor import Array, NoWatch, Watch
-from tapestry.runtime.mapfold import Tensor, finished, merged, new_tensor, write, zero_state
 from tapestry.runtime.program import arguments
 from tapestry.runtime.reference import ReferenceExecutor
 

@@ -35,7 +35,7 @@ from tapestry.proving.inputs import CLASSES, Draw, InputClass, draw_inputs
 from tapestry.proving.parting import first_parting
 from tapestry.proving.stages import work_of
 from tapestry.proving.stepping import steps
-from tapestry.runtime.blocks import BlockIndexError
+from tapestry.runtime.arrays.blocks import BlockIndexError
 from tapestry.runtime.executor import Array
 from tapestry.runtime.program import arguments
 from tapestry.runtime.program import outputs as outputs_of

@@ -18,8 +18,8 @@ from tapestry.locations import location_of
 from tapestry.proving.evaluation import Evaluator, run_on
 from tapestry.proving.floats import NARROW, FloatArithmetic
 from tapestry.proving.inputs import Draw
+from tapestry.runtime.arrays.mapfold import Tensor
 from tapestry.runtime.executor import Array, Watch
-from tapestry.runtime.mapfold import Tensor
 
 _APART = 1e-9
 """Results that are further apart than this, relative to the largest, have parted."""

@@ -86,7 +86,7 @@ def find_executor(name: str) -> Executor:
 
         return NumpyExecutor()
     if name == "triton":
-        from tapestry.runtime.triton_executor import TritonExecutor
+        from tapestry.runtime.triton.executor import TritonExecutor
 
         return TritonExecutor()
     raise UsageError(f"there is no executor {name!r}", hint=f"one of {', '.join(EXECUTORS)}")

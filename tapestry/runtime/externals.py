@@ -22,7 +22,7 @@ from tapestry.attributes import plain_value
 from tapestry.diagnostics import InvalidProgramError, Location
 from tapestry.dialects import loom
 from tapestry.runtime.archives import first_line
-from tapestry.runtime.ordering import stable_order, taken
+from tapestry.runtime.arrays.ordering import stable_order, taken
 
 Target = Literal["numpy", "torch"]
 Parameters = Mapping[str, Any]

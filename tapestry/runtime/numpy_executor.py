@@ -20,11 +20,10 @@ from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_part
 from tapestry.dialects.loom import tensor_type
 from tapestry.graph import Work, shard_count
-from tapestry.runtime.arithmetic import cell_dtype, current_arithmetic
-from tapestry.runtime.contracting import contract
-from tapestry.runtime.executor import Array, NoWatch, Watch
-from tapestry.runtime.groups import parts_within, run_part
-from tapestry.runtime.mapfold import (
+from tapestry.runtime.arrays.arithmetic import cell_dtype, current_arithmetic
+from tapestry.runtime.arrays.contracting import contract
+from tapestry.runtime.arrays.groups import parts_within, run_part
+from tapestry.runtime.arrays.mapfold import (
     Tensor,
     boxes_within,
     finished,
@@ -33,10 +32,11 @@ from tapestry.runtime.mapfold import (
     wrapped,
     write,
 )
-from tapestry.runtime.moving import merged_at_once
-from tapestry.runtime.scans import across, scanned
-from tapestry.runtime.states import Layout
-from tapestry.runtime.walk import ArrayExecutor
+from tapestry.runtime.arrays.moving import merged_at_once
+from tapestry.runtime.arrays.scans import across, scanned
+from tapestry.runtime.arrays.states import Layout
+from tapestry.runtime.arrays.walk import ArrayExecutor
+from tapestry.runtime.executor import Array, NoWatch, Watch
 from tapestry.zspace import Range, cut_dims
 
 _CELLS = 1 << 18

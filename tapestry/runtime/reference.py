@@ -17,8 +17,7 @@ from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.graph import Work
-from tapestry.runtime.executor import Array, Watch
-from tapestry.runtime.mapfold import (
+from tapestry.runtime.arrays.mapfold import (
     Tensor,
     boxes_within,
     finished,
@@ -28,7 +27,8 @@ from tapestry.runtime.mapfold import (
     write,
     zero_state,
 )
-from tapestry.runtime.walk import ArrayExecutor
+from tapestry.runtime.arrays.walk import ArrayExecutor
+from tapestry.runtime.executor import Array, Watch
 from tapestry.zspace import Range
 
 _CELLS = 1 << 20

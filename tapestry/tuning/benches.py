@@ -19,8 +19,8 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects.loom import TensorType
 from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.program import arguments
-from tapestry.runtime.triton_devices import Cpu
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.devices import Cpu
+from tapestry.runtime.triton.executor import TritonExecutor
 
 
 class Candidate(Protocol):

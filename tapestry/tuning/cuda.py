@@ -24,10 +24,10 @@ from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
 from tapestry.dialects.loom import TensorType
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.runtime.compiled import compiled_launches
 from tapestry.runtime.constants import as_arguments
 from tapestry.runtime.program import arguments, main_function
-from tapestry.runtime.triton_module import write_module
+from tapestry.runtime.triton.compiled import compiled_launches
+from tapestry.runtime.triton.module import write_module
 from tapestry.store import find_store
 from tapestry.tuning.benches import Candidate
 

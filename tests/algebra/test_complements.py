@@ -11,9 +11,9 @@ from tapestry.algebra.moved_parts import find_moved_parts
 from tapestry.dialects import loom
 from tapestry.frontend import parse_text, run_pipeline
 from tapestry.importers.building import ProgramBuilder
+from tapestry.runtime.arrays.mapfold import merged
+from tapestry.runtime.arrays.scalar import evaluate
 from tapestry.runtime.executor import Array
-from tapestry.runtime.mapfold import merged
-from tapestry.runtime.scalar import evaluate
 
 
 def _norm() -> Monoid:

@@ -22,8 +22,8 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import Monoid, builtin_monoid, monoid_from
 from tapestry.dialects import loom
 from tapestry.frontend import parse_text
+from tapestry.runtime.arrays.mapfold import merged, zero_state
 from tapestry.runtime.executor import Array
-from tapestry.runtime.mapfold import merged, zero_state
 
 State = list[Array]
 Wrap = Callable[[float, int], tuple[float, ...]]

@@ -16,8 +16,8 @@ from xdsl.ir import Attribute
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import BUILTIN_MONOIDS, Monoid, builtin_monoid
+from tapestry.runtime.arrays.mapfold import merged, zero_state
 from tapestry.runtime.executor import Array
-from tapestry.runtime.mapfold import merged, zero_state
 
 _FLOATS = st.sampled_from([-math.inf, -2.0, -1.0, 0.0, 1.0, 1.5, 3.0, math.inf, math.nan])
 _NAMED = [(name, (kind,)) for name in BUILTIN_MONOIDS[:4] for kind in (f64, i32, i1)]

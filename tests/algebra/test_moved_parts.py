@@ -13,9 +13,9 @@ from tapestry.algebra.derivation.polynomials import exp, symbol
 from tapestry.algebra.derivation.writing import merging
 from tapestry.algebra.monoids import Monoid, builtin_monoid, monoid_from
 from tapestry.algebra.moved_parts import find_moved_parts
+from tapestry.runtime.arrays.mapfold import merged
+from tapestry.runtime.arrays.scalar import evaluate
 from tapestry.runtime.executor import Array
-from tapestry.runtime.mapfold import merged
-from tapestry.runtime.scalar import evaluate
 
 x, v, m, mean = map(symbol, ["x", "v", "m", mean_of("s")])
 

@@ -20,10 +20,10 @@ from tapestry.codegen.aot import CompiledKernel
 from tapestry.codegen.driver import LoadError
 from tapestry.codegen.launches import Launches
 from tapestry.codegen.specs import KernelSpec
-from tapestry.runtime.compiled import compiled_launches
-from tapestry.runtime.triton_devices import PrintedProgram
-from tapestry.runtime.triton_interpreter import interpreted
-from tapestry.runtime.triton_module import load_kernels
+from tapestry.runtime.triton.compiled import compiled_launches
+from tapestry.runtime.triton.devices import PrintedProgram
+from tapestry.runtime.triton.interpreter import interpreted
+from tapestry.runtime.triton.module import load_kernels
 
 _OWN = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64", "i1": "bool"}
 _OWN |= {f"{s}{n}": f"{'u' * (s == 'u')}int{n}" for s in "iu" for n in (8, 16, 32, 64)}

@@ -14,8 +14,8 @@ import tapestry
 from tapestry.codegen.module_printer import print_module
 from tapestry.frontend import run_pipeline
 from tapestry.runtime.executor import NoWatch
-from tapestry.runtime.triton_devices import Cpu
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.devices import Cpu
+from tapestry.runtime.triton.executor import TritonExecutor
 from tests.codegen.test_aot import check_fits, compiled
 
 GREATEST = np.finfo(np.float32).max

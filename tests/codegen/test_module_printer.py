@@ -15,7 +15,7 @@ from tapestry.codegen.module_printer import print_module
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import NoWatch
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.executor import TritonExecutor
 
 HOSTILE = [
     "launch",
@@ -97,8 +97,8 @@ def test_a_printed_module_needs_only_triton_and_takes_any_allocator(tmp_path):
     (tmp_path / "kernels.py").write_text(source)
     (tmp_path / "user.py").write_text(
         "import numpy as np\n"
-        "from tapestry.runtime.triton_arrays import HostTensor, host_allocate\n"
-        "from tapestry.runtime.triton_interpreter import interpreted\n"
+        "from tapestry.runtime.triton.arrays import HostTensor, host_allocate\n"
+        "from tapestry.runtime.triton.interpreter import interpreted\n"
         "x = np.linspace(-2, 2, 63, dtype=np.float32).reshape(9, 7)\n"
         "with interpreted():\n"
         "    import kernels\n"

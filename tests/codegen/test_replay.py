@@ -11,9 +11,9 @@ import pytest
 import tapestry
 from tapestry.codegen.replay import Replayed
 from tapestry.frontend import parse_text
-from tapestry.runtime import compiled
 from tapestry.runtime.prepared.kernels import PreparedKernels
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton import compiled
+from tapestry.runtime.triton.executor import TritonExecutor
 from tests.codegen.standing import Gpu, Standing, Tensor, aligned, compiled_at_once
 
 RNG = np.random.default_rng(2)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tapestry.runtime.triton_interpreter import interpreted
+from tapestry.runtime.triton.interpreter import interpreted
 
 if find_spec("triton") is None:
     pytest.skip("Triton is not installed", allow_module_level=True)

@@ -14,7 +14,7 @@ from tapestry.frontend import parse_module, run_pipeline
 from tapestry.movement import splittables
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.program import arguments
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.executor import TritonExecutor
 from tests.end_to_end import derivable
 
 PROGRAMS = {

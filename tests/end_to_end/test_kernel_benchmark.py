@@ -17,8 +17,8 @@ import pytest
 from tapestry.devices import find_spec
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.program import arguments
-from tapestry.runtime.triton_devices import Cpu
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.devices import Cpu
+from tapestry.runtime.triton.executor import TritonExecutor
 
 real = pytest.importorskip("torch")
 

@@ -20,8 +20,8 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime import numpy_executor
+from tapestry.runtime.arrays.mapfold import Tensor
 from tapestry.runtime.executor import EXECUTORS, Array, NoWatch, find_executor
-from tapestry.runtime.mapfold import Tensor
 from tapestry.zspace import Partition, Range
 
 INDEX = Range((1, 0, -2, 0), (4, 5, 2, 2))

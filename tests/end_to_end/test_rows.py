@@ -12,8 +12,8 @@ from tapestry.dialects import loom
 from tapestry.frontend import parse_module, run_pipeline
 from tapestry.graph import peak_live_bytes, traffic
 from tapestry.movement import Splittable
+from tapestry.runtime.arrays.groups import parts_within
 from tapestry.runtime.executor import Array, NoWatch, find_executor
-from tapestry.runtime.groups import parts_within
 from tapestry.runtime.program import arguments
 from tests.end_to_end.rows import ROWS, drawn
 

@@ -12,7 +12,7 @@ from tapestry.codegen.aot import compile_kernels
 from tapestry.codegen.module_printer import print_module
 from tapestry.frontend import run_pipeline
 from tapestry.runtime.executor import NoWatch, find_executor
-from tapestry.runtime.triton_module import write_module
+from tapestry.runtime.triton.module import write_module
 
 EPS = 1e-6
 

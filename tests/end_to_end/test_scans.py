@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, f32
 from tapestry.algebra.dtypes import numpy_dtype, type_named
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import EXECUTORS, Array, NoWatch, find_executor
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.executor import TritonExecutor
 
 _ONE_PART = "wrap (%c: {element}) {{ loom.yield %c : {element} }}"
 

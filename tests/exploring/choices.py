@@ -25,10 +25,10 @@ from tapestry.passes.triton.cost import predicting
 from tapestry.passes.triton.cost.roofline import Estimate, estimate_of
 from tapestry.passes.triton.loom_to_triton import NUMERICS
 from tapestry.passes.triton.schedules import choosing
-from tapestry.runtime import triton_executor
 from tapestry.runtime.executor import NoWatch, find_executor
-from tapestry.runtime.triton_devices import Cpu
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton import executor as triton_executor
+from tapestry.runtime.triton.devices import Cpu
+from tapestry.runtime.triton.executor import TritonExecutor
 from tests.exploring import executors, schedules
 from tests.passes import pipelines
 from tests.passes.random_graphs import random_graph

@@ -16,7 +16,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.frontend import parse_text, run_pipeline, verify_module
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.library import Library

@@ -30,10 +30,10 @@ from tapestry.frontend import run_pipeline
 from tapestry.passes.triton.schedules.schedule import Task, candidates, is_legal
 from tapestry.passes.triton.tasks import give, tasks
 from tapestry.runtime.executor import Array
-from tapestry.runtime.ladder import Ladder
 from tapestry.runtime.program import arguments
-from tapestry.runtime.triton_devices import find_device
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.devices import find_device
+from tapestry.runtime.triton.executor import TritonExecutor
+from tapestry.runtime.triton.ladder import Ladder
 from tests import on_gpu
 
 Shapes = dict[str, tuple[int, ...]]

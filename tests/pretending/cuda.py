@@ -35,8 +35,8 @@ from torch.utils._pytree import tree_flatten, tree_map
 from tapestry.codegen import aot, bundle
 from tapestry.codegen import driver as codegen_driver
 from tapestry.codegen.specs import KernelSpec
-from tapestry.runtime import compiled
-from tapestry.runtime.triton_interpreter import interpreted
+from tapestry.runtime.triton import compiled
+from tapestry.runtime.triton.interpreter import interpreted
 from tests.codegen.standing import Standing, standing
 from tests.pretending.driver import DEVICES, PretendDriver, digest
 

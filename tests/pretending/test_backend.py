@@ -27,7 +27,7 @@ from tapestry.frontend import run_pipeline  # noqa: E402
 from tapestry.importers.torch import backend, running  # noqa: E402
 from tapestry.importers.torch.exporting import exported_program  # noqa: E402
 from tapestry.importers.torch.memory import Made  # noqa: E402
-from tapestry.runtime.compiled import GpuError  # noqa: E402
+from tapestry.runtime.triton.compiled import GpuError  # noqa: E402
 from tests.pretending.compiling import placing  # noqa: E402
 from tests.pretending.cuda import pretended  # noqa: E402
 from tests.pretending.driver import PretendDriver  # noqa: E402

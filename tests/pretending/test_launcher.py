@@ -36,7 +36,7 @@ from tapestry.codegen.planning import plan_of  # noqa: E402
 from tapestry.dialects.triton import Schedule  # noqa: E402
 from tapestry.passes.triton.loom_to_triton import LoomToTriton  # noqa: E402
 from tapestry.passes.triton.tasks import give  # noqa: E402
-from tapestry.runtime import compiled  # noqa: E402
+from tapestry.runtime.triton import compiled  # noqa: E402
 from tests.pretending.cuda import pretended  # noqa: E402
 from tests.pretending.driver import Launch, PretendDriver  # noqa: E402
 

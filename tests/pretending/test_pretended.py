@@ -29,7 +29,7 @@ from tapestry.codegen.driver import Cuda as CudaDevice  # noqa: E402
 from tapestry.dialects.triton import Schedule  # noqa: E402
 from tapestry.passes.triton.loom_to_triton import LoomToTriton  # noqa: E402
 from tapestry.passes.triton.tasks import give  # noqa: E402
-from tapestry.runtime.triton_devices import Gpu, find_device  # noqa: E402
+from tapestry.runtime.triton.devices import Gpu, find_device  # noqa: E402
 from tapestry.tuning.cuda import CudaBench, sustained_seconds  # noqa: E402
 from tests.pretending.cuda import Cuda, Pretended, Stream, pretended  # noqa: E402
 from tests.pretending.driver import PretendDriver  # noqa: E402

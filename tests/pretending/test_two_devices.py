@@ -22,8 +22,8 @@ if torch.cuda.is_available():
 from tapestry.codegen.driver import Cuda as CudaDevice  # noqa: E402
 from tapestry.codegen.replay import Replayed  # noqa: E402
 from tapestry.runtime.prepared.kernels import PreparedKernels  # noqa: E402
-from tapestry.runtime.triton_devices import Gpu  # noqa: E402
-from tapestry.runtime.triton_executor import TritonExecutor  # noqa: E402
+from tapestry.runtime.triton.devices import Gpu  # noqa: E402
+from tapestry.runtime.triton.executor import TritonExecutor  # noqa: E402
 from tests.pretending.cuda import Cuda, Stream, pretended  # noqa: E402
 from tests.pretending.driver import PretendDriver  # noqa: E402
 

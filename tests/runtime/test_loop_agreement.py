@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from tapestry.frontend import parse_text, verify_module
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.prepared.parts import in_parts
-from tests.runtime import test_scalar_agreement as scalars
 from tests.runtime.agreement import Case, agree, program
+from tests.runtime.triton import test_scalar_agreement as scalars
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 

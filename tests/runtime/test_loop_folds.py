@@ -15,7 +15,7 @@ from tapestry.codegen.loops import Cell, Folded, Graph
 from tapestry.codegen.loops.cells import combined
 from tapestry.codegen.loops.graphs import FOLDS, ROUNDED
 from tapestry.codegen.loops.vectors import Value, Writer
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops import Loop
 from tests.runtime.test_loops import _placed

@@ -14,7 +14,7 @@ from tapestry.algebra.named import Scalar
 from tapestry.codegen.loops import Cell, Graph, Merged
 from tapestry.codegen.loops.cells import cast_between, is_known, written
 from tapestry.codegen.loops.vectors import Value, Writer, kind_of
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops import Loop
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tapestry.frontend import parse_module
-from tapestry.runtime import native
-from tapestry.runtime.blocks import BlockIndexError
+from tapestry.runtime.arrays.blocks import BlockIndexError
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.library import Library

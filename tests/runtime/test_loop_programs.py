@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tapestry
 from tapestry.frontend import parse_text, run_pipeline
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.library import Library

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tapestry.codegen.loops import Cell, Graph, Merged
 from tapestry.codegen.loops.vectors import Value, Writer
 from tapestry.frontend import parse_text, run_pipeline
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.looping import Loops

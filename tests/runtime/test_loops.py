@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tapestry.codegen.loops import Cell, Folded, Graph, Number
 from tapestry.codegen.loops.vectors import Value, Writer
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared import loops
 from tapestry.runtime.prepared.loops import Loop

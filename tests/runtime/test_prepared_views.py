@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tapestry.runtime.access import cells
+from tapestry.runtime.arrays.access import cells
 from tapestry.runtime.prepared.views import reader, writer
 from tapestry.zspace import Projection, Range
 

@@ -104,7 +104,7 @@ def test_what_has_no_form_is_not_written(value: object) -> None:
     "row",
     [
         ["named", "os", "system"],
-        ["named", "tapestry.runtime.threads", "share"],
+        ["named", "tapestry.runtime.cpu.threads", "share"],
         ["named", "tapestry.runtime.prepared.views", "partial"],
         ["named", "tapestry.runtime.prepared.views", "np"],
         ["object", "tapestry.runtime.prepared.cells", "masked", []],

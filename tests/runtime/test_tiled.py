@@ -16,7 +16,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.importers.building import ProgramBuilder
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.threads import Workers, share
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram, tiled
 from tapestry.runtime.prepared.library import Library
@@ -26,7 +27,6 @@ from tapestry.runtime.prepared.sliding import slid
 from tapestry.runtime.prepared.stored import restored, stored
 from tapestry.runtime.prepared.tiled import TiledProduct
 from tapestry.runtime.program import arguments
-from tapestry.runtime.threads import Workers, share
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 

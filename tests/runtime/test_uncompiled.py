@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tapestry.frontend import parse_text, run_pipeline
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.library import Library

@@ -107,7 +107,8 @@ def test_every_mistake_is_reported(file: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_an_executor_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch):
-    from tapestry.runtime import numpy_executor, triton_executor
+    from tapestry.runtime import numpy_executor
+    from tapestry.runtime.triton import executor as triton_executor
 
     library = load_library()
     template = library.get("sum")

@@ -1,6 +1,6 @@
 """Bodies as loops for the processor: LLVM IR that computes cells from memory to memory.
 
-    text = loop_text(graph, layout)         # what `tapestry.runtime.native` compiles
+    text = loop_text(graph, layout)         # what `tapestry.runtime.cpu.native` compiles
 
 A `Graph` is what is computed for a cell: numbers that are read, scalar operations on them, what is
 written, and what is folded. A `Layout` is how arrays move along the axes of the loops. Everything

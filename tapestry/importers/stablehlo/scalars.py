@@ -23,7 +23,7 @@ from tapestry.importers.bodies import Body, cell_type
 from tapestry.importers.stablehlo.bindings import MlirBlock
 from tapestry.importers.stablehlo.program import Environment, Program
 from tapestry.importers.stablehlo.values import Spec, Value
-from tapestry.runtime.access import cells as cells_of_view
+from tapestry.runtime.arrays.access import cells as cells_of_view
 from tapestry.runtime.executor import Array
 
 

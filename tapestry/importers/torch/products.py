@@ -19,8 +19,8 @@ import torch
 
 from tapestry.algebra import functions
 from tapestry.importers.torch.convolutions import slid
+from tapestry.runtime.cpu.openmp import find_team
 from tapestry.runtime.executor import Array
-from tapestry.runtime.openmp import find_team
 from tapestry.runtime.prepared.library import Function, Library
 from tapestry.runtime.prepared.looping import OFTEN, Loops
 from tapestry.runtime.prepared.memory import empty

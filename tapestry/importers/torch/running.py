@@ -72,8 +72,8 @@ def runner(
     if on == "triton":
         # What lowers to Triton takes a while to import.
         from tapestry.runtime.prepared.kernels import PreparedKernels
-        from tapestry.runtime.triton_devices import Gpu
-        from tapestry.runtime.triton_executor import TritonExecutor
+        from tapestry.runtime.triton.devices import Gpu
+        from tapestry.runtime.triton.executor import TritonExecutor
 
         where = None if device.type == "cpu" else Gpu(torch, device.index)
         executor = TritonExecutor(
@@ -99,7 +99,7 @@ def runner(
 
 def on_tensors(program: Program, kernels: PreparedKernels, device: torch.device) -> Runner:
     """Kernels on a device's own tensors."""
-    from tapestry.runtime.compiled import GpuError
+    from tapestry.runtime.triton.compiled import GpuError
 
     returned = Returning(program.outputs, Tensors())
     kinds = [kind.element_type for kind in outputs(program.module)]

@@ -35,9 +35,9 @@ from tapestry.importers.torch.options import Options
 from tapestry.importers.torch.uses import is_recording
 from tapestry.logs import channel
 from tapestry.passes._collection import collection_paused
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.threads import thread_count
 from tapestry.runtime.prepared.memory import cache_size
-from tapestry.runtime.threads import thread_count
 from tapestry.store import Store, key_of
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from tapestry.algebra.scalars import compute, function_of, has_meaning, scalar_o
 from tapestry.codegen.loops import is_known
 from tapestry.dialects import loom
 from tapestry.locations import nearest_location
-from tapestry.runtime.access import coordinates
-from tapestry.runtime.blocks import gathered
+from tapestry.runtime.arrays.access import coordinates
+from tapestry.runtime.arrays.blocks import gathered
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Function
 from tapestry.runtime.prepared.looped_bodies import LoopedBody

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from tapestry.algebra.contraction import Contraction
-from tapestry.runtime.matrices import guarded_product, unfolded
+from tapestry.runtime.arrays.matrices import guarded_product, unfolded
 from tapestry.runtime.prepared.cells import masked
 from tapestry.runtime.prepared.meanings import Masked, Product
 from tapestry.runtime.prepared.products import matrix_side

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tapestry.algebra.literals import number_in
 from tapestry.dialects.loom import Fill
-from tapestry.runtime.arithmetic import cell_constant
+from tapestry.runtime.arrays.arithmetic import cell_constant
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cells import bits
 

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tapestry.algebra.reducing import Reduction
+from tapestry.runtime.arrays.matrices import column_sums
 from tapestry.runtime.executor import Array
-from tapestry.runtime.matrices import column_sums
 from tapestry.runtime.prepared.cells import spread
 from tapestry.runtime.prepared.halving import Halves
 from tapestry.runtime.prepared.library import Multiply

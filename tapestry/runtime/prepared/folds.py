@@ -24,8 +24,8 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import Monoid
 from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
-from tapestry.runtime.arithmetic import cell_constant
-from tapestry.runtime.domains import inside_mask
+from tapestry.runtime.arrays.arithmetic import cell_constant
+from tapestry.runtime.arrays.domains import inside_mask
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import prepared_body
 from tapestry.runtime.prepared.folding import (

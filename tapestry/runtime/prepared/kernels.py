@@ -12,12 +12,12 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tapestry.runtime.compiled import gpu_errors
 from tapestry.runtime.executor import Array
-from tapestry.runtime.ladder import Ladder
-from tapestry.runtime.triton_assertions import block_errors
-from tapestry.runtime.triton_devices import Device, find_device
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.assertions import block_errors
+from tapestry.runtime.triton.compiled import gpu_errors
+from tapestry.runtime.triton.devices import Device, find_device
+from tapestry.runtime.triton.executor import TritonExecutor
+from tapestry.runtime.triton.ladder import Ladder
 
 
 class PreparedKernels:

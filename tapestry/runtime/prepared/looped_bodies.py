@@ -20,7 +20,7 @@ from tapestry.algebra.named import Scalar
 from tapestry.codegen.loops import Cell, Graph, Number, kind_of
 from tapestry.codegen.loops.cells import written
 from tapestry.codegen.loops.vectors import number_of
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops import Loop, NotCompiledError, Team
 from tapestry.runtime.prepared.memory import empty

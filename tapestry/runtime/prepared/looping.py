@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
 from tapestry.runtime.prepared.fusing import fuse, work
 from tapestry.runtime.prepared.loops import Team
 from tapestry.runtime.prepared.shapes import shapes

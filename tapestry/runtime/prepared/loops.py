@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from tapestry.codegen.loops import BYTES, WIDTH, Graph, Layout, loop_text
 from tapestry.codegen.loops.vectors import LONG
-from tapestry.runtime.blocks import BlockCells
+from tapestry.runtime.arrays.blocks import BlockCells
+from tapestry.runtime.cpu.native import Compiled, address_of, compiled
 from tapestry.runtime.executor import Array
-from tapestry.runtime.native import Compiled, address_of, compiled
 
 _DTYPES = {
     "i1": np.dtype(np.bool_),

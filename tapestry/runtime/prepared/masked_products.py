@@ -17,7 +17,7 @@ import numpy as np
 from tapestry.algebra.contraction import Contraction, find_contractions
 from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import loom
-from tapestry.runtime.domains import inside_mask
+from tapestry.runtime.arrays.domains import inside_mask
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Multiply
 from tapestry.runtime.prepared.products import matrix_product

@@ -24,7 +24,7 @@ from tapestry.algebra.moved_parts import MovedParts
 from tapestry.algebra.one_hot import find_scatter
 from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
-from tapestry.runtime.arithmetic import cell_constant
+from tapestry.runtime.arrays.arithmetic import cell_constant
 from tapestry.runtime.prepared.cells import part_of, reduced, spread
 from tapestry.runtime.prepared.contracted import record_masked, record_product
 from tapestry.runtime.prepared.halves import merge_of, merged_halves, merging_of

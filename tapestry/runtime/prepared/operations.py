@@ -26,11 +26,12 @@ from tapestry.algebra.one_hot import find_scatter
 from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, tensor_type
-from tapestry.runtime.arithmetic import cell_constant
-from tapestry.runtime.blocks import BlockCells, boxes_of
-from tapestry.runtime.domains import inside_mask
+from tapestry.runtime.arrays.arithmetic import cell_constant
+from tapestry.runtime.arrays.blocks import BlockCells, boxes_of
+from tapestry.runtime.arrays.domains import inside_mask
+from tapestry.runtime.arrays.gathering import clipped_cells
+from tapestry.runtime.cpu.threads import thread_count
 from tapestry.runtime.executor import Array
-from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.prepared.bodies import record_body
 from tapestry.runtime.prepared.cells import bits, first_of, in_dtype, zeroed
 from tapestry.runtime.prepared.fills import cell_outside
@@ -45,7 +46,6 @@ from tapestry.runtime.prepared.tiles import tiled_operation
 from tapestry.runtime.prepared.unrolled import unrolled
 from tapestry.runtime.prepared.views import reader, writer
 from tapestry.runtime.prepared.windowed import prepared_slide
-from tapestry.runtime.threads import thread_count
 from tapestry.zspace import Projection, Range
 
 Slots: TypeAlias = list[int]

@@ -26,6 +26,7 @@ from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_reads, member_writes
 from tapestry.dialects._loom_group_rules import inner_edges, why_whole
 from tapestry.dialects.loom import tensor_type
+from tapestry.runtime.cpu.threads import thread_count
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cuts import Access, Cuts
 from tapestry.runtime.prepared.folded_parts import folded_in_parts
@@ -35,7 +36,6 @@ from tapestry.runtime.prepared.members import is_reduction, record_member, value
 from tapestry.runtime.prepared.memory import cache_size
 from tapestry.runtime.prepared.recording import Recorder, Slots, output_of, recorded
 from tapestry.runtime.prepared.sharing import Mapped
-from tapestry.runtime.threads import thread_count
 from tapestry.zspace import AffineMap, Projection
 
 Run: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]

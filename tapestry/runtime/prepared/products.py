@@ -11,8 +11,8 @@ from functools import partial
 from typing import TypeAlias
 
 from tapestry.algebra.contraction import Contraction
+from tapestry.runtime.arrays.matrices import as_matrix, unfolded
 from tapestry.runtime.executor import Array
-from tapestry.runtime.matrices import as_matrix, unfolded
 from tapestry.runtime.prepared.library import Multiply
 from tapestry.runtime.prepared.script import Script
 from tapestry.runtime.prepared.views import View, product_of_views

@@ -16,10 +16,10 @@ from xdsl.ir import Operation, SSAValue
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.runtime.access import cells
+from tapestry.runtime.arrays.access import cells
+from tapestry.runtime.arrays.mapfold import Tensor
 from tapestry.runtime.constants import constant_cells
 from tapestry.runtime.executor import Array, NoWatch
-from tapestry.runtime.mapfold import Tensor
 from tapestry.runtime.numpy_executor import NumpyExecutor
 from tapestry.runtime.prepared.alike import Alike
 from tapestry.runtime.prepared.assembling import Assembled

@@ -28,7 +28,7 @@ from tapestry.dialects._loom_fused import member_reads, member_writes
 from tapestry.dialects._loom_reads import Read
 from tapestry.dialects.loom import tensor_type
 from tapestry.locations import nearest_location
-from tapestry.runtime.blocks import counted, gathered
+from tapestry.runtime.arrays.blocks import counted, gathered
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import array_function
 from tapestry.runtime.prepared.cells import at, converted, of_rank

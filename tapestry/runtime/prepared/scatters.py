@@ -18,9 +18,9 @@ from tapestry.codegen.loops import kind_of
 from tapestry.codegen.loops.graphs import FOLDS
 from tapestry.codegen.loops.scattering import scatter_text
 from tapestry.codegen.loops.vectors import HALVES
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.native import Compiled
 from tapestry.runtime.executor import Array
-from tapestry.runtime.native import Compiled
 
 
 @dataclass(frozen=True, eq=False)

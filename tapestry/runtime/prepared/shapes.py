@@ -17,8 +17,8 @@ from typing import Any, cast
 import numpy as np
 
 from tapestry.algebra.named import Scalar
-from tapestry.runtime.access import moving_shape
-from tapestry.runtime.blocks import BlockCells
+from tapestry.runtime.arrays.access import moving_shape
+from tapestry.runtime.arrays.blocks import BlockCells
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.meanings import (
     Cast,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tapestry.runtime.cpu.threads import share
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.halving import Merge
 from tapestry.runtime.prepared.tapes import Output, Tapes
-from tapestry.runtime.threads import share
 from tapestry.zspace import Range
 
 

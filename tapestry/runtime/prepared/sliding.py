@@ -23,10 +23,10 @@ from math import prod
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from tapestry.runtime.cpu.threads import share, thread_count
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Slide
 from tapestry.runtime.prepared.memory import cache_size, empty
-from tapestry.runtime.threads import share, thread_count
 
 _WIDE = 4
 """Columns for each term from which windows are copied: results are large beside them."""

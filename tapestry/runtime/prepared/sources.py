@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tapestry.runtime.access import coordinates
-from tapestry.runtime.blocks import BlockCells
-from tapestry.runtime.domains import inside_mask
+from tapestry.runtime.arrays.access import coordinates
+from tapestry.runtime.arrays.blocks import BlockCells
+from tapestry.runtime.arrays.domains import inside_mask
+from tapestry.runtime.arrays.gathering import clipped_cells
 from tapestry.runtime.executor import Array
-from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.prepared.cells import bits
 from tapestry.runtime.prepared.views import View, reader
 from tapestry.zspace import Domain, Projection, Range

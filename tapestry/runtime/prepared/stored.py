@@ -31,7 +31,7 @@ _MODULES: Final = (
     *(f"tapestry.algebra.{name}" for name in ("computing", "functions", "named", "philox")),
     "tapestry.algebra.reducing",
     "tapestry.diagnostics",
-    *(f"tapestry.runtime.{name}" for name in ("access", "blocks", "gathering", "matrices")),
+    *(f"tapestry.runtime.arrays.{name}" for name in ("access", "blocks", "gathering", "matrices")),
     *(
         f"tapestry.runtime.prepared.{name}"
         for name in ("assembling", "cells", "folding", "halving")

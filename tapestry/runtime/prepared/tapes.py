@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tapestry.runtime.access import cells
+from tapestry.runtime.arrays.access import cells
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.frames import Frame
 from tapestry.runtime.prepared.looping import Loops

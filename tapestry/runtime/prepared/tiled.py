@@ -25,13 +25,13 @@ from tapestry.codegen.loops.cells import written
 from tapestry.codegen.loops.products import product_text
 from tapestry.codegen.loops.tiles import Guard
 from tapestry.codegen.loops.vectors import number_of
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.native import Compiled, address_of, compiled
+from tapestry.runtime.cpu.threads import Workers
 from tapestry.runtime.executor import Array
-from tapestry.runtime.native import Compiled, address_of, compiled
 from tapestry.runtime.prepared.loops import Team
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.tiling import Operand, Problem, Tiling, tiling
-from tapestry.runtime.threads import Workers
 
 _Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
 

@@ -24,9 +24,11 @@ from tapestry.algebra.literals import number_in
 from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.runtime.arithmetic import cell_constant
+from tapestry.runtime.arrays.arithmetic import cell_constant
+from tapestry.runtime.arrays.gathering import clipped_cells
+from tapestry.runtime.arrays.scalar import evaluate
+from tapestry.runtime.cpu.threads import share
 from tapestry.runtime.executor import Array
-from tapestry.runtime.gathering import clipped_cells
 from tapestry.runtime.prepared.bodies import Body, prepared_body
 from tapestry.runtime.prepared.cells import bits
 from tapestry.runtime.prepared.halves import merge_of
@@ -34,8 +36,6 @@ from tapestry.runtime.prepared.looped_windows import looped_fold
 from tapestry.runtime.prepared.looping import Loops
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.views import View, reader
-from tapestry.runtime.scalar import evaluate
-from tapestry.runtime.threads import share
 from tapestry.zspace import Domain, Projection, Range, bounding
 
 Unrolled: TypeAlias = Callable[[Sequence[Array]], list[Array]]

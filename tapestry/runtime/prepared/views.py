@@ -17,7 +17,7 @@ from operator import attrgetter, itemgetter, methodcaller
 
 import numpy as np
 
-from tapestry.runtime.access import cells
+from tapestry.runtime.arrays.access import cells
 from tapestry.runtime.executor import Array
 from tapestry.zspace import Projection, Range
 

@@ -20,7 +20,7 @@ from tapestry.algebra.monoids import Monoid
 from tapestry.algebra.windows import Window, Windowed, find_windowed
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.runtime.matrices import unfolded
+from tapestry.runtime.arrays.matrices import unfolded
 from tapestry.runtime.prepared.cells import arranged, in_turn
 from tapestry.runtime.prepared.cells import at as cells_at
 from tapestry.runtime.prepared.library import Library, Slide, SlidState

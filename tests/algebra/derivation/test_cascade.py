@@ -21,9 +21,9 @@ from tapestry.algebra.derivation.writing import Finish, merging, point
 from tapestry.algebra.laws import broken_laws
 from tapestry.algebra.monoids import monoid_from
 from tapestry.dialects import loom
+from tapestry.runtime.arrays.mapfold import merged, zero_state
+from tapestry.runtime.arrays.scalar import evaluate
 from tapestry.runtime.executor import Array
-from tapestry.runtime.mapfold import merged, zero_state
-from tapestry.runtime.scalar import evaluate
 
 x, z, v, m, total, log_l, ln2 = map(symbol, ["x", "z", "v", "m", "l", "log l", LN2])
 mean, mean_z = symbol(mean_of("s")), symbol(mean_of("t"))

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import erf  # pyright: ignore[reportMissingTypeStubs]
 
 from tapestry.codegen.loops import Cell, Graph, elementary
-from tapestry.runtime import native
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops import Loop
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tapestry.runtime.triton_interpreter import interpreted
+from tapestry.runtime.triton.interpreter import interpreted
 from tests import on_gpu
 
 if find_spec("torch") is not None and find_spec("triton") is not None:

@@ -10,10 +10,10 @@ from tapestry.frontend import run_pipeline  # noqa: E402
 from tapestry.importers.torch import ImportingError, running  # noqa: E402
 from tapestry.importers.torch.dtypes import as_array, as_tensor  # noqa: E402
 from tapestry.importers.torch.exporting import exported_program  # noqa: E402
-from tapestry.runtime import compiled as compiled_module  # noqa: E402
-from tapestry.runtime.compiled import compiled_launches  # noqa: E402
 from tapestry.runtime.prepared.kernels import PreparedKernels  # noqa: E402
-from tapestry.runtime.triton_executor import TritonExecutor  # noqa: E402
+from tapestry.runtime.triton import compiled as compiled_module  # noqa: E402
+from tapestry.runtime.triton.compiled import compiled_launches  # noqa: E402
+from tapestry.runtime.triton.executor import TritonExecutor  # noqa: E402
 from tests.codegen.standing import Gpu, Standing, compiled_at_once  # noqa: E402
 from tests.importers.torch.compare import compiled  # noqa: E402
 
@@ -154,7 +154,7 @@ def test_a_program_is_on_the_device_of_its_tensors(monkeypatch: pytest.MonkeyPat
             super().__init__()
             asked.append(index)
 
-    monkeypatch.setattr("tapestry.runtime.triton_devices.Gpu", Asked)
+    monkeypatch.setattr("tapestry.runtime.triton.devices.Gpu", Asked)
     program = exported_program(Pair(), (torch.randn(2, 3), torch.randn(2, 3)))
     run_pipeline(program.module, "default")
     running.runner(program, torch.device("cuda:1"), "triton", None)

@@ -11,7 +11,7 @@ import tapestry
 from tapestry.algebra.complexes import find_complex
 from tapestry.diagnostics import TapestryError
 from tapestry.runtime.executor import Array
-from tapestry.runtime.triton_arrays import as_pairs, from_pairs
+from tapestry.runtime.triton.arrays import as_pairs, from_pairs
 
 UNARY = (
     *("conj", "cos", "exp", "expm1", "log", "log1p", "neg", "rsqrt", "sign", "sin", "sqrt"),

@@ -20,8 +20,8 @@ from tapestry.passes.loom.relayout import always, apply_layouts
 from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.executor import NoWatch
-from tapestry.runtime.triton_devices import Cpu
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.devices import Cpu
+from tapestry.runtime.triton.executor import TritonExecutor
 
 DEVICE = "h100"
 

@@ -9,7 +9,7 @@ from tapestry.codegen.module_printer import print_module
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.pipelines import DEFAULT_PIPELINE
 from tapestry.runtime.executor import NoWatch
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.executor import TritonExecutor
 
 PIPELINE = "default"
 

@@ -10,7 +10,7 @@ import tapestry
 from tapestry.codegen.module_printer import print_module
 from tapestry.frontend import parse_module, run_pipeline
 from tapestry.runtime.executor import Array, NoWatch, find_executor
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.executor import TritonExecutor
 from tests.end_to_end.rows import ROWS, drawn
 
 KERNELS = {"mean_cross_entropy": 2}

@@ -13,7 +13,7 @@ from tapestry.dialects.zspace import DomainAttr, PartitionAttr
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.reference import ReferenceExecutor
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.executor import TritonExecutor
 from tapestry.zspace import Domain, Partition, Range
 
 _SUM = """

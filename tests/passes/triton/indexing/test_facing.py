@@ -16,8 +16,8 @@ from tapestry.importers.expressions.nodes import Expression
 from tapestry.passes.triton.cost.predicting import Prediction, predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.executor import NoWatch
-from tapestry.runtime.triton_devices import Cpu
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.devices import Cpu
+from tapestry.runtime.triton.executor import TritonExecutor
 
 H200 = find_spec("h200")
 EXTENTS = st.sampled_from([1, 3, 8, 17, 32, 45, 64])

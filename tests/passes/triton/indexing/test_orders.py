@@ -12,8 +12,8 @@ from tapestry.devices import find_spec
 from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.executor import NoWatch
-from tapestry.runtime.triton_devices import Cpu
-from tapestry.runtime.triton_executor import TritonExecutor
+from tapestry.runtime.triton.devices import Cpu
+from tapestry.runtime.triton.executor import TritonExecutor
 
 H200 = find_spec("h200")
 

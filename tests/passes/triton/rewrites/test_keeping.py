@@ -21,7 +21,7 @@ from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules.schedule import SCHEDULE, Task, candidates, is_legal
 from tapestry.passes.triton.tasks import tasks
 from tapestry.runtime.executor import NoWatch, find_executor
-from tapestry.runtime.triton_module import write_module
+from tapestry.runtime.triton.module import write_module
 from tests.end_to_end.rows import ROWS, drawn
 from tests.passes.triton.cost.test_long_rows import layer_norm, rms_norm, scheduled, softmax
 

@@ -1,0 +1,155 @@
+"""Threads that share the work of one call.
+
+    >>> found = []
+    >>> share(found.append, range(5), threads=2)
+    >>> sorted(found)
+    [0, 1, 2, 3, 4]
+
+NumPy lets go of the interpreter's lock while it computes, so threads on parts of arrays run at the
+same time. The caller works too, and whoever is done takes the next item, so that a core that others
+use costs as little as it can. BLAS has threads of its own, which would meet ours, and wait for
+work by spinning: while ours work, it has one (`tapestry.runtime.cpu.blas`).
+
+There are as many as the process may use cores; the environment's TAPESTRY_THREADS says otherwise.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapestry.diagnostics import UsageError
+from tapestry.runtime.cpu.blas import single_threaded
+
+VARIABLE = "TAPESTRY_THREADS"
+
+Item = TypeVar("Item")
+
+
+class _Here(threading.local):
+    """Whether this thread is at work for a call of `share`."""
+
+    busy = False
+
+
+_here = _Here()
+
+
+def thread_count() -> int:
+    """How many threads a call may use."""
+    asked = os.environ.get(VARIABLE)
+    if asked is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    if not asked.isdecimal() or int(asked) < 1:
+        raise UsageError(f"{VARIABLE} is {asked!r}", hint="a number of threads, at least 1")
+    return int(asked)
+
+
+def share(work: Callable[[Item], object], items: Sequence[Item], threads: int) -> None:
+    """Do some work on every item, on so many threads; the first error of one ends all."""
+    left = iter(items)
+    if threads < 2 or _here.busy:
+        with single_threaded():
+            for item in left:
+                work(item)
+        return
+    with single_threaded():
+        pool = _pool(threads - 1)
+        pool.leave_core()
+        helpers = [
+            # Each has the caller's context: how NumPy reports errors is part of it.
+            pool.submit(copy_context().run, _work, work, left)
+            for _ in range(threads - 1)
+        ]
+        try:
+            _work(work, left)
+        finally:
+            for _ in left:
+                """What is left after an error is nobody's."""
+            waiting = [helper for helper in helpers if not helper.cancel()]
+            errors = [helper.exception() for helper in waiting]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+class Workers:
+    """These threads, as what calls compiled functions (`tapestry.runtime.prepared.loops.Team`)."""
+
+    def count(self) -> int:
+        """How many threads work, with the caller; 1 where they are at work already."""
+        return 1 if _here.busy else thread_count()
+
+    def run(self, function: int, rows: NDArray[np.int64]) -> None:
+        """Call the function at an address with the address of each row; rows are contiguous."""
+        call: Callable[[int], Any] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)
+        share(call, [row.ctypes.data for row in rows], self.count())
+
+
+def _work(work: Callable[[Item], object], left: Iterator[Item]) -> None:
+    _here.busy = True
+    try:
+        for item in left:
+            work(item)
+    except BaseException:
+        for _ in left:
+            """The others stop."""
+        raise
+    finally:
+        _here.busy = False
+
+
+class _Pool(ThreadPoolExecutor):
+    """Threads that wait for work, and know how the system calls them."""
+
+    def __init__(self, threads: int) -> None:
+        self._numbers: list[int] = []
+        super().__init__(
+            threads, "tapestry", lambda: self._numbers.append(threading.get_native_id())
+        )
+
+    def leave_core(self) -> None:
+        """Keep the threads off the core that the caller runs on.
+
+        Linux may wake a thread on the core of the one that wakes it, and take milliseconds to move
+        one of the two: as long as all of the work may take.
+        """
+        if not hasattr(os, "sched_setaffinity"):
+            return
+        own = _core()
+        others = os.sched_getaffinity(0) - {own}
+        if others and own is not None:
+            with suppress(OSError):  # then they stay where they are
+                for number in self._numbers:
+                    os.sched_setaffinity(number, others)
+
+
+@cache
+def _pool(threads: int) -> _Pool:
+    return _Pool(threads)
+
+
+def _core() -> int | None:
+    """The core that this thread runs on, if the C library can say."""
+    ask: Callable[[], int] | None = getattr(_library(), "sched_getcpu", None)
+    number = -1 if ask is None else ask()
+    return None if number < 0 else number
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork

@@ -1,0 +1,40 @@
+"""Printed modules as files: named by content, written whole, never trusted when damaged."""
+
+from __future__ import annotations
+
+import pytest
+
+from tapestry.runtime.triton.module import load_kernels, write_module
+
+SOURCE = "VALUE = 3\n"
+
+
+def test_equal_sources_share_a_file(tmp_path):
+    first, second = write_module(SOURCE, tmp_path), write_module(SOURCE, tmp_path)
+    assert first == second
+    assert write_module("VALUE = 4\n", tmp_path) != first
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_damaged_file_is_written_again(tmp_path):
+    path = write_module(SOURCE, tmp_path)
+    for damage in (b"VALUE", b"\xff\xfe\x00"):
+        path.write_bytes(damage)
+        assert write_module(SOURCE, tmp_path) == path
+        assert path.read_text() == SOURCE
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    def fail(*_paths):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tapestry.runtime.triton.module.os.replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        write_module(SOURCE, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_module_is_loaded_once(tmp_path):
+    path = write_module(SOURCE, tmp_path)
+    assert load_kernels(path).VALUE == 3
+    assert load_kernels(path) is load_kernels(path)
