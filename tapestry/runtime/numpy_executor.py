@@ -61,7 +61,9 @@ class NumpyExecutor(ArrayExecutor):
     def dispatch(self, op: Operation, operands: list[Tensor], watch: Watch) -> list[Tensor]:
         """Run one operation; what is large and has no shards runs in parts of its own."""
         if isinstance(op, loom.FusedOp | loom.OperationOp) and current_arithmetic() is None:
-            from tapestry.runtime.prepared.parts import in_parts  # which needs this module
+            from tapestry.runtime.prepared.parts.preparing import (
+                in_parts,  # which needs this module
+            )
 
             run = in_parts(op)
             if run is not None:

@@ -20,8 +20,8 @@ from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.library import Library
-from tapestry.runtime.prepared.looping import Loops
-from tapestry.runtime.prepared.parts import in_parts
+from tapestry.runtime.prepared.loops.looping import Loops
+from tapestry.runtime.prepared.parts.preparing import in_parts
 from tapestry.runtime.prepared.stored import NotStorableError, restored, stored
 from tapestry.runtime.program import arguments
 from tests.passes.graphs import Graph, Value

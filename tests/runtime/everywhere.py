@@ -12,7 +12,7 @@ from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.passes.loom.outline import inlined
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared import PreparedProgram
-from tapestry.runtime.prepared.parts import in_parts
+from tapestry.runtime.prepared.parts.preparing import in_parts
 from tapestry.runtime.program import arguments
 from tapestry.runtime.running import run
 

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared import sliding
 from tapestry.runtime.prepared.library import Slide
+from tapestry.runtime.prepared.products import sliding
 
 _AXES = 3
 """How many axes PyTorch's convolutions slide along, at most."""

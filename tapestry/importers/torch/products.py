@@ -22,7 +22,7 @@ from tapestry.importers.torch.convolutions import slid
 from tapestry.runtime.cpu.openmp import find_team
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Function, Library
-from tapestry.runtime.prepared.looping import OFTEN, Loops
+from tapestry.runtime.prepared.loops.looping import OFTEN, Loops
 from tapestry.runtime.prepared.memory import empty
 
 _SMALL = 1 << 18

@@ -84,7 +84,7 @@ def share(work: Callable[[Item], object], items: Sequence[Item], threads: int) -
 
 
 class Workers:
-    """These threads, as what calls compiled functions (`tapestry.runtime.prepared.loops.Team`)."""
+    """These threads, as what calls compiled functions (`Team` of `prepared.loops.loop`)."""
 
     def count(self) -> int:
         """How many threads work, with the caller; 1 where they are at work already."""

@@ -11,6 +11,11 @@ left to the executor. `PreparedKernels` (in `kernels`) is the same for Triton.
 
 What is prepared knows no IR, and is written down as plain data (`stored`): a later process reads
 that, and imports nothing that prepares. So this package imports nothing by itself.
+
+Read `program.py` first, then `operations.py`, which says what an operation becomes: a body as calls
+(`bodies.py`), or one of `products`, `folds` and `parts`, which play `tapes`; `loops` are in all of
+them. `script.py` is the list of functions that a program becomes; what a process computes them by
+is its `library.py`.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ from tapestry.runtime.arrays.access import coordinates
 from tapestry.runtime.arrays.blocks import gathered
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Function
-from tapestry.runtime.prepared.looped_bodies import LoopedBody
-from tapestry.runtime.prepared.looping import Loops
-from tapestry.runtime.prepared.loops import Team
+from tapestry.runtime.prepared.loops.loop import Team
+from tapestry.runtime.prepared.loops.looped_bodies import LoopedBody
+from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.script import Finished, Script
 from tapestry.zspace import Range
 

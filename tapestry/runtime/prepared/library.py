@@ -17,8 +17,8 @@ import numpy as np
 
 from tapestry.algebra.computing import widened
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.looping import OFTEN, Loops
-from tapestry.runtime.prepared.loops import Team
+from tapestry.runtime.prepared.loops.loop import Team
+from tapestry.runtime.prepared.loops.looping import OFTEN, Loops
 from tapestry.runtime.prepared.views import View
 
 Function: TypeAlias = Callable[..., Array]

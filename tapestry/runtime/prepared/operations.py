@@ -35,17 +35,17 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import record_body
 from tapestry.runtime.prepared.cells import bits, first_of, in_dtype, zeroed
 from tapestry.runtime.prepared.fills import cell_outside
-from tapestry.runtime.prepared.folds import Folding
+from tapestry.runtime.prepared.folds.scatters import Scatter
+from tapestry.runtime.prepared.folds.unrolled import unrolled
+from tapestry.runtime.prepared.folds.whole import Folding
 from tapestry.runtime.prepared.library import Library
-from tapestry.runtime.prepared.masked_products import Masked, MaskedProducts, find_masked
-from tapestry.runtime.prepared.members import moves_products
-from tapestry.runtime.prepared.products import record_product
-from tapestry.runtime.prepared.scatters import Scatter
+from tapestry.runtime.prepared.products.masked_products import Masked, MaskedProducts, find_masked
+from tapestry.runtime.prepared.products.matrices import record_product
+from tapestry.runtime.prepared.products.tiles import tiled_operation
+from tapestry.runtime.prepared.products.windowed import prepared_slide
 from tapestry.runtime.prepared.script import Finished, InTurn, Run, Script
-from tapestry.runtime.prepared.tiles import tiled_operation
-from tapestry.runtime.prepared.unrolled import unrolled
+from tapestry.runtime.prepared.tapes.members import moves_products
 from tapestry.runtime.prepared.views import reader, writer
-from tapestry.runtime.prepared.windowed import prepared_slide
 from tapestry.zspace import Projection, Range
 
 Slots: TypeAlias = list[int]

@@ -26,9 +26,9 @@ from tapestry.runtime.prepared.assembling import Assembled
 from tapestry.runtime.prepared.cells import all_over, reshaped
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.operations import prepared_operation, windowed_operation
-from tapestry.runtime.prepared.parts import InParts, in_parts
+from tapestry.runtime.prepared.parts.preparing import InParts, in_parts
+from tapestry.runtime.prepared.products.sliding import slid
 from tapestry.runtime.prepared.script import Run, Script, Whole
-from tapestry.runtime.prepared.sliding import slid
 from tapestry.runtime.prepared.views import View, reader
 from tapestry.runtime.program import main_function
 from tapestry.zspace import Projection

@@ -32,14 +32,20 @@ _MODULES: Final = (
     "tapestry.algebra.reducing",
     "tapestry.diagnostics",
     *(f"tapestry.runtime.arrays.{name}" for name in ("access", "blocks", "gathering", "matrices")),
+    *(f"tapestry.runtime.prepared.{name}" for name in ("assembling", "cells", "library")),
+    *(f"tapestry.runtime.prepared.{name}" for name in ("script", "views")),
     *(
-        f"tapestry.runtime.prepared.{name}"
-        for name in ("assembling", "cells", "folding", "halving")
+        f"tapestry.runtime.prepared.folds.{name}"
+        for name in ("folding", "halving", "scanning", "scatters")
     ),
-    *(f"tapestry.runtime.prepared.{name}" for name in ("library", "looped_bodies", "looping")),
-    *(f"tapestry.runtime.prepared.{name}" for name in ("meanings", "merging", "scanning")),
-    *(f"tapestry.runtime.prepared.{name}" for name in ("scatters", "script", "sharing", "sources")),
-    *(f"tapestry.runtime.prepared.{name}" for name in ("tape", "tapes", "tiled", "views")),
+    *(
+        f"tapestry.runtime.prepared.loops.{name}"
+        for name in ("looped_bodies", "looping", "merging")
+    ),
+    "tapestry.runtime.prepared.parts.sharing",
+    "tapestry.runtime.prepared.products.tiled",
+    *(f"tapestry.runtime.prepared.tapes.{name}" for name in ("kinds", "meanings")),
+    *(f"tapestry.runtime.prepared.tapes.{name}" for name in ("sources", "tape")),
     *(f"tapestry.zspace.{name}" for name in ("affine", "domain", "projection", "ranges")),
 )
 """Where what is stored by name is defined; none of them knows IR."""

@@ -4,7 +4,7 @@
         module = load_kernels(path)          # its @triton.jit functions run on the CPU
         module.launch(x, allocate=host_allocate)
 
-Inside, the interpreter is corrected as `triton_corrections.py` says. Whether a function is compiled
+Inside, the interpreter is corrected as `corrections.py` says. Whether a function is compiled
 or interpreted is decided where it is defined: for Triton's own (`tl.sum`) when Triton is imported,
 which PyTorch may do first. Inside they are interpreted all the same.
 """

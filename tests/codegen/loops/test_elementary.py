@@ -11,7 +11,7 @@ from scipy.special import erf  # pyright: ignore[reportMissingTypeStubs]
 from tapestry.codegen.loops import Cell, Graph, elementary
 from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.loops import Loop
+from tapestry.runtime.prepared.loops.loop import Loop
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 

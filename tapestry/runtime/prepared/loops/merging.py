@@ -1,0 +1,53 @@
+"""The merge of two states as scalar operations by name, for loops that fold by any monoid.
+
+merging = merging_of(argmax)        # in `folds.halves`: its numbers, its cells, what it yields
+emit = emitted(merging)             # the same as instructions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tapestry.algebra.named import Scalar
+from tapestry.codegen.loops import kind_of
+from tapestry.codegen.loops.cells import written
+from tapestry.codegen.loops.graphs import Merge
+from tapestry.codegen.loops.vectors import Value, Writer
+
+
+@dataclass(frozen=True)
+class Merging:
+    """Slots are the parts of the one state, those of the other, numbers, and what cells make."""
+
+    dtypes: tuple[np.dtype[Any], ...]
+    numbers: tuple[tuple[float, np.dtype[Any]], ...]
+    cells: tuple[tuple[Scalar, tuple[int, ...]], ...]
+    ends: tuple[int, ...]
+
+    @property
+    def rounds(self) -> bool:
+        """Whether it adds and multiplies floats only: the order of merges shows in what overflows.
+
+        What takes exponents is made to be merged in any grouping.
+        """
+        return all(scalar.name in ("arith.addf", "arith.mulf") for scalar, _ in self.cells)
+
+
+def emitted(merging: Merging) -> Merge:
+    """What writes a merge."""
+
+    def merge(write: Writer, left: Sequence[Value], right: Sequence[Value]) -> list[Value]:
+        values = [*left, *right]
+        for number, dtype in merging.numbers:
+            kind = kind_of(dtype)
+            assert kind is not None
+            values.append(write.number(number, kind))
+        for scalar, ins in merging.cells:
+            values.append(written(scalar, write, [values[slot] for slot in ins]))
+        return [write.widened(values[slot]) for slot in merging.ends]
+
+    return merge

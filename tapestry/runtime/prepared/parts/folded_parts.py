@@ -1,0 +1,86 @@
+"""A fold in parts: the states of parts merge.
+
+    run = folded_in_parts(sum_of_all, cuts, {0: 64})
+
+Parts that follow one another are a run, whose states are merged as they are made, on one thread;
+then those of the runs merge, in order, so that the result is the same at each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+
+from tapestry.algebra.monoids import accumulating_monoid_of
+from tapestry.dialects import loom
+from tapestry.dialects._loom_fused import member_writes
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.folds.halves import merge_of
+from tapestry.runtime.prepared.loops.looping import Loops
+from tapestry.runtime.prepared.parts.cuts import Cuts
+from tapestry.runtime.prepared.parts.inside import Insides
+from tapestry.runtime.prepared.parts.sharing import Folded
+from tapestry.runtime.prepared.tapes.members import record_outputs, record_state
+from tapestry.runtime.prepared.tapes.recording import Recorder, Slots, output_of, recorded
+from tapestry.zspace import AffineMap, Range
+
+_RUNS = 2
+"""Runs for each thread, along what is folded."""
+
+
+def folded_in_parts(
+    op: loom.OperationOp, cuts: Cuts, steps: dict[int, int], loops: Loops | None = None
+) -> Callable[[Sequence[Array]], Sequence[Array]] | None:
+    """What an operation does that is cut along what it folds; None where it has another form."""
+    monoid = accumulating_monoid_of(op)
+    if monoid is None:
+        return None
+    last = max((dim for dim in op.fold_dims if dim in steps), default=0)
+    before = [steps.get(dim, op.index.shape[dim]) for dim in op.fold_dims if dim < last]
+    if not monoid.commutative and any(step > 1 for step in before):
+        return None  # boxes, one after another, would not be points in order
+    place = AffineMap.identity(op.index.rank)
+    runs = _runs(op, cuts.parts(steps), cuts.threads)
+
+    def record(recorder: Recorder) -> Slots | None:
+        scope = recorder.scope(op, place)
+        given = recorder.reads(scope)
+        return None if given is None else record_state(recorder, scope, given[: len(op.ins)])
+
+    def record_end(recorder: Recorder) -> Slots | None:
+        scope = recorder.scope(op, place)
+        state = [recorder.tape.source() for _ in monoid.state]
+        extras = recorder.extras(scope)
+        return None if extras is None else record_outputs(recorder, scope, state, extras)
+
+    insides = Insides.of(op.index, [(op, place)], op.outs)
+    parts = [part for run in runs for part in run]
+    tapes = recorded(op.index, parts, op.operands, record, insides.kind, loops)
+    flat = _flat(op, op.index)
+    kept = tuple(_flat(op, run[0]) for run in runs)
+    ends = recorded(flat, kept, op.operands, record_end, attrgetter("shape"))
+    if tapes is None or ends is None:
+        return None
+    pairs = member_writes(op, place)
+    outs = tuple(output_of(value, projection, flat) for value, projection in pairs)
+    threads = min(cuts.threads, len(runs))
+    return Folded(tapes, ends, outs, tuple(map(tuple, runs)), kept, merge_of(monoid), threads)
+
+
+def _runs(op: loom.OperationOp, parts: Sequence[Range], threads: int) -> list[list[Range]]:
+    """Parts of the same kept cells, in order, as so many runs that every thread has some."""
+    by_kept: dict[Range, list[Range]] = {}
+    for part in parts:
+        by_kept.setdefault(_flat(op, part), []).append(part)
+    each = -(-_RUNS * threads // len(by_kept)) if threads > 1 else 1
+    found: list[list[Range]] = []
+    for own in by_kept.values():
+        size = -(-len(own) // each)
+        found += [own[first : first + size] for first in range(0, len(own), size)]
+    return found
+
+
+def _flat(op: loom.OperationOp, part: Range) -> Range:
+    """A part of extent 1 along what is folded, where the index space starts."""
+    first = op.index.at_start(op.fold_dims)
+    return part.with_sides({d: first.sides[d] for d in op.fold_dims})

@@ -1,0 +1,239 @@
+"""Large groups and operations: parts that fit the cache, on all threads.
+
+    run = in_parts(group)
+    (y,) = run([x])             # each part is read from x and written to its place in y
+
+A part runs all members, in memory of its thread that stays in cache; no inner tensor is ever whole.
+Parts are cut along what all members map. What folds alone may be cut along that as well
+(`folded_parts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from tapestry.algebra.bodies import moving_dims
+from tapestry.algebra.contraction import find_contractions
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.monoids import accumulating_monoid_of
+from tapestry.algebra.scalars import scalar_of
+from tapestry.codegen.loops import is_known
+from tapestry.dialects import loom
+from tapestry.dialects._loom_fused import member_reads, member_writes
+from tapestry.dialects._loom_group_rules import inner_edges, why_whole
+from tapestry.dialects.loom import tensor_type
+from tapestry.runtime.cpu.threads import thread_count
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.loops.looping import ONCE, Loops
+from tapestry.runtime.prepared.memory import cache_size
+from tapestry.runtime.prepared.parts.cuts import Access, Cuts
+from tapestry.runtime.prepared.parts.folded_parts import folded_in_parts
+from tapestry.runtime.prepared.parts.inside import Insides
+from tapestry.runtime.prepared.parts.sharing import Mapped
+from tapestry.runtime.prepared.tapes.members import is_reduction, record_member, values_between
+from tapestry.runtime.prepared.tapes.recording import Recorder, Slots, output_of, recorded
+from tapestry.zspace import AffineMap, Projection
+
+Run: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
+
+InParts: TypeAlias = Callable[[loom.FusedOp | loom.OperationOp], Run | None]
+
+Members: TypeAlias = Sequence[tuple[loom.OperationOp, AffineMap]]
+
+SMALL = 1 << 23
+"""Bytes that a computation touches up to which parts are not worth it."""
+
+_SHARED_BESIDE = 1 << 25
+"""Bytes from which to wake threads where another library's wait for work by spinning."""
+
+_LONG = 512
+"""Terms of a sum of products from which what is done with a sum afterwards costs little."""
+
+_BETWEEN = 4
+"""Bytes of a value in between."""
+
+_ONE_LOOP = 40
+"""Operations up to which maps surely are one loop."""
+
+_LARGEST = 1 << 24
+"""Bytes that a part may touch; above, members run for themselves."""
+
+
+_LOOPS = Loops(ONCE)
+
+
+def in_parts(
+    op: loom.FusedOp | loom.OperationOp,
+    *,
+    small: int = SMALL,
+    threads: int | None = None,
+    cache: int | None = None,
+    products: bool = True,
+    loops: Loops | None = _LOOPS,
+) -> Run | None:
+    """What a group or an operation does, in parts; None where it is small, or of another form.
+
+    `threads` are all there are, and `cache` the bytes that a part should fit, unless given. Without
+    `products`, what is one product of matrices is another library's to compute, which has threads
+    of its own; what folds cells as they are is not worth parts for one thread: sums are products.
+    `loops` are what scalar operations are compiled to, where that pays: unless given, for one call.
+    """
+    if op.partition is not None or op.index.is_empty:
+        return None
+    members = _members(op)
+    looped = loops is not None and loops.pay(_operations(members))
+    most = 8 * op.index.size * sum(len(member.operands) + 4 for member, _ in members)
+    if most < small and not looped:
+        return None  # whatever is touched: the index space is small
+    accesses = _accesses(members, between=not looped)
+    whole = sum(access.bytes(op.index) for access in accesses)
+    if whole < small:
+        if not looped:
+            return None
+        threads = 1
+    if threads is None:
+        threads = thread_count() if products or whole >= _SHARED_BESIDE else 1
+    reduces = isinstance(op, loom.OperationOp) and is_reduction(op)
+    product = isinstance(op, loom.OperationOp) and _is_product(op)
+    long = isinstance(op, loom.OperationOp) and product and _terms(op) >= _LONG
+    # What is read once, and reduced as it is, need not stay in cache; BLAS has blocks of its own,
+    # and packs what parts of a product have in common again for each.
+    # Nor need what is one loop: nothing is between its operations.
+    once = looped and _is_one_loop(members)
+    any_size = cache is None and (reduces or long or once)
+    cache = cache_size() if cache is None else cache
+    each = 1 if whole < small or threads == 1 else 2 if long else 4
+    cuts = Cuts(op.index, accesses, threads, cache, each=each, any_size=any_size)
+    dims = _apart(op)
+    if not products and (product or (threads == 1 and reduces)):
+        return None
+    if isinstance(op, loom.OperationOp) and op.fold_dims and not product:
+        steps = cuts.steps([*dims, *op.fold_dims])
+        if not steps.keys().isdisjoint(op.fold_dims):
+            return folded_in_parts(op, cuts, steps, loops)
+    return _mapped(op, members, cuts, cuts.steps(dims), loops)
+
+
+def _members(op: loom.FusedOp | loom.OperationOp) -> Members:
+    if isinstance(op, loom.FusedOp):
+        return op.aligned
+    return ((op, AffineMap.identity(op.index.rank)),)
+
+
+def _apart(op: loom.FusedOp | loom.OperationOp) -> list[int]:
+    """The dimensions along which parts have nothing to do with each other."""
+    if isinstance(op, loom.FusedOp):
+        shared = [dim for dim, kind in enumerate(op.dim_classes) if kind == "shared"]
+        edges = inner_edges(op)
+        return [dim for dim in shared if why_whole(op, dim, edges) is None]
+    written = [moving_dims(p) for _, p in _written(_members(op))]
+    return [dim for dim in op.map_dims if all(dim in moving for moving in written)]
+
+
+def _written(members: Members) -> list[tuple[SSAValue, Projection]]:
+    return [pair for member, place in members for pair in member_writes(member, place)]
+
+
+def _terms(op: loom.OperationOp) -> int:
+    """How many points each sum of a fold has."""
+    return op.fold_range(op.index).size
+
+
+def _operations(members: Members) -> int:
+    """How many scalar operations there are; 0 where there are products, whatever is done beside."""
+    count = 0
+    for member, _ in members:
+        if _is_product(member):
+            return 0
+        count += (len(member.wrap_block.ops) - 1) * member.index.size
+        if member.scan_dim is not None:
+            count += member.index.size
+        monoid = accumulating_monoid_of(member)
+        if monoid is not None and monoid.primitive is None:
+            count += (len(monoid.merge.ops) - 1) * member.index.size
+        if member.unwrap_block is not None:
+            count += (len(member.unwrap_block.ops) - 1) * member.kept_range(member.index).size
+    return count
+
+
+def _is_one_loop(members: Members) -> bool:
+    """Whether all that members compute is maps of what loops know, of cells as they are."""
+    ops = [op for member, _ in members for op in member.wrap_block.ops]
+    if len(ops) > _ONE_LOOP or any(accumulating_monoid_of(member) for member, _ in members):
+        return False
+    for member, _ in members:
+        fours = zip(member.ins, member.in_maps, member.in_fills, strict=True)
+        for value, projection, fill in fours:
+            read = projection.apply_range(member.index)
+            if fill is not None and not tensor_type(value).box.contains_range(read):
+                return False
+    plain = (arith.ConstantOp, loom.IndexOp, loom.ReadOp, loom.YieldOp)
+    scalars = [scalar_of(op) for op in ops if not isinstance(op, plain)]
+    return all(scalar is not None and is_known(scalar) for scalar in scalars)
+
+
+def _is_product(op: loom.OperationOp) -> bool:
+    return bool(find_contractions(op, accumulating_monoid_of(op)))
+
+
+def _accesses(members: Members, *, between: bool) -> list[Access]:
+    """What the members touch: operands, what they write, and values in between.
+
+    Loops have values in between in registers, but for what members write.
+    """
+    found: dict[object, Access] = {}
+    inner = {value for value, _ in _written(members)}
+    for member, place in members:
+        reads = [(r.value, r.projection) for r in member_reads(member, place)]
+        for value, projection in [*reads, *member_writes(member, place)]:
+            kind = tensor_type(value)
+            size = numpy_dtype(kind.element_type).itemsize
+            again = value not in inner
+            key = value if value in inner else (value, projection)
+            found[key] = Access.of(projection, kind.box.shape, size, again=again)
+        for dims in values_between(member) if between else ():
+            points = Projection.cells(place.select_outputs(sorted(dims)))
+            found[points] = Access(points, (0,) * points.outputs, _BETWEEN)
+    return list(found.values())
+
+
+def _mapped(
+    op: loom.FusedOp | loom.OperationOp,
+    members: Members,
+    cuts: Cuts,
+    steps: dict[int, int],
+    loops: Loops | None,
+) -> Run | None:
+    """Parts that have nothing to do with each other."""
+    inputs, yielded = _ends(op)
+    insides = Insides.of(op.index, members, yielded)
+    parts = [insides.shrunk(part) for part in cuts.parts(steps)]
+    if cuts.bytes(parts[0]) > max(_LARGEST, 4 * cuts.cache) and isinstance(op, loom.FusedOp):
+        return None
+
+    def record(recorder: Recorder) -> Slots | None:
+        slots: dict[SSAValue, int] = {}
+        for member, place in members:
+            made = record_member(recorder, member, place)
+            if made is None:
+                return None
+            slots |= zip(member.outs, made, strict=True)
+        return [slots[value] for value in yielded]
+
+    tapes = recorded(op.index, parts, inputs, record, insides.kind, loops)
+    if tapes is None:
+        return None
+    written = dict(_written(members))
+    outs = tuple(output_of(value, written[value], op.index) for value in yielded)
+    return Mapped(tapes, outs, min(cuts.threads, len(parts)))
+
+
+def _ends(op: loom.FusedOp | loom.OperationOp) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
+    """What members read from outside, and what they write there."""
+    if isinstance(op, loom.FusedOp):
+        return op.body.block.args, op.yielded
+    return op.operands, op.outs

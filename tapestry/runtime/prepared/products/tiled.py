@@ -1,0 +1,338 @@
+"""Sums of products by loops in tiles, and what is computed of them, in one pass.
+
+    run = TiledProduct(plain, extents, folded, arrays, ...)
+    (y,) = run([x, w, bias])        # a convolution, its bias and a rectifier, say
+
+How arrays lie is known at the first call, which finds the tiles (`tiling`). `plain` computes the
+same where there are none, and where nothing is compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapestry.algebra.named import Scalar
+from tapestry.codegen.loops import Cell, Graph, Number, kind_of
+from tapestry.codegen.loops.cells import written
+from tapestry.codegen.loops.products import product_text
+from tapestry.codegen.loops.tiles import Guard
+from tapestry.codegen.loops.vectors import number_of
+from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.native import Compiled, address_of, compiled
+from tapestry.runtime.cpu.threads import Workers
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.loops.loop import Team
+from tapestry.runtime.prepared.memory import empty
+from tapestry.runtime.prepared.products.tiling import Operand, Problem, Tiling, tiling
+
+_Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
+
+_COPIED = 8
+"""Products for each cell of an array from which it may be copied to be read in vectors."""
+
+_SHARE = 1 << 20
+"""Products of a thread of the host's from which it is worth one."""
+
+_WORKERS, _SHARE_WORKERS = Workers(), 1 << 23
+"""The threads where the host has none, which take longer to wake, and products for each."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How an operand is read or written: per axis an offset, and the factors of dimensions.
+
+    Outside of an axis that has one of the `limits`, an operand is zero.
+    """
+
+    operand: int
+    axes: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    limits: tuple[int | None, ...]
+
+    def start(self, strides: Sequence[int]) -> int:
+        """Bytes from the array's first cell to the one at the first point."""
+        return sum(offset * step for (offset, _), step in zip(self.axes, strides, strict=True))
+
+    def of(self, strides: Sequence[int], size: int, extents: Sequence[int]) -> Operand:
+        """The operand over some extents, of an array with these strides."""
+        steps = [0] * len(extents)
+        guards: list[Guard] = []
+        windows: list[tuple[tuple[int, int], ...]] = []
+        for (offset, terms), limit, step in zip(self.axes, self.limits, strides, strict=True):
+            own = tuple((dim, factor) for dim, factor in terms if extents[dim] > 1)
+            for dim, factor in own:
+                steps[dim] += factor * step
+            if limit is not None:
+                guards.append(Guard(own, offset))
+            if len(own) > 1:
+                windows.append(own)
+        limits = tuple(limit for limit in self.limits if limit is not None)
+        return Operand(size, tuple(steps), tuple(guards), limits, tuple(windows))
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What is computed of some values: slots are those, then numbers, then what cells make."""
+
+    numbers: tuple[Array, ...]
+    cells: tuple[tuple[Scalar, tuple[int, ...]], ...]
+    wanted: tuple[int, ...]
+
+    def graph(self, kinds: Sequence[str]) -> Graph:
+        """The same for loops."""
+        numbers = tuple(Number(number_of(one), _kind(one.dtype)) for one in self.numbers)
+        cells = (Cell(partial(written, op), ins, _kind(op.result)) for op, ins in self.cells)
+        return Graph(tuple(kinds), numbers, tuple(cells), self.wanted)
+
+    def needs(self, slot: int, count: int) -> frozenset[int]:
+        """Which of so many values a slot is computed of."""
+        first = count + len(self.numbers)
+        if slot < first:
+            return frozenset({slot} if slot < count else ())
+        every = (self.needs(one, count) for one in self.cells[slot - first][1])
+        return frozenset[int]().union(*every)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """A compiled function, its arguments but for addresses, and where these go."""
+
+    function: Compiled
+    arguments: tuple[int, ...]
+    addresses: tuple[tuple[int, int, int], ...]
+    """The place of an argument, the array, and where in that it begins."""
+    buffer: Callable[..., Any]
+    room: tuple[int, int]
+    """Bytes to pack into, for each thread, and the place of the argument that says where."""
+    rows: NDArray[np.int64] | None
+    address: int
+    turned: tuple[tuple[int, int], ...]
+    """Arrays that are copied, with an axis whose cells are neighbours then."""
+
+
+@dataclass(eq=False)
+class TiledProduct:
+    """What an operation makes whose state is one sum of products.
+
+    The two factors are what `wrap` computes of the first of `reads`, the first one by so much
+    `work`; `unwrap` takes the sum, and the others.
+    """
+
+    plain: _Run
+    extents: tuple[int, ...]
+    folded: tuple[int, ...]
+    reads: tuple[Moved, ...]
+    wrap: Computed
+    unwrap: Computed
+    writes: tuple[Moved, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[np.dtype[Any], ...]
+    work: tuple[int, int]
+    wrapped: int
+    """How many of the reads are for the factors."""
+    team: Team | None = None
+
+    def __post_init__(self) -> None:
+        self._ready: dict[object, _Ready | None] = {}
+
+    def __call__(self, given: Sequence[Any]) -> Sequence[Array]:
+        arrays = [np.asarray(given[read.operand]) for read in self.reads]
+        team = _WORKERS if self.team is None else self.team
+        threads = team.count()
+        key = threads, *[array.strides for array in arrays]
+        if key not in self._ready:
+            self._ready[key] = self._prepared(arrays, threads)
+        ready = self._ready[key]
+        if ready is None:
+            return self.plain(given)
+        for number, axis in ready.turned:
+            arrays[number] = _turned(arrays[number], axis)
+        outs = [empty(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes, strict=True)]
+        arrays += outs
+        found = list(ready.arguments)
+        for place, array, start in ready.addresses:
+            found[place] = arrays[array].__array_interface__["data"][0] + start
+        size, place = ready.room
+        room = empty((size,), np.dtype(np.uint8))
+        if size:
+            found[place] = room.__array_interface__["data"][0]
+        if ready.rows is None:
+            ready.function(ready.buffer(*found))
+        else:
+            team.run(ready.address, ready.rows + found)
+        return outs
+
+    def _prepared(self, arrays: Sequence[Array], threads: int) -> _Ready | None:
+        """The function for arrays that lie like these; None where there is none."""
+        kinds = [kind_of(array.dtype) for array in arrays]
+        if not native.is_ready() or None in kinds:
+            return None
+        for vectors in (None, *self._dense()):
+            for first in (0, 1):
+                turned = () if vectors is None else self._turns(arrays, first, vectors)
+                if turned is None:
+                    continue
+                own = list(arrays)
+                for number, axis in turned:
+                    own[number] = _turned(own[number], axis)
+                found = self._tiling(own, first)
+                if found is not None:
+                    return self._compiled(found, own, first, threads, turned)
+        return None
+
+    def _dense(self) -> list[int]:
+        """The dimensions along which results are neighbours."""
+        every = [
+            write.of(_strides(shape, dtype), dtype.itemsize, self.extents)
+            for write, shape, dtype in zip(self.writes, self.shapes, self.dtypes, strict=True)
+        ]
+        dims = range(len(self.extents))
+        return [d for d in dims if all(one.steps[d] == one.size for one in every)]
+
+    def _turns(
+        self, arrays: Sequence[Array], first: int, vectors: int
+    ) -> tuple[tuple[int, int], ...] | None:
+        """The arrays of a factor whose cells are to be neighbours along a dimension, and the axes
+        that are last then. None where there is no such axis, or too much to copy.
+        """
+        found: list[tuple[int, int]] = []
+        for number in sorted(self.wrap.needs(self.wrap.wanted[first], self.wrapped)):
+            axes = [
+                axis
+                for axis, (_, terms) in enumerate(self.reads[number].axes)
+                if any(dim == vectors for dim, _ in terms)
+            ]
+            array = arrays[number]
+            if len(axes) > 1 or array.size * _COPIED > prod(self.extents):
+                return None
+            found += [(number, axis) for axis in axes if array.strides[axis] != array.itemsize]
+        return tuple(found)
+
+    def _tiling(self, arrays: Sequence[Array], first: int) -> Tiling | None:
+        """The tiles where a factor is in vectors."""
+        operands = [
+            read.of(array.strides, array.itemsize, self.extents)
+            for read, array in zip(self.reads, arrays, strict=True)
+        ]
+        for write, shape, dtype in zip(self.writes, self.shapes, self.dtypes, strict=True):
+            operands.append(write.of(_strides(shape, dtype), dtype.itemsize, self.extents))
+        if any(one.guards for one in operands[self.wrapped :]):
+            return None
+        sides = [sorted(self.wrap.needs(slot, self.wrapped)) for slot in self.wrap.wanted]
+        problem = Problem(
+            self.extents,
+            frozenset(self.folded),
+            tuple(operands),
+            tuple(sides[first]),
+            tuple(sides[1 - first]),
+            len(self.writes),
+            self.work[first],
+        )
+        return tiling(problem, *native.registers())
+
+    def _compiled(
+        self,
+        found: Tiling,
+        arrays: Sequence[Array],
+        first: int,
+        threads: int,
+        turned: tuple[tuple[int, int], ...],
+    ) -> _Ready | None:
+        tiles, problem = found.tiles, found.problem
+        kinds = [_kind(array.dtype) for array in arrays]
+        wrap = self.wrap.graph(kinds[: self.wrapped])
+        if first == 1:
+            wrap = replace(wrap, stores=wrap.stores[::-1])
+        unwrap = self.unwrap.graph(["float", *kinds[self.wrapped :]])
+        about = f"of products over {'x'.join(map(str, self.extents))}"
+        function = compiled(product_text(wrap, unwrap, tiles), about)
+        if function is None:
+            return None
+        starts = [read.start(array.strides) for read, array in zip(self.reads, arrays, strict=True)]
+        for write, shape, dtype in zip(self.writes, self.shapes, self.dtypes, strict=True):
+            starts.append(write.start(_strides(shape, dtype)))
+        arguments = [problem.extents[dim] for dim in found.dims]
+        addresses: list[tuple[int, int, int]] = []
+        room = 0
+        for what, number, dim in tiles.arguments():
+            match what:
+                case "address":
+                    addresses.append((len(arguments), number, starts[number]))
+                    arguments.append(0)
+                case "stride":
+                    arguments.append(problem.operands[number].steps[found.dims[dim]])
+                case "limit":
+                    arguments.append(problem.operands[number].limits[dim])
+                case _:
+                    room = len(arguments)
+                    arguments.append(0)
+        rows = self._rows(found, arguments, addresses, room, threads)
+        return _Ready(
+            function,
+            tuple(arguments),
+            tuple(addresses),
+            ctypes.c_int64 * len(arguments),
+            (found.room * (1 if rows is None else len(rows)), room),
+            rows,
+            address_of(function),
+            turned,
+        )
+
+    def _rows(
+        self,
+        found: Tiling,
+        arguments: Sequence[int],
+        addresses: Sequence[tuple[int, int, int]],
+        room: int,
+        threads: int,
+    ) -> NDArray[np.int64] | None:
+        """What is added to the arguments for each thread; None where one does all."""
+        worth = _SHARE_WORKERS if self.team is None else _SHARE
+        most = min(threads, prod(self.extents) // worth)
+        tiles, problem = found.tiles, found.problem
+        bound = {dim for one in tiles.arrays for guard in one.guards for dim, _ in guard.terms}
+        units = {
+            n: problem.extents[found.dims[n]] // tile
+            for n, tile in enumerate(tiles.kept[:-1])
+            if n not in bound
+        }
+        if most < 2 or not units:
+            return None
+        axis = max(units, key=lambda n: (min(units[n], most), -n))
+        count = min(most, units[axis])
+        if count < 2:
+            return None
+        dim, tile = found.dims[axis], tiles.kept[axis]
+        extent = problem.extents[dim]
+        bounds = [*(units[axis] * n // count * tile for n in range(count)), extent]
+        rows = np.zeros((count, len(arguments)), np.int64)
+        for n, row in enumerate(rows):
+            row[axis] = bounds[n + 1] - bounds[n] - extent
+            for (place, _, _), own in zip(addresses, problem.operands, strict=True):
+                row[place] = bounds[n] * own.steps[dim]
+            if found.room:
+                row[room] = n * found.room
+        return rows
+
+
+def _turned(array: Array, axis: int) -> Array:
+    """A copy whose cells are neighbours along an axis."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, axis, -1)), -1, axis)
+
+
+def _strides(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Of an array in one run of memory."""
+    return tuple(dtype.itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    kind = kind_of(dtype)
+    assert kind is not None
+    return kind

@@ -1,0 +1,98 @@
+"""A computation over an index space as tapes, one for each kind of its parts.
+
+    tapes = Tapes((Recorded(tape, sources, stores),), {part: 0, other: 0}, loops)
+    wholes = tapes.wholes([x, w])
+    tapes.frame(part).play(tapes.given(wholes, part), outs)
+
+Where parts are does not matter to a tape, only how long they are, and whether all of their points
+count; so there are few. Every thread has frames of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tapestry.runtime.arrays.access import cells
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.loops.looping import Loops
+from tapestry.runtime.prepared.memory import empty
+from tapestry.runtime.prepared.tapes.frames import Frame
+from tapestry.runtime.prepared.tapes.sources import Slicer, Source, slicer
+from tapestry.runtime.prepared.tapes.tape import Tape
+from tapestry.zspace import Projection, Range
+
+
+class _Frames(threading.local):
+    """The frames of a thread, by the kind of the part."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Frame] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A tape, what it reads, and the slots of what it writes, in the order of the outputs."""
+
+    tape: Tape
+    sources: tuple[Source, ...]
+    stores: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Tapes:
+    """Tapes for parts: which one each has, and what those are."""
+
+    recorded: tuple[Recorded, ...]
+    kinds: dict[Range, int]
+    loops: Loops | None
+
+    def __post_init__(self) -> None:
+        self._frames = _Frames()
+
+    def wholes(self, operands: Sequence[Array]) -> list[list[Any]]:
+        """What parts of each kind are taken of, once per call."""
+        return [[source.whole(operands) for source in one.sources] for one in self.recorded]
+
+    def given(self, wholes: Sequence[Sequence[Any]], part: Range) -> list[Any]:
+        """What a part reads."""
+        kind = self.kinds[part]
+        sources = zip(self.recorded[kind].sources, wholes[kind], strict=True)
+        return [source.at(whole, part) for source, whole in sources]
+
+    def frame(self, part: Range) -> Frame:
+        """This thread's frame for a part."""
+        known, kind = self._frames.known, self.kinds[part]
+        if kind not in known:
+            one = self.recorded[kind]
+            known[kind] = Frame(one.tape, one.stores, self.loops, len(self.kinds))
+        return known[kind]
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output that the points of an index space write to."""
+
+    box: Range
+    dtype: np.dtype[Any]
+    projection: Projection
+    index: Range
+
+    def empty(self) -> Array:
+        """Its array, not written yet."""
+        return empty(self.box.shape, self.dtype)
+
+    def cells(self, array: Array) -> Array:
+        """A view with an axis per dimension of the index space."""
+        return cells(array, self.box, self.projection, self.index)
+
+    @cached_property
+    def slicer(self) -> Slicer:
+        """What a part writes, of that view."""
+        moving = frozenset(dim for terms in self.projection.map.terms for _, dim in terms)
+        return slicer(moving, self.index)

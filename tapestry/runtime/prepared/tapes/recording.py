@@ -1,0 +1,293 @@
+"""Operations over a part of an index space, written on a tape.
+
+    recorder = Recorder(group.index, part, group.operands)
+    slots = recorder.member(member, place)      # one per output of the member, or None
+
+All members of a group are written on one tape, and a single operation is a group of itself. Arrays
+have an axis per dimension of the *group*, of extent 1 where they do not vary: so what one member
+writes is what the next one reads, most often without a view between them, and what two members
+compute alike is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.ir import Block, SSAValue
+
+from tapestry.algebra.bodies import moving_dims, needed_operations
+from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.scalars import scalar_of
+from tapestry.dialects import loom
+from tapestry.dialects._loom_fused import member_reads, member_writes
+from tapestry.dialects._loom_reads import Read
+from tapestry.dialects.loom import tensor_type
+from tapestry.locations import nearest_location
+from tapestry.runtime.arrays.blocks import counted, gathered
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.bodies import array_function
+from tapestry.runtime.prepared.cells import at, converted, of_rank
+from tapestry.runtime.prepared.fills import cell_outside
+from tapestry.runtime.prepared.loops.looping import Loops
+from tapestry.runtime.prepared.tapes.kinds import Output, Recorded, Tapes
+from tapestry.runtime.prepared.tapes.meanings import Cast, Meaning, Placed
+from tapestry.runtime.prepared.tapes.sources import Coordinate, Mask, Source, cells_read
+from tapestry.runtime.prepared.tapes.tape import Tape
+from tapestry.runtime.prepared.views import reader, writer
+from tapestry.zspace import AffineMap, Domain, Projection, Range
+
+Slots = list[int]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A member where it stands: `dims` has the group's dimension for each of its own.
+
+    `part` is of the group's index space, and `index` too, of extent 1 along dimensions it lacks.
+    """
+
+    member: loom.OperationOp
+    place: AffineMap
+    index: Range
+    part: Range
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The group's dimension for each of the member's."""
+        return tuple(terms.index(1) for terms in self.place.matrix)
+
+    @property
+    def inside(self) -> Domain | None:
+        """Which points of the part count; None when all do."""
+        own = self.member.inside
+        domain = None if own is None else own.compose(self.place)
+        return None if domain is None or domain.covers(self.part) else domain
+
+    def of_group(self, dims: Sequence[int]) -> tuple[int, ...]:
+        """The group's dimensions for some of the member's."""
+        own = self.dims
+        return tuple(own[dim] for dim in dims)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """An inner tensor: the slot of its cells, over a part of the group's index space."""
+
+    slot: int
+    projection: Projection
+    index: Range
+
+
+class Recorder:
+    """Writes members on a tape, for parts of the shape of `part`.
+
+    `cut` are the dimensions along which there are several parts; `inputs` is what is read from
+    outside, in the order of the arrays of a call.
+    """
+
+    def __init__(
+        self, index: Range, part: Range, cut: Sequence[int], inputs: Sequence[SSAValue]
+    ) -> None:
+        self.tape = Tape()
+        self.sources: list[Source] = []
+        self._index = index
+        self._part = part
+        self._cut = tuple(cut)
+        self._read: dict[object, int] = {}
+        self._inner: dict[SSAValue, _Written] = {}
+        self._operands = {value: number for number, value in enumerate(inputs)}
+
+    def scope(self, member: loom.OperationOp, place: AffineMap) -> Scope:
+        """A member over the part."""
+        has = {dim for terms in place.matrix for dim, factor in enumerate(terms) if factor}
+        box = self._part.at_start(d for d in range(self._part.rank) if d not in has)
+        return Scope(member, place, box, self._part)
+
+    def reads(self, scope: Scope) -> Slots | None:
+        """The slots of what a member's bodies take: inputs, then extra ones."""
+        return self._all(member_reads(scope.member, scope.place), scope)
+
+    def extras(self, scope: Scope) -> Slots | None:
+        """The slots of what a member's unwrap takes beside the state."""
+        return self._all(member_reads(scope.member, scope.place)[len(scope.member.ins) :], scope)
+
+    def _all(self, reads: Sequence[Read], scope: Scope) -> Slots | None:
+        found: Slots = []
+        for read in reads:
+            outer = read.value in self._operands
+            slot = self._outer(read) if outer else self._of(read, scope)
+            if slot is None:
+                return None
+            found.append(slot)
+        return found
+
+    def write(self, scope: Scope, slots: Sequence[int]) -> Slots:
+        """A member's outputs are the values in some slots, which are returned."""
+        pairs = zip(member_writes(scope.member, scope.place), slots, strict=True)
+        for (value, projection), slot in pairs:
+            self._inner[value] = _Written(slot, projection, scope.index)
+        return list(slots)
+
+    def body(
+        self, block: Block, given: Sequence[int], wanted: Sequence[SSAValue], scope: Scope | None
+    ) -> Slots | None:
+        """The slots of values of a body; None where one of its operations has no meaning here."""
+        slots: dict[SSAValue, int] = dict(zip(block.args, given, strict=True))
+        needed = needed_operations(wanted)
+        for op in block.ops:
+            if op not in needed:
+                continue
+            (result,) = op.results
+            if isinstance(op, loom.IndexOp):
+                assert scope is not None
+                slots[result] = self._coordinate(op.dimension, scope)
+                continue
+            if isinstance(op, loom.ReadOp):
+                slots[result] = self._placed(op, [slots[operand] for operand in op.operands], scope)
+                continue
+            function = array_function(op, self._part, ())
+            if function is None:
+                return None
+            said = frozenset(op.properties.items()), frozenset(op.attributes.items())
+            kinds = tuple(operand.type for operand in op.operands)
+            ins = [slots[operand] for operand in op.operands]
+            if isinstance(op, arith.MulfOp) and any(map(self._is_one, ins)):
+                slots[result] = ins[0] if self._is_one(ins[1]) else ins[1]
+                continue
+            key = (op.name, *said, kinds, result.type)
+            slots[result] = self.tape.call(function, ins, key, meaning=scalar_of(op))
+        return [slots[value] for value in wanted]
+
+    def as_dtype(self, slot: int, have: np.dtype[Any], want: np.dtype[Any]) -> int:
+        """A value in another dtype."""
+        if have == want:
+            return slot
+        return self.tape.call(partial(converted, want), (slot,), ("as", want), meaning=Cast(want))
+
+    def view(
+        self,
+        function: Callable[[Array], Array],
+        of: int,
+        key: object,
+        meaning: Meaning | None = None,
+    ) -> int:
+        """A view of a value that has an axis per dimension, also of a single number."""
+        return self.tape.view(partial(of_rank, self._part.rank, function), of, key, meaning)
+
+    def _placed(self, op: loom.ReadOp, ins: Sequence[int], scope: Scope | None) -> int:
+        """The slot of the cells of a block at computed places."""
+        rank, inside = len(op.indices), None if scope is None else scope.inside
+        asked = op.otherwise is None and inside is not None
+        function: Callable[..., Array] = gathered
+        if asked and inside is not None:
+            function, ins = counted, [*ins, self.mask(inside)]
+        place = nearest_location(op)
+        made = partial(function, rank, place)
+        return self.tape.call(made, ins, (op.name, asked, place), Placed(rank, asked))
+
+    def _is_one(self, slot: int) -> bool:
+        """Whether a value is the number that changes nothing it is multiplied with."""
+        value = self.tape.constants.get(slot)
+        return value is not None and np.ndim(value) == 0 and bool(value == 1)
+
+    def mask(self, inside: Domain) -> int:
+        """The slot of which points are inside."""
+        if inside not in self._read:
+            self._read[inside] = self._source(Mask(inside))
+        return self._read[inside]
+
+    def _outer(self, read: Read) -> int:
+        """The slot of what is read of an operand."""
+        key = (read.value, read.projection, read.fill)
+        if key not in self._read:
+            operand, box = self._operands[read.value], tensor_type(read.value).box
+            source = cells_read(operand, read.projection, cell_outside(read.fill), box, self._index)
+            self._read[key] = self._source(source)
+        return self._read[key]
+
+    def _coordinate(self, dimension: int, scope: Scope) -> int:
+        dim, shift = scope.dims[dimension], scope.place.offset[dimension]
+        key = (dim, shift)
+        if key not in self._read:
+            self._read[key] = self._source(Coordinate(dim, shift))
+        return self._read[key]
+
+    def _source(self, source: Source) -> int:
+        self.sources.append(source)
+        return self.tape.source()
+
+    def _of(self, read: Read, scope: Scope) -> int | None:
+        """The slot of what is read of an inner tensor, None where that is more than is written."""
+        written = self._inner.get(read.value)
+        if written is None or not read.is_plain:
+            return None
+        moving = moving_dims(read.projection)
+        if written.projection == read.projection:
+            still = [d for d, n in enumerate(written.index.shape) if n > 1 and d not in moving]
+            if not still:
+                return written.slot
+            first = tuple(slice(1) if d in still else slice(None) for d in range(self._part.rank))
+            return self.view(partial(at, first), written.slot, ("first", *still))
+        box = written.projection.apply_range(written.index)
+        if not box.contains_range(read.projection.apply_range(scope.index)):
+            return None
+        if not self._steady(written, read.projection):
+            return None
+        arrange = writer(written.projection, box, written.index)
+        cells = reader(read.projection, box, scope.index)
+        key = (written.projection, read.projection, written.index, scope.index)
+        turned = self.tape.call(arrange, (self.view(np.asarray, written.slot, "axes"),), key[::2])
+        return self.tape.view(cells, turned, key)
+
+    def _steady(self, written: _Written, read: Projection) -> bool:
+        """Whether a part reads at the same place of what it wrote, wherever the part is."""
+        low = written.projection.apply_range(written.index).start
+        first = read.map.apply(self._part.start)
+        for dim in self._cut:
+            moved = [int(d == dim) for d in range(self._part.rank)]
+            there = written.projection.apply_range(written.index.translate(moved)).start
+            at = read.map.apply(self._part.translate(moved).start)
+            if [a - b for a, b in zip(at, there, strict=True)] != [
+                a - b for a, b in zip(first, low, strict=True)
+            ]:
+                return False
+        return True
+
+
+def recorded(
+    index: Range,
+    parts: Sequence[Range],
+    inputs: Sequence[SSAValue],
+    record: Callable[[Recorder], Slots | None],
+    kind: Callable[[Range], Hashable],
+    loops: Loops | None = None,
+) -> Tapes | None:
+    """Tapes for all parts of an index space; `record` writes one for parts of a `kind`.
+
+    None where they cannot be written.
+    """
+    cut = [d for d, low in enumerate(index.start) if any(p.start[d] != low for p in parts)]
+    numbers: dict[Hashable, int] = {}
+    kinds: dict[Range, int] = {}
+    found: list[Recorded] = []
+    for part in parts:
+        kinds[part] = numbers.setdefault(kind(part), len(found))
+        if kinds[part] < len(found):
+            continue
+        recorder = Recorder(index, part, cut, inputs)
+        slots = record(recorder)
+        if slots is None:
+            return None
+        found.append(Recorded(recorder.tape, tuple(recorder.sources), tuple(slots)))
+    return Tapes(tuple(found), kinds, loops)
+
+
+def output_of(value: SSAValue, projection: Projection, index: Range) -> Output:
+    """An output of members, as parts write it."""
+    kind = tensor_type(value)
+    return Output(kind.box, numpy_dtype(kind.element_type), projection, index)

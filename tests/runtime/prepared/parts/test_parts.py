@@ -1,0 +1,202 @@
+"""Programs in parts, of any size and on any number of threads, give what `reference` gives."""
+
+from __future__ import annotations
+
+import tracemalloc
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import tapestry
+from tapestry.dialects import loom
+from tapestry.frontend import parse_text, run_pipeline
+from tapestry.runtime.executor import NoWatch, find_executor
+from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.parts.preparing import in_parts
+from tapestry.runtime.program import arguments
+from tests.end_to_end.operations import random_program
+from tests.end_to_end.programs import Program, programs
+from tests.runtime.everywhere import in_parts_of
+
+_PIPELINES = ["weft-apply", "weft-apply,loom-simplify,loom-fuse", "default"]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    program=programs(),
+    pipeline=st.sampled_from(_PIPELINES),
+    cache=st.integers(1, 4096),
+    threads=st.integers(1, 3),
+)
+def test_any_program(program: Program, pipeline: str, cache: int, threads: int) -> None:
+    want = program.naive()
+    module = parse_text(program.text)
+    run_pipeline(module, pipeline)
+    parts = partial(in_parts, small=0, threads=threads, cache=cache)
+    prepared = PreparedProgram(module, parts=parts)
+    given = [program.inputs[argument.name] for argument in arguments(module)]
+    for _ in range(2):  # the second time results are written into memory that the first one found
+        program.compare(prepared(given), want)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@example(147, 1)  # a fold whose maximum varies along its domain, of which no point counts
+@given(st.integers(0, 10**6), st.integers(1, 2000))
+def test_any_program_of_raw_operations(seed: int, cache: int) -> None:
+    program = random_program(seed)
+    inputs, module = program.inputs(), parse_text(program.text)
+    want = find_executor("reference").run(module, inputs, NoWatch()).outputs
+    for passes in ("", "loom-simplify,loom-fuse,loom-group"):
+        run_pipeline(module, passes)
+        for have, expected in zip(in_parts_of(module, inputs, cache), want, strict=True):
+            assert have.dtype == expected.dtype
+            np.testing.assert_array_equal(have, expected)
+
+
+_TRIANGLE = """
+!x = !loom.tensor<[0, 0] : [24, 24], f32>
+!w = !loom.tensor<[0, 0] : [24, 8], f32>
+func.func @main(%x: !x, %w: !w) -> !w {
+  %y = loom.operation @below over <[0, 0, 0] : [24, 8, 24]> [map, map, fold] by @add
+         ins(%x : (i, n, k) -> (i, k), %w : (i, n, k) -> (k, n)) outs((i, n) -> (i, n))
+         domain(d0 - d2 >= 0)
+         wrap (%a: f32, %b: f32) { %p = arith.mulf %a, %b : f32  loom.yield %p : f32 }
+         : (!x, !w) -> !w
+  func.return %y : !w
+}
+"""
+
+_WINDOW = """
+!x = !loom.tensor<[0] : [64], f32>
+!y = !loom.tensor<[0] : [64], i64>
+func.func @main(%x: !x) -> !y {
+  %y = loom.operation @place over <[0, 0] : [64, 64]> [map, fold] by @argmax
+         ins(%x : (i, k) -> (k)) outs((i) -> (i)) domain(d0 - d1 >= 0, d1 - d0 + 9 >= 0)
+         wrap (%a: f32) { %k = loom.index 1 : i64  loom.yield %a, %k : f32, i64 }
+         unwrap (%a: f32, %k: i64) { loom.yield %k : i64 } : (!x) -> !y
+  func.return %y : !y
+}
+"""
+
+
+def _in_parts(
+    text: str, inputs: list[np.ndarray], cache: int, threads: int, left: int = 0
+) -> list[np.ndarray]:
+    """The outputs, the second time, of a program all but some of which runs in parts."""
+    module = parse_text(text)
+    run_pipeline(module, "weft-apply")
+    prepared = PreparedProgram(
+        module, parts=partial(in_parts, small=0, threads=threads, cache=cache)
+    )
+    assert len(prepared.left) <= left
+    prepared(inputs)
+    return prepared(inputs)
+
+
+def _reference(text: str, inputs: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+    module = parse_text(text)
+    run_pipeline(module, "weft-apply")
+    names = [argument.name for argument in arguments(module)]
+    named = dict(zip(names, inputs, strict=True))
+    return find_executor("reference").run(module, named, NoWatch()).outputs
+
+
+@pytest.mark.parametrize("cache", [1, 256, 1 << 20])
+@pytest.mark.parametrize("wild", [0.0, np.inf, np.nan])
+@pytest.mark.parametrize("row", ["d0 - d2", "d1 - d2", "d0 - d1", "d0 + d1 - d2"])
+def test_points_outside_add_nothing_whatever_is_there(cache: int, wild: float, row: str) -> None:
+    text = _TRIANGLE.replace("d0 - d2", row)
+    random = np.random.default_rng(0)
+    x, w = random.standard_normal((24, 24)), random.standard_normal((24, 8))
+    w[20, 3] = w[5, 7] = wild
+    inputs = [x.astype("f4"), w.astype("f4")]
+    (want,) = _reference(text, inputs)
+    mixed = row == "d0 + d1 - d2"  # which masks neither factor: that is the executor's
+    (got,) = _in_parts(text, inputs, cache, 2, left=int(mixed))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("cache", [1, 256, 4096, 1 << 20])
+def test_parts_of_a_window_are_what_it_sees(cache: int) -> None:
+    inputs = [np.random.default_rng(0).standard_normal(64).astype("f4")]
+    (got,), (want,) = _in_parts(_WINDOW, inputs, cache, 2), _reference(_WINDOW, inputs)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("cache", [512, 4096, 1 << 20])
+def test_causal_attention_computes_the_keys_that_rows_see(cache: int) -> None:
+    shape = (1, 2, 32, 8)
+    given = [tapestry.input(name, shape, "float32") for name in "qkv"]
+    program = tapestry.compile(tapestry.scaled_dot_product_attention(*given, causal=True))
+    arrays = [np.random.default_rng(n).standard_normal(shape).astype("f4") for n in range(3)]
+    parts = partial(in_parts, small=0, threads=2, cache=cache)
+    prepared = PreparedProgram(program.lowered, parts=parts)
+    assert not prepared.left
+    q, k, v = arrays
+    scores = np.where(np.tri(32, dtype=bool), q @ k.mT / np.sqrt(8), -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    want = weights / weights.sum(-1, keepdims=True) @ v
+    for _ in range(2):
+        np.testing.assert_allclose(prepared(arrays)[0], want, rtol=1e-4, atol=1e-5)
+
+
+def test_the_executor_computes_what_is_large_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = parse_text(_WINDOW)
+    inputs = {"x": np.random.default_rng(0).standard_normal(64).astype("f4")}
+    want = find_executor("numpy").run(module, inputs, NoWatch())
+    taken: list[str] = []
+
+    def always(op: loom.OperationOp) -> object:
+        taken.append(op.label.data)
+        return in_parts(op, small=0, threads=2, cache=64)
+
+    monkeypatch.setattr("tapestry.runtime.prepared.parts.preparing.in_parts", always)
+    got = find_executor("numpy").run(module, inputs, NoWatch())
+    assert taken == ["place"]
+    np.testing.assert_array_equal(got.outputs[0], want.outputs[0])
+    assert [record.name for record in got.records] == [record.name for record in want.records]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_inputs_are_not_copied_however_they_lie(order: str) -> None:
+    x = tapestry.input("x", (2048, 1024), "float32")
+    program = tapestry.compile(tapestry.exp(x * 2) + x)
+    array = np.asarray(np.random.default_rng(0).random((2048, 1024), np.float32), order=order)
+    for _ in range(2):
+        got = program(array)
+    tracemalloc.start()
+    program(array)
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(got, np.exp(array * 2) + array, rtol=1e-6)
+    assert held < 1.1 * got.nbytes
+
+
+@pytest.mark.parametrize("cache", [32, 64, 128])
+def test_parts_keep_the_order_of_points_that_are_cut_along_the_last_dimension(cache: int) -> None:
+    """Parts of few columns each, and of all rows, would be folded column by column."""
+    x = "!loom.tensor<[0, 0] : [5, 4], i32>"
+    text = f"""
+    loom.monoid @affine zero [1 : i32, 0 : i32]
+      merge (%a0: i32, %b0: i32, %a1: i32, %b1: i32) {{
+        %a = arith.muli %a0, %a1 : i32
+        %m = arith.muli %b0, %a1 : i32
+        %b = arith.addi %m, %b1 : i32
+        loom.yield %a, %b : i32, i32
+      }}
+    func.func @main(%x: {x}) -> !loom.tensor<[] : [], i32> {{
+      %y = loom.operation @y over <[0, 0, 0] : [3, 2, 5]> [fold, fold, fold] by @affine
+             ins(%x : (i, j, k) -> (k, i + j)) outs(() -> ())
+             wrap (%a: i32) {{ loom.yield %a, %a : i32, i32 }}
+             unwrap (%a: i32, %b: i32) {{ loom.yield %b : i32 }}
+             : ({x}) -> !loom.tensor<[] : [], i32>
+      func.return %y : !loom.tensor<[] : [], i32>
+    }}"""
+    module = parse_text(text)
+    given = np.random.default_rng(0).integers(-3, 4, (5, 4)).astype(np.int32)
+    (want,) = find_executor("reference").run(module, {"x": given}, NoWatch()).outputs
+    parts = partial(in_parts, small=0, threads=1, cache=cache)
+    assert np.array_equal(PreparedProgram(module, parts=parts)([given])[0], want)
