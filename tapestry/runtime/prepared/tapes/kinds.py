@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from tapestry.runtime.arrays.access import cells
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.tapes.frames import Frame
 from tapestry.runtime.prepared.tapes.sources import Slicer, Source, slicer
 from tapestry.runtime.prepared.tapes.tape import Tape
+from tapestry.runtime.prepared.views import View, reader
 from tapestry.zspace import Projection, Range
 
 
@@ -89,7 +89,11 @@ class Output:
 
     def cells(self, array: Array) -> Array:
         """A view with an axis per dimension of the index space."""
-        return cells(array, self.box, self.projection, self.index)
+        return self._read(array)
+
+    @cached_property
+    def _read(self) -> View:
+        return reader(self.projection, self.box, self.index)
 
     @cached_property
     def slicer(self) -> Slicer:

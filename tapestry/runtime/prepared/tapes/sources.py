@@ -11,7 +11,7 @@ part by part; blocks and coordinates are made for each part.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,13 +47,22 @@ class Slicer:
 
     rank: int
     moving: tuple[tuple[int, int], ...]
+    _slices: dict[Range, tuple[Any, ...]] = field(
+        default_factory=dict[Range, tuple[Any, ...]], init=False, repr=False, compare=False
+    )
 
     def at(self, whole: Array, part: Range) -> Array:
         """A view."""
+        slices = self._slices.get(part)
+        if slices is None:
+            slices = self._slices[part] = self._found(part)
+        return whole[slices]
+
+    def _found(self, part: Range) -> tuple[Any, ...]:
         where: list[Any] = [slice(None)] * self.rank
         for dim, low in self.moving:
             where[dim] = slice(part.start[dim] - low, part.end[dim] - low)
-        return whole[(*where, ...)]  # a view also where there is no dimension to slice
+        return (*where, ...)  # a view also where there is no dimension to slice
 
 
 def slicer(dims: frozenset[int], index: Range) -> Slicer:
