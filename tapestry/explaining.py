@@ -36,10 +36,10 @@ from tapestry.explaining_groups import FlatProgram
 from tapestry.halos import halos
 from tapestry.locations import location_of
 from tapestry.movement import Edge, Splittable, edges, moved_bytes, read_bytes, splittables
-from tapestry.passes.loom._notes import ASSUMES
 from tapestry.passes.loom.derivation.emission import REFUSED
 from tapestry.passes.loom.derivation.planning import Found, find_derivation
 from tapestry.passes.loom.fuse import Bounds, epilogue, prologue
+from tapestry.passes.loom.rebuilding.notes import ASSUMES
 from tapestry.passes.triton.groups.cutting import kernels_of
 from tapestry.passes.triton.groups.lowering import why_several_kernels
 from tapestry.temporaries import temporaries

@@ -14,8 +14,8 @@ from xdsl.pattern_rewriter import PatternRewriteWalker
 
 from tapestry.dialects import loom
 from tapestry.movement import Splittable, splittables
-from tapestry.passes.loom._one_kernel import Limits
 from tapestry.passes.loom.group import why_apart
+from tapestry.passes.loom.grouping.one_kernel import Limits
 from tapestry.passes.loom.ungroup import Ungroup
 
 _NUMBER = "number"

@@ -25,7 +25,7 @@ from tapestry.movement import (
     splittables,
     whole,
 )
-from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.zspace import Partition, Point, Range
 from tests.end_to_end.operations import random_program
 

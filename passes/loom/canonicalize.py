@@ -34,10 +34,10 @@ from xdsl.pattern_rewriter import (
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import in_group
-from tapestry.passes.loom._rebuild import reads_of, rebuild
-from tapestry.passes.loom._refine import over_points
-from tapestry.passes.loom._tidying import DropUnread, DropUnusedOutputs, ShareScalars
+from tapestry.passes.loom.rebuilding.bodies import in_group
+from tapestry.passes.loom.rebuilding.digits import over_points
+from tapestry.passes.loom.rebuilding.operations import reads_of, rebuild
+from tapestry.passes.loom.rebuilding.tidying import DropUnread, DropUnusedOutputs, ShareScalars
 from tapestry.passes.loom.simplify import MergeEqualOperations, MergeEqualReads
 from tapestry.zspace import AffineMap, Partition, Range
 

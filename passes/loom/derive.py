@@ -45,8 +45,6 @@ from xdsl.rewriter import InsertPoint
 from tapestry.algebra.derivation.model import Derivation
 from tapestry.dialects import loom
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._monoids import defined_once
-from tapestry.passes.loom._rebuild import writes_of
 from tapestry.passes.loom.derivation.algebra import Algebra
 from tapestry.passes.loom.derivation.chain import Chain, Member
 from tapestry.passes.loom.derivation.emission import (
@@ -58,6 +56,8 @@ from tapestry.passes.loom.derivation.emission import (
 )
 from tapestry.passes.loom.derivation.planning import Found, find_derivation, kept_points
 from tapestry.passes.loom.derivation.truths import AskExtremum
+from tapestry.passes.loom.rebuilding.monoids import defined_once
+from tapestry.passes.loom.rebuilding.operations import writes_of
 
 
 @dataclass

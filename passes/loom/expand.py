@@ -31,8 +31,8 @@ from xdsl.pattern_rewriter import (
 
 from tapestry.dialects import loom
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import in_group
-from tapestry.passes.loom._outputs import parts_needed, with_outputs
+from tapestry.passes.loom.rebuilding.bodies import in_group
+from tapestry.passes.loom.rebuilding.outputs import parts_needed, with_outputs
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,9 @@ from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import kind
-from tapestry.passes.loom._expand_groups import ExpandGroup, UngroupMerging
-from tapestry.passes.loom._merge_trees import (
+from tapestry.passes.loom.rebuilding.bodies import kind
+from tapestry.passes.loom.shards.groups import ExpandGroup, UngroupMerging
+from tapestry.passes.loom.shards.merge_trees import (
     State,
     merge_runs,
     part_projections,

@@ -47,9 +47,6 @@ from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import in_group
-from tapestry.passes.loom._digits import SplitLikeProducer
-from tapestry.passes.loom._tidying import ShareScalars
 from tapestry.passes.loom.fusion.assembling import ComputeAssembly
 from tapestry.passes.loom.fusion.at_once import FoldAtOnce, folded_at_once
 from tapestry.passes.loom.fusion.beside import JoinBeside
@@ -59,10 +56,13 @@ from tapestry.passes.loom.fusion.conditions import (
     following,
     read_elsewhere,
 )
+from tapestry.passes.loom.fusion.digits import SplitLikeProducer
 from tapestry.passes.loom.fusion.joining import compute_in, follow, joined_label
 from tapestry.passes.loom.fusion.named import named_pair
 from tapestry.passes.loom.fusion.order import Order
 from tapestry.passes.loom.fusion.pricing import Site, price_of
+from tapestry.passes.loom.rebuilding.bodies import in_group
+from tapestry.passes.loom.rebuilding.tidying import ShareScalars
 from tapestry.passes.loom.simplify import MergeEqualReads
 
 KINDS: Final = ("epilogue", "prologue", "fold", "keep", "beside")

@@ -11,7 +11,7 @@ becomes
 
 Options: `ops=exp,sum` names the members by label (one operation each), `label` the group. Without
 `ops`, operations are put together as long as one kernel can be made of them: folds with the maps
-that read what they folded for every cell, and with what feeds them (`_one_kernel.py` has the
+that read what they folded for every cell, and with what feeds them (`grouping.one_kernel` has the
 conditions, of which `resident`, `row` and `programs` are the limits). What is larger than all that
 it is computed of is computed again by each group that reads it, or with `recompute=false` stored.
 
@@ -42,11 +42,11 @@ from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.locations import location_of
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._clusters import find_clusters
-from tapestry.passes.loom._group_plan import Plan, plan_group, put_group
-from tapestry.passes.loom._labels import operation_named
-from tapestry.passes.loom._one_kernel import Limits, read_alike, why_not_one_kernel
-from tapestry.passes.loom._recomputing import RecomputeForReaders
+from tapestry.passes.loom.grouping.clusters import find_clusters
+from tapestry.passes.loom.grouping.one_kernel import Limits, read_alike, why_not_one_kernel
+from tapestry.passes.loom.grouping.plan import Plan, plan_group, put_group
+from tapestry.passes.loom.grouping.recomputing import RecomputeForReaders
+from tapestry.passes.loom.rebuilding.labels import operation_named
 
 
 class IllegalGroupError(InvalidProgramError):

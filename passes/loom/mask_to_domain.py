@@ -49,14 +49,14 @@ from xdsl.pattern_rewriter import (
 
 from tapestry.dialects import loom
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import in_group
-from tapestry.passes.loom._notes import ASSUMES
-from tapestry.passes.loom._rebuild import rebuild
 from tapestry.passes.loom.derivation.planning import always_folds
 from tapestry.passes.loom.masks.conditions import Fact, domain_of, rows_of
 from tapestry.passes.loom.masks.heights import LEAST
 from tapestry.passes.loom.masks.outside import masked, rows_read, sees_scores
 from tapestry.passes.loom.masks.settling import settle
+from tapestry.passes.loom.rebuilding.bodies import in_group
+from tapestry.passes.loom.rebuilding.notes import ASSUMES
+from tapestry.passes.loom.rebuilding.operations import rebuild
 
 
 @dataclass(frozen=True)

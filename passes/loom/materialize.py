@@ -39,7 +39,11 @@ from tapestry.algebra.dtypes import body_type
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._reshape import fold_into_reader, fold_into_view, fold_into_writer
+from tapestry.passes.loom.simplification.reshape import (
+    fold_into_reader,
+    fold_into_view,
+    fold_into_writer,
+)
 from tapestry.zspace import Projection, Range
 
 

@@ -45,9 +45,9 @@ from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import drop_unused
-from tapestry.passes.loom._fold_to_read import FoldToRead, is_plain, replace_operation
-from tapestry.passes.loom._rebuild import reads_of, writes_of
+from tapestry.passes.loom.rebuilding.bodies import drop_unused
+from tapestry.passes.loom.rebuilding.operations import reads_of, writes_of
+from tapestry.passes.loom.simplification.fold_to_read import FoldToRead, is_plain, replace_operation
 from tapestry.zspace import Projection, Range
 
 

@@ -39,9 +39,9 @@ from tapestry.dialects.loom import tensor_type
 from tapestry.graph import scalar_operations, traffic
 from tapestry.locations import fuse_locations, location_of
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._alignment import align
-from tapestry.passes.loom._bodies import in_group
 from tapestry.passes.loom.fusion.joining import joined_label
+from tapestry.passes.loom.grouping.alignment import align
+from tapestry.passes.loom.rebuilding.bodies import in_group
 
 Kernel = loom.OperationOp | loom.FusedOp
 """What becomes a kernel and may hold a member more."""

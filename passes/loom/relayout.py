@@ -40,9 +40,9 @@ from xdsl.rewriter import InsertPoint
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import in_group
-from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
 from tapestry.passes.loom.materialize import copy_operation
+from tapestry.passes.loom.rebuilding.bodies import in_group
+from tapestry.passes.loom.rebuilding.operations import reads_of, rebuild, writes_of
 from tapestry.zspace import Projection
 
 Axes = Sequence[int | None]

@@ -35,7 +35,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
 from tapestry.movement import Reader, assembled_from, boxes_read
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.zspace import Projection, Range
 
 

@@ -25,9 +25,9 @@ from tapestry.algebra.monoids import monoid_of
 from tapestry.algebra.parts import varying_axes
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType
-from tapestry.passes.loom._bodies import in_group
-from tapestry.passes.loom._outputs import merges_alone, wrapped_parts
-from tapestry.passes.loom._rebuild import reads_of, writes_of
+from tapestry.passes.loom.rebuilding.bodies import in_group
+from tapestry.passes.loom.rebuilding.operations import reads_of, writes_of
+from tapestry.passes.loom.rebuilding.outputs import merges_alone, wrapped_parts
 from tapestry.passes.loom.unfuse import renumber
 from tapestry.zspace import Projection, Range
 

@@ -43,7 +43,7 @@ from tapestry.dialects.zspace import PartitionAttr, parse_partition
 from tapestry.locations import location_of
 from tapestry.movement import Splittable, part_bytes, whole
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.zspace import Partition, ZSpaceError
 
 Choose = Callable[[Splittable], Partition]

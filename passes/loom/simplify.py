@@ -34,17 +34,24 @@ from xdsl.pattern_rewriter import (
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._assembly import ASSEMBLY_PATTERNS, bijection_of
-from tapestry.passes.loom._bodies import identity, in_group
-from tapestry.passes.loom._clips import RemoveIdleClip, through_view
-from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
-from tapestry.passes.loom._coordinates import ComputeFromCoordinates, ComputeSequence
-from tapestry.passes.loom._domains import FoldInsideOnly
-from tapestry.passes.loom._one_point import FoldOfOnePoint
-from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
-from tapestry.passes.loom._repeats import ComputeRepeatedOnce
-from tapestry.passes.loom._reshape import fold_into_reader, fold_into_view, fold_into_writer
-from tapestry.passes.loom._tidying import DropUnusedOutputs
+from tapestry.passes.loom.rebuilding.bodies import identity, in_group
+from tapestry.passes.loom.rebuilding.operations import reads_of, rebuild, writes_of
+from tapestry.passes.loom.rebuilding.tidying import DropUnusedOutputs
+from tapestry.passes.loom.simplification.assembly import ASSEMBLY_PATTERNS, bijection_of
+from tapestry.passes.loom.simplification.clips import RemoveIdleClip, through_view
+from tapestry.passes.loom.simplification.constants import (
+    FoldViewOfEqualCells,
+    WriteEqualCellsIntoBody,
+)
+from tapestry.passes.loom.simplification.coordinates import ComputeFromCoordinates, ComputeSequence
+from tapestry.passes.loom.simplification.domains import FoldInsideOnly
+from tapestry.passes.loom.simplification.one_point import FoldOfOnePoint
+from tapestry.passes.loom.simplification.repeats import ComputeRepeatedOnce
+from tapestry.passes.loom.simplification.reshape import (
+    fold_into_reader,
+    fold_into_view,
+    fold_into_writer,
+)
 from tapestry.zspace import Projection, Range
 
 

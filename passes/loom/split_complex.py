@@ -19,8 +19,8 @@ and `mul` become monoids of two parts, written out in the module.
 
 Input: any verified loom program; external kernels take no complex numbers. Output: a program
 without complex numbers, whose values are the parts of what they were, up to the rounding of
-functions like `exp` (`_complex_scalars` has each). Best followed by `loom-simplify`, which reads
-through the views.
+functions like `exp` (`complex_numbers.scalars` has each). Best followed by `loom-simplify`, which
+reads through the views.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.locations import nearest_location
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._complex_bodies import SplitScalar, SplitYield, is_split
-from tapestry.passes.loom._complex_signatures import (
+from tapestry.passes.loom.complex_numbers.bodies import SplitScalar, SplitYield, is_split
+from tapestry.passes.loom.complex_numbers.signatures import (
     SplitApplication,
     SplitGroup,
     SplitMerge,
     SplitMonoid,
     SplitSignature,
 )
-from tapestry.passes.loom._complex_tensors import (
+from tapestry.passes.loom.complex_numbers.tensors import (
     SplitAssemble,
     SplitConstant,
     SplitFunction,

@@ -46,9 +46,9 @@ from tapestry.dialects import loom
 from tapestry.dialects._loom_group_rules import member_dim
 from tapestry.dialects.loom import Read, TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import in_group, reindex
-from tapestry.passes.loom._rebuild import Write, writes_of
-from tapestry.passes.loom._refine import Split, refine
+from tapestry.passes.loom.rebuilding.bodies import in_group, reindex
+from tapestry.passes.loom.rebuilding.digits import Split, refine
+from tapestry.passes.loom.rebuilding.operations import Write, writes_of
 from tapestry.zspace import AffineMap, Projection, Range
 
 ENDS = "ends"

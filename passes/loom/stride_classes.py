@@ -41,12 +41,17 @@ from tapestry.algebra.parts import Axes, varying_axes
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._assembly import ReadPartOfAssembly
-from tapestry.passes.loom._bodies import inlined, reindex
-from tapestry.passes.loom._merge_trees import state_tensors, storable_axes
-from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
-from tapestry.passes.loom._residues import MapByClasses, ResidueClass, interleaved_dims, may_change
 from tapestry.passes.loom.materialize import copy_operation
+from tapestry.passes.loom.rebuilding.bodies import inlined, reindex
+from tapestry.passes.loom.rebuilding.operations import reads_of, rebuild, writes_of
+from tapestry.passes.loom.rebuilding.residues import (
+    MapByClasses,
+    ResidueClass,
+    interleaved_dims,
+    may_change,
+)
+from tapestry.passes.loom.shards.merge_trees import state_tensors, storable_axes
+from tapestry.passes.loom.simplification.assembly import ReadPartOfAssembly
 from tapestry.zspace import AffineMap, Projection
 
 

@@ -31,7 +31,7 @@ from xdsl.pattern_rewriter import (
 from tapestry.attributes import attribute_of
 from tapestry.dialects import weft
 from tapestry.metakernels import Template, load_library
-from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.weft._monoids import Monoids
 from tapestry.passes.weft._recognizing import Recognizer
 from tapestry.passes.weft.apply import ApplyMetakernel, own_library

@@ -41,9 +41,9 @@ from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.loom._bodies import drop_unused, in_group
-from tapestry.passes.loom._outputs import drop_unread
-from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
+from tapestry.passes.loom.rebuilding.bodies import drop_unused, in_group
+from tapestry.passes.loom.rebuilding.operations import reads_of, rebuild, writes_of
+from tapestry.passes.loom.rebuilding.outputs import drop_unread
 from tapestry.passes.loom.ungroup import Ungroup
 from tapestry.zspace import Partition, Projection
 

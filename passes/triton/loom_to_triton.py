@@ -46,9 +46,12 @@ from tapestry.devices import find_spec
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import MAX_CELLS
-from tapestry.passes.loom._constants import FoldViewOfEqualCells, WriteEqualCellsIntoBody
 from tapestry.passes.loom.outline import LoomInline
 from tapestry.passes.loom.relayout import apply_layouts
+from tapestry.passes.loom.simplification.constants import (
+    FoldViewOfEqualCells,
+    WriteEqualCellsIntoBody,
+)
 from tapestry.passes.loom.simplify import LoomSimplify
 from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup

@@ -21,8 +21,8 @@ from xdsl.ir import Operation
 from tapestry.algebra.monoids import BUILTIN_MONOIDS, monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read
-from tapestry.passes.loom._bodies import in_group
 from tapestry.passes.loom.derivation.terms import Inliner, Term, Terms
+from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.zspace import AffineMap, Domain
 from tapestry.zspace.origins import origin
 

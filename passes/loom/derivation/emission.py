@@ -17,10 +17,10 @@ from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read
 from tapestry.locations import fuse_locations
-from tapestry.passes.loom._rebuild import Write
 from tapestry.passes.loom.derivation.algebra import Algebra
 from tapestry.passes.loom.derivation.planning import Found
 from tapestry.passes.loom.derivation.terms import Term
+from tapestry.passes.loom.rebuilding.operations import Write
 
 STEPS = "derivation"
 """The attribute in which a derived operation records how it came."""

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tapestry.algebra.bodies import Dims, moving_dims
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, argument_type, tensor_type
-from tapestry.passes.loom._bodies import coordinate_ops
+from tapestry.passes.loom.rebuilding.bodies import coordinate_ops
 from tapestry.zspace import AffineMap, Projection, Range
 from tapestry.zspace.origins import origin, settle
 

@@ -18,11 +18,11 @@ from xdsl.rewriter import InsertPoint
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read
-from tapestry.passes.loom._bodies import inlined, reindex
-from tapestry.passes.loom._rebuild import writes_of
 from tapestry.passes.loom.derivation.chain import is_plain_fold
 from tapestry.passes.loom.derivation.terms import Term, Terms
 from tapestry.passes.loom.masks.specials import number_of
+from tapestry.passes.loom.rebuilding.bodies import inlined, reindex
+from tapestry.passes.loom.rebuilding.operations import writes_of
 from tapestry.zspace import AffineMap
 
 _ZEROS = {"max": -inf, "min": inf}

@@ -26,7 +26,7 @@ from tapestry.algebra.dtypes import body_type
 from tapestry.algebra.literals import number_attr
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
-from tapestry.passes.loom._bodies import in_group, inlined, reindex
+from tapestry.passes.loom.rebuilding.bodies import in_group, inlined, reindex
 from tapestry.zspace import AffineMap, Projection, Range
 from tapestry.zspace.origins import origin
 

@@ -26,10 +26,10 @@ from tapestry.algebra.contraction import find_contractions
 from tapestry.algebra.monoids import accumulating, monoid_of
 from tapestry.dialects import loom
 from tapestry.locations import fuse_locations
-from tapestry.passes.loom._bodies import graft, in_group, reindex
-from tapestry.passes.loom._notes import joined_attributes
-from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.fusion.joining import identity_body, joined_label
+from tapestry.passes.loom.rebuilding.bodies import graft, in_group, reindex
+from tapestry.passes.loom.rebuilding.notes import joined_attributes
+from tapestry.passes.loom.rebuilding.operations import reads_of, writes_of
 from tapestry.zspace import AffineMap, Domain
 from tapestry.zspace.origins import origin
 

@@ -19,12 +19,12 @@ from xdsl.rewriter import InsertPoint
 from tapestry.algebra.monoids import Monoid, accumulating, monoid_of
 from tapestry.dialects import loom
 from tapestry.locations import fuse_locations
-from tapestry.passes.loom._bodies import body_size, in_group, inlined
-from tapestry.passes.loom._monoids import defined_once, product_monoid
-from tapestry.passes.loom._notes import joined_attributes
-from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.fusion.joining import identity_body, joined_label
 from tapestry.passes.loom.fusion.order import Order
+from tapestry.passes.loom.rebuilding.bodies import body_size, in_group, inlined
+from tapestry.passes.loom.rebuilding.monoids import defined_once, product_monoid
+from tapestry.passes.loom.rebuilding.notes import joined_attributes
+from tapestry.passes.loom.rebuilding.operations import reads_of, writes_of
 
 
 @dataclass

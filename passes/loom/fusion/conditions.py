@@ -15,9 +15,9 @@ from xdsl.ir import SSAValue
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
-from tapestry.passes.loom._bodies import body_size, in_group
-from tapestry.passes.loom._rebuild import reads_of
 from tapestry.passes.loom.fusion.indexing import Indexed, indexed_at
+from tapestry.passes.loom.rebuilding.bodies import body_size, in_group
+from tapestry.passes.loom.rebuilding.operations import reads_of
 from tapestry.zspace import AffineMap, Partition, Projection, Range
 from tapestry.zspace.origins import origin
 

@@ -27,7 +27,7 @@ from xdsl.rewriter import InsertPoint
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import BlockType, Read, argument_type
-from tapestry.passes.loom._bodies import coordinate_ops, inlined
+from tapestry.passes.loom.rebuilding.bodies import coordinate_ops, inlined
 from tapestry.zspace import AffineMap, Projection
 
 

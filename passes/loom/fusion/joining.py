@@ -14,11 +14,11 @@ from xdsl.rewriter import InsertPoint
 
 from tapestry.dialects import loom
 from tapestry.locations import fuse_locations
-from tapestry.passes.loom._bodies import drop_unused, extend, graft, reindex
-from tapestry.passes.loom._notes import joined_attributes
-from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.fusion.conditions import Following
 from tapestry.passes.loom.fusion.indexing import Indexed, compute_at_reads, read_there
+from tapestry.passes.loom.rebuilding.bodies import drop_unused, extend, graft, reindex
+from tapestry.passes.loom.rebuilding.notes import joined_attributes
+from tapestry.passes.loom.rebuilding.operations import reads_of, writes_of
 from tapestry.zspace import AffineMap
 
 LABEL_LENGTH = 48

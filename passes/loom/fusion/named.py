@@ -15,12 +15,12 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom
 from tapestry.locations import location_of
-from tapestry.passes.loom._labels import operation_named
 from tapestry.passes.loom.fusion.beside import join_beside, why_not_beside
 from tapestry.passes.loom.fusion.conditions import Following, computed_at, following
 from tapestry.passes.loom.fusion.indexing import Indexed
 from tapestry.passes.loom.fusion.joining import compute_in, follow, joined_label
 from tapestry.passes.loom.fusion.order import Order
+from tapestry.passes.loom.rebuilding.labels import operation_named
 from tapestry.zspace import AffineMap
 
 

@@ -25,8 +25,8 @@ from tapestry.algebra.bodies import moving_dims
 from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
-from tapestry.passes.loom._rebuild import reads_of
 from tapestry.passes.loom.fusion.indexing import Indexed, argument_at, read_there, reads_in
+from tapestry.passes.loom.rebuilding.operations import reads_of
 from tapestry.zspace import AffineMap, Partition, Projection, Range
 from tapestry.zspace.counting import selected_cells
 

@@ -19,13 +19,13 @@ from tapestry.algebra.contraction import find_contractions
 from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read
-from tapestry.passes.loom._bodies import in_group
 from tapestry.passes.loom.derivation.planning import always_folds
 from tapestry.passes.loom.derivation.terms import Inliner, Term, Terms
 from tapestry.passes.loom.masks.conditions import Fact, Row, condition_rows, rows_of
 from tapestry.passes.loom.masks.folding import Folding
 from tapestry.passes.loom.masks.heights import is_moderate
 from tapestry.passes.loom.masks.specials import Nature, Specials, number_of, special
+from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.zspace import AffineMap, Range
 from tapestry.zspace.origins import origin
 

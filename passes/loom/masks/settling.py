@@ -14,11 +14,11 @@ from xdsl.dialects.builtin import IntegerAttr, i1
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
-from tapestry.passes.loom._bodies import drop_unused
 from tapestry.passes.loom.derivation.terms import Term, Terms
 from tapestry.passes.loom.masks.conditions import Fact
 from tapestry.passes.loom.masks.folding import Folding
 from tapestry.passes.loom.masks.specials import Nature
+from tapestry.passes.loom.rebuilding.bodies import drop_unused
 from tapestry.zspace import Range
 
 

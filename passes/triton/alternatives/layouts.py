@@ -26,7 +26,7 @@ from tapestry.algebra.dtypes import byte_size
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
-from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.relayout import Axes, apply_layouts, may_be_last
 from tapestry.passes.triton.alternatives.alone import alone, canonical
 from tapestry.passes.triton.alternatives.splitting import Predict, seconds

@@ -26,7 +26,7 @@ from xdsl.pattern_rewriter import (
 from tapestry.devices import DeviceSpec
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
-from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.split_fold import Choice, SplitGroup, SplitOperation
 from tapestry.passes.triton.alternatives.alone import Scheduled, alone, canonical
 from tapestry.passes.triton.cost.predicting import Prediction

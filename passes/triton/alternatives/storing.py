@@ -37,7 +37,7 @@ from tapestry.algebra.bodies import Dims, dependences, moving_dims, needed_opera
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
-from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.separate import separable_parts, separate
 from tapestry.passes.loom.simplify import MergeEqualOperations
 from tapestry.passes.loom.unfuse import store_values

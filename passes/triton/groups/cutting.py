@@ -27,15 +27,15 @@ from xdsl.rewriter import Rewriter
 from tapestry.dialects import loom
 from tapestry.dialects._loom_group_rules import member_dim
 from tapestry.dialects.loom import tensor_type
-from tapestry.passes.loom._bodies import in_group
-from tapestry.passes.loom._group_plan import (
+from tapestry.passes.loom.grouping.one_kernel import Limits, why_not_one_kernel
+from tapestry.passes.loom.grouping.plan import (
     Plan,
     make_group,
     put_group,
     read_outside,
     why_not_split,
 )
-from tapestry.passes.loom._one_kernel import Limits, why_not_one_kernel
+from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.ungroup import take_apart
 from tapestry.passes.triton.groups.lowering import why_several_kernels
 from tapestry.passes.triton.schedules.schedule import SCHEDULE

@@ -20,7 +20,7 @@ from xdsl.rewriter import InsertPoint
 
 from tapestry.dialects import loom, triton
 from tapestry.dialects.loom import tensor_type
-from tapestry.passes.loom._reshape import mixed_radix_digit
+from tapestry.passes.loom.simplification.reshape import mixed_radix_digit
 from tapestry.passes.triton.host.buffers import allocate, buffer_of
 from tapestry.passes.triton.indexing.spaces import row_major
 from tapestry.passes.triton.kernels.mapfold import Tensor

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from xdsl.ir import Block
 
 from tapestry.algebra.monoids import Monoid
-from tapestry.passes.loom._bodies import body_key
+from tapestry.passes.loom.rebuilding.bodies import body_key
 from tapestry.passes.triton.groups.group import Group, NotOneKernelError
 from tapestry.passes.triton.kernels.mapfold import MapFold, Tensor
 

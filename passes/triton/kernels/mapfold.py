@@ -22,7 +22,7 @@ from tapestry.algebra.parts import repeated_axes
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, Read, tensor_type
 from tapestry.dialects.triton import Schedule, ScheduleAttr
-from tapestry.passes.loom._notes import ASSUMES
+from tapestry.passes.loom.rebuilding.notes import ASSUMES
 from tapestry.passes.loom.split_fold import ENDS
 from tapestry.passes.triton.schedules.schedule import SCHEDULE
 from tapestry.zspace import Domain, Partition, Projection, Range, cut_dims

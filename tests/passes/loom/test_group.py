@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.dialects import _loom_group_rules, loom
 from tapestry.frontend import parse_text, run_pipeline, verify_module
-from tapestry.passes.loom import _one_kernel
+from tapestry.passes.loom.grouping import one_kernel
 from tapestry.runtime.executor import NoWatch, find_executor
 
 # Layer norm's two folds read one tensor by equal rows: they share both dimensions.
@@ -95,6 +95,6 @@ def test_what_members_read_of_each_other_is_found_once(monkeypatch: pytest.Monke
         return plain(op)
 
     monkeypatch.setattr(_loom_group_rules, "inner_edges", counted)
-    monkeypatch.setattr(_one_kernel, "inner_edges", counted)
-    assert _one_kernel.why_not_one_kernel(group, _one_kernel.Limits()) is None
+    monkeypatch.setattr(one_kernel, "inner_edges", counted)
+    assert one_kernel.why_not_one_kernel(group, one_kernel.Limits()) is None
     assert len(asked) == 1

@@ -8,7 +8,7 @@ import pytest
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
 from tapestry.frontend import parse_module, run_pipeline
-from tapestry.passes.loom._bodies import kind
+from tapestry.passes.loom.rebuilding.bodies import kind
 from tapestry.runtime.running import run
 from tests.runtime.everywhere import agree
 

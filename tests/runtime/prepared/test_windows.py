@@ -16,7 +16,7 @@ from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.dialects import loom
 from tapestry.frontend import run_pipeline
 from tapestry.importers.building import ProgramBuilder
-from tapestry.passes.loom._outputs import with_outputs
+from tapestry.passes.loom.rebuilding.outputs import with_outputs
 from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram

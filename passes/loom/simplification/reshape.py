@@ -17,8 +17,8 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
-from tapestry.passes.loom._rebuild import reads_of, rebuild, writes_of
-from tapestry.passes.loom._refine import Split, may_split, refine, split_partition
+from tapestry.passes.loom.rebuilding.digits import Split, may_split, refine, split_partition
+from tapestry.passes.loom.rebuilding.operations import reads_of, rebuild, writes_of
 from tapestry.zspace import Projection, Range
 
 

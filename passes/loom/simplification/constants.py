@@ -28,7 +28,7 @@ from tapestry.algebra.dtypes import body_type, is_complex
 from tapestry.algebra.literals import number_attr
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
-from tapestry.passes.loom._rebuild import reads_of, rebuild
+from tapestry.passes.loom.rebuilding.operations import reads_of, rebuild
 from tapestry.zspace import Range
 
 

@@ -13,10 +13,10 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tapestry.dialects import loom
-from tapestry.passes.loom._bodies import inlined, reindex
-from tapestry.passes.loom._fold_to_read import is_plain, replace_operation
-from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.derivation.emission import REFUSED
+from tapestry.passes.loom.rebuilding.bodies import inlined, reindex
+from tapestry.passes.loom.rebuilding.operations import reads_of, writes_of
+from tapestry.passes.loom.simplification.fold_to_read import is_plain, replace_operation
 from tapestry.zspace import AffineMap
 
 

@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint
 from tapestry.algebra.functions import pairs_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
-from tapestry.passes.loom._complex_bodies import is_split, joined, part_type, parts_of
+from tapestry.passes.loom.complex_numbers.bodies import is_split, joined, part_type, parts_of
 from tapestry.zspace import AffineMap, Projection, Range
 
 

@@ -16,8 +16,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType, tensor_type
-from tapestry.passes.loom._bodies import in_group, reindex
-from tapestry.passes.loom._rebuild import Write, writes_of
+from tapestry.passes.loom.rebuilding.bodies import in_group, reindex
+from tapestry.passes.loom.rebuilding.operations import Write, writes_of
 from tapestry.zspace import AffineMap, Projection, Range
 
 

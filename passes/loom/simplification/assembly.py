@@ -14,8 +14,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, tensor_type
-from tapestry.passes.loom._clips import ends_together
-from tapestry.passes.loom._rebuild import reads_of, rebuild
+from tapestry.passes.loom.rebuilding.operations import reads_of, rebuild
+from tapestry.passes.loom.simplification.clips import ends_together
 from tapestry.zspace import AffineMap, Projection, Range
 
 

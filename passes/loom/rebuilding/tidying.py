@@ -5,9 +5,9 @@ from __future__ import annotations
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tapestry.dialects import loom
-from tapestry.passes.loom._bodies import drop_unused, in_group, share_equal
-from tapestry.passes.loom._outputs import drop_unread, with_outputs
-from tapestry.passes.loom._rebuild import reads_of, rebuild
+from tapestry.passes.loom.rebuilding.bodies import drop_unused, in_group, share_equal
+from tapestry.passes.loom.rebuilding.operations import reads_of, rebuild
+from tapestry.passes.loom.rebuilding.outputs import drop_unread, with_outputs
 
 
 class ShareScalars(RewritePattern):

@@ -23,10 +23,10 @@ from tapestry.algebra.monoids import BUILTIN_MONOIDS, Monoid, builtin_monoid, mo
 from tapestry.algebra.orders import chosen_by_order
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read
-from tapestry.passes.loom._bodies import body_key, drop_unused, inlined
-from tapestry.passes.loom._monoids import defined_once
-from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.fusion.joining import identity_body
+from tapestry.passes.loom.rebuilding.bodies import body_key, drop_unused, inlined
+from tapestry.passes.loom.rebuilding.monoids import defined_once
+from tapestry.passes.loom.rebuilding.operations import reads_of, writes_of
 
 
 def parts_needed(op: loom.OperationOp, wanted: Sequence[int]) -> tuple[int, ...]:

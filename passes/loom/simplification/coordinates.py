@@ -27,8 +27,8 @@ from xdsl.rewriter import InsertPoint
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
-from tapestry.passes.loom._bodies import body_size, coordinate_ops, in_group, inlined
-from tapestry.passes.loom._rebuild import reads_of, rebuild
+from tapestry.passes.loom.rebuilding.bodies import body_size, coordinate_ops, in_group, inlined
+from tapestry.passes.loom.rebuilding.operations import reads_of, rebuild
 from tapestry.zspace import AffineMap, Projection, Range
 from tapestry.zspace.origins import origin
 

@@ -27,8 +27,8 @@ from xdsl.pattern_rewriter import (
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.passes.loom._bodies import in_group
-from tapestry.passes.loom._clusters import Cluster, Clusters, WhyApart
+from tapestry.passes.loom.grouping.clusters import Cluster, Clusters, WhyApart
+from tapestry.passes.loom.rebuilding.bodies import in_group
 
 
 @dataclass

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapestry.passes.loom._refine import Split
-from tapestry.passes.loom._reshape import common_factors, mixed_radix_digit
+from tapestry.passes.loom.rebuilding.digits import Split
+from tapestry.passes.loom.simplification.reshape import common_factors, mixed_radix_digit
 from tapestry.zspace import Partition, Range
 
 sides = st.lists(st.tuples(st.integers(-2, 3), st.integers(1, 6)), min_size=1, max_size=3)

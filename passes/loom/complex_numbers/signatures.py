@@ -23,7 +23,7 @@ from tapestry.dialects._loom_blocks import element_of
 from tapestry.dialects._loom_bodies import yielded_types
 from tapestry.dialects._loom_syntax import segments
 from tapestry.dialects.loom import tensor_type
-from tapestry.passes.loom._complex_bodies import (
+from tapestry.passes.loom.complex_numbers.bodies import (
     flat,
     flat_types,
     is_split,

@@ -26,9 +26,9 @@ from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.algebra.one_hot import OneHot, find_one_hot
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, tensor_type
-from tapestry.passes.loom._bodies import drop_unused, graft, in_group, reindex
-from tapestry.passes.loom._rebuild import reads_of, writes_of
 from tapestry.passes.loom.derivation.emission import REFUSED
+from tapestry.passes.loom.rebuilding.bodies import drop_unused, graft, in_group, reindex
+from tapestry.passes.loom.rebuilding.operations import reads_of, writes_of
 from tapestry.zspace import AffineMap, Projection, Range
 
 

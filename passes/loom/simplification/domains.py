@@ -13,8 +13,8 @@ from __future__ import annotations
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tapestry.dialects import loom
-from tapestry.passes.loom._bodies import in_group
-from tapestry.passes.loom._rebuild import rebuild
+from tapestry.passes.loom.rebuilding.bodies import in_group
+from tapestry.passes.loom.rebuilding.operations import rebuild
 from tapestry.zspace import Partition, Range
 
 

@@ -19,9 +19,9 @@ from xdsl.traits import is_side_effect_free
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.locations import fuse_locations
-from tapestry.passes.loom._alignment import align
-from tapestry.passes.loom._places import Alignment
 from tapestry.passes.loom.fusion.joining import LABEL_LENGTH
+from tapestry.passes.loom.grouping.alignment import align
+from tapestry.passes.loom.grouping.places import Alignment
 from tapestry.zspace import AffineMap, Partition, Range
 
 

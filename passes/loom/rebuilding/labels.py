@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
-from tapestry.passes.loom._bodies import in_group
+from tapestry.passes.loom.rebuilding.bodies import in_group
 
 
 def operation_named(module: ModuleOp, label: str, asked_by: str) -> loom.OperationOp:

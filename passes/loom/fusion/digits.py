@@ -20,10 +20,10 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.passes.loom._bodies import in_group
-from tapestry.passes.loom._rebuild import reads_of
-from tapestry.passes.loom._refine import refine
-from tapestry.passes.loom._reshape import through_reshape
+from tapestry.passes.loom.rebuilding.bodies import in_group
+from tapestry.passes.loom.rebuilding.digits import refine
+from tapestry.passes.loom.rebuilding.operations import reads_of
+from tapestry.passes.loom.simplification.reshape import through_reshape
 from tapestry.zspace import Range
 
 

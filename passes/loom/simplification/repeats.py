@@ -15,8 +15,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType, tensor_type
-from tapestry.passes.loom._bodies import in_group, reindex
-from tapestry.passes.loom._rebuild import reads_of, rebuild
+from tapestry.passes.loom.rebuilding.bodies import in_group, reindex
+from tapestry.passes.loom.rebuilding.operations import reads_of, rebuild
 from tapestry.zspace import AffineMap, Projection, Range
 from tapestry.zspace.origins import origin
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from tapestry.dialects import loom
-from tapestry.passes.loom._places import Alignment, Place, Scale, Written
+from tapestry.passes.loom.grouping.places import Alignment, Place, Scale, Written
 from tapestry.zspace import Projection, Range
 
 

@@ -18,7 +18,7 @@ from xdsl.rewriter import InsertPoint
 from tapestry.algebra.literals import number_attr
 from tapestry.algebra.monoids import BUILTIN_MONOIDS, Monoid
 from tapestry.dialects import loom
-from tapestry.passes.loom._bodies import inlined, kind
+from tapestry.passes.loom.rebuilding.bodies import inlined, kind
 
 
 def defined_once(op: Operation, new: loom.MonoidOp, rewriter: PatternRewriter) -> loom.MonoidOp:

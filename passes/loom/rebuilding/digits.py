@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from xdsl.pattern_rewriter import PatternRewriter
 
 from tapestry.dialects import loom
-from tapestry.passes.loom._bodies import reindex
-from tapestry.passes.loom._rebuild import Write, reads_of, rebuild, writes_of
+from tapestry.passes.loom.rebuilding.bodies import reindex
+from tapestry.passes.loom.rebuilding.operations import Write, reads_of, rebuild, writes_of
 from tapestry.zspace import AffineMap, Partition, Range
 
 _SPLIT = frozenset(("map", "fold"))

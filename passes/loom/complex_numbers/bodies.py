@@ -23,8 +23,8 @@ from xdsl.rewriter import InsertPoint
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import BlockType, TensorType
-from tapestry.passes.loom import _complex_scalars as scalars
-from tapestry.passes.loom._complex_scalars import Complex, Reals
+from tapestry.passes.loom.complex_numbers import scalars
+from tapestry.passes.loom.complex_numbers.scalars import Complex, Reals
 
 PARTS = ("re", "im")
 
@@ -125,7 +125,7 @@ class SplitYield(RewritePattern):
 class SplitScalar(RewritePattern):
     """A scalar operation on complex numbers is some on their parts.
 
-    Always legal: `_complex_scalars` says what each means.
+    Always legal: `scalars` says what each means.
     """
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:

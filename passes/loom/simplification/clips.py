@@ -17,7 +17,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
-from tapestry.passes.loom._rebuild import rebuild
+from tapestry.passes.loom.rebuilding.operations import rebuild
 from tapestry.zspace import AffineMap, Range
 
 
