@@ -32,9 +32,9 @@ from tapestry.attributes import attribute_of
 from tapestry.dialects import weft
 from tapestry.metakernels import Template, load_library
 from tapestry.passes.loom.rebuilding.bodies import in_group
-from tapestry.passes.weft._monoids import Monoids
-from tapestry.passes.weft._recognizing import Recognizer
 from tapestry.passes.weft.apply import ApplyMetakernel, own_library
+from tapestry.passes.weft.recipes.monoids import Monoids
+from tapestry.passes.weft.rules.recognizing import Recognizer
 from tapestry.passes.weft.substitute import parse_choices, picked_rules, substitute
 from tapestry.rewriting import load_rules
 from tapestry.rewriting.binding import Expansions

@@ -54,11 +54,11 @@ from tapestry.metakernels.errors import (
 )
 from tapestry.metakernels.operands import misapplied
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.weft._monoids import Monoids
-from tapestry.passes.weft._parameters import parameter_values
-from tapestry.passes.weft._recipe_making import make_recipe, tensor_of
-from tapestry.passes.weft._recipes import Recipe
 from tapestry.passes.weft.bind import symbols_in
+from tapestry.passes.weft.recipes.making import make_recipe, tensor_of
+from tapestry.passes.weft.recipes.monoids import Monoids
+from tapestry.passes.weft.recipes.parameters import parameter_values
+from tapestry.passes.weft.recipes.recipe import Recipe
 
 _Key = tuple[Attribute, ...]
 

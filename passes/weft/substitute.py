@@ -42,10 +42,10 @@ from tapestry.locations import fuse_locations
 from tapestry.metakernels import Library, load_library
 from tapestry.metakernels.errors import nearest
 from tapestry.passes._collection import collection_paused
-from tapestry.passes.weft._matching import Match, RuleMatcher
-from tapestry.passes.weft._order import BlockOrder
-from tapestry.passes.weft._productions import build_production
 from tapestry.passes.weft.apply import own_library
+from tapestry.passes.weft.rules.matching import Match, RuleMatcher
+from tapestry.passes.weft.rules.order import BlockOrder
+from tapestry.passes.weft.rules.productions import build_production
 from tapestry.rewriting import Rule, load_rules
 from tapestry.rewriting.binding import Combination, Expansions
 from tapestry.rewriting.measure import find_measure

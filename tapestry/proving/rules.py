@@ -26,13 +26,13 @@ from xdsl.ir import Operation, SSAValue
 
 from tapestry.frontend import verify_module
 from tapestry.metakernels import Library
-from tapestry.passes.weft._productions import (
+from tapestry.passes.weft.apply import apply_metakernels
+from tapestry.passes.weft.recipes.making import tensor_of
+from tapestry.passes.weft.rules.productions import (
     build_application,
     build_number,
     build_production,
 )
-from tapestry.passes.weft._recipe_making import tensor_of
-from tapestry.passes.weft.apply import apply_metakernels
 from tapestry.proving.comparing import Difference
 from tapestry.proving.equality import compare_programs
 from tapestry.proving.evaluation import evaluate_program

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import f32
 from tapestry.metakernels import TensorSpec, expand, load_library
 from tapestry.metakernels.expansion import MapFold
 from tapestry.metakernels.scalars import Constant
-from tapestry.passes.weft._bodies import build_region
+from tapestry.passes.weft.recipes.bodies import build_region
 
 
 def test_zeros_of_two_signs_are_two_constants():

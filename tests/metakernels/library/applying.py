@@ -21,8 +21,8 @@ from tapestry.dialects.zspace import PartitionAttr
 from tapestry.frontend import verify_module
 from tapestry.metakernels import TensorSpec, expand, load_library
 from tapestry.metakernels.dtypes import DTYPES
-from tapestry.passes.weft._bodies import element_type
 from tapestry.passes.weft.apply import apply_metakernels
+from tapestry.passes.weft.recipes.bodies import element_type
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.zspace import Partition, Range
 from tests import on_gpu

@@ -21,7 +21,7 @@ from tapestry.attributes import attribute_of
 from tapestry.dialects import loom, weft
 from tapestry.dialects.zspace import ProjectionAttr
 from tapestry.metakernels import TensorSpec
-from tapestry.passes.weft._recipe_making import tensor_of
+from tapestry.passes.weft.recipes.making import tensor_of
 from tapestry.rewriting.binding import Production
 from tapestry.rewriting.rules import Application, Rule, Value
 from tapestry.zspace import AffineMap, Projection

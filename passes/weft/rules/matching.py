@@ -22,9 +22,9 @@ from tapestry.locations import location_of
 from tapestry.metakernels import Expansion, TensorSpec, WeftError
 from tapestry.metakernels.expansion import MapFold
 from tapestry.metakernels.scalars import Constant
-from tapestry.passes.weft._parameters import parameter_values
-from tapestry.passes.weft._searching import Found, search
 from tapestry.passes.weft.apply import spec_of
+from tapestry.passes.weft.recipes.parameters import parameter_values
+from tapestry.passes.weft.rules.searching import Found, search
 from tapestry.rewriting.binding import (
     Combination,
     DoesNotApplyError,

@@ -38,9 +38,9 @@ from tapestry.metakernels.expansion import (
     TensorSpec,
 )
 from tapestry.metakernels.scalars import Scalar
-from tapestry.passes.weft._bodies import build_region, element_type
-from tapestry.passes.weft._monoids import Monoids, name_of
-from tapestry.passes.weft._recipes import BodyRecipe, OpRecipe, Recipe
+from tapestry.passes.weft.recipes.bodies import build_region, element_type
+from tapestry.passes.weft.recipes.monoids import Monoids, name_of
+from tapestry.passes.weft.recipes.recipe import BodyRecipe, OpRecipe, Recipe
 from tapestry.zspace import AffineMap, Point, Projection, Range
 
 

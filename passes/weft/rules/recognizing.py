@@ -24,10 +24,10 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import TensorType
 from tapestry.metakernels import Template, TensorSpec, WeftError
 from tapestry.metakernels.parameters import Parameter
-from tapestry.passes.weft._monoids import Monoids
-from tapestry.passes.weft._recipe_making import make_recipe
-from tapestry.passes.weft._recipes import BodyRecipe, OpRecipe
 from tapestry.passes.weft.apply import spec_of
+from tapestry.passes.weft.recipes.making import make_recipe
+from tapestry.passes.weft.recipes.monoids import Monoids
+from tapestry.passes.weft.recipes.recipe import BodyRecipe, OpRecipe
 from tapestry.rewriting.binding import Expansions
 
 MAX_TRIED: Final = 128

@@ -17,7 +17,7 @@ from tapestry.dialects import loom
 from tapestry.metakernels.errors import MonoidError
 from tapestry.metakernels.expansion import MonoidBody
 from tapestry.metakernels.scalars import Constant
-from tapestry.passes.weft._bodies import build_region, element_type
+from tapestry.passes.weft.recipes.bodies import build_region, element_type
 
 
 @dataclass

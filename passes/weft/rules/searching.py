@@ -20,8 +20,8 @@ from xdsl.ir import OpResult, SSAValue
 from tapestry.dialects import weft
 from tapestry.dialects.loom import TensorType
 from tapestry.metakernels import Template, WeftError
-from tapestry.passes.weft._parameters import parameter_values
 from tapestry.passes.weft.apply import spec_of
+from tapestry.passes.weft.recipes.parameters import parameter_values
 from tapestry.rewriting.binding import Expansions
 from tapestry.rewriting.rules import SINGLE, Application, Number, Operand, Rule, Value
 from tapestry.rewriting.symmetry import commutes

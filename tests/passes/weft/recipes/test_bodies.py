@@ -12,7 +12,7 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects.loom import TensorType
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.metakernels.dtypes import DTYPES, FLOATS, INTEGERS, is_unsigned
-from tapestry.passes.weft._bodies import element_type
+from tapestry.passes.weft.recipes.bodies import element_type
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.zspace import Range
 

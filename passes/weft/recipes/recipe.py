@@ -2,7 +2,7 @@
 
 A recipe lists the loom operations that a template gives for some operand types, result types and
 parameters. Values are numbers: the operands first, then the results of the operations in order.
-Stamping a recipe makes fresh operations and checks nothing again; `_recipe_making` makes them.
+Stamping a recipe makes fresh operations and checks nothing again; `making` makes them.
 """
 
 from __future__ import annotations
