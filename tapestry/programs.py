@@ -209,7 +209,7 @@ class Program:
         """Arrays by name, those given in order first."""
         if len(arrays) > len(self._kinds):
             raise InputError(
-                f"{len(arrays)} arrays are given",
+                f"{len(arrays)} array{'s are' if len(arrays) > 1 else ' is'} given",
                 hint=f"the program takes {', '.join(self._kinds) or 'none'}",
             )
         given: dict[str, object] = dict(zip(self._kinds, arrays, strict=False))

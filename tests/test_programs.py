@@ -40,7 +40,7 @@ def test_a_loaded_program_is_saved_elsewhere_with_its_constants(saved: Path) -> 
     np.testing.assert_allclose(tapestry.load(folder / "copy.mlir")(X)[0], X @ W, rtol=1e-4)
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "f16", "i8", "bool"])
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "int8", "bool"])
 def test_constants_of_every_kind_are_kept(dtype: str, tmp_path: Path) -> None:
     from tapestry.importers.expressions.functions import dtype_of
 
@@ -129,7 +129,7 @@ def test_kernels_are_lowered_once_for_many_calls(monkeypatch: pytest.MonkeyPatch
 
 def test_arrays_in_other_forms_are_what_the_program_takes() -> None:
     """What is exactly what a program takes is not looked at further; other arrays are made so."""
-    x, y = tapestry.input("x", (2, 3)), tapestry.input("y", (3,), "i8")
+    x, y = tapestry.input("x", (2, 3)), tapestry.input("y", (3,), "int8")
     program = tapestry.compile([x * 2, y + y])
     plain = np.arange(6, dtype=np.float32).reshape(2, 3)
     few = np.array([1, -2, 3], np.int8)

@@ -43,22 +43,33 @@ def input(  # noqa: A001 - it is read as tapestry.input
     `dtype` is NumPy's or its name, PyTorch's, or as in programs (`bf16`). Raises UsageError for a
     name, shape or dtype that no tensor has.
     """
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     place = caller()
+    given = cast(object, (shape,) if isinstance(shape, int) else shape)
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise UsageError(
+            f"{name} cannot have the shape {shape!r}", location=place, hint="a tuple of sizes"
+        )
+    sizes = tuple(cast("Sequence[object]", given))
     if not isinstance(cast(object, name), str) or not name.isidentifier():
         raise UsageError(
             f"an input cannot be named {name!r}",
             location=place,
             hint="letters, digits and underscores; it is given as an argument",
         )
-    if any(not isinstance(size, int | np.integer) or size < 0 for size in cast(Any, sizes)):
+    if not all(map(_is_size, sizes)):
         raise UsageError(f"{name} cannot have the shape {sizes}", location=place)
     try:
         element = dtype_name(dtype_of(dtype))
     except (TypeError, ValueError):
         raise UsageError(f"there are no tensors of {dtype!r}", location=place) from None
-    kind = kind_of([int(size) for size in sizes], element)
+    kind = kind_of([int(cast(int, size)) for size in sizes], element)
     return Expression(Input(name, kind, place))
+
+
+def _is_size(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        return False
+    return int(cast(int, value)) >= 0
 
 
 def constant(cells: object) -> Expression:

@@ -41,6 +41,9 @@ _OWN_NAMES: Final = frozenset({"shape", "dtype", "size", "kind", "node", "positi
 _ELSEWHERE: Final = {"to": "astype", "type": "astype", "view": "reshape"}
 """What methods of PyTorch's tensors that no metakernel has are called here."""
 
+_TWO_MEANINGS: Final = {"i1": ("int8", "bool"), "i8": ("int64", "int8")}
+"""Names of dtypes that NumPy and programs have for different ones."""
+
 _CATEGORIES: Final = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
 """Truth values, integers, floats (`ml_dtypes`' are V), complex numbers."""
 
@@ -149,11 +152,14 @@ def as_expression(value: object, like: np.dtype[Any] | None = None) -> Expressio
     if isinstance(value, Expression):
         return value
     if isinstance(value, bool | int | float):
+        dtype = _number_dtype(value, like)
         try:
-            return _constant(np.asarray(value, _number_dtype(value, like)))
+            return _constant(np.asarray(value, dtype))
         except OverflowError:
+            alone = "floats reach further"
+            beside = "it has the dtype of the tensor beside it, which .astype converts"
             raise UsageError(
-                f"{value} has more than 64 bits", location=caller(), hint="floats reach further"
+                f"{value} is no {dtype}", location=caller(), hint=alone if like is None else beside
             ) from None
     if is_array(value) or isinstance(value, np.generic | list | tuple):
         try:
@@ -161,7 +167,7 @@ def as_expression(value: object, like: np.dtype[Any] | None = None) -> Expressio
         except (ValueError, TypeError) as error:
             raise UsageError(str(error), location=caller()) from None
     raise UsageError(
-        f"{type(value).__name__} is no operand",
+        f"{'None' if value is None else type(value).__name__} is no operand",
         location=caller(),
         hint="expressions, arrays and numbers are",
     )
@@ -193,7 +199,7 @@ def _inputs(template: Template, given: Mapping[str, object]) -> list[Given]:
     like = max(dtypes, key=lambda dtype: _CATEGORIES[dtype.kind], default=None)
     inputs: list[Given] = []
     for entry, value in values:
-        if value is None:
+        if value is None and entry.optional:
             inputs.append(None)
         elif entry.each is not None:
             inputs.append(tuple(as_expression(one, like) for one in _each(entry, value)))
@@ -255,11 +261,18 @@ def documentation_of(template: Template) -> str:
 def dtype_of(value: object) -> np.dtype[Any]:
     """The dtype that `value` names: NumPy's, PyTorch's, or as in programs (`f32`).
 
-    Raises TypeError where there is none of the name.
+    Raises TypeError where there is none of the name, UsageError where there are two.
     """
     name = str(value).removeprefix("torch.")
     if not isinstance(value, str) and name == str(value):
         return np.dtype(cast(Any, value))
+    if name in _TWO_MEANINGS:
+        of_numpy, of_programs = _TWO_MEANINGS[name]
+        raise UsageError(
+            f"{name} is {of_numpy} in NumPy, and {of_programs} in programs",
+            location=caller(),
+            hint=f"write {of_numpy} or {of_programs}",
+        )
     element = type_named("bf16" if name == "bfloat16" else name)
     return np.dtype(name) if element is None else numpy_dtype(element)
 

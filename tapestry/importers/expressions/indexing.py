@@ -4,6 +4,8 @@
     >>> x = tapestry.input("x", (4, 6, 2), "float32")
     >>> [x[key].shape for key in (0, slice(1, None), (..., None), (slice(None), [1, 5, 5]))]
     [(6, 2), (3, 6, 2), (4, 6, 2, 1), (4, 3, 2)]
+    >>> x[[0, 1, 2], [5, -1, 0]].shape  # the cells (0, 5), (1, 5) and (2, 0)
+    (3, 2)
 
 Sizes of results are known before anything runs, so only truth values that are known index, along
 one axis.
@@ -12,6 +14,7 @@ one axis.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -26,25 +29,58 @@ def indexed(source: Expression, key: object) -> Expression:
     keys = list(cast("tuple[object, ...]", key)) if isinstance(key, tuple) else [key]
     keys = _complete(source, keys)
     _check_order(keys)
-    result, axis, gathered = source, 0, False
-    for one in keys:
+    result, axis, place = source, 0, 0
+    while place < len(keys):
+        one, place = keys[place], place + 1
         if one is None:
             result, axis = _call("unsqueeze", result, axes=[axis]), axis + 1
         elif isinstance(one, slice):
             result, axis = _sliced(result, cast("slice[Any, Any, Any]", one), axis), axis + 1
-        elif isinstance(one, int | np.integer) and not isinstance(one, bool):
-            place = int(cast(int, one))
-            result = _call("select", result, index=_place(result, place, axis), axis=axis)
         else:
-            if gathered:
-                raise _wrong("one axis is indexed by a tensor at most", "tapestry.gather does more")
-            places = _places(one, result.shape[axis])
-            before, after = result.shape[:axis], result.shape[axis + 1 :]
-            result = _call("index_select", result, places.reshape(-1), axis=axis)
-            if len(places.shape) != 1:
-                result = result.reshape(*before, *places.shape, *after)
-            axis, gathered = axis + len(places.shape), True
+            together = [one]
+            while place < len(keys) and not isinstance(keys[place], slice | None):
+                together.append(keys[place])
+                place += 1
+            result, axis = _gathered(result, together, axis)
     return result
+
+
+def _gathered(source: Expression, keys: Sequence[object], axis: int) -> tuple[Expression, int]:
+    """The cells at numbers and tensors of places along neighbouring axes, and the next axis.
+
+    Tensors are broadcast: cell by cell they name a place along each of their axes.
+    """
+    if all(map(_is_number, keys)):
+        for one in keys:
+            index = _place(source, int(cast(int, one)), axis)
+            source = _call("select", source, index=index, axis=axis)
+        return source, axis
+    sizes = source.shape[axis : axis + len(keys)]
+    before, after = source.shape[:axis], source.shape[axis + len(keys) :]
+    if len(keys) > 1:
+        source = source.reshape(*before, prod(sizes), *after)
+    flat: Expression | None = None
+    for one, size in zip(keys, sizes, strict=True):
+        places = _places(one, size)
+        flat = places if flat is None else _joined(flat, size, places)
+    assert flat is not None
+    found = _call("index_select", source, flat.reshape(-1), axis=axis)
+    if flat.ndim != 1:
+        found = found.reshape(*before, *flat.shape, *after)
+    return found, axis + flat.ndim
+
+
+def _joined(flat: Expression, size: int, places: Expression) -> Expression:
+    """Places along two axes as places along both in one; known ones are computed here."""
+    if isinstance(flat.node, Constant) and isinstance(places.node, Constant):
+        try:
+            cells = flat.node.cells.astype(np.int64) * size + places.node.cells
+        except ValueError as error:
+            raise _wrong(str(error), "tensors that index together are broadcast") from None
+        return as_expression(cells)
+    inside = (places >= 0) & (places < size)
+    both = flat.astype("int64") * size + places.astype("int64")
+    return _call("where", inside, both, -1)  # which is no place, and is said when it runs
 
 
 def _complete(source: Expression, keys: list[object]) -> list[object]:
@@ -75,6 +111,10 @@ def _check_order(keys: Sequence[object]) -> None:
         )
 
 
+def _is_number(key: object) -> bool:
+    return isinstance(key, int | np.integer) and not isinstance(key, bool)
+
+
 def _sliced(source: Expression, key: slice[Any, Any, Any], axis: int) -> Expression:
     size = source.shape[axis]
     try:
@@ -99,9 +139,13 @@ def _place(source: Expression, place: int, axis: int) -> int:
 
 def _places(key: object, size: int) -> Expression:
     """A list of places, which may be an expression; those that are known are checked."""
+    if _is_number(key):
+        key = np.int64(cast(int, key))
+    if isinstance(key, list) and not cast("list[object]", key):
+        key = np.empty(0, np.int64)
     if isinstance(key, str | bytes | bool | float | np.bool_):
         raise _wrong(f"{key!r} is no index", "integers, slices, None, ... and integer lists are")
-    places = key if isinstance(key, Expression) else as_expression(key)
+    places = as_expression(cast(object, key))
     if places.dtype.kind == "b" and isinstance(places.node, Constant) and places.shape == (size,):
         places = as_expression(np.flatnonzero(places.node.cells))
     if places.dtype.kind == "b":
@@ -115,7 +159,11 @@ def _places(key: object, size: int) -> Expression:
         cells = places.node.cells
         if ((cells < -size) | (cells >= size)).any():
             raise _wrong(f"an index is outside of its axis: {cells}", f"its size is {size}")
-        places = as_expression(np.where(cells < 0, cells + size, cells))
+        return as_expression(np.where(cells < 0, cells + size, cells))
+    if places.dtype.kind == "i":  # from the end, if it is negative
+        if size > np.iinfo(places.dtype).max:
+            places = places.astype("int64")
+        places = _call("where", places < 0, places + size, places)
     return places
 
 

@@ -109,11 +109,26 @@ class ArrayMethods:
         """
         if axis is None:
             return self.ravel().argsort(descending=descending)
+        cells = self.astype("int8") if self._tensor.dtype.kind == "b" else self
         _, places = cast(
             "tuple[Expression, Expression]",
-            _apply("sort", self, axis=axis, descending=descending),
+            _apply("sort", cells, axis=axis, descending=descending),
         )
         return places
+
+    def take(self, index: object, axis: int | None = None, **named: Any) -> Expression:
+        """The cells, or slices along an axis, at places; of all cells in order for None."""
+        axis = named.pop("dim", axis)
+        whole = self.ravel() if axis is None else self
+        return _apply("take", whole, index, axis=0 if axis is None else axis, **named)
+
+    def repeat(self, repeats: int, axis: int | None = None) -> Expression:
+        """Each cell, or slice along an axis, several times in turn, as in NumPy.
+
+        `tile` repeats the whole tensor, as `repeat` of PyTorch does.
+        """
+        whole = self.ravel() if axis is None else self
+        return _apply("repeat_interleave", whole, repeats, axis=0 if axis is None else axis)
 
     def argmax(self, axis: int | None = None, keepdims: bool = False, **named: bool) -> Expression:
         """The first place of the greatest cell along an axis, or in row-major order of all."""

@@ -22,6 +22,7 @@ import numpy as np
 from tapestry.diagnostics import UsageError
 from tapestry.importers.expressions.functions import as_expression, function
 from tapestry.importers.expressions.nodes import Expression, caller
+from tapestry.importers.expressions.operators import of_truths
 from tapestry.metakernels import load_library
 
 _UFUNCS: Final = {
@@ -49,10 +50,12 @@ def apply_ufunc(
     name = ufunc.__name__
     asked = _asked(f"np.{name}", named)
     if method == "__call__":
+        if name == "divmod" and not asked:
+            return divmod(as_expression(given[0]), given[1])
         metakernel: str | None = _UFUNCS.get(name, name)
         if metakernel not in load_library().names or asked:
             raise _refused(f"np.{name}", asked, metakernel or name)
-        return function(metakernel)(*given)
+        return function(of_truths(metakernel, *given))(*given)
     folded = {"reduce": _REDUCED, "accumulate": _ACCUMULATED}.get(method, {}).get(name)
     if folded is None or len(given) != 1:
         raise _refused(f"np.{name}.{method}", {}, name)
@@ -64,8 +67,10 @@ def apply_function(
     called: Callable[..., Any], given: Sequence[object], named: Mapping[str, object]
 ) -> Any:
     """What a function of NumPy's gives; UsageError where nothing computes it."""
+    from tapestry.importers.expressions.numpy_composites import COMPOSITES  # seldom needed
+
     name = getattr(called, "__name__", str(called))
-    handler = _FUNCTIONS.get(called)
+    handler = _FUNCTIONS.get(called, COMPOSITES.get(called))
     asked = _asked(f"np.{name}", named)
     if handler is None:
         raise _refused(f"np.{name}", {}, name)
@@ -137,12 +142,13 @@ def _spread(metakernel: str) -> Callable[..., Any]:
 _ALIKE: Final = (
     "max", "min", "all", "any", "stack", "outer", "tril", "triu", "trace",
     "swapaxes", "broadcast_to", "zeros_like", "ones_like", "diagonal", "round", "tile",
+    "count_nonzero", "kron", "take_along_axis",
 )  # fmt: skip
 """Functions whose arguments are those of the metakernel of that name."""
 
 _METHODS: Final = (
     "reshape", "transpose", "clip", "ravel", "dot", "argmax", "argmin", "argsort", "copy",
-    "sum", "mean", "prod", "cumsum", "cumprod",
+    "sum", "mean", "prod", "cumsum", "cumprod", "take", "repeat",
 )  # fmt: skip
 
 _FUNCTIONS: Final[dict[object, Callable[..., Any]]] = {
@@ -151,6 +157,8 @@ _FUNCTIONS: Final[dict[object, Callable[..., Any]]] = {
     **{getattr(np, name): _property(name) for name in ("shape", "ndim", "size")},
     np.amax: _own("max"),
     np.amin: _own("min"),
+    np.around: _own("round"),
+    np.empty_like: _own("zeros_like"),
     np.std: _spread("std"),
     np.var: _spread("var"),
 }
@@ -289,14 +297,10 @@ def _where(condition: object, *chosen: object) -> Any:
 def _sort(x: object, axis: int | None = -1) -> Any:
     if axis is None:
         return _sort(as_expression(x).ravel())
-    return _apply("sort", x, axis=axis)[0]
-
-
-@_numpy(np.take)
-def _take(x: object, index: object, axis: int | None = None) -> Any:
-    if axis is None:
-        return _take(as_expression(x).ravel(), index, 0)
-    return _apply("take", x, index, axis=axis)
+    whole = as_expression(x)
+    if whole.dtype.kind == "b":
+        return _sort(whole.astype("int8"), axis).astype(bool)
+    return _apply("sort", whole, axis=axis)[0]
 
 
 @_numpy(np.full_like)

@@ -26,16 +26,31 @@ if TYPE_CHECKING:
 
 def _binary(metakernel: str) -> Callable[[Any, object], Expression]:
     def operator(self: Any, other: object) -> Expression:
-        return _apply(metakernel, self, other)
+        return _apply(of_truths(metakernel, self, other), self, other)
 
     return operator
 
 
 def _reflected(metakernel: str) -> Callable[[Any, object], Expression]:
     def operator(self: Any, other: object) -> Expression:
-        return _apply(metakernel, other, self)
+        return _apply(of_truths(metakernel, self, other), other, self)
 
     return operator
+
+
+_OF_TRUTHS = {"add": "logical_or", "mul": "logical_and"}
+"""What a sum and a product of truth values are, in NumPy and in PyTorch."""
+
+
+def of_truths(metakernel: str, *operands: object) -> str:
+    """The metakernel that an arithmetic operator is on these operands."""
+    if metakernel not in _OF_TRUTHS:
+        return metakernel
+    kinds = [getattr(getattr(one, "dtype", None), "kind", None) for one in operands]
+    truths = [
+        kind == "b" or isinstance(one, bool) for kind, one in zip(kinds, operands, strict=True)
+    ]
+    return _OF_TRUTHS[metakernel] if all(truths) else metakernel
 
 
 def _unary(metakernel: str) -> Callable[[Any], Expression]:
@@ -122,6 +137,19 @@ class Operators(ArrayMethods):
         from tapestry.importers.expressions.functions import method
 
         return method(self._own, name)
+
+    def __dir__(self) -> list[str]:
+        """With the metakernels that take a tensor first, which editors complete."""
+        from tapestry.metakernels import load_library
+
+        library = load_library()
+        first = (library.get(name).inputs[:1] for name in library.names)
+        taking = [
+            name
+            for name, inputs in zip(library.names, first, strict=True)
+            if inputs and inputs[0].each is None
+        ]
+        return sorted({*object.__dir__(self), *taking})
 
     def __bool__(self) -> NoReturn:  # noqa: PLE0304 - it has none
         self._refuse("has no truth value", "tapestry.where(condition, a, b) chooses cell by cell")
