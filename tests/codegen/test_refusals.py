@@ -16,6 +16,7 @@ from tapestry.codegen.aot import CompiledKernel
 from tapestry.codegen.refusals import Refusals
 from tapestry.codegen.specs import KernelSpec
 from tapestry.dialects import triton
+from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules.choosing import never
 from tapestry.store import Store
@@ -77,6 +78,24 @@ def test_the_next_schedule_is_chosen_of_a_kernel_that_is_changed_before_its_laun
     assert len(set(seen)) == len(seen)
 
 
+def test_small_blocks_are_left_where_large_ones_of_float32_spill() -> None:
+    """What threads take apart of a tile they hold: of equal tiles one is compiled, no more."""
+    q, k, v = (tapestry.input(name, (64, 2048, 64), "f32") for name in "qkv")
+    program = tapestry.scaled_dot_product_attention(q, k, v, causal=True)
+    module = tapestry.compile(program, on="triton").lowered
+    tried: list[Schedule] = []
+
+    def refused(kernel: triton.KernelOp) -> bool:
+        tried.append(kernel.schedule.data)
+        return kernel.schedule.data.tile["K"] > 16
+
+    made = module.clone()
+    LoomToTriton(device="a100").lower(Context(), made, refused=refused)
+    assert kernel_of(made).schedule.data.tile["K"] == 16
+    after_default = [(tuple(one.tile.items()), one.warps) for one in tried[1:]]
+    assert len(set(after_default)) == len(after_default)
+
+
 def test_what_is_known_is_not_said_again(caplog: pytest.LogCaptureFixture) -> None:
     refusals = Refusals([90])
     module = lowered(refusals)
@@ -119,7 +138,7 @@ def test_a_folder_has_kernels_that_compile_well(
 
     def spilling(path: Path, specs: Sequence[KernelSpec], **options: Any) -> Any:
         """Kernels of which the first schedule that is tried spills."""
-        tried.append(dict(specs[0].blocks) | {"stages": specs[0].num_stages})
+        tried.append(dict(specs[0].blocks) | {"warps": specs[0].num_warps})
         options.pop("cache"), options.pop("workers")
         made = compiled_at_once(path, specs, **options)
         worst = {**vars(made[0]), "spills": 4 if tried[-1] == tried[0] else 0}

@@ -124,19 +124,37 @@ class Chooser:
             for one in found
             if self._is_safe(one.estimate) and (not sound or one.estimate.seconds * _GAIN <= now)
         ]
-        better = [one.schedule for one in (faster if task.multiplied else _plain_first(faster))]
+        better = faster if task.multiplied else _plain_first(faster)
         if not sound and not better:
             # All that fit may spill: what that takes is counted.
             whole = all(estimate_of(work, self.spec).fits for work, _ in works)
             better = [
-                one.schedule
+                one
                 for one in found
                 if one.estimate.fits and (not whole or one.estimate.seconds * _GAIN <= now)
             ]
-        accepted = (one for one in better[:_TRIES] if not self.refused(build(one)[0]))
         # Where all are refused, a default that is not is better; else the fastest of them.
-        chosen = next(accepted, None if sound or not better else better[0])
+        chosen = self._accepted(better, build)
+        if chosen is None and better and not sound:
+            chosen = better[0].schedule
         return None if chosen == default.schedule.data else chosen
+
+    def _accepted(self, found: Sequence[Prediction], build: Build) -> Schedule | None:
+        """The first schedule whose kernel is not refused, of some that are tried.
+
+        Of equal tiles one is tried: that threads hold too much of it, other stages do not mend.
+        """
+        refused: set[Hashable] = set()
+        for schedule in (one.schedule for one in found):
+            held = (tuple(schedule.tile.items()), schedule.warps, schedule.loads)
+            if held in refused:
+                continue
+            if not self.refused(build(schedule)[0]):
+                return schedule
+            refused.add(held)
+            if len(refused) == _TRIES:
+                break
+        return None
 
     def _ranked(self, task: Task, build: Build, *, everything: bool) -> list[Prediction]:
         """The candidates of a task; of many, some first, then what is near the best of these.

@@ -364,7 +364,11 @@ def _shared_out(task: Task, schedule: Schedule) -> Iterator[Schedule]:
 def _groups(task: Task, first: Schedule) -> Iterator[Schedule]:
     columns = task.spread_columns
     sides = _SIDES if columns else ((128, 0), (64, 0))
-    for (m, n), k, warps, stages in product(sides, (64, 128, 32), (8, 4), (3, 2, 4)):
+    depths = (64, 128, 32)
+    if task.split:
+        # Threads hold parts of what they multiply: small blocks leave them registers.
+        sides, depths = (*sides, *(() if columns else ((32, 0),))), (*depths, MIN_DOT)
+    for (m, n), k, warps, stages in product(sides, depths, (8, 4), (3, 2, 4)):
         sized = {**first.tile, **dict.fromkeys(columns, n), "M": m, "K": k}
         tile = _clipped(task, sized, least=MIN_DOT)
         schedule = replace(first, tile=tile, warps=warps, stages=stages)
