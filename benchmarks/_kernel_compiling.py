@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -38,6 +39,18 @@ DEVICES = {**TYPICAL, 90: "h200"}
 
 
 @dataclass
+class Taken:
+    """What a kernel takes, by the assembler and by the cost model's estimate."""
+
+    kernel: str
+    schedule: str
+    registers: int
+    estimated_registers: int
+    shared: int
+    estimated_shared: int
+
+
+@dataclass
 class Row:
     """A case on a target: its kernels, what is predicted of them, and what is wrong with them."""
 
@@ -59,6 +72,7 @@ class Row:
     seconds: float = 0.0
     """What compiling took."""
     problems: list[str] = field(default_factory=list)
+    taken: list[Taken] = field(default_factory=list[Taken])
 
 
 def loom_of(case: Case) -> Any:
@@ -135,6 +149,7 @@ def compiled_row(case: Case, module: Any, target: int, device: str | None = None
         if not refusals.learn(lowered, kernels):
             break
     row = predicted_row(case, module, lowered, target, device)
+    row.taken = _taken(lowered, kernels, find_spec(device))
     _count(row, case, kernels)
     row.seconds = perf_counter() - started
     return row
@@ -153,6 +168,23 @@ def predicted_row(case: Case, module: Any, lowered: Any, target: int, device: st
     row.predicted_shared = max(one.estimate.shared for one in predicted)
     row.schedules = list(dict.fromkeys(str(one.schedule) for one in predicted))
     return row
+
+
+def _taken(lowered: Any, kernels: Sequence[CompiledKernel], spec: DeviceSpec) -> list[Taken]:
+    """What each kernel takes."""
+    estimates = {one.name: one for one in predictions(lowered, spec)}
+    return [
+        Taken(
+            kernel.name,
+            str(estimates[kernel.name].schedule),
+            kernel.registers,
+            estimates[kernel.name].estimate.registers,
+            kernel.shared,
+            estimates[kernel.name].estimate.shared,
+        )
+        for kernel in kernels
+        if kernel.name in estimates
+    ]
 
 
 def _count(row: Row, case: Case, kernels: Sequence[CompiledKernel]) -> None:
@@ -214,5 +246,23 @@ def show_compiled(rows: Sequence[Row], console: Console) -> None:
             "; ".join(row.problems),
         )
     console.print(table)
+    _show_estimates(rows, console)
     bad = sum(bool(row.problems) for row in rows)
     console.print(f"{len(rows)} rows, {bad} with problems")
+
+
+def _show_estimates(rows: Sequence[Row], console: Console) -> None:
+    """Print how far estimates of registers and shared memory are off, by target."""
+    table = Table(title="taken, in relation to what is estimated", title_justify="left")
+    for column in ("sm", "kernels", "registers: least", "median", "most"):
+        table.add_column(column, justify="right")
+    table.add_column("shared memory: most over the estimate, KiB", justify="right")
+    for target in dict.fromkeys(row.target for row in rows):
+        taken = [one for row in rows if row.target == target for one in row.taken]
+        if not taken:
+            continue
+        ratios = [one.registers / one.estimated_registers for one in taken]
+        over = max(one.shared - one.estimated_shared for one in taken) / 1024
+        shown = (f"{ratio:.2f}" for ratio in (min(ratios), median(ratios), max(ratios)))
+        table.add_row(str(target), str(len(taken)), *shown, f"{over:.1f}")
+    console.print(table)
