@@ -83,7 +83,12 @@ class Vectors:
             limit = write.made(text, "i64", wide=False).name
         first = write.widened(write.cast("trunc", where, "i32"))
         cells = write.binary("add", first, self._cells("i32", factor, step))
-        return write.compared("ult", cells, write.cast("trunc", Value(limit, "i64"), "i32"))
+        limits = write.cast("trunc", Value(limit, "i64"), "i32")
+        inside = write.compared("ult", cells, limits)
+        # Lanes that there are not are not written, but would be summed.
+        if found is None or not self._tiles.summed:
+            return inside
+        return write.binary("and", inside, found)
 
     def _below(self, extent: str, step: int) -> Value:
         """The cells of so many lanes."""

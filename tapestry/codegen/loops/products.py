@@ -21,7 +21,7 @@ from tapestry.codegen.loops.guarded import Vectors
 from tapestry.codegen.loops.tiles import At, Tiles
 from tapestry.codegen.loops.vectors import BYTES, Value
 
-_Pointers = Mapping[tuple[int, At], str]
+Pointers = Mapping[tuple[int, At], str]
 """Where arrays are, for each place of a tile."""
 
 
@@ -30,10 +30,12 @@ def product_text(wrap: Graph, unwrap: Graph, tiles: Tiles) -> str:
 
     What `wrap` stores are the two factors; the first input of `unwrap` is their sum.
     """
-    return _Products(wrap, unwrap, tiles).text()
+    return Products(wrap, unwrap, tiles).text()
 
 
-class _Products:
+class Products:
+    """What writes the function; sums are of some kind, in registers."""
+
     def __init__(self, wrap: Graph, unwrap: Graph, tiles: Tiles) -> None:
         self._wrap, self._unwrap, self._tiles = wrap, unwrap, tiles
         self._write = Function(tiles.lanes)
@@ -104,7 +106,7 @@ class _Products:
             return str(step * BYTES[self._kinds[array]])
         return self._known["stride", array, dim]
 
-    def _level(self, dim: int, pointers: _Pointers) -> None:
+    def _level(self, dim: int, pointers: Pointers) -> None:
         """The loops from a kept dimension on, and what is inside of them."""
         write, tiles = self._write, self._tiles
         if tiles.packed and dim == self._packs_at + 1:
@@ -134,7 +136,7 @@ class _Products:
         less = self._write.made(f"icmp slt i64 {a}, {b}", "i1", wide=False).name
         return self._write.made(f"select i1 {less}, i64 {a}, i64 {b}", "i64", wide=False).name
 
-    def _inside(self, dim: int, places: list[str], pointers: _Pointers) -> None:
+    def _inside(self, dim: int, places: list[str], pointers: Pointers) -> None:
         self._places[dim:] = [places]
         moved: dict[tuple[int, At], str] = {}
         for (array, at), pointer in pointers.items():
@@ -146,7 +148,7 @@ class _Products:
         self._compute(dim, moved)
         self._level(dim + 1, moved)
 
-    def _compute(self, dim: int, pointers: _Pointers) -> None:
+    def _compute(self, dim: int, pointers: Pointers) -> None:
         """What is the same inside of a kept dimension, and not outside."""
         graph, first = self._unwrap, len(self._wrap.inputs) - 1
         depths = [max(dims, default=-1) for dims in self._varies]
@@ -194,12 +196,12 @@ class _Products:
 
         return found(self._wrap.stores[side])
 
-    def _of(self, side: int, pointers: _Pointers) -> dict[tuple[int, At], str]:
+    def _of(self, side: int, pointers: Pointers) -> dict[tuple[int, At], str]:
         """Where the arrays of a factor are."""
         own = self._sides[side]
         return {(array, at): p for (array, at), p in pointers.items() if array in own}
 
-    def _along(self, pointers: _Pointers, dim: int, at: str) -> dict[tuple[int, At], str]:
+    def _along(self, pointers: Pointers, dim: int, at: str) -> dict[tuple[int, At], str]:
         moves = self._tiles.arrays
         return {
             (array, one): self._moved(p, at, self._stride(array, dim))
@@ -208,7 +210,7 @@ class _Products:
             for (array, one), p in pointers.items()
         }
 
-    def _number(self, at: At, pointers: _Pointers) -> Value:
+    def _number(self, at: At, pointers: Pointers) -> Value:
         """The second factor at a place, as one number."""
         last = len(next(iter(pointers))[1])
 
@@ -218,13 +220,13 @@ class _Products:
 
         return self._factor(1, read)
 
-    def _pack(self, pointers: _Pointers) -> None:
+    def _pack(self, pointers: Pointers) -> None:
         """Write the second factor's numbers for a tile, one after another."""
         write, tiles = self._write, self._tiles
         room, size = self._pointer(self._known["room", 0, 0]), BYTES[self._kind]
         kept = len(tiles.kept)
 
-        def along(number: int, flat: str, moved: _Pointers) -> None:
+        def along(number: int, flat: str, moved: Pointers) -> None:
             if number == len(tiles.folded):
                 to = self._moved(room, flat, str(len(self._seconds) * size))
                 for n, at in enumerate(self._seconds):
@@ -243,7 +245,7 @@ class _Products:
         taps = self._tiles.folded[number]
         return str(taps) if taps else self._extents[len(self._tiles.kept) + number]
 
-    def _tile(self, pointers: _Pointers) -> None:
+    def _tile(self, pointers: Pointers) -> None:
         """The sums of a tile, and what becomes of them."""
         write, tiles = self._write, self._tiles
         kept = range(len(tiles.kept))
@@ -266,8 +268,8 @@ class _Products:
     def _fold(
         self,
         number: int,
-        first: _Pointers,
-        second: _Pointers,
+        first: Pointers,
+        second: Pointers,
         flat: str,
         taps: Sequence[str],
         sums: Mapping[At, str],
@@ -294,8 +296,8 @@ class _Products:
     def _points(
         self,
         number: int,
-        first: _Pointers,
-        second: _Pointers,
+        first: Pointers,
+        second: Pointers,
         flat: str,
         taps: Sequence[str],
         sums: Mapping[At, str],
@@ -340,7 +342,7 @@ class _Products:
         self,
         at: At,
         point: At,
-        pointers: _Pointers,
+        pointers: Pointers,
         taps: Sequence[str],
         seen: dict[object, Value],
         masks: dict[object, Value | None],
@@ -363,9 +365,19 @@ class _Products:
 
         return self._factor(0, read)
 
-    def _finish(self, at: At, value: Value, pointers: _Pointers) -> None:
+    def _finish(self, at: At, value: Value, pointers: Pointers) -> None:
         """Write what is computed of a sum."""
-        graph, write = self._unwrap, self._write
+        write = self._write
+        write.mask = None
+        made = [(array, write.widened(one)) for array, one in self._ends(at, value)]
+        write.mask = self._vectors.rest(self._extents[self._tiles.vector])
+        for array, one in made:
+            write.store(one, pointers[array, at], self._kinds[array])
+        write.mask = None
+
+    def _ends(self, at: At, value: Value) -> list[tuple[int, Value]]:
+        """The arrays that are written, and what is computed of a sum for each."""
+        graph = self._unwrap
         own: dict[int, Value] = {0: value}
 
         def found(slot: int) -> Value:
@@ -374,13 +386,8 @@ class _Products:
                 own[slot] = self._made(graph, slot, found) if known is None else known
             return own[slot]
 
-        write.mask = None
-        made = [write.widened(found(slot)) for slot in graph.stores]
-        write.mask = self._vectors.rest(self._extents[self._tiles.vector])
         first = len(self._tiles.arrays) - len(graph.stores)
-        for array, one in enumerate(made, first):
-            write.store(one, pointers[array, at], self._kinds[array])
-        write.mask = None
+        return [(array, found(slot)) for array, slot in enumerate(graph.stores, first)]
 
 
 def _needed(graph: Graph, slot: int) -> set[int]:

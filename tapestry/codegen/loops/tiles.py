@@ -61,10 +61,14 @@ class Tiles:
     packed: bool = False
     """Whether numbers of the second factor are copied, in the order in which they are met."""
     short: bool = False
-    """Whether there is less than one vector along the last kept dimension."""
+    """Whether there is less than one vector along the last kept dimension, or less than a whole one
+    at the end of what is summed."""
     apart: int = 0
     """Outer folded dimensions at each place of which there are sums of their own, which are added
     to those before: so errors grow slowly."""
+    summed: bool = False
+    """Whether vectors are along the last folded dimension, and lanes of sums are added up. Then all
+    folded dimensions are loops, and what is kept has no vectors."""
 
     @property
     def rank(self) -> int:
@@ -73,7 +77,7 @@ class Tiles:
     @property
     def vector(self) -> int:
         """The dimension that vectors are along."""
-        return len(self.kept) - 1
+        return (self.rank if self.summed else len(self.kept)) - 1
 
     def arguments(self) -> list[tuple[str, int, int]]:
         """What comes after the extents: strides and addresses of arrays, limits of guards."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from tapestry.algebra.named import Scalar
 from tapestry.codegen.loops import Cell, Graph, Number, kind_of
 from tapestry.codegen.loops.cells import written
+from tapestry.codegen.loops.dots import dot_text
 from tapestry.codegen.loops.products import product_text
 from tapestry.codegen.loops.tiles import Guard
 from tapestry.codegen.loops.vectors import number_of
@@ -31,12 +32,18 @@ from tapestry.runtime.cpu.threads import Workers
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops.loop import Team
 from tapestry.runtime.prepared.memory import empty
+from tapestry.runtime.prepared.products.dotting import dot_tiling
 from tapestry.runtime.prepared.products.tiling import Operand, Problem, Tiling, tiling
 
 _Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
 
 _COPIED = 8
 """Products for each cell of an array from which it may be copied to be read in vectors."""
+
+_AGAIN = 128
+"""Products for each cell of the factors up to which vectors are along what is folded: libraries
+that copy factors into an order of their own are faster where these are met more often.
+"""
 
 _SHARE = 1 << 20
 """Products of a thread of the host's from which it is worth one."""
@@ -182,10 +189,16 @@ class TiledProduct:
                 own = list(arrays)
                 for number, axis in turned:
                     own[number] = _turned(own[number], axis)
-                found = self._tiling(own, first)
+                problem = self._problem(own, first)
+                found = None if problem is None else tiling(problem, *native.registers())
                 if found is not None:
                     return self._compiled(found, own, first, threads, turned)
-        return None
+        cells = sum(array.size for array in arrays[: self.wrapped])
+        problem = self._problem(arrays, 0)
+        if problem is None or prod(self.extents) > _AGAIN * cells:
+            return None
+        found = dot_tiling(replace(problem, work=sum(self.work)), *native.registers())
+        return None if found is None else self._compiled(found, arrays, 0, threads, ())
 
     def _dense(self) -> list[int]:
         """The dimensions along which results are neighbours."""
@@ -215,8 +228,8 @@ class TiledProduct:
             found += [(number, axis) for axis in axes if array.strides[axis] != array.itemsize]
         return tuple(found)
 
-    def _tiling(self, arrays: Sequence[Array], first: int) -> Tiling | None:
-        """The tiles where a factor is in vectors."""
+    def _problem(self, arrays: Sequence[Array], first: int) -> Problem | None:
+        """What is known of the sum of products, one factor of which is the `first`."""
         operands = [
             read.of(array.strides, array.itemsize, self.extents)
             for read, array in zip(self.reads, arrays, strict=True)
@@ -226,7 +239,7 @@ class TiledProduct:
         if any(one.guards for one in operands[self.wrapped :]):
             return None
         sides = [sorted(self.wrap.needs(slot, self.wrapped)) for slot in self.wrap.wanted]
-        problem = Problem(
+        return Problem(
             self.extents,
             frozenset(self.folded),
             tuple(operands),
@@ -235,7 +248,6 @@ class TiledProduct:
             len(self.writes),
             self.work[first],
         )
-        return tiling(problem, *native.registers())
 
     def _compiled(
         self,
@@ -252,7 +264,8 @@ class TiledProduct:
             wrap = replace(wrap, stores=wrap.stores[::-1])
         unwrap = self.unwrap.graph(["float", *kinds[self.wrapped :]])
         about = f"of products over {'x'.join(map(str, self.extents))}"
-        function = compiled(product_text(wrap, unwrap, tiles), about)
+        text = dot_text if tiles.summed else product_text
+        function = compiled(text(wrap, unwrap, tiles), about)
         if function is None:
             return None
         starts = [read.start(array.strides) for read, array in zip(self.reads, arrays, strict=True)]
@@ -300,7 +313,7 @@ class TiledProduct:
         bound = {dim for one in tiles.arrays for guard in one.guards for dim, _ in guard.terms}
         units = {
             n: problem.extents[found.dims[n]] // tile
-            for n, tile in enumerate(tiles.kept[:-1])
+            for n, tile in enumerate(tiles.kept if tiles.summed else tiles.kept[:-1])
             if n not in bound
         }
         if most < 2 or not units:

@@ -15,10 +15,10 @@ from math import prod
 
 from tapestry.codegen.loops.tiles import SCATTERED, Access, Guard, Tiles
 
-_STEPS = 4
+STEPS = 4
 """Cells from one of a vector to the next, at most."""
 
-_TERMS = 128
+TERMS = 128
 """Terms that are summed one by one; more are summed in blocks, so that errors grow slowly."""
 
 _UNROLLED = 512
@@ -33,7 +33,7 @@ _ACROSS, _DEEP = 12, 4
 _NUMBER = 4
 """Bytes of a number that is packed: it is what it is multiplied as, whatever memory holds."""
 
-_FILLED = 3
+FILLED = 3
 """One of how many lanes has to be used at least."""
 
 _COMPUTED = 3
@@ -93,11 +93,11 @@ def tiling(problem: Problem, lanes: int, registers: int) -> Tiling | None:
     """The tiles for a problem, the first factor in vectors; None where that is slow."""
     if any(problem.operands[one].guards for one in problem.second):
         return None
-    problem = _in_blocks(_merged(problem))
+    problem = in_blocks(merged(problem))
     extents = problem.extents
     kept = [d for d, n in enumerate(extents) if d not in problem.folded and n > 1]
     vector = _vector(problem, kept)
-    if vector is None or _FILLED * extents[vector] < lanes:
+    if vector is None or FILLED * extents[vector] < lanes:
         return None
     others = [d for d in kept if d != vector]
     near = [d for d in others if problem.moves(problem.first, d)]
@@ -120,7 +120,7 @@ def tiling(problem: Problem, lanes: int, registers: int) -> Tiling | None:
         lanes=lanes,
         kept=tuple(tile[d] for d in order),
         folded=taps,
-        arrays=tuple(_access(one, dims, vector, len(extents)) for one in problem.operands),
+        arrays=tuple(access_of(one, dims, vector, len(extents)) for one in problem.operands),
         packed=packed,
         short=extents[vector] < lanes,
         apart=_apart(problem, inner, taps),
@@ -133,7 +133,7 @@ def _longest(problem: Problem, dim: int) -> int:
     return max(abs(one.steps[dim]) for one in problem.operands)
 
 
-def _merged(problem: Problem) -> Problem:
+def merged(problem: Problem) -> Problem:
     """The same with dimensions in one where all arrays go on from one to the next."""
     bound = {dim for one in problem.operands for guard in one.guards for dim, _ in guard.terms}
     extents, steps = list(problem.extents), [one.steps for one in problem.operands]
@@ -161,13 +161,13 @@ def _merged(problem: Problem) -> Problem:
     return replace(problem, extents=tuple(extents), operands=operands)
 
 
-def _in_blocks(problem: Problem) -> Problem:
+def in_blocks(problem: Problem) -> Problem:
     """The same with long folded dimensions as two: blocks, and what is in one."""
     bound = {dim for one in problem.operands for guard in one.guards for dim, _ in guard.terms}
     for dim in sorted(problem.folded - bound):
         extent = problem.extents[dim]
-        fits = [n for n in range(_TERMS // 4, _TERMS + 1) if extent % n == 0]
-        if extent <= _TERMS or not fits:
+        fits = [n for n in range(TERMS // 4, TERMS + 1) if extent % n == 0]
+        if extent <= TERMS or not fits:
             continue
         size, last = fits[-1], len(problem.extents)
         extents = list(problem.extents)
@@ -191,7 +191,7 @@ def _vector(problem: Problem, kept: Sequence[int]) -> int | None:
     found: list[tuple[int, int]] = []
     for dim in kept:
         dense = all(one.steps[dim] == one.size for one in outs)
-        whole = all(one.steps[dim] in range(0, _STEPS * one.size + 1, one.size) for one in ins)
+        whole = all(one.steps[dim] in range(0, STEPS * one.size + 1, one.size) for one in ins)
         moves = problem.moves(problem.first, dim), problem.moves(problem.second, dim)
         if dense and whole and moves == (True, False):
             found.append((problem.extents[dim], dim))
@@ -269,16 +269,17 @@ def _apart(problem: Problem, inner: Sequence[int], taps: Sequence[int]) -> int:
     """How many outer folded dimensions have sums of their own at each place."""
     terms = prod(problem.extents[d] for d in inner)
     for n, dim in enumerate(inner):
-        if terms <= _TERMS or taps[n]:
+        if terms <= TERMS or taps[n]:
             return n
         terms //= problem.extents[dim]
     return max(0, len(inner) - 1)
 
 
-def _access(one: Operand, dims: Sequence[int], vector: int, count: int) -> Access:
+def access_of(one: Operand, dims: Sequence[int], vector: int, count: int) -> Access:
+    """How an array is gone along in the order `dims`, of so many dimensions."""
     place = {dim: n for n, dim in enumerate(dims)}
     step = one.steps[vector]
-    fits = step % one.size == 0 and 0 <= step <= _STEPS * one.size
+    fits = step % one.size == 0 and 0 <= step <= STEPS * one.size
     shared = {dim: (dim, 1) for dim in dims if one.steps[dim]}
     for number, window in enumerate(one.windows, count):
         shared |= {dim: (number, factor) for dim, factor in window}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import pytest
 
 from tapestry.codegen.loops.tiles import Guard
+from tapestry.runtime.prepared.products.dotting import dot_tiling
 from tapestry.runtime.prepared.products.tiling import Operand, Problem, tiling
 
 
@@ -79,3 +82,23 @@ def test_few_lanes_are_left_to_others() -> None:
     """The gradient to a kernel is as narrow as that: matrices are larger."""
     assert tiling(_convolution(64, 64, 5, 3, pad=0), 16, 32) is None
     assert tiling(_convolution(64, 64, 8, 3, pad=0), 16, 32) is not None
+
+
+@pytest.mark.parametrize(("width", "taken"), [(28, True), (6, True), (5, False)])
+def test_both_factors_of_a_gradient_are_vectors(width: int, taken: bool) -> None:
+    """(columns, channels, kw, images, w): vectors are along w, and a row is never a whole one."""
+    extents, reach = (8, 4, 3, 2, width), width + 2
+    first = Operand(4, (4 * 2 * width, 0, 0, 4 * width, 4))
+    window = ((2, 1), (4, 1))
+    steps = (0, 4 * reach, 4, 4 * 4 * reach, 4)
+    second = Operand(4, steps, (Guard(window, -1),), (width,), (window,))
+    out = Operand(4, (4 * 12, 4 * 3, 4, 0, 0))
+    problem = Problem(extents, frozenset((3, 4)), (first, second, out), (0,), (1,), 1)
+    assert tiling(problem, 16, 32) is None
+    found = dot_tiling(problem, 16, 32)
+    assert (found is not None) == taken
+    if found is not None:
+        assert found.dims == (0, 1, 2, 3, 4)
+        assert found.tiles.summed
+        assert found.tiles.short
+        assert 16 <= prod(found.tiles.kept) <= 24
