@@ -23,6 +23,7 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cells import in_turn
 from tapestry.runtime.prepared.library import Function, Sized
 from tapestry.runtime.prepared.memory import empty, is_large
+from tapestry.runtime.prepared.places import Seen
 from tapestry.runtime.prepared.script import (
     ALONE,
     ANY,
@@ -146,11 +147,10 @@ class Settled:
         if have is None or made is None or not self._is_own(slot, n):
             return False
         others = (self._roots[other] for other in {*line.ins} - {slot})
-        apart = all(stride for e, stride in zip(have.shape, have.strides, strict=True) if e > 1)
         return (
             (have.shape, have.dtype) == (made.shape, made.dtype)
             and have.flags.writeable
-            and apart
+            and Seen.of(have).apart
             and all(self._roots[slot].isdisjoint(roots) for roots in others)
         )
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from tapestry.runtime.prepared import memory
 from tapestry.runtime.prepared.script import Script
@@ -26,6 +27,7 @@ _VIEWS = {
     "reversed": lambda x: x[::-1],
     "merged": lambda x: x.reshape(N * N).reshape(N, N),
     "first": lambda x: np.broadcast_to(x[:1], x.shape),
+    "windows": lambda x: sliding_window_view(x.reshape(N * N)[: 2 * N - 1], N),
 }
 
 
@@ -90,6 +92,19 @@ def test_results_are_written_over_what_is_needed_no_more() -> None:
     (made,) = run([given])
     assert made is given
     assert made.tolist() == [-4.0] * 4
+
+
+def test_windows_that_overlap_are_not_written_over() -> None:
+    script = Script()
+    x, y = script.argument(), script.argument()
+    doubled = script.call(np.add, (x, x))
+    windows = script.view(lambda cells: as_strided(cells, (3, 4), 2 * cells.strides), doubled)
+    run = script.finish([script.call(np.multiply, (windows, y))])
+    given = [np.arange(6.0), np.full((3, 4), 2.0)]
+    for _ in range(2):
+        (made,) = run(given)
+        assert made[:, 0].tolist() == [0, 4, 8]
+        assert made[2].tolist() == [8, 12, 16, 20]
 
 
 def test_views_that_turn_axes_are_one_function() -> None:

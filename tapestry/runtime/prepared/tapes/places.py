@@ -45,8 +45,16 @@ class Seen:
 
     @property
     def apart(self) -> bool:
-        """Whether cells are memory of their own, as far as strides say."""
-        return all(stride for _, stride in self.long)
+        """Whether each cell is memory of its own: axes step over all that is within smaller steps.
+
+        So what is written to one cell is not read as another, as it is in windows that overlap.
+        """
+        within = self.dtype.itemsize
+        for extent, step in sorted(self.long, key=lambda axis: abs(axis[1])):
+            if abs(step) < within:
+                return False
+            within += abs(step) * (extent - 1)
+        return True
 
     @property
     def bytes(self) -> int:
