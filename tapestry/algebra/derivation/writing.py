@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tapestry.algebra.derivation.model import Centre, Derivation, Result, value_of
-from tapestry.algebra.derivation.polynomials import Polynomial
+from tapestry.algebra.derivation.polynomials import Polynomial, constant
 from tapestry.algebra.derivation.writer import Values, Writer
 from tapestry.algebra.literals import number_attr
 from tapestry.algebra.monoids import Monoid, builtin_monoid
@@ -206,7 +206,7 @@ class Finish:
         safe = self._implied(result)
 
         def symbols(name: str) -> SSAValue:
-            return self(name) if name in safe else self._guarded(name)
+            return self(name) if name in safe else self._guarded(name, result.guards)
 
         value = self._writer.polynomial(result.value, symbols)
         for name in result.finite:
@@ -227,14 +227,25 @@ class Finish:
                 found -= names
         return found
 
-    def _guarded(self, name: str) -> SSAValue:
-        """A part as it is written: where nothing is finite, each term is infinity less itself."""
+    def _guarded(self, name: str, guards: Sequence[str]) -> SSAValue:
+        """A part as it is written: where nothing is finite, each term is infinity less itself.
+
+        That is so relative to the extremum, which is in `guards` then. Relative to something else,
+        the factor that says how far that is from the extremum makes the term what it is, but for a
+        cell that is infinite: beside it nothing counts, and infinity less itself is in the state.
+        """
         value, writer = self(name), self._writer
         part = next((p for p in self._derivation.parts if p.symbol == name), None)
         for centre in [self._state.centres[c] for c in (() if part is None else part.centres)]:
             if centre.kind == "mean":
                 continue
-            nothing = writer.equals(self(value_of(centre.parts[0])), zero_of(centre))
+            extremum = self(value_of(centre.parts[0]))
+            if centre.name not in guards:
+                if part is not None and part.point == constant(1):
+                    alone = writer.equals(extremum, -zero_of(centre))
+                    value = writer.where(alone, writer.number(1), value)
+                continue
+            nothing = writer.equals(extremum, zero_of(centre))
             if self._may_be_empty:
                 assert self._derivation.count is not None
                 count = self(value_of(self._derivation.count))

@@ -47,7 +47,7 @@ SOME = (
     "18 folds of one row", "38 pool, clamp, softmax, scale", "mod of bytes",
     "grid sample where cells lie", "embedding bag with offsets", "resize bilinear, antialias",
     "average pool, ceil, pads", "transposed, groups, dilated", "PointNet", "GRU",
-    "non-max suppression",
+    "non-max suppression", "frames and back",
 )  # fmt: skip
 
 EXTERNAL: dict[str, set[str]] = {

@@ -41,6 +41,12 @@ def convolved_with_bias(function, kernel, bias, *args, shape=(2, 3, 7, 8), **how
     )
 
 
+def frames_and_back(x):
+    """A signal by the spectra of frames that overlap."""
+    how = {"n_fft": 16, "hop_length": 4, "window": torch.hann_window(16, dtype=x.dtype)}
+    return torch.istft(torch.stft(x, **how, return_complex=True), **how, length=x.shape[-1])
+
+
 def same(x, w, lower=False):
     """Padded so that the sizes stay, with the odd cell at the end or at the beginning."""
     rows, columns = w.shape[2] - 1, w.shape[3] - 1
@@ -118,6 +124,11 @@ WINDOWS = {
     ),
     "log sum": fold(lambda x, d, k: x.abs().sum(d, k).log()),
     "log-sum-exp": fold(lambda x, d, k: x.logsumexp(d, k)),
+    "log-sum-exp of nothing": lambda: (
+        lambda x: (x.logsumexp(1), x.masked_fill(x > 0, -torch.inf).logsumexp((0, 1))),
+        r(3, 4, 5).masked_fill(torch.arange(3)[:, None, None] == 1, -torch.inf),
+    ),
+    "frames and back": lambda: (frames_and_back, r(2, 64)),
     "max, min": fold(lambda x, d, k: (x.amax(d, k), x.amin(d, k))),
     "sum of squares": fold(lambda x, d, k: x.square().sum(d, k)),
     "variance": fold(lambda x, d, k: (x.var(d, keepdim=k), x.std(d, keepdim=k, unbiased=False))),
