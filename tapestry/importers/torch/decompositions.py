@@ -28,6 +28,9 @@ _APART = (
 )  # fmt: skip
 
 
+_MEANS = ("mse_loss_backward", "smooth_l1_loss_backward", "huber_loss_backward")
+"""Gradients that PyTorch divides by the number of cells, also where there are none."""
+
 Table: TypeAlias = "dict[Any, Callable[..., Any]]"
 
 
@@ -37,6 +40,8 @@ def decompositions() -> Table:
     aten: Any = torch.ops.aten
     apart: Table = _pytorch.get_decompositions([getattr(aten, name) for name in _APART])
     table: Table = {**_pytorch.core_aten_decompositions(), **apart}
+    for name in _MEANS:
+        table[getattr(aten, name).default] = _none_of_nothing(table[getattr(aten, name).default])
     for name, function in FAST_PATHS.items():
         table[getattr(aten, name).default] = function
     for name, function in APART.items():
@@ -47,3 +52,12 @@ def decompositions() -> Table:
         for overload in packet.overloads():
             table.pop(getattr(packet, overload), None)
     return table
+
+
+def _none_of_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A loss's gradient, which has no cells where what the loss is of has none."""
+
+    def run(grad: torch.Tensor, x: torch.Tensor, *rest: Any) -> Any:
+        return function(grad, x, *rest) if x.numel() else torch.empty_like(x)
+
+    return run

@@ -20,6 +20,11 @@ _CODES = {
     "i": torch.int64, "s": torch.int8, "u": torch.uint8, "t": torch.bool,
 }  # fmt: skip
 
+_LOSSES = [
+    getattr(functional, f"{name}_loss")
+    for name in ("mse", "l1", "smooth_l1", "huber", "poisson_nll")
+]
+
 EMPTY = {
     "folds": (
         "f0,3",
@@ -32,6 +37,7 @@ EMPTY = {
     "rows": ("f0,3 f3,4", lambda x, y: x @ y),
     "cat": ("f0,3 f2,3", lambda x, y: torch.cat([x, y])),
     "convolution": ("f0,3,5,5 f4,3,3,3", functional.conv2d),
+    "losses": ("f0,3 f0,3", lambda x, y: [loss(x, y) for loss in _LOSSES]),
     "norms": ("f0,3", lambda x: (functional.layer_norm(x, (3,)), x.softmax(0), x.softmax(1))),
     "loss": ("f0,3 i0", functional.cross_entropy),
     "index": (
@@ -72,6 +78,7 @@ LAYOUTS = {
 NANS = {
     "ordered": ("n", lambda x: (x.max(), x.amin(0), x.sort()[0], x.argmax(), x.argmin())),
     "signs": ("n", lambda x: (x.sign(), x.relu(), x.clamp(-1, 1), x.abs(), x.isnan(), x.sgn())),
+    "rows": ("r", lambda x: (x.logsumexp(1), x.softmax(1), x.log_softmax(1), x.logsumexp(0))),
     "folded": ("n", lambda x: (x.sum(), x.nansum(), x.softmax(0), x.logsumexp(0), x.nan_to_num())),
 }
 
@@ -88,6 +95,9 @@ def _written(x, y):
 def _tensor(code: str) -> torch.Tensor:
     if code == "n":
         return torch.tensor([1.0, float("nan"), float("inf"), -float("inf"), -0.0, -2.0])
+    if code == "r":
+        pairs = torch.cartesian_prod(*[_tensor("n")] * 2)
+        return torch.cat((pairs, pairs[:, :1].expand(-1, 7)), 1)
     dtype, sizes = _CODES[code[0]], [int(size) for size in code[1:].split(",") if size]
     if dtype.is_floating_point:
         return torch.randn(sizes).to(dtype).requires_grad_()
