@@ -23,7 +23,6 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cells import in_turn
 from tapestry.runtime.prepared.library import Function, Sized
 from tapestry.runtime.prepared.memory import empty, is_large
-from tapestry.runtime.prepared.places import Seen
 from tapestry.runtime.prepared.script import (
     ALONE,
     ANY,
@@ -35,6 +34,7 @@ from tapestry.runtime.prepared.script import (
     Step,
     roots_of,
 )
+from tapestry.runtime.prepared.tapes.places import Seen
 from tapestry.runtime.prepared.views import View, plain_view
 
 

@@ -60,6 +60,7 @@ EXTERNAL: dict[str, set[str]] = {
     "repeated as counted": {"repeat_interleave"},
     "counted": {"histc"},
     "determinant": {"_linalg_det", "linalg_lu_solve"},
+    "frames and back": {"_fft_r2c", "_fft_c2r", "_fft_c2c"},
 }
 """By program, the operators of ATen that stay PyTorch's."""
 
