@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i1
 from xdsl.ir import Attribute, SSAValue
 
 from tapestry.algebra.bodies import Dims, dependences, moving_dims
+from tapestry.algebra.led import Led, find_led
 from tapestry.algebra.monoids import Monoid
 from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
@@ -78,12 +79,14 @@ def find_scatter(
     It is there when wrap yields the monoid's zero wherever the coordinate is not a value that
     varies along folded dimensions alone, and no input is read along the dimension. The value may
     vary along other kept dimensions as well where there are `_MANY` places. Of several parts each
-    is merged by an operation of its own: their places may be different ones.
+    is merged by an operation of its own: their places may be different ones; or some go with one of
+    them (`led`), and have its place.
     """
     end = op.wrap_block.last_op
     if monoid is None or op.scan_dim is not None or end is None:
         return None
-    if any(not _is_scattered(monoid, part) for part in range(len(monoid.state))):
+    led = find_led(monoid)
+    if not led and not all(_is_scattered(monoid, part) for part in range(len(monoid.state))):
         return None
     moving = [moving_dims(p) for p in op.in_maps]
     varies = dependences(op.wrap_block, moving)
@@ -99,15 +102,51 @@ def find_scatter(
         )
     for dim in parts[0] if parts else ():
         read = any(dim in dims for dims in moving)
-        if not read and all(dim in places for places in parts):
-            return dim, tuple(places[dim] for places in parts)
+        if read or not all(dim in places for places in parts):
+            continue
+        at = tuple(places[dim] for places in parts)
+        if all(_leads(op, end.operands, at, one, varies) for one in led):
+            return dim, at
     return None
 
 
+def _leads(
+    op: loom.OperationOp,
+    values: Sequence[SSAValue],
+    places: Sequence[SSAValue],
+    led: Led,
+    varies: dict[SSAValue, Dims],
+) -> bool:
+    """Whether what leads is the same along kept dimensions, at the place of all that it leads."""
+    owner = values[led.part].owner
+    if not isinstance(owner, arith.SelectOp) or len({places[part] for part in led.parts}) > 1:
+        return False
+    inner = [side for side in (owner.lhs, owner.rhs) if number_of(side) is None]
+    return all(varies[side].issubset(op.fold_dims) for side in inner)
+
+
+def at_its_place(value: SSAValue, dim: int, place: SSAValue, zero: complex) -> SSAValue:
+    """What a value is where a coordinate is `place`: without a choice that this decides."""
+    owner = value.owner
+    if not isinstance(owner, arith.SelectOp) or number_of(owner.rhs) != zero:
+        return value
+    compared = owner.cond.owner
+    if not isinstance(compared, arith.CmpiOp) or compared.predicate.value.data != _EQUAL:
+        return value
+    sides = (compared.lhs, compared.rhs)
+    here = [isinstance(one.owner, loom.IndexOp) and one.owner.dimension == dim for one in sides]
+    return owner.lhs if any(here) and place in sides else value
+
+
 def _is_scattered(monoid: Monoid, part: int) -> bool:
-    """Whether NumPy folds a part of a state, also the signs of its zeros."""
-    reduction = find_reduction(monoid.primitives[part], monoid.state[part])
-    return reduction is not None and reduction.signs is None
+    """Whether NumPy folds a part of a state by itself, at places; zeros have signs."""
+    primitive = monoid.primitives[part]
+    reduction = find_reduction(primitive, monoid.state[part])
+    return reduction is not None and (reduction.signs is None or primitive in _ORDERED)
+
+
+_ORDERED = (arith.MaximumfOp, arith.MinimumfOp)
+"""What folds floats by an order that has the zeros of both signs, and NaN at one end."""
 
 
 _Point = tuple[int, SSAValue, arith.CmpiOp]

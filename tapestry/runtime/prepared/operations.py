@@ -16,13 +16,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from tapestry.algebra.bodies import dependences, moving_dims
 from tapestry.algebra.contraction import Contraction, find_contractions
 from tapestry.algebra.dtypes import is_half, numpy_dtype
+from tapestry.algebra.led import find_led
 from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
-from tapestry.algebra.one_hot import find_scatter
+from tapestry.algebra.one_hot import at_its_place, find_scatter
 from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, tensor_type
@@ -35,7 +36,7 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import record_body
 from tapestry.runtime.prepared.cells import bits, first_of, in_dtype, zeroed
 from tapestry.runtime.prepared.fills import cell_outside
-from tapestry.runtime.prepared.folds.scatters import Scatter
+from tapestry.runtime.prepared.folds.scatters import Points, Scatter, ScatterLed
 from tapestry.runtime.prepared.folds.unrolled import unrolled
 from tapestry.runtime.prepared.folds.whole import Folding
 from tapestry.runtime.prepared.library import Library
@@ -144,7 +145,7 @@ def _state(
     ins: Sequence[int],
 ) -> Slots | None:
     """The state over all kept dimensions, in parts along the first of them if it is large."""
-    placed = _scattered(script, op, monoid, ins)
+    placed = _scattered(script, op, monoid, library, ins)
     if placed is not None:
         return placed
     masked = () if products else find_masked(op, monoid) or ()
@@ -256,7 +257,11 @@ def _masks_results(op: loom.OperationOp) -> bool:
 
 
 def _scattered(
-    script: Script, op: loom.OperationOp, monoid: Monoid | None, ins: Sequence[int]
+    script: Script,
+    op: loom.OperationOp,
+    monoid: Monoid | None,
+    library: Library,
+    ins: Sequence[int],
 ) -> Slots | None:
     """A fold whose points count at one place each: they are folded by that."""
     found = None if op.inside is not None else find_scatter(op, monoid)
@@ -266,14 +271,14 @@ def _scattered(
     index = op.index.at_start([dim])
     others = [d for d in op.kept_dims if index.shape[d] > 1]
     if index.size <= CELLS or not others:
-        return _scattered_over(script, op, monoid, dim, places, index, ins)
+        return _scattered_over(script, op, monoid, dim, places, index, library, ins)
     states: list[tuple[tuple[slice, ...], Finished]] = []
     step = max(1, CELLS * index.shape[others[0]] // index.size)
     before = (slice(None),) * op.kept_dims.index(others[0])
     for part in index.split(others[0], step):
         own = Script()
         given = [own.argument() for _ in ins]
-        state = _scattered_over(own, op, monoid, dim, places, part, given)
+        state = _scattered_over(own, op, monoid, dim, places, part, library, given)
         if state is None:
             return None
         first = part.start[others[0]] - index.start[others[0]]
@@ -291,37 +296,50 @@ def _scattered_over(
     dim: int,
     places: Sequence[SSAValue],
     index: Range,
+    library: Library,
     ins: Sequence[int],
 ) -> Slots | None:
     """The same over a range, of extent 1 along the dimension that has the places."""
     read = _reads(script, op, index, ins)
+    yielded = loom.yielded(op.wrap_block)
+    pairs = zip(yielded, places, monoid.zero, strict=True)
+    values = [at_its_place(value, dim, at, zero) for value, at, zero in pairs]
+    dims, functions = range(index.rank), library.functions
+    others = tuple(d for d in op.kept_dims if d != dim)
+    places_along = {dim: op.index.shape[dim]}
+    shape = tuple(places_along.get(d, extent) for d, extent in enumerate(index.shape))
+    points = Points(dim, tuple(op.fold_dims), others, index.start[dim], shape)
+    zeros = tuple(map(_zero_of, monoid.zero, monoid.state))
+    led = find_led(monoid)
+    if led:
+        state: dict[int, int] = {}
+        for one in led:
+            at = places[one.part]
+            wanted = [*(values[part] for part in one.parts), at]
+            made = record_body(
+                script, op.wrap_block, index, dims, read, wanted, {dim: at}, functions
+            )
+            if made is None:
+                return None
+            own = [zeros[part] for part in one.parts]
+            scattered = ScatterLed(points, one, tuple(own))
+            state |= zip(one.parts, script.calls(scattered, made, len(own)), strict=True)
+        return [state[part] for part in range(len(zeros))]
     found: Slots = []
-    for part, (value, at) in enumerate(zip(loom.yielded(op.wrap_block), places, strict=True)):
-        scatter = _scatter(op, monoid, part, dim, index)
-        dims, along = range(index.rank), {dim: at}
-        made = record_body(script, op.wrap_block, index, dims, read, [value, at], along)
-        if scatter is None or made is None:
+    for part, (value, at) in enumerate(zip(values, places, strict=True)):
+        wanted = [value, at]
+        made = record_body(script, op.wrap_block, index, dims, read, wanted, {dim: at}, functions)
+        primitive = monoid.primitives[part]
+        reduction = find_reduction(primitive, monoid.state[part])
+        if made is None or primitive is None or reduction is None:
             return None
+        scatter = Scatter(points, reduction.ufunc, primitive.name, zeros[part])
         found.append(script.call(scatter, made, new=True))
     return found
 
 
-def _scatter(
-    op: loom.OperationOp, monoid: Monoid, part: int, dim: int, index: Range
-) -> Scatter | None:
-    """The fold of a part of the state by the places along a kept dimension, where NumPy has it."""
-    primitive = monoid.primitives[part]
-    reduction = find_reduction(primitive, monoid.state[part])
-    if primitive is None or reduction is None or reduction.signs is not None:
-        return None
-    dtype = numpy_dtype(monoid.state[part])
-    zero = cell_constant(monoid.zero[part], monoid.state[part]).astype(dtype)
-    others = tuple(d for d in op.kept_dims if d != dim)
-    low, places = op.index.start[dim], op.index.shape[dim]
-    shape = tuple(places if d == dim else extent for d, extent in enumerate(index.shape))
-    return Scatter(
-        dim, tuple(op.fold_dims), others, reduction.ufunc, primitive.name, zero, low, shape
-    )
+def _zero_of(zero: complex, kind: Attribute) -> Array:
+    return cell_constant(zero, kind).astype(numpy_dtype(kind))
 
 
 def _held(op: loom.OperationOp, products: Sequence[Contraction]) -> int:

@@ -39,3 +39,29 @@ def test_the_best_experts_are_found_without_a_sort(tmp_path: Path) -> None:
     report = check_forward(models.Mixture(), torch.randn(5, 6), dump=str(tmp_path))
     assert report.native_share == 1
     assert externals(tmp_path) == []
+
+
+def undone(x):
+    order = x.argsort(-1, descending=True)
+    moved = torch.zeros_like(x).scatter(-1, order, x)
+    put = x[0].index_put((order[0],), x[1])
+    return moved, (x > 0).scatter(-1, order % 7, x > 1), put
+
+
+def test_what_is_written_last_is_kept_without_a_look_at_each_place() -> None:
+    # As a sampler of a language model puts what it removes back where it was: 4 * 40000^2 points.
+    for length in (50, 40000):
+        rows = torch.stack([torch.randperm(length) for _ in range(4)])
+        check_forward(undone, rows / length * 4 - 2, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("mode", ["max", "sum", "mean"])
+def test_bags(mode: str) -> None:
+    bag = torch.nn.EmbeddingBag(30, 8, mode=mode, padding_idx=3)
+    with torch.no_grad():
+        bag.weight[5:9] *= 0
+        bag.weight[7] *= -1
+    ids = torch.randint(0, 30, (90,))
+    ids[:20] = torch.tensor([5, 7, 7, 5, 3, 3, 7, 7, 11, 1] * 2)
+    offsets = torch.tensor([0, 2, 4, 4, 6, 8, 20, 60, 90])
+    check_forward(bag, ids, offsets)

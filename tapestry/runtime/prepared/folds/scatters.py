@@ -4,16 +4,20 @@
 
 The work is that of the points, whatever the number of places. Rows are folded one by one, by a
 compiled loop; without one, points are sorted by their place, and what is at one is reduced at once.
-Where places vary along kept dimensions too, those are part of the place.
+Where places vary along kept dimensions too, those are part of the place. Of a state whose parts
+go with one of them, as the value that is written last, it is found which point is there
+(`ScatterLed`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from tapestry.algebra.led import Led
 from tapestry.codegen.loops import kind_of
 from tapestry.codegen.loops.graphs import FOLDS
 from tapestry.codegen.loops.scattering import scatter_text
@@ -22,33 +26,33 @@ from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.native import Compiled
 from tapestry.runtime.executor import Array
 
+_SIGNED = frozenset({"arith.maximumf", "arith.minimumf"})
+"""What tells the zeros of both signs apart, which NumPy takes for equal."""
 
-@dataclass(frozen=True, eq=False)
-class Scatter:
-    """Folds by `ufunc`, which `primitive` names, what is at one place along `dim`.
 
-    The others have `zero`.
+@dataclass(frozen=True)
+class Points:
+    """Where points count: along `dim`, whose places begin at `low`.
+
+    `shape` is that of the index space; `folded` and `others` are its other dimensions.
     """
 
     dim: int
     folded: tuple[int, ...]
     others: tuple[int, ...]
-    ufunc: np.ufunc
-    primitive: str
-    zero: Array
     low: int
     shape: tuple[int, ...]
 
-    def __call__(self, values: Array, places: Array) -> Array:
-        """The state over the kept dimensions; both have extent 1 along `dim`."""
-        mixed = tuple(d for d in self.others if places.ndim and places.shape[d] > 1)
-        others = tuple(d for d in self.others if d not in mixed)
+    def mixed(self, places: Array) -> tuple[int, ...]:
+        """The kept dimensions that places vary along."""
+        return tuple(d for d in self.others if places.ndim and places.shape[d] > 1)
+
+    def places(self, places: Array) -> tuple[Array, Array | None]:
+        """The number of each point's place, and which points have one (None: all of them)."""
+        mixed = self.mixed(places)
         along = (*mixed, *self.folded)
-        points, lanes = (prod(self.shape[d] for d in dims) for dims in (along, mixed))
-        count = self.shape[self.dim]
-        full = tuple(1 if d == self.dim else n for d, n in enumerate(self.shape))
-        rows = np.broadcast_to(values, full).transpose(*along, self.dim, *others)
-        rows = rows.reshape(points, -1).astype(self.zero.dtype, copy=False)
+        others = [d for d in self.others if d not in mixed]
+        count, lanes = self.shape[self.dim], prod(self.shape[d] for d in mixed)
         varying = tuple(n if d in along else 1 for d, n in enumerate(self.shape))
         at = np.broadcast_to(places, varying).transpose(*along, self.dim, *others).reshape(-1)
         if self.low:
@@ -56,29 +60,75 @@ class Scatter:
         # What is negative is a large number without a sign.
         inside = at.view(np.uint64) < count
         if mixed:
-            at = (at.reshape(lanes, -1) + count * np.arange(lanes)[:, None]).reshape(-1)
-        if not inside.all():
+            at = (at.reshape(lanes, len(at) // lanes) + count * np.arange(lanes)[:, None]).reshape(
+                -1
+            )
+        return at, None if inside.all() else inside
+
+    def rows(self, values: Array, mixed: Sequence[int], dtype: np.dtype[np.generic]) -> Array:
+        """What each point has, as a row along the other dimensions."""
+        along = (*mixed, *self.folded)
+        others = [d for d in self.others if d not in mixed]
+        full = tuple(1 if d == self.dim else n for d, n in enumerate(self.shape))
+        rows = np.broadcast_to(values, full).transpose(*along, self.dim, *others)
+        sizes = (prod(self.shape[d] for d in dims) for dims in (along, others))
+        return rows.reshape(*sizes).astype(dtype, copy=False)
+
+    def room(self, mixed: Sequence[int]) -> tuple[int, int]:
+        """How many places there are, and how long the row of each is."""
+        others = prod(self.shape[d] for d in self.others if d not in mixed)
+        return prod(self.shape[d] for d in (self.dim, *mixed)), others
+
+    def arranged(self, made: Array, mixed: Sequence[int]) -> Array:
+        """Rows of all places as an array over the kept dimensions."""
+        dims = (*mixed, self.dim, *(d for d in self.others if d not in mixed))
+        return made.reshape([self.shape[d] for d in dims]).transpose(np.argsort(dims))
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """Folds by `ufunc`, which `primitive` names, what is at one place; the others have `zero`."""
+
+    points: Points
+    ufunc: np.ufunc
+    primitive: str
+    zero: Array
+
+    def __call__(self, values: Array, places: Array) -> Array:
+        """The state over the kept dimensions; both have extent 1 along `points.dim`."""
+        mixed = self.points.mixed(places)
+        rows = self.points.rows(values, mixed, self.zero.dtype)
+        at, inside = self.points.places(places)
+        if inside is not None:
             at, rows = at[inside], rows[inside]
-        room = count * lanes, rows.shape[1]
-        # The system hands out cells whose bits are 0: most of a large table is never written.
-        nothing = not any(self.zero.tobytes())
-        made = np.zeros(room, self.zero.dtype) if nothing else np.full(room, self.zero)
-        if rows.shape[1] == 1:
-            self.ufunc.at(made[:, 0], at, rows[:, 0])
-        elif (run := self._loop()) is not None:
+        room = self.points.room(mixed)
+        run = self._loop() if rows.shape[1] > 1 else None
+        if run is not None:
+            made = _filled(room, self.zero)
             rows, at = np.ascontiguousarray(rows), np.ascontiguousarray(at)
             apart = rows.strides[0]
             arrays = [array.ctypes.data for array in (at, rows, made)]
             arguments = np.array([len(at), rows.shape[1], *arrays, apart], np.int64)
             run(arguments.ctypes.data)
+        elif self.primitive in _SIGNED:
+            nan = 1 if self.primitive == "arith.maximumf" else -1
+            keys, zero = in_order(rows, nan), in_order(self.zero.reshape(1), nan)[0]
+            made = not_in_order(self._folded(keys, at, room, np.asarray(zero)), self.zero.dtype)
+        else:
+            made = self._folded(rows, at, room, self.zero)
+        return self.points.arranged(made, mixed)
+
+    def _folded(self, rows: Array, at: Array, room: tuple[int, int], zero: Array) -> Array:
+        """Rows folded at places by NumPy."""
+        made = _filled(room, zero)
+        if rows.shape[1] == 1:
+            self.ufunc.at(made[:, 0], at, rows[:, 0])
         elif len(at):
             order = np.argsort(at, kind="stable")
             here = at[order]
             first = np.flatnonzero(np.concatenate([[True], here[1:] != here[:-1]]))
             made[here[first]] = self.ufunc.reduceat(rows[order], first, axis=0)
-        dims = (*mixed, self.dim, *others)
-        made = made.reshape([self.shape[d] for d in dims])
-        return made.transpose(np.argsort(dims))
+        return made
 
     def _loop(self) -> Compiled | None:
         """The loop that folds rows where they go, None where there is none."""
@@ -86,3 +136,85 @@ class Scatter:
         if kind is None or kind in HALVES or self.primitive not in FOLDS or not native.is_ready():
             return None
         return native.compiled(scatter_text(self.primitive, kind), f"of {self.primitive} at places")
+
+
+@dataclass(frozen=True, eq=False)
+class ScatterLed:
+    """The parts of the state that `led` names are, at each place, those of the point that leads.
+
+    What leads varies along folded dimensions alone. A place without points has `zeros`.
+    """
+
+    points: Points
+    led: Led
+    zeros: tuple[Array, ...]
+
+    def __call__(self, operands: Sequence[Array]) -> list[Array]:
+        """The parts over the kept dimensions, of the parts at the points, then of the places."""
+        *parts, places = operands
+        mixed = self.points.mixed(places)
+        at, inside = self.points.places(places)
+        rows = [
+            self.points.rows(part, mixed, zero.dtype)
+            for part, zero in zip(parts, self.zeros, strict=True)
+        ]
+        order = self._order(parts[self.led.parts.index(self.led.part)], len(at))
+        number = np.arange(len(at))
+        if order is not None:
+            at, inside = at[order], None if inside is None else inside[order]
+        if inside is not None:
+            at, number = at[inside], number[inside]
+        room = self.points.room(mixed)
+        last = np.full(room[0], -1)
+        np.maximum.at(last, at, number)
+        missing = np.flatnonzero(last < 0)
+        found = last if order is None or not len(order) else order[last]
+        made: list[Array] = []
+        for row, zero in zip(rows, self.zeros, strict=True):
+            part = row.take(found, 0) if len(row) else np.empty((room[0], room[1]), zero.dtype)
+            part[missing] = zero
+            made.append(self.points.arranged(part, mixed))
+        return made
+
+    def _order(self, leader: Array, count: int) -> Array | None:
+        """The points in the order in which the last of a place leads; None if they are in it."""
+        folded = self.points.folded
+        shape = tuple(n if d in folded else 1 for d, n in enumerate(self.points.shape))
+        own = leader[tuple(slice(None) if d in folded else slice(1) for d in range(leader.ndim))]
+        keys = np.broadcast_to(own, shape).transpose(
+            *folded, *(d for d in range(len(shape)) if d not in folded)
+        )
+        keys = keys.reshape(-1)
+        if not self.led.largest:
+            keys = ~keys
+        rising = keys[1:] >= keys[:-1] if self.led.later else keys[1:] > keys[:-1]
+        if rising.all():
+            return None
+        if self.led.later:
+            order = np.argsort(keys, kind="stable")
+        else:
+            order = len(keys) - 1 - np.argsort(keys[::-1], kind="stable")
+        lanes = count // max(1, len(keys))
+        return (np.arange(lanes)[:, None] * len(keys) + order).reshape(-1)
+
+
+def _filled(room: tuple[int, int], zero: Array) -> Array:
+    """The system hands out cells whose bits are 0: most of a large table is never written."""
+    nothing = not any(zero.tobytes())
+    return np.zeros(room, zero.dtype) if nothing else np.full(room, zero)
+
+
+def in_order(cells: Array, nan: int) -> Array:
+    """Integers that are in the order of floats: -0.0 is before 0.0, NaN last, or first for -1."""
+    bits = np.array(cells).view(f"i{cells.itemsize}")
+    least, most = np.iinfo(bits.dtype).min, np.iinfo(bits.dtype).max
+    # Of negative numbers, those with larger bits are smaller.
+    bits ^= (bits >> (8 * cells.itemsize - 1)) & bits.dtype.type(most)
+    bits[np.isnan(cells)] = most if nan > 0 else least
+    return bits
+
+
+def not_in_order(keys: Array, dtype: np.dtype[np.generic]) -> Array:
+    """The floats that `in_order` has made integers of, in the memory of these."""
+    keys ^= (keys >> (8 * keys.itemsize - 1)) & keys.dtype.type(np.iinfo(keys.dtype).max)
+    return keys.view(dtype)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tapestry.algebra.led import Led
 from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.algebra.one_hot import find_scatter
 from tapestry.dialects import loom
 from tapestry.frontend import parse_text, verify_module
-from tapestry.runtime.prepared.folds.scatters import Scatter
+from tapestry.runtime.prepared.folds.scatters import Points, Scatter, ScatterLed
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.operations import prepared_operation
 from tapestry.runtime.running import run
@@ -239,10 +240,65 @@ def test_rows_are_folded_where_they_go(primitive: str, ufunc: np.ufunc, dtype: s
     # Rows that fill vectors and more, in memory of any order.
     values = RNG.integers(0, 2, (1, 70, 9)).astype(dtype).transpose(0, 2, 1)
     zero = np.full((), 1 if ufunc is np.multiply else 0, dtype)
-    scatter = Scatter(0, (1,), (2,), ufunc, primitive, zero, 3, (4, 9, 70))
+    scatter = Scatter(Points(0, (1,), (2,), 3, (4, 9, 70)), ufunc, primitive, zero)
     at = np.array([3, 6, 4, 2, 4, 7, -1, 6, 4]).reshape(1, 9, 1)
     want = np.full((4, 70), zero)
     for n, place in enumerate(at.flat):
         if 3 <= place < 7:
             want[place - 3] = ufunc(want[place - 3], values[0, n])
     np.testing.assert_array_equal(scatter(values, at), want, strict=True)
+
+
+@pytest.mark.parametrize("looped", [False, True])
+@pytest.mark.parametrize("width", [1, 9])
+@pytest.mark.parametrize(("name", "dtype"), [("max", "f4"), ("min", "f4"), ("max", "f2")])
+def test_extrema_at_places_tell_zeros_apart(
+    name: str, dtype: str, width: int, looped: bool, monkeypatch: pytest.MonkeyPatch
+):
+    # A maximum of -0.0 and 0.0 is 0.0, a minimum -0.0, in any order; NaN is both.
+    if not looped:
+        monkeypatch.setattr(Scatter, "_loop", lambda _: None)
+    ufunc, sign = (np.maximum, 1) if name == "max" else (np.minimum, -1)
+    zero = np.full((), -sign * np.inf, dtype)
+    column = np.array([0.0, -0.0, -0.0, 0.0, -0.0, np.nan, 1.0, -1.0, 3.0], dtype)
+    at = np.array([0, 0, 1, 1, 2, 3, 3, 4, 9])
+    scatter = Scatter(Points(0, (1,), (2,), 0, (6, 9, width)), ufunc, f"arith.{name}imumf", zero)
+    values = np.repeat(column[:, None], width, 1).T[None].transpose(0, 2, 1)
+    made = scatter(values, at[None, :, None])
+    both = 0.0 if name == "max" else -0.0
+    want = np.array([both, both, -0.0, np.nan, -1.0, zero], dtype)
+    assert made.dtype == dtype
+    for row in made.T:
+        np.testing.assert_array_equal(row, want)
+        np.testing.assert_array_equal(np.signbit(row[:3]), np.signbit(want[:3]))
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("later", [False, True])
+def test_parts_go_with_what_leads(largest: bool, later: bool):
+    # Three lanes with places of their own, rows of two cells, and keys in any order.
+    keys = RNG.integers(0, 4, (1, 1, 1, 9))
+    cells = RNG.normal(size=(3, 1, 2, 9)).astype("f4")
+    at = RNG.integers(-2, 9, (3, 1, 1, 9))
+    zeros = (np.asarray(-5), np.full((), 7, "f4"))
+    points = Points(1, (3,), (0, 2), 1, (3, 6, 2, 9))
+    key, cell = ScatterLed(points, Led(0, (0, 1), largest, later), zeros)([keys, cells, at])
+    for lane, place in np.ndindex(3, 6):
+        here = [n for n in range(9) if at[lane, 0, 0, n] == place + 1]
+        if not here:
+            assert (key[lane, place] == -5).all()
+            assert (cell[lane, place] == 7).all()
+            continue
+        best = (max if largest else min)(keys[0, 0, 0, n] for n in here)
+        equal = [n for n in here if keys[0, 0, 0, n] == best]
+        assert (key[lane, place] == best).all()
+        chosen = equal[-1 if later else 0]
+        np.testing.assert_array_equal(cell[lane, place], cells[lane, 0, :, chosen])
+
+
+def test_parts_that_nothing_leads_to():
+    points = Points(0, (1,), (), 0, (3, 0))
+    zeros = (np.asarray(-1), np.asarray(2.0, "f4"))
+    none = np.empty((1, 0), np.int64)
+    made = ScatterLed(points, Led(0, (0, 1), True, True), zeros)([none, none.astype("f4"), none])
+    assert [part.tolist() for part in made] == [[-1] * 3, [2.0] * 3]
