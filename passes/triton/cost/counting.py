@@ -19,19 +19,18 @@ import numpy as np
 from xdsl.dialects import arith, math, scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tapestry.algebra.dtypes import byte_size, name_of
+from tapestry.algebra.dtypes import name_of
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
+from tapestry.passes.triton.cost.accesses import Accesses
 from tapestry.passes.triton.cost.addressing import cells_at_once
 from tapestry.passes.triton.cost.calls import Call
-from tapestry.passes.triton.cost.lives import defining, live_bytes, unrolled
+from tapestry.passes.triton.cost.factors import Factors, tile_bytes
+from tapestry.passes.triton.cost.lives import live_bytes, unrolled
 from tapestry.passes.triton.cost.neighbours import VECTOR, Neighbours
 from tapestry.passes.triton.cost.programs import Columns, Indices
 from tapestry.passes.triton.cost.surroundings import (
-    LOADS,
-    computing,
     feeds_product,
-    is_backward,
     is_carried,
     is_shared_out,
 )
@@ -39,12 +38,6 @@ from tapestry.passes.triton.cost.work import WARP_ROWS, Product, Stream, Work
 
 Times: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 """How often something is done, per column of `programs.py`."""
-
-_COPIED = 512
-"""The bytes that a warp copies at once."""
-
-_ASYNCHRONOUS = 4
-"""The least bytes that a lane copies to shared memory without waiting."""
 
 _FREE = (
     arith.ConstantOp,
@@ -89,16 +82,6 @@ def work_of(kernel: triton.KernelOp, call: Call) -> Work:
 
 
 @dataclass
-class Staging:
-    """What a step of a loop brings to shared memory, in bytes: see `Work`."""
-
-    staged: int = 0
-    passing: int = 0
-    direct: int = 0
-    rows: float = 0.0
-
-
-@dataclass
 class _Counter:
     kernel: triton.KernelOp
     call: Call
@@ -113,20 +96,14 @@ class _Counter:
     waiting_lanes: float = 0.0
     specials: float = 0.0
     steps: float = 0.0
-    staging: Staging = field(default_factory=Staging)
-    stagings: list[Staging] = field(default_factory=list[Staging])
-    factors: int = 0
+    factors: Factors = field(default_factory=Factors)
     descriptors: int = 0
     held: int = 0
     parted: int = 0
     addresses: int = 0
     after: set[SSAValue] = field(default_factory=set[SSAValue])
-    before: set[Operation] = field(default_factory=set[Operation])
     repeats: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     """How many warps each compute what is computed of a product that another one waits for."""
-    elsewhere: set[SSAValue] = field(default_factory=set[SSAValue])
-    vectors: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    runs: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
     def __post_init__(self) -> None:
         sizes = self.kernel.constants
@@ -141,12 +118,11 @@ class _Counter:
         self.columns = Columns(self.programs, list(sizes))
         self.walks = np.zeros(len(self.columns.pids))
         self.indices = Indices(self.columns, sizes)
-        self.neighbours = Neighbours(self.indices, sizes)
         arguments = self.kernel.body.block.args
         count = len(self.call.buffers)
-        self.places: dict[SSAValue, int] = dict(
-            zip(arguments[:count], self.call.buffers, strict=True)
-        )
+        places: dict[SSAValue, int] = dict(zip(arguments[:count], self.call.buffers, strict=True))
+        neighbours = Neighbours(self.indices, sizes)
+        self.accesses = Accesses(places, sizes, self.columns, self.indices, neighbours)
         numbers = [bound for bounds in self.call.bounds.values() for bound in bounds]
         for argument, number in zip(arguments[count:], numbers, strict=True):
             self.indices.place(argument, number)
@@ -157,8 +133,7 @@ class _Counter:
         for op, cells in cells_at_once(self.kernel, self.moved).items():
             self.lanes -= self.each.get(op, 0.0) * (1 - 1 / cells)
         stored = [s.cells * s.cell for s in self.streams if s.writes and self._is_exchanged(s)]
-        # Loops one after another use the same shared memory.
-        staging = max((self.staging, *self.stagings), key=lambda one: one.staged)
+        staging = self.factors.largest()
         return Work(
             programs=self.programs,
             warps=self.kernel.warps,
@@ -169,13 +144,13 @@ class _Counter:
             lanes=self.lanes,
             waiting_lanes=self.waiting_lanes,
             specials=self.specials,
-            live=live_bytes(self.kernel, self.elsewhere) + self.factors,
+            live=live_bytes(self.kernel, self.factors.elsewhere) + self.factors.registers,
             staged=staging.staged,
             passing=staging.passing,
             direct=staging.direct,
             rows=staging.rows,
             descriptors=self.descriptors,
-            held=self.held + self.parted,
+            held=self.held + self.factors.held + self.parted,
             exchanged=max(stored, default=0),
             addresses=self.addresses,
             buffers=self.call.sizes,
@@ -217,25 +192,25 @@ class _Counter:
                         if value in self.repeats:
                             self.repeats[result] = self.repeats[value]
             case triton.LoadOp() | triton.StoreOp():
-                stream = self._stream(op, times)
+                stream = self.accesses.of_cells(op, self._mean(times), self.kept)
                 self.streams.append(stream)
                 self.moved[op] = max(1, stream.vector // stream.cell)
                 if isinstance(op.parent_op(), scf.ForOp):
                     pieces = stream.cells * stream.cell // stream.vector
                     self.addresses += 2 * -(-pieces // (32 * self.kernel.warps))
                 if isinstance(op, triton.LoadOp):
-                    self.vectors[op.result] = 1 if is_carried(op, stream) else stream.vector
-                    self.runs[op.result] = stream.run
+                    self.factors.vectors[op.result] = 1 if is_carried(op, stream) else stream.vector
+                    self.factors.runs[op.result] = stream.run
             case triton.LoadBlockOp() | triton.StoreBlockOp():
-                self.streams.append(self._moved(op, times))
+                self.streams.append(self.accesses.of_block(op, self._mean(times)))
                 if isinstance(op, triton.LoadBlockOp):
-                    self.vectors[op.result] = VECTOR
+                    self.factors.vectors[op.result] = VECTOR
                     if is_shared_out(op):
                         # What an epilogue reads comes beside the steps of the next block.
-                        self.held += _tile_bytes(op.result)
+                        self.held += tile_bytes(op.result)
                 elif is_shared_out(op):
                     # One block is stored while the next one is loaded.
-                    self.held += _tile_bytes(op.value)
+                    self.held += tile_bytes(op.value)
             case triton.DescribeOp():
                 self.descriptors += 1
             case triton.CoverOp():
@@ -301,69 +276,13 @@ class _Counter:
             self.steps += self._mean(times * -(-trips // unrolled(op)))
             self.walks += times * trips
         self._block(body, times * trips)
-        if triton.PIPELINED in op.attributes:
-            self._stage(body)
-        self.stagings.append(self.staging)
-        self.staging = Staging()
+        self.factors.end_loop(op)
         last = body.last_op
         assert last is not None
         for result, value, carried in zip(op.results, op.iter_args, last.operands, strict=True):
             self.indices.follow(result, value)
             if carried in self.after:
                 self.after.add(result)
-
-    def _stage(self, body: Block) -> None:
-        """Count what a loop copies to shared memory, where it comes in pieces that can be."""
-        for op in body.ops:
-            if isinstance(op, triton.LoadOp) and self.vectors[op.result] >= _ASYNCHRONOUS:
-                self.staging.staged += _tile_bytes(op.result)
-
-    def _moved(self, op: triton.LoadBlockOp | triton.StoreBlockOp, times: Times) -> Stream:
-        """The stream of blocks that hardware moves, row by row."""
-        made = op.descriptor.owner
-        assert isinstance(made, triton.DescribeOp)
-        tile = op.result if isinstance(op, triton.LoadBlockOp) else op.value
-        rows, columns = shape_of(tile)
-        cell = byte_size(element_of(tile))
-        at = self.indices.of(op.row).numbers * made.stride.value.data
-        at = at + self.indices.of(op.column).numbers + self.indices.of(made.base).numbers
-        return Stream(
-            buffer=self.places[made.pointer],
-            writes=isinstance(op, triton.StoreBlockOp),
-            cells=rows * columns,
-            cell=cell,
-            accesses=self._mean(times),
-            kept=1.0,
-            run=columns * cell,
-            vector=VECTOR,
-            starts=at[self.columns.side_by_side],
-            scattered=False,
-        )
-
-    def _stream(self, op: triton.LoadOp | triton.StoreOp, times: Times) -> Stream:
-        known = self.indices.of(op.offsets)
-        pointer = op.pointer.type
-        assert isinstance(pointer, triton.PointerType)
-        cell = byte_size(pointer.element_type)
-        along, run, vector = self.neighbours.of(op, known)
-        # Lanes that read one cell read it once.
-        same = [b for b in known.blocks if not self.columns.stride(known, b)]
-        cells = prod(shape_of(op.offsets)) // prod(self.kernel.constants[b] for b in same)
-        return Stream(
-            buffer=self.places[op.pointer],
-            writes=isinstance(op, triton.StoreOp),
-            cells=max(1, cells),
-            cell=cell,
-            accesses=self._mean(times),
-            kept=1.0 if op.mask is None else prod(self.kept.get(b, 1.0) for b in known.blocks),
-            run=run,
-            vector=vector,
-            starts=known.numbers[self.columns.side_by_side],
-            scattered=known.loaded,
-            along=along,
-            leaves="" if op.evict is None else op.evict.data,
-            backward=is_backward(op),
-        )
 
     def _product(self, op: triton.DotOp, times: Times) -> None:
         (m, k), (_, n) = shape_of(op.a), shape_of(op.b)
@@ -378,7 +297,11 @@ class _Counter:
             repeats = self.repeats[op.result] = max(1, WARP_ROWS * self.kernel.warps // m)
         self.products.append(Product(m, n, k, kind, self._mean(times) * repeats))
         for factor, by_registers in ((op.a, True), (op.b, False)):
-            self._place(op, factor, times, by_registers=by_registers)
+            for one in self.factors.place(op, factor, by_registers=by_registers):
+                if isinstance(one, _FREE) or any(value in self.after for value in one.operands):
+                    continue
+                cells = max(map(self._cells, (*one.results, *one.operands)))
+                self.waiting_lanes += cells * self._mean(times)
         if self.products[-1].is_split:
             # Products wait for the parts of their factors, and their sum for the products.
             # Warps that share rows take these apart each.
@@ -388,52 +311,3 @@ class _Counter:
             self.waiting_lanes += waiting
             # Where the parts of one product were, those of the next one are.
             self.parted = max(self.parted, _PARTS * k * n)
-
-    def _place(
-        self, op: triton.DotOp, factor: SSAValue, times: Times, *, by_registers: bool
-    ) -> None:
-        """Count where a factor lies: in shared memory, per stage or once, or in registers.
-
-        What a loop loads for its product is staged, if it comes in pieces of 4 bytes at least: what
-        factors are computed from as well, which threads read themselves. The product waits for what
-        they compute.
-        """
-        source, here = defining(factor), op.parent_block()
-        if isinstance(source, LOADS):
-            if not self._stage_factor(op, source):
-                self.held += _tile_bytes(factor)
-            self.elsewhere.add(source.result)
-            return
-        if not by_registers or (source is not None and source.parent_block() is not here):
-            # Warpgroups take a left factor from registers only where a step makes it of products.
-            self.held += _tile_bytes(factor)
-        elif byte_size(element_of(factor)) <= 2:
-            self.factors = max(self.factors, _tile_bytes(factor))
-        for one in computing(op, factor):
-            if isinstance(one, LOADS):
-                self.staging.passing += self._stage_factor(op, one)
-            elif not isinstance(one, _FREE) and one not in self.before:
-                self.before.add(one)
-                if not any(operand in self.after for operand in one.operands):
-                    cells = max(map(self._cells, (*one.results, *one.operands)))
-                    self.waiting_lanes += cells * self._mean(times)
-
-    def _stage_factor(self, op: triton.DotOp, load: triton.LoadOp | triton.LoadBlockOp) -> int:
-        """Count what a product's loop brings to shared memory by a load: its bytes, 0 for none."""
-        if load.parent_block() is not op.parent_block() or load in self.before:
-            return 0
-        size = _tile_bytes(load.result)
-        if not isinstance(op.parent_op(), scf.ForOp):
-            return 0
-        self.before.add(load)
-        if self.vectors[load.result] < _ASYNCHRONOUS:
-            self.staging.direct += size
-            return 0
-        self.staging.staged += size
-        if isinstance(load, triton.LoadOp):
-            self.staging.rows += size / _COPIED * max(0.0, _COPIED / self.runs[load.result] - 1)
-        return size
-
-
-def _tile_bytes(value: SSAValue) -> int:
-    return prod(shape_of(value)) * byte_size(element_of(value))
