@@ -82,7 +82,7 @@ from tapestry.passes.triton.rewrites.rounding import round_where_needed
 from tapestry.passes.triton.schedules.choosing import Chooser, never
 from tapestry.passes.triton.schedules.given import give_schedules
 from tapestry.passes.triton.schedules.rungs import Rung
-from tapestry.passes.triton.schedules.schedule import Task
+from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.schedules.tiling import Tiling, power_of_two
 
 NUMERICS = {"strict": "ieee", "mixed": "bf16x6", "fast": "tf32"}

@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import ModuleOp
 from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule, ScheduleAttr
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.schedules import schedule as schedules
-from tapestry.passes.triton.schedules.schedule import SCHEDULE, Task
+from tapestry.passes.triton.schedules import candidates as legal
+from tapestry.passes.triton.schedules.task import SCHEDULE, Task
 
 
 def tasks(module: ModuleOp, lowering: LoomToTriton | None = None) -> tuple[Task, ...]:
@@ -40,7 +40,7 @@ def candidates(op: loom.OperationOp | loom.FusedOp) -> Iterator[Schedule]:
     """Legal schedules of an operation's kernel that may be fast, the default first."""
     task = task_of(op)
     if task is not None:
-        yield from schedules.candidates(task)
+        yield from legal.candidates(task)
 
 
 def give(op: loom.OperationOp | loom.FusedOp, schedule: Schedule) -> None:

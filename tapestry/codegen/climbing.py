@@ -22,7 +22,7 @@ from tapestry.dialects import loom, triton
 from tapestry.logs import channel
 from tapestry.passes.triton.loom_to_triton import NO_DEVICE
 from tapestry.passes.triton.schedules.rungs import Rung
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 
 _log = channel("fallbacks")
 _said: set[str] = set()

@@ -26,7 +26,8 @@ from tapestry.passes.triton.alternatives.alone import Scheduled, alone, canonica
 from tapestry.passes.triton.cost.calls import calls_of
 from tapestry.passes.triton.cost.predicting import Calls, Prediction, ranked
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.schedules.schedule import SCHEDULE, Task, candidates
+from tapestry.passes.triton.schedules.candidates import candidates
+from tapestry.passes.triton.schedules.task import SCHEDULE, Task
 from tapestry.passes.triton.tasks import tasks
 
 

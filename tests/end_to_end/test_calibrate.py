@@ -17,7 +17,7 @@ from _kernel_compiling import loom_of
 
 from tapestry.devices import find_spec, read_spec
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.schedules.schedule import candidates
+from tapestry.passes.triton.schedules.candidates import candidates
 from tapestry.tuning import jobs_of
 from tapestry.tuning.regression import seconds_of
 

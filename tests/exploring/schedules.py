@@ -27,7 +27,9 @@ from tapestry.algebra.dtypes import numpy_dtype, type_named
 from tapestry.dialects import loom
 from tapestry.dialects.triton import AGAIN, MASKS, ORDERS, PIPELINES, Schedule
 from tapestry.frontend import run_pipeline
-from tapestry.passes.triton.schedules.schedule import Task, candidates, is_legal
+from tapestry.passes.triton.schedules.candidates import candidates
+from tapestry.passes.triton.schedules.schedule import is_legal
+from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.tasks import give, tasks
 from tapestry.runtime.executor import Array
 from tapestry.runtime.program import arguments

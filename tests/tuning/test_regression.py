@@ -12,7 +12,7 @@ import tapestry as t
 from tapestry.devices import DeviceSpec, find_spec
 from tapestry.importers.expressions.nodes import Expression
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.schedules.schedule import candidates
+from tapestry.passes.triton.schedules.candidates import candidates
 from tapestry.tuning import jobs_of
 from tapestry.tuning.regression import Sample, Works, fitted, seconds_of, works_of
 

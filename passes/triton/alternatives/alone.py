@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tapestry.dialects import loom
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 
 Scheduled = loom.OperationOp | loom.FusedOp
 

@@ -33,7 +33,7 @@ from tapestry.passes.triton.alternatives.splitting import Predict, seconds
 from tapestry.passes.triton.cost.neighbours import VECTOR
 from tapestry.passes.triton.kernels.contraction import find_contraction
 from tapestry.passes.triton.kernels.mapfold import map_fold_of
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 
 GAIN = 1.15
 """How many times as fast an operation has to be predicted to be, its copies counted."""

@@ -30,7 +30,7 @@ from tapestry.passes.triton.alternatives.splitting import Predict, seconds
 from tapestry.passes.triton.cost.predicting import Prediction
 from tapestry.passes.triton.groups.cutting import cut
 from tapestry.passes.triton.groups.lowering import why_several_kernels
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 
 GAIN = 1.2
 """How many times as fast as the whole the pieces have to be predicted to be."""

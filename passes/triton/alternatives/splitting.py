@@ -30,7 +30,7 @@ from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.split_fold import Choice, SplitGroup, SplitOperation
 from tapestry.passes.triton.alternatives.alone import Scheduled, alone, canonical
 from tapestry.passes.triton.cost.predicting import Prediction
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 
 Predict = Callable[[ModuleOp, bool], "list[Prediction]"]
 """What the kernels of a program take, with the schedules that are chosen for the device or not."""

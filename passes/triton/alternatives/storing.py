@@ -46,7 +46,7 @@ from tapestry.passes.triton.alternatives.splitting import Predict, seconds
 from tapestry.passes.triton.kernels.contraction import find_contractions
 from tapestry.passes.triton.kernels.mapfold import map_fold_of
 from tapestry.passes.triton.kernels.products import unwidened
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 
 GAIN = 1.05
 """How many times as fast a product has to be predicted to be, what stores its factors counted: by

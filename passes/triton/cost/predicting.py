@@ -21,7 +21,7 @@ from tapestry.passes.triton.cost.calls import Call, calls_of
 from tapestry.passes.triton.cost.counting import work_of
 from tapestry.passes.triton.cost.roofline import Estimate, estimate_of
 from tapestry.passes.triton.cost.work import Work
-from tapestry.passes.triton.schedules.schedule import Task
+from tapestry.passes.triton.schedules.task import Task
 
 Calls: TypeAlias = "Sequence[tuple[Call, int]]"
 Build: TypeAlias = "Callable[[Schedule], tuple[triton.KernelOp, Calls]]"

@@ -38,7 +38,7 @@ from tapestry.passes.loom.grouping.plan import (
 from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.ungroup import take_apart
 from tapestry.passes.triton.groups.lowering import why_several_kernels
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 from tapestry.zspace import AffineMap, Partition, Range
 
 Aligned = Sequence[tuple[loom.OperationOp, AffineMap]]

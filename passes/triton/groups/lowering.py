@@ -44,7 +44,7 @@ from tapestry.passes.triton.rewrites.keeping import keep_rows
 from tapestry.passes.triton.rewrites.late_folds import fold_late
 from tapestry.passes.triton.schedules.choosing import best
 from tapestry.passes.triton.schedules.rungs import Rung
-from tapestry.passes.triton.schedules.schedule import Task
+from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.schedules.tiling import MAX_RESIDENT, MAX_THREADED, Tiling
 from tapestry.passes.triton.tiles.folds import FoldState, State
 from tapestry.zspace import Projection

@@ -39,7 +39,7 @@ from tapestry.passes.triton.kernels.steps import Options, longest, part_names, u
 from tapestry.passes.triton.kernels.writer import Kernel, KernelWriter, Port, space_of
 from tapestry.passes.triton.schedules.choosing import best
 from tapestry.passes.triton.schedules.rungs import Rung
-from tapestry.passes.triton.schedules.schedule import Task
+from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.tiles.builder import number
 from tapestry.passes.triton.tiles.folds import FoldState, State
 from tapestry.passes.triton.tiles.scalars import is_half

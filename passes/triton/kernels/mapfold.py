@@ -24,7 +24,7 @@ from tapestry.dialects.loom import Fill, Read, tensor_type
 from tapestry.dialects.triton import Schedule, ScheduleAttr
 from tapestry.passes.loom.rebuilding.notes import ASSUMES
 from tapestry.passes.loom.split_fold import ENDS
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 from tapestry.zspace import Domain, Partition, Projection, Range, cut_dims
 
 

@@ -22,7 +22,7 @@ from tapestry.passes.triton.indexing.spaces import FOLD_AXIS
 from tapestry.passes.triton.kernels.mapfold import MapFold, Tensor
 from tapestry.passes.triton.kernels.steps import Options, longest, part_names, unwrap, wrapped_block
 from tapestry.passes.triton.kernels.writer import Kernel, KernelWriter, space_of
-from tapestry.passes.triton.schedules.schedule import Task
+from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.tiles.builder import TileBuilder
 from tapestry.passes.triton.tiles.folds import FoldState, State
 from tapestry.zspace import Projection

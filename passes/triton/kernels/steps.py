@@ -19,7 +19,8 @@ from tapestry.passes.triton.indexing.spaces import FOLD_AXIS, Space
 from tapestry.passes.triton.kernels.mapfold import MapFold
 from tapestry.passes.triton.kernels.writer import KernelWriter, Port
 from tapestry.passes.triton.schedules.rungs import Rung, smallest
-from tapestry.passes.triton.schedules.schedule import Task, check, default
+from tapestry.passes.triton.schedules.schedule import check, default
+from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.schedules.tiling import Tiling
 from tapestry.passes.triton.tiles.bodies import Values, failing_reads, varying
 from tapestry.passes.triton.tiles.folds import FoldState, State

@@ -26,8 +26,9 @@ from tapestry.passes.triton.cost.roofline import Estimate, estimate_of, least_se
 from tapestry.passes.triton.cost.work import Work
 from tapestry.passes.triton.kernels.steps import Options
 from tapestry.passes.triton.kernels.writer import Kernel
+from tapestry.passes.triton.schedules.candidates import candidates
 from tapestry.passes.triton.schedules.rungs import Rung
-from tapestry.passes.triton.schedules.schedule import Task, candidates
+from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.schedules.tiling import Tiling
 from tapestry.zspace import Range
 

@@ -15,7 +15,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule, ScheduleAttr, ScheduleError
 from tapestry.locations import location_of
 from tapestry.passes.triton.kernels.mapfold import given_schedule
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 
 
 def give_schedules(module: ModuleOp, given: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from enum import IntEnum
 from math import prod
 
 from tapestry.dialects.triton import Schedule
-from tapestry.passes.triton.schedules.schedule import Task
+from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.schedules.tiling import MIN_DOT, power_of_two
 
 _DEPTH = 64

@@ -1,136 +1,36 @@
-"""What a kernel's schedule may be: the default, which are legal, and those worth measuring.
-
-A *task* is what a schedule is chosen for: the tile axes of a kernel with their lengths, and what is
-done along them. The lowering makes it from projections and bodies; no operation is known by name.
+"""The default schedule of a kernel, and which ones are legal.
 
     >>> task = Task("product", "contraction", {"M": 4096, "N": 4096, "K": 4096}, half=True)
-    >>> schedule = next(candidates(task))
-    >>> schedule == default(task, Tiling())
-    True
+    >>> str(default(task, Tiling()))
+    'M = 128, N = 128, K = 64, warps = 8, stages = 3'
     >>> check(task, Schedule({"M": 128, "N": 128, "K": 8}))
     Traceback (most recent call last):
         ...
     tapestry.dialects._triton_schedule.ScheduleError: @product multiplies tiles along K: K = 8 is \
 less than 16, the least side that tl.dot takes
 
-`tasks(module)` are the tasks of a program. A schedule is given to an operation as its attribute
-`schedule`, or by the option `schedules` of `loom-to-triton`.
+A schedule is given to an operation as its attribute `schedule`, or by the option `schedules` of
+`loom-to-triton`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import combinations, product
-from math import prod
-from types import MappingProxyType
-from typing import Final, Literal
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
 
-from tapestry.dialects.triton import AGAIN, LOADS, MAX_CELLS, Schedule, ScheduleError
-from tapestry.passes.triton.schedules.tiling import (
-    MAX_SHARED_BYTES,
-    MIN_DOT,
-    Tiling,
-    group_bytes,
-    power_of_two,
-)
+from tapestry.dialects.triton import AGAIN, MAX_CELLS, Schedule, ScheduleError
+from tapestry.passes.triton.schedules.task import PROCESSORS, Task
+from tapestry.passes.triton.schedules.tiling import MIN_DOT, Tiling, power_of_two
 
-Kind = Literal["map", "fold", "scan", "contraction", "group"]
-
-SCHEDULE = "schedule"
-"""The attribute of an operation that says its schedule."""
+MIN_AHEAD = 2
+"""The least stages with which a step's cells are loaded ahead of it."""
 
 GROUP = 8
 """How many blocks of rows take their columns together, where there are more."""
 
-PROCESSORS = 132
-"""The multiprocessors of a Hopper GPU: as many persistent programs run at once."""
-
 FILLED = 4
 """How many blocks of rows per multiprocessor take their longest walks together."""
-
-MIN_AHEAD, AHEAD = 2, 4
-"""The least stages with which a step's cells are loaded ahead of it, and what is tried."""
-
-UNROLLED = 4
-"""How many steps of a loop are tried one after another."""
-
-REGISTERS = 255
-"""What a thread has on every target."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a schedule is chosen for.
-
-    `lengths` has the tile axes, in order, and the most points of each in a shard; 1 where it is
-    unknown. `half` says that 16-bit factors are multiplied, `split` that those of float32 are taken
-    apart, `dots` that a group multiplies tiles at all, `sums` how many products of rows and columns
-    it sums along K. `grid` are the axes that programs are spread over, and `held` those that one
-    block has to hold. An `ordered` fold takes one point at a time; one `across` memory has points
-    that lie side by side; rows are read in `walks` walks. `described` says that some tensor can be
-    moved by descriptors, `bounded` that a domain ends or starts walks along K, `grows` that they
-    are longer for later rows. States of an `atomic` fold are merged by memory itself.
-    """
-
-    name: str
-    kind: Kind
-    lengths: Mapping[str, int]
-    half: bool = False
-    split: bool = False
-    dots: bool = False
-    sums: int = 1
-    grid: tuple[str, ...] = ()
-    held: frozenset[str] = field(default_factory=frozenset[str])
-    ordered: bool = False
-    across: bool = False
-    walks: int = 1
-    described: bool = False
-    bounded: bool = False
-    grows: bool = False
-    atomic: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "lengths", MappingProxyType(dict(self.lengths)))
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.kind, tuple(self.lengths.items())))
-
-    @property
-    def multiplied(self) -> tuple[str, ...]:
-        """The axes that are sides of a `tl.dot`."""
-        return tuple(self.lengths) if self.kind == "contraction" or self.dots else ()
-
-    @property
-    def spread_columns(self) -> tuple[str, ...]:
-        """The columns of products that programs are spread over, in blocks as rows are.
-
-        Where an inner fold is folded again for each block of these, blocks are as long as can be.
-        """
-        folds_inside = any(axis.startswith("C") for axis in self.lengths)
-        columns = (axis for axis in self.grid if axis.startswith("N") and axis in self.lengths)
-        return tuple(columns) if self.dots and not folds_inside else ()
-
-    @property
-    def swizzles(self) -> bool:
-        """Whether programs are along blocks of rows and of columns."""
-        return len(self.grid) > 1 and all(axis in self.lengths for axis in self.grid[-2:])
-
-    @property
-    def staggers(self) -> bool:
-        """Whether blocks of rows with longer walks can come first for many heads together."""
-        last = self.grid[-1:] == ("M",) and "M" in self.lengths
-        return self.grows and last and len(self.grid) > 1 and self.grid[-2] not in self.lengths
-
-    def loops(self, tile: Mapping[str, int]) -> bool:
-        """Whether there is a loop along K that multiplies nothing."""
-        return not self.multiplied and self.lengths.get("K", 1) > tile.get("K", 1)
-
-    def has_full(self, tile: Mapping[str, int]) -> bool:
-        """Whether some programs have full blocks of the axes that are masked in others."""
-        sides = [(self.lengths[a], tile[a]) for a in self.grid if a in self.lengths]
-        masked = [(length, size) for length, size in sides if length % size]
-        return bool(masked) and all(length > size for length, size in masked)
 
 
 def default(task: Task, tiling: Tiling) -> Schedule:
@@ -285,158 +185,6 @@ def is_legal(task: Task, schedule: Schedule) -> bool:
     except ScheduleError:
         return False
     return True
-
-
-def candidates(
-    task: Task, tiling: Tiling | None = None, *, descriptors: bool = False
-) -> Iterator[Schedule]:
-    """Legal schedules of a task that may be fast, the default first, each once.
-
-    They fit the shared memory and the registers of Hopper, as far as that is known beforehand.
-    Those with `descriptors` need memory of their own at each launch, which not every host gives.
-    """
-    first = default(task, tiling or Tiling())
-    seen = {first}
-    yield first
-    for schedule in (v for base in _family(task, first) for v in _versions(task, base)):
-        if schedule.loads == "descriptor" and not descriptors:
-            continue
-        if schedule not in seen and is_legal(task, schedule) and _fits(task, schedule):
-            seen.add(schedule)
-            yield schedule
-
-
-def _family(task: Task, first: Schedule) -> Iterator[Schedule]:
-    """Schedules around the default, by what the kernel does."""
-    if task.kind == "contraction":
-        yield from _products(task, first)
-    elif task.dots:
-        yield from _groups(task, first)
-    elif task.kind == "map" and "M" in task.lengths:
-        for m, n, warps in product((64, 32, 128), (64, 32, 128), (4, 8)):
-            yield replace(first, tile=_clipped(task, {"M": m, "N": n}), warps=warps)
-    elif task.kind == "map":
-        for cells, warps in product((512, 1024, 2048, 4096, 8192), (4, 8)):
-            yield replace(first, tile=_clipped(task, {"P": cells}), warps=warps)
-    else:
-        yield from _rows(task, first)
-
-
-def _versions(task: Task, schedule: Schedule) -> Iterator[Schedule]:
-    """A schedule, and what differs from it only in where masks are, and what loops wait for."""
-    yield schedule
-    if task.multiplied:
-        # Code of products is long, and does not wait for masks.
-        return
-    for segments, masks in ((2, "always"), (1, "boundary"), (2, "boundary")):
-        yield replace(schedule, segments=segments, masks=masks)
-    for again in AGAIN[1:]:
-        yield replace(schedule, again=again)
-    for segments in (1, 2):
-        yield replace(schedule, segments=segments, unroll=UNROLLED)
-        yield replace(schedule, segments=segments, pipeline="loads", stages=AHEAD)
-
-
-_SIDES: Final = (
-    *((128, 256), (256, 128), (128, 128), (64, 256), (64, 128), (128, 64), (64, 64)),
-    *((32, 128), (16, 128), (16, 64), (32, 64)),
-)
-"""Rows and columns of tiles of products; the last are for few rows."""
-
-
-def _products(task: Task, first: Schedule) -> Iterator[Schedule]:
-    for (m, n), k, warps, stages in product(_SIDES, (64, 32, 128), (8, 4), (3, 4, 2)):
-        tile = _clipped(task, {"M": m, "N": n, "K": k}, least=MIN_DOT)
-        schedule = replace(first, tile=tile, warps=warps, stages=stages)
-        yield schedule
-        yield from _shared_out(task, schedule)
-
-
-def _shared_out(task: Task, schedule: Schedule) -> Iterator[Schedule]:
-    """A schedule with descriptors and persistent programs, where tiles are large."""
-    if schedule.tile["M"] * schedule.tile["N"] < 128 * 128:
-        return
-    for loads, programs in product(LOADS, (0, PROCESSORS)):
-        if (loads == "descriptor" or programs) and (loads == "pointer" or task.described):
-            yield replace(schedule, loads=loads, programs=programs)
-
-
-def _groups(task: Task, first: Schedule) -> Iterator[Schedule]:
-    columns = task.spread_columns
-    sides = _SIDES if columns else ((128, 0), (64, 0))
-    depths = (64, 128, 32)
-    if task.split:
-        # Threads hold parts of what they multiply: small blocks leave them registers.
-        sides, depths = (*sides, *(() if columns else ((32, 0),))), (*depths, MIN_DOT)
-    for (m, n), k, warps, stages in product(sides, depths, (8, 4), (3, 2, 4)):
-        sized = {**first.tile, **dict.fromkeys(columns, n), "M": m, "K": k}
-        tile = _clipped(task, sized, least=MIN_DOT)
-        schedule = replace(first, tile=tile, warps=warps, stages=stages)
-        for loads, segments in product(LOADS, (1, 2)):
-            if task.described or loads == LOADS[0]:
-                yield replace(schedule, loads=loads, segments=segments)
-
-
-_DEPTHS: Final = (1024, 2048, 4096, 8192, 16384, 32768)
-"""Columns of a step of a row."""
-
-_WIDE: Final = 16
-"""The least cells of a row that each thread has in a step, where there are 32 warps: all of them
-wait for each other when a step is folded, which less is not worth."""
-
-
-def _rows(task: Task, first: Schedule) -> Iterator[Schedule]:
-    rows = "M" if "M" in task.lengths else "P"
-    depth = "K" if "K" in task.lengths else "N"
-    if depth not in task.lengths:
-        return
-    whole = power_of_two(task.lengths[depth])
-    if rows not in task.lengths:
-        # A program is at one row; tiles are of the others.
-        for k, warps in product((whole, 16, 32, 64, 128, 256), (4, 8)):
-            yield replace(first, tile=_clipped(task, {**first.tile, depth: k}), warps=warps)
-        return
-    for k, m, warps in product((whole, *_DEPTHS), (1, 2, 4, 16, 64), (4, 8, 16, 32)):
-        tile = _clipped(task, {**first.tile, rows: m, depth: k})
-        wide = tile[rows] * tile[depth] >= _WIDE * 32 * warps
-        if 512 <= m * k <= 32768 and (warps <= 16 or wide):
-            yield replace(first, tile=tile, warps=warps)
-
-
-def _clipped(task: Task, tile: Mapping[str, int], least: int = 1) -> dict[str, int]:
-    """A tile no larger than what there is, of the task's axes in order."""
-    return {
-        axis: max(least, min(tile[axis], power_of_two(length)))
-        for axis, length in task.lengths.items()
-    }
-
-
-def _fits(task: Task, schedule: Schedule) -> bool:
-    """Whether tiles fit registers and shared memory."""
-    tile, threads = schedule.tile, 32 * schedule.warps
-    if not task.multiplied:
-        # A tile has two axes at most.
-        largest = sorted(tile.values())[-2:]
-        return prod(largest) <= threads * REGISTERS // 2
-    size = 2 if task.half else 4
-    if task.kind == "contraction":
-        shared = size * schedule.stages * tile["K"] * (tile["M"] + tile["N"])
-        if schedule.programs and schedule.loads == "descriptor":
-            # The next block is loaded while one is stored.
-            shared += size * tile["M"] * tile["N"]
-        return shared <= MAX_SHARED_BYTES and _held(tile["M"] * tile["N"], threads)
-    deep = [a for a, n in task.lengths.items() if a.startswith("C") and n > tile[a]]
-    shared = group_bytes(tile, deep, schedule.stages, half=task.half)
-    columns = sum(tile[a] for a in task.held) + task.sums * sum(
-        tile[a] for a in task.spread_columns
-    )
-    cells = tile["M"] * (tile.get("K", 1) + columns)
-    return shared <= MAX_SHARED_BYTES and _held(cells, threads)
-
-
-def _held(cells: int, threads: int) -> bool:
-    """Whether float32 accumulators leave threads some registers."""
-    return cells <= threads * (REGISTERS - 63)
 
 
 def _listed(axes: Mapping[str, int]) -> str:

@@ -22,7 +22,8 @@ from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.schedules.rungs import Rung, smallest
-from tapestry.passes.triton.schedules.schedule import Task, is_legal
+from tapestry.passes.triton.schedules.schedule import is_legal
+from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.tasks import give, tasks
 from tapestry.runtime import externals
 from tapestry.runtime.executor import NoWatch

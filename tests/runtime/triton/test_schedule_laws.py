@@ -14,7 +14,8 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import loom
 from tapestry.dialects.triton import AGAIN, MASKS, ORDERS, PIPELINES, Schedule
 from tapestry.frontend import run_pipeline
-from tapestry.passes.triton.schedules.schedule import Task, is_legal
+from tapestry.passes.triton.schedules.schedule import is_legal
+from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.tasks import give, tasks
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.program import arguments

@@ -15,7 +15,7 @@ from tapestry.dialects.triton import Schedule, ScheduleAttr
 from tapestry.passes.triton.alternatives.recutting import GAIN, CutOnce
 from tapestry.passes.triton.cost.predicting import Prediction, predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 from tapestry.runtime.executor import NoWatch, find_executor
 
 

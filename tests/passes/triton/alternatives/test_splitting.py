@@ -14,7 +14,7 @@ from tapestry.dialects.triton import Schedule, ScheduleAttr
 from tapestry.importers.expressions.nodes import Expression
 from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 from tapestry.runtime.executor import NoWatch, find_executor
 
 

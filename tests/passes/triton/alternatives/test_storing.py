@@ -18,7 +18,7 @@ from tapestry.frontend import verify_module
 from tapestry.passes.triton.alternatives.storing import GAIN, apply_stores, computed_factors
 from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 from tapestry.runtime.executor import NoWatch, find_executor
 
 DEVICE = "h100"

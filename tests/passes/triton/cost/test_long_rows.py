@@ -22,7 +22,8 @@ from tapestry.passes.triton.cost.predicting import Prediction, predictions
 from tapestry.passes.triton.cost.roofline import Estimate, estimate_of
 from tapestry.passes.triton.cost.work import Work
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.schedules.schedule import Task, candidates
+from tapestry.passes.triton.schedules.candidates import candidates
+from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.tasks import tasks
 
 H100 = find_spec("h100")

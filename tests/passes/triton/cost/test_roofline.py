@@ -21,7 +21,7 @@ from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.cost.roofline import Estimate, estimate_of, memory_bytes
 from tapestry.passes.triton.cost.work import Product, Stream, Work
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 from tapestry.passes.triton.tasks import tasks
 
 H200, A100 = find_spec("h200"), find_spec("a100")

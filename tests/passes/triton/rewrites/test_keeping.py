@@ -18,7 +18,9 @@ from tapestry.dialects.triton import Schedule, ScheduleAttr
 from tapestry.frontend import parse_module, parse_text, run_pipeline
 from tapestry.importers.expressions.nodes import Expression
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.schedules.schedule import SCHEDULE, Task, candidates, is_legal
+from tapestry.passes.triton.schedules.candidates import candidates
+from tapestry.passes.triton.schedules.schedule import is_legal
+from tapestry.passes.triton.schedules.task import SCHEDULE, Task
 from tapestry.passes.triton.tasks import tasks
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.triton.module import write_module

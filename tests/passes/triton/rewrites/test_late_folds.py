@@ -11,7 +11,7 @@ from xdsl.dialects import scf
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import Schedule, ScheduleAttr, shape_of
 from tapestry.frontend import parse_text, run_pipeline
-from tapestry.passes.triton.schedules.schedule import SCHEDULE
+from tapestry.passes.triton.schedules.task import SCHEDULE
 from tapestry.runtime.executor import NoWatch, find_executor
 
 TILES = "M = 16, K = 32, N = 16, warps = 4, stages = 1"

@@ -10,7 +10,9 @@ from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule, ScheduleError
 from tapestry.frontend import parse_text, run_pipeline, verify_module
-from tapestry.passes.triton.schedules.schedule import Task, candidates, check, default, is_legal
+from tapestry.passes.triton.schedules.candidates import candidates
+from tapestry.passes.triton.schedules.schedule import check, default, is_legal
+from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.schedules.tiling import Tiling
 from tapestry.passes.triton.tasks import candidates as candidates_of
 from tapestry.passes.triton.tasks import give, tasks
