@@ -12,8 +12,9 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,7 +34,7 @@ def import_model(factory: str, output: Path, *, strict: bool) -> None:
         raise UsageError("PyTorch is not installed", hint="pip install 'tapestry[torch]'") from None
     made = _called(_found(factory), factory)
     model, inputs, keywords = _call_of(made, factory)
-    with warnings.catch_warnings(), _without_logs_of_torch():
+    with warnings.catch_warnings(), _without_logs_of_torch(), redirect_stderr(StringIO()):
         warnings.simplefilter("ignore")  # PyTorch's, about itself
         program = exported_program(model, inputs, keywords, strict=strict)
     save_module(program.module, output)
@@ -112,6 +113,6 @@ def _failed(error: BaseException, doing: str) -> InvalidProgramError:
 
     place = raised_at(error)
     text = (str(error).splitlines() or [""])[0]
-    message = f"{doing} raised {type(error).__name__}: {text}"
+    message = f"{doing} raised {type(error).__name__}{text and f': {text}'}"
     hint = None if place else "it is called without arguments, and returns a model and its inputs"
     return InvalidProgramError(message, location=place, hint=hint)

@@ -35,3 +35,11 @@ def require_folder(folder: Path) -> None:
     """Raise UsageError unless `folder`, given by --metakernels, is one."""
     if not folder.is_dir():
         raise UsageError(f"--metakernels takes a folder; {folder} is none")
+
+
+def require_file(path: Path) -> None:
+    """Raise UsageError unless a file that the command names can be opened."""
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None

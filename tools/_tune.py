@@ -26,7 +26,7 @@ from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules.schedule import default
 from tapestry.passes.triton.schedules.tiling import Tiling
 from tapestry.store import find_store
-from tapestry.tools._pipelines import with_metakernels
+from tapestry.tools._pipelines import require_file, with_metakernels
 from tapestry.tools._report import ProgressBar, table_console
 from tapestry.tuning import Bench, Job, Measurement, Tuned, Tuner, jobs_of, predicted
 from tapestry.tuning.calibration import CudaStopwatch, calibrate, write_spec
@@ -41,6 +41,8 @@ def predict_file(
     file: Path, pipeline: str, metakernels: Path | None, target: str, numerics: str, rows: int
 ) -> None:
     """Print what the cost model says of the candidates of each kernel."""
+    if Path(target).suffix:
+        require_file(Path(target))
     spec = find_spec(target)
     module = load_module(file)
     run_pipeline(module, with_metakernels(pipeline, metakernels))

@@ -3,6 +3,7 @@
 python expressions.py
 """
 
+from argparse import ArgumentParser, RawTextHelpFormatter
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
+    ArgumentParser(description=__doc__, formatter_class=RawTextHelpFormatter).parse_args()
     with np.load(HERE / "digits.npz") as digits, np.load(HERE / "weights.npz") as weights:
         held_out = digits["held_out"]
         labels = digits["labels"][held_out]

@@ -7,15 +7,18 @@ digits.npz holds `images` (1797, 64) uint8 with ink from 0 to 16 per pixel, row 
 ordered by writer, so the held-out ones are drawn at random (seeded: the file is always the same).
 """
 
+from argparse import ArgumentParser, RawTextHelpFormatter
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 HELD_OUT = 450
 
 
 def main() -> None:
+    ArgumentParser(description=__doc__, formatter_class=RawTextHelpFormatter).parse_args()
+    from sklearn.datasets import load_digits
+
     digits = load_digits()
     held_out = np.zeros(len(digits.target), dtype=np.bool_)
     held_out[np.random.default_rng(1998).permutation(len(held_out))[:HELD_OUT]] = True

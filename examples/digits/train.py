@@ -9,6 +9,7 @@ arguments of model.mlir.
 """
 
 import math
+from argparse import ArgumentParser, RawTextHelpFormatter
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,7 @@ def accuracy(images: Floats, labels: NDArray[np.uint8], weights: Weights) -> flo
 
 
 def main() -> None:
+    ArgumentParser(description=__doc__, formatter_class=RawTextHelpFormatter).parse_args()
     with np.load(HERE / "digits.npz") as file:
         images, labels, held_out = file["images"] / 16.0, file["labels"], file["held_out"]
     weights = train(images[~held_out], labels[~held_out])

@@ -8,6 +8,7 @@ application like any other: it joins the linear before it.
 """
 
 import sys
+from argparse import ArgumentParser, RawTextHelpFormatter
 from pathlib import Path
 
 import torch
@@ -47,6 +48,7 @@ def train(model: nn.Module, parameters: list[nn.Parameter]) -> list[float]:
 
 
 def main() -> int:
+    ArgumentParser(description=__doc__, formatter_class=RawTextHelpFormatter).parse_args()
     torch.manual_seed(0)
     eager, compiled = Model(), Model()
     compiled.load_state_dict(eager.state_dict())

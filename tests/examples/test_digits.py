@@ -107,3 +107,12 @@ def test_training_is_seeded_and_reaches_the_accuracy(training):
     with np.load(DIGITS / "weights.npz") as kept:
         for name, value in weights.items():
             np.testing.assert_allclose(kept[name], value, atol=1e-2)
+
+
+@pytest.mark.parametrize("script", ["train", "fetch", "expressions", "run"])
+def test_a_script_says_what_it_does_and_does_nothing_else(script: str, tmp_path: Path):
+    before = {path: path.stat().st_mtime_ns for path in DIGITS.iterdir()}
+    command = [sys.executable, str(DIGITS / f"{script}.py"), "--help"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert said.stdout.startswith("usage: ")
+    assert {path: path.stat().st_mtime_ns for path in DIGITS.iterdir()} == before

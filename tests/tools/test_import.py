@@ -84,6 +84,12 @@ def leaves():
 def narrow():
     return nn.Linear(16, 3), (torch.zeros(5, 15),)
 
+def branches():
+    class Branches(nn.Module):
+        def forward(self, x):
+            return x if x.sum() > 0 else -x
+    return Branches(), (torch.zeros(5, 15),)
+
 class Scaled(nn.Module):
     def forward(self, x, *, scale):
         return x * scale
@@ -132,6 +138,7 @@ def test_inputs_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("mlp:odd", tapestry.UsageError, "mlp:odd returns Net"),
         ("mlp:broken", tapestry.InvalidProgramError, r"mlp.py:27:12: error: calling mlp:broken"),
         ("mlp:leaves", tapestry.InvalidProgramError, r"mlp.py:30:5: error: calling .* SystemExit"),
+        ("mlp:branches", tapestry.TapestryError, r"mlp.py:38:25: error: PyTorch cannot export"),
         ("mlp:narrow", tapestry.TapestryError, "error: PyTorch cannot export the model"),
         ("os.path:join", tapestry.InvalidProgramError, r"^error: .*\n  hint: it is called without"),
         ("wrong:make", tapestry.InvalidProgramError, "wrong.py:2:"),

@@ -66,5 +66,12 @@ def test_a_file_that_is_wrong(tmp_path: Path, text: str, message: str) -> None:
 
 def test_no_such_rules() -> None:
     done = CliRunner().invoke(app, ["rules", "check", "identites"])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "did you mean identities?" in done.output
+
+
+@pytest.mark.parametrize("name", ["nowhere.yaml", "identites"])
+def test_rules_that_are_not_there(name: str) -> None:
+    done = CliRunner().invoke(app, ["rules", "check", name])
+    assert done.exit_code == 2
+    assert ("cannot read nowhere.yaml" in done.output) or ("there are no rules" in done.output)
