@@ -40,7 +40,11 @@ from tapestry.runtime.prepared.folds.scatters import Points, Scatter, ScatterLed
 from tapestry.runtime.prepared.folds.unrolled import unrolled
 from tapestry.runtime.prepared.folds.whole import Folding
 from tapestry.runtime.prepared.library import Library
-from tapestry.runtime.prepared.products.masked_products import Masked, MaskedProducts, find_masked
+from tapestry.runtime.prepared.products.masked_products import (
+    MaskedProducts,
+    WhereFinite,
+    find_masked,
+)
 from tapestry.runtime.prepared.products.matrices import record_product
 from tapestry.runtime.prepared.products.tiles import tiled_operation
 from tapestry.runtime.prepared.products.windowed import prepared_slide
@@ -63,9 +67,20 @@ _BLOCK = 1 << 16
 """Cells of a map that are computed at once, so that what is in between stays in cache."""
 
 
-def prepared_operation(op: loom.OperationOp, library: Library) -> Run | None:
-    """What an operation does, whole; None where it is the executor's to run."""
-    return _finished(op, library, None) if _is_plain(op) else None
+def prepared_operation(
+    op: loom.OperationOp, library: Library, otherwise: Run | None = None
+) -> Run | None:
+    """What an operation does, whole; None where it is the executor's to run.
+
+    `otherwise` is how that runs it, for arrays that are not what a fast way is for.
+    """
+    if not _is_plain(op):
+        return None
+    masked = None if otherwise is None else _masked(op, library)
+    fast = None if masked is None else _finished(op, library, masked)
+    if fast is None or otherwise is None:
+        return _finished(op, library, None)
+    return WhereFinite(fast, lambda: _finished(op, library, None) or otherwise)
 
 
 def windowed_operation(op: loom.OperationOp, library: Library) -> Run | None:
@@ -148,30 +163,21 @@ def _state(
     placed = _scattered(script, op, monoid, library, ins)
     if placed is not None:
         return placed
-    masked = () if products else find_masked(op, monoid) or ()
-    if masked:
-        return _masked(script, op, monoid, masked, library, ins)
     return _plain_state(script, op, monoid, products, library, ins)
 
 
-def _masked(
-    script: Script,
-    op: loom.OperationOp,
-    monoid: Monoid | None,
-    found: Sequence[Masked],
-    library: Library,
-    ins: Sequence[int],
-) -> Slots | None:
-    """The state by products of masked factors."""
-    slow, fast = Script(), Script()
-    state = _plain_state(slow, op, monoid, (), library, [slow.argument() for _ in ins])
-    read = _reads(fast, op, op.index, [fast.argument() for _ in ins])
+def _masked(op: loom.OperationOp, library: Library) -> Run | None:
+    """The state by products of masked factors; None where it is not that."""
+    found = None if _masks_results(op) else find_masked(op, accumulating_monoid_of(op))
+    if found is None:
+        return None
+    script = Script()
+    read = _reads(script, op, op.index, [script.argument() for _ in op.ins])
     wanted = [side for one in found for side in (one.contraction.left, one.contraction.right)]
-    sides = record_body(fast, op.wrap_block, op.index, range(op.index.rank), read, wanted)
-    if state is None or sides is None:
-        return state
-    run = MaskedProducts(op, found, fast.finish(sides), slow.finish(state), library.multiply)
-    return script.calls(run, ins, len(found))
+    sides = record_body(script, op.wrap_block, op.index, range(op.index.rank), read, wanted)
+    if sides is None:
+        return None
+    return MaskedProducts(op, found, script.finish(sides), library.multiply)
 
 
 def _plain_state(
@@ -394,7 +400,8 @@ def _unwrap(
 
 
 def _reads(script: Script, op: loom.OperationOp, index: Range, slots: Sequence[int]) -> Slots:
-    needed = inside_mask(op.inside, index)
+    blocks = any(not projection.is_unit for projection in op.in_maps)
+    needed = inside_mask(op.inside, index) if blocks else None
     fours = zip(op.ins, op.in_maps, op.in_fills, slots, strict=True)
     return [
         _read(script, tensor_type(value).box, p, fill, index, slot, needed)

@@ -117,7 +117,7 @@ class PreparedProgram:
     def _function(self, op: loom.OperationOp) -> Run | None:
         """What an operation does, whole or in parts; None where it is left to the executor."""
         windowed = windowed_operation(op, self._library)
-        return windowed or self._parts(op) or prepared_operation(op, self._library)
+        return windowed or self._parts(op) or prepared_operation(op, self._library, self._left(op))
 
     def _left(self, op: Operation) -> Run:
         """An operation as the executor runs it."""

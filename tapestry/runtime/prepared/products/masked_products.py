@@ -4,13 +4,14 @@
 
 Each row of the domain that moves along what is folded belongs to one factor, which is zero where
 the row does not hold. Zero times infinity is no number: where a factor that meets such zeros is not
-finite, each point is looked at for itself.
+finite, each point is looked at for itself, by what is prepared then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -66,11 +67,34 @@ def _masked(one: Contraction, inside: Domain, folded: Sequence[int]) -> Masked |
     return Masked(own, *(inside.only(rows[part]) for part in ("left", "right", "result")))
 
 
+class NotFiniteError(Exception):
+    """A factor is not finite where the other one was made zero."""
+
+
+class WhereFinite:
+    """What is `fast` while factors are finite; elsewhere what `slow` makes, once.
+
+    run = WhereFinite(fast, lambda: prepared_otherwise)
+    """
+
+    def __init__(self, fast: Run, slow: Callable[[], Run]) -> None:
+        self._fast, self._make = fast, slow
+        self._slow: Run | None = None
+
+    def __call__(self, ins: Sequence[Any]) -> Sequence[Any]:
+        """What either gives."""
+        try:
+            return self._fast(ins)
+        except NotFiniteError:
+            if self._slow is None:
+                self._slow = self._make()
+            return self._slow(ins)
+
+
 class MaskedProducts:
     """The state of an operation that is such contractions, from the arrays of its inputs.
 
-    `factors` gives the left and the right factor of each, with an axis per dimension; `slow`, the
-    state where they are not finite.
+    `factors` gives the left and the right factor of each, with an axis per dimension.
     """
 
     def __init__(
@@ -78,10 +102,9 @@ class MaskedProducts:
         op: loom.OperationOp,
         found: Sequence[Masked],
         factors: Run,
-        slow: Run,
         multiply: Multiply,
     ) -> None:
-        self._factors, self._slow = factors, slow
+        self._factors = factors
         self._masks = [
             [inside_mask(domain, op.index) for domain in (one.left, one.right)] for one in found
         ]
@@ -92,6 +115,11 @@ class MaskedProducts:
         ]
 
     def __call__(self, ins: Sequence[Array]) -> list[Array]:
+        """The state.
+
+        Raises:
+            NotFiniteError: if a factor that meets zeros of a mask is not finite.
+        """
         sides = self._factors(ins)
         state: list[Array] = []
         pairs = zip(self._products, self._counted, strict=True)
@@ -103,7 +131,7 @@ class MaskedProducts:
                 mask is not None and not _is_finite(other)
                 for mask, other in zip(masks, pair[::-1], strict=True)
             ):
-                return list(self._slow(ins))
+                raise NotFiniteError
             made = product(*pair)
             state.append(_zeroed(made, counted))
         return state

@@ -65,3 +65,39 @@ def test_products_of_cells_are_not_held(domain: str, left: str) -> None:
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 20 * n * n * 4
+
+
+def test_what_runs_where_factors_are_not_finite_is_prepared_there() -> None:
+    """Not before: that is a part for each row."""
+    tracemalloc.start()
+    prepared = PreparedProgram(parse_text(_program(_TRIANGLES, "(d0, d2)", 1000)))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert prepared
+    assert most < 60 << 20
+
+
+def test_rows_too_long_for_a_part_are_the_executors_where_factors_are_not_finite() -> None:
+    n = 2100
+    kinds = [f"!loom.tensor<[0, 0] : [{a}, {b}], f32>" for a, b in ((2, n), (n, n))]
+    module = parse_text(f"""
+    func.func @main(%x: {kinds[0]}, %w: {kinds[1]}) -> {kinds[0]} {{
+      %y = loom.operation @y over <[0, 0, 0] : [2, {n}, {n}]> [map, map, fold] by @add
+             ins(%x : (d0, d1, d2) -> (d0, d2), %w : (d0, d1, d2) -> (d2, d1))
+             outs((d0, d1) -> (d0, d1)) domain(d1 - d2 >= 0)
+             wrap (%c: f32, %d: f32) {{ %p = arith.mulf %c, %d : f32 loom.yield %p : f32 }}
+             : ({kinds[0]}, {kinds[1]}) -> {kinds[0]}
+      func.return %y : {kinds[0]}
+    }}""")
+    x, w = _numbers(0, 2, n), _numbers(1, n, n)
+    prepared = PreparedProgram(module)
+    np.testing.assert_array_equal(prepared([x, w])[0], x @ np.triu(w))
+    x[0, 7] = np.inf  # which the first seven columns do not meet
+    w[7, 9:] = 1
+    with np.errstate(all="ignore"):
+        want = x @ np.triu(w)
+    want[0, :7] = x[0, :7] @ np.triu(w)[:7, :7]
+    got = prepared([x, w])[0]
+    np.testing.assert_array_equal(got[:, :7], want[:, :7])
+    np.testing.assert_array_equal(got[1], want[1])
+    np.testing.assert_array_equal(got[0, 9:], np.inf)
