@@ -40,7 +40,7 @@ _Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
 _COPIED = 8
 """Products for each cell of an array from which it may be copied to be read in vectors."""
 
-_AGAIN = 128
+_AGAIN = 150
 """Products for each cell of the factors up to which vectors are along what is folded: libraries
 that copy factors into an order of their own are faster where these are met more often.
 """
@@ -145,12 +145,15 @@ class TiledProduct:
     wrapped: int
     """How many of the reads are for the factors."""
     team: Team | None = None
+    places: tuple[Array, ...] = ()
+    """Coordinates along some dimensions, which are read as operands after the others."""
 
     def __post_init__(self) -> None:
         self._ready: dict[object, _Ready | None] = {}
 
     def __call__(self, given: Sequence[Any]) -> Sequence[Array]:
-        arrays = [np.asarray(given[read.operand]) for read in self.reads]
+        values = [*given, *self.places]
+        arrays = [np.asarray(values[read.operand]) for read in self.reads]
         team = _WORKERS if self.team is None else self.team
         threads = team.count()
         key = threads, *[array.strides for array in arrays]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, SSAValue
@@ -24,6 +25,7 @@ from tapestry.algebra.scalars import compute, scalar_of
 from tapestry.codegen.loops import is_known, kind_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, tensor_type
+from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.products.tiled import Computed, Moved, TiledProduct
 from tapestry.runtime.prepared.script import Run
@@ -54,7 +56,7 @@ def tiled_operation(
     wrap = _computed(op.wrap_block, op.wrap_block.args, factors)
     unwrap = _unwrapped(op)
     outs = [tensor_type(out) for out in op.outs]
-    if wrap is None or unwrap is None or any(factor.type != f32 for factor in factors):
+    if wrap is None or wrap[2] or unwrap is None or any(factor.type != f32 for factor in factors):
         return None
     sides = [wrap[1].needs(slot, len(wrap[0])) for slot in wrap[1].wanted]
     if sides[0] & sides[1] or not all(sides):
@@ -64,6 +66,10 @@ def tiled_operation(
     for n in unwrap[0]:
         fill, projection = op.extra_fills[n], op.extra_maps[n]
         reads.append(_read(len(op.ins) + n, op.extras[n], projection, fill, kept, op.kept_dims))
+    places: list[Array] = []
+    for dim in unwrap[2]:
+        places.append(np.arange(op.index.start[dim], op.index.end[dim]))
+        reads.append(Moved(len(op.operands) + len(places) - 1, ((0, ((dim, 1),)),), (None,)))
     found = [read for read in reads if read is not None]
     if len(found) < len(reads):
         return None
@@ -84,14 +90,15 @@ def tiled_operation(
         (_work(factors[0]), _work(factors[1])),
         len(wrap[0]),
         library.team,
+        tuple(places),
     )
 
 
-def _unwrapped(op: loom.OperationOp) -> tuple[list[int], Computed] | None:
+def _unwrapped(op: loom.OperationOp) -> tuple[list[int], Computed, list[int]] | None:
     """What is computed of the sum, as `_computed`; None for results of another type than stored."""
     kinds = [tensor_type(out).element_type for out in op.outs]
     if op.unwrap_block is None:
-        return ([], Computed((), (), (0,))) if kinds == [f32] else None
+        return ([], Computed((), (), (0,)), []) if kinds == [f32] else None
     ends = loom.yielded(op.unwrap_block)
     if [value.type for value in ends] != kinds:
         return None
@@ -150,21 +157,24 @@ def _moved(
 
 def _computed(
     block: Block, arguments: Sequence[SSAValue], wanted: Sequence[SSAValue], before: int = 0
-) -> tuple[list[int], Computed] | None:
-    """Values of a body: the numbers of the arguments that they take, and how they are computed.
+) -> tuple[list[int], Computed, list[int]] | None:
+    """Values of a body: the numbers of the arguments that they take, how they are computed, and the
+    dimensions whose coordinates they take.
 
-    Slots are so many arguments `before` those, these, and what comes after. None where some of it
-    is not for loops.
+    Slots are so many arguments `before` those, these, coordinates, and what comes after. None where
+    some of it is not for loops.
     """
     needed = needed_operations(wanted)
     ordered = [one for one in block.ops if one in needed]
     constants = [one for one in ordered if isinstance(one, arith.ConstantOp)]
-    computed = [one for one in ordered if not isinstance(one, arith.ConstantOp)]
+    indices = [one for one in ordered if isinstance(one, loom.IndexOp)]
+    computed = [one for one in ordered if not isinstance(one, arith.ConstantOp | loom.IndexOp)]
     taken = {value for one in computed for value in one.operands}.union(wanted)
     own = [n for n, value in enumerate(arguments) if value in taken]
     if any(not _is_number(arguments[n]) for n in own):
         return None
-    values = [*block.args[:before], *(arguments[n] for n in own), *(c.result for c in constants)]
+    given = [*block.args[:before], *(arguments[n] for n in own)]
+    values = [*given, *(one.result for one in (*indices, *constants))]
     slots: dict[SSAValue, int] = {value: n for n, value in enumerate(values)}
     cells: list[tuple[Scalar, tuple[int, ...]]] = []
     for one in computed:
@@ -175,7 +185,7 @@ def _computed(
         slots[one.results[0]] = len(slots)
     numbers = tuple(compute(one, ()) for one in constants)
     ends = tuple(slots[value] for value in wanted)
-    return own, Computed(numbers, tuple(cells), ends)
+    return own, Computed(numbers, tuple(cells), ends), [one.dimension for one in indices]
 
 
 def _is_number(value: SSAValue) -> bool:

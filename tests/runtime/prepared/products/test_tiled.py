@@ -408,3 +408,24 @@ def test_long_sums_of_lanes_are_near() -> None:
     want = np.einsum("nohw,nihwyx->oiyx", gradient.astype("f8"), windows)
     single = np.einsum("nohw,nihwyx->oiyx", gradient, windows.astype("f4"))
     assert np.abs(got - want).max() <= max(1e-4, np.abs(single - want).max())
+
+
+@pytest.mark.parametrize("size", [8, 18, 37])
+def test_what_comes_after_may_know_where_it_is(size: int) -> None:
+    """As the gradient of a pooling, which goes where a maximum was."""
+    text = _layer(3, 13, size, before=_GATED).replace(
+        "%v = arith.addf %m, %re : f32",
+        """%i = loom.index 2 : i64
+      %j = loom.index 3 : i64
+      %k = arith.subi %i, %j : i64
+      %three = arith.constant 3 : i64
+      %c = arith.cmpi slt, %k, %three : i64
+      %v = arith.select %c, %m, %re : f32""",
+    )
+    module = parse_text(text)
+    verify_module(module)
+    arrays = _arrays(module)
+    assert _check(module, arrays)
+    prepared = PreparedProgram(module, LIBRARY)
+    same = restored(json.loads(json.dumps(stored(prepared.run, LIBRARY))), LIBRARY)
+    np.testing.assert_array_equal(same(arrays)[0], prepared(arrays)[0])
