@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, Region
-from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     PatternRewriteWalker,
@@ -30,13 +29,12 @@ from xdsl.pattern_rewriter import (
 
 from tapestry.attributes import attribute_of
 from tapestry.dialects import weft
-from tapestry.metakernels import Template, load_library
+from tapestry.metakernels import Template
 from tapestry.passes.loom.rebuilding.bodies import in_group
-from tapestry.passes.weft.apply import ApplyMetakernel, own_library
+from tapestry.passes.weft.apply import ApplyMetakernel
 from tapestry.passes.weft.recipes.monoids import Monoids
 from tapestry.passes.weft.rules.recognizing import Recognizer
-from tapestry.passes.weft.substitute import parse_choices, picked_rules, substitute
-from tapestry.rewriting import load_rules
+from tapestry.passes.weft.substitute import WeftSubstitute, parse_choices, substitute
 from tapestry.rewriting.binding import Expansions
 
 
@@ -121,24 +119,16 @@ class RestoreOperation(RewritePattern):
 
 
 @dataclass(frozen=True)
-class LoomSubstitute(ModulePass):
+class LoomSubstitute(WeftSubstitute):
     """Apply the rules of a file to loom operations; options as for `weft-substitute`."""
 
     name = "loom-substitute"
-
-    rules: str
-    metakernels: str | None = None
-    only: tuple[str, ...] = ()
-    exact: bool = False
-    choose: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # What runs programs says whether a rule may be used at all (see `weft-substitute`).
         from tapestry.proving.rules import RuleChecker
 
-        folders = () if self.metakernels is None else (self.metakernels,)
-        library = own_library(op, load_library(folders))
-        rules = picked_rules(load_rules(self.rules, library), self.only, exact=self.exact)
+        library, rules = self.loaded(op)
         templates: dict[Template, None] = {}
         for rule in rules:
             templates.update(dict.fromkeys(entry.template for entry in rule.matched))

@@ -172,11 +172,15 @@ class WeftSubstitute(ModulePass):
         # The one thing a pass asks of what runs programs: whether a rule may be used at all.
         from tapestry.proving.rules import RuleChecker
 
-        folders = () if self.metakernels is None else (self.metakernels,)
-        library = own_library(op, load_library(folders))
-        rules = picked_rules(load_rules(self.rules, library), self.only, exact=self.exact)
+        library, rules = self.loaded(op)
         checker = RuleChecker(library)
         substitute(op, rules, library, checker.admits, parse_choices(self.choose))
+
+    def loaded(self, module: ModuleOp) -> tuple[Library, list[Rule]]:
+        """The metakernels that the module is rewritten with, and the rules that are picked."""
+        folders = () if self.metakernels is None else (self.metakernels,)
+        library = own_library(module, load_library(folders))
+        return library, picked_rules(load_rules(self.rules, library), self.only, exact=self.exact)
 
 
 def picked_rules(rules: Sequence[Rule], only: Sequence[str], *, exact: bool) -> list[Rule]:
