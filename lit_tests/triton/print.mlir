@@ -243,9 +243,8 @@ func.func @main(%x: !x, %z: !x) -> (!r, !y) {
 // CHECK-NEXT:     p = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
 // CHECK-NEXT:     tl.static_assert(BLOCK_K >= 10)
 // CHECK-NEXT:     k = tl.arange(0, BLOCK_K)
-// CHECK-NEXT:     k_mask = k < 10
-// CHECK-NEXT:     a = tl.load(x_ptr + p[:, None] * 10 + k[None, :], mask=k_mask[None, :], other=0.0)
-// CHECK-NEXT:     acc = tl.sum(tl.where(k_mask[None, :], a, 0.0), axis=1)
+// CHECK-NEXT:     a = tl.load(x_ptr + p[:, None] * 10 + k[None, :], mask=(k < 10)[None, :], other=0.0)
+// CHECK-NEXT:     acc = tl.sum(a, axis=1)
 // CHECK-NEXT:     tl.store(y_ptr + p, acc)
 
 // CHECK: def launch(x, z, *, allocate=torch_allocate):

@@ -8,7 +8,7 @@
 // CHECK-NOT:  for
 // CHECK:      tl.static_assert(BLOCK_K >= 30)
 // CHECK:      a = tl.load(x_ptr + offsets, mask=k_mask[None, :], other=0.0)
-// CHECK-NEXT: acc = tl.sum(tl.where(k_mask[None, :], a, 0.0), axis=1)
+// CHECK-NEXT: acc = tl.sum(a, axis=1)
 // CHECK-NEXT: tl.store(y_ptr + offsets, tl.div_rn(a, acc[:, None]), mask=k_mask[None, :])
 // CHECK:      BLOCK_M=2, BLOCK_K=32,
 func.func @main(%x: !x) -> !x {

@@ -33,6 +33,7 @@ from tapestry.passes.triton.indexing.walks import Walks
 from tapestry.passes.triton.kernels.descriptors import Descriptors
 from tapestry.passes.triton.kernels.mapfold import MapFold, Tensor
 from tapestry.passes.triton.kernels.ports import Port, write_read
+from tapestry.passes.triton.rewrites.choices import choose_once
 from tapestry.passes.triton.tiles.bodies import Values, write_body
 from tapestry.passes.triton.tiles.builder import TileBuilder, number, remove_unused
 
@@ -277,8 +278,9 @@ class KernelWriter(Walks):
         """The kernel that was written."""
         if self._persistent is not None:
             self._persistent.close()
-        remove_unused(self._body)
         op = KernelOp(name, self._body, self.schedule, origins)
+        choose_once(op)
+        remove_unused(self._body)
         parts = self.schedule.parts
         grid = tuple(GridAxis(_extents(axis), axis.block) for axis in self._grid)
         grid = (GridAxis((parts,)), *grid) if parts > 1 else grid

@@ -42,7 +42,13 @@ def folded_and_multiplied(length: int, monoid: str) -> str:
 
 @pytest.mark.parametrize(
     ("length", "monoid", "fold"),
-    [(96, "add", np.add), (96, "max", np.maximum), (96, "min", np.minimum), (70, "add", np.add)],
+    [
+        (96, "add", np.add),
+        (96, "max", np.maximum),
+        (96, "min", np.minimum),
+        (70, "add", np.add),
+        (70, "max", np.maximum),
+    ],
 )
 def test_folds_of_loaded_rows_are_finished_after_the_loop(
     length: int, monoid: str, fold: Any
@@ -57,7 +63,8 @@ def test_folds_of_loaded_rows_are_finished_after_the_loop(
     loops = [op for op in lowered.walk() if isinstance(op, scf.ForOp)]
     reductions = [op for op in lowered.walk() if isinstance(op, triton.ReduceOp)]
     late = not any(op.parent_op() in loops for op in reductions)
-    assert late == (length % 32 == 0)
+    # Lanes beyond a row are loaded as zeros, which are no greatest: those are chosen first.
+    assert late == (length % 32 == 0 or monoid == "add")
     assert {shape_of(op.res[0]) for op in loops} >= ({(16, 32)} if late else {(16,)})
     random = np.random.default_rng(0)
     given = {"x": random.normal(size=(40, length)), "w": random.normal(size=(length, 8))}
