@@ -22,13 +22,17 @@ from tapestry.attributes import plain_value
 from tapestry.diagnostics import InvalidProgramError, Location
 from tapestry.dialects import loom
 from tapestry.runtime.archives import first_line
-from tapestry.runtime.arrays.ordering import stable_order, taken
+from tapestry.runtime.arrays.ordering import first_in_order, stable_order, taken
 
 Target = Literal["numpy", "torch"]
 Parameters = Mapping[str, Any]
 Implementation: TypeAlias = Callable[[Sequence[Any], Parameters], Sequence[Any]]
 
+Leading: TypeAlias = Callable[[Sequence[Any], Parameters, int], Sequence[Any]]
+"""As an implementation, but for the first places along the last axis of all outputs alone."""
+
 _registered: dict[tuple[str, Target], Implementation] = {}
+_leading: dict[str, Leading] = {}
 
 
 def register_external(
@@ -38,6 +42,8 @@ def register_external(
 
     def decorate(function: Implementation) -> Implementation:
         _registered[name, on] = function
+        if on == "numpy":
+            _leading.pop(name, None)  # which another implementation had
         return function
 
     return decorate
@@ -92,8 +98,13 @@ def parameters_of(op: loom.ExternalOp) -> Parameters:
     return {} if given is None else {n: plain_value(value) for n, value in given.data.items()}
 
 
-def _order(arrays: Sequence[Any], parameters: Parameters) -> Any:
-    """Positions that sort along the last axis, as `stable_order` has them."""
+def find_leading(name: str) -> Leading | None:
+    """What computes the first places of a kernel's outputs on NumPy; None where nothing does."""
+    return _leading.get(name)
+
+
+def _order(arrays: Sequence[Any], parameters: Parameters, count: int | None = None) -> Any:
+    """Positions that sort along the last axis, as `stable_order` has them, or the first of them."""
     if len(arrays) != 1:
         raise ValueError(f"it sorts one input, not {len(arrays)}")
     unknown = sorted(set(parameters) - {"descending"})
@@ -103,6 +114,8 @@ def _order(arrays: Sequence[Any], parameters: Parameters) -> Any:
     if not isinstance(descending, bool):
         raise ValueError(f"descending is true or false, not {descending!r}")
     (cells,) = arrays
+    if count is not None:
+        return first_in_order(cells, count, descending=descending)
     return stable_order(cells, descending=descending)
 
 
@@ -117,6 +130,17 @@ def sort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
 def argsort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
     """The positions that sort the cells along the last axis."""
     return (_order(arrays, parameters),)
+
+
+def _first_sorted(arrays: Sequence[Any], parameters: Parameters, count: int) -> Sequence[Any]:
+    return (taken(arrays[0], _order(arrays, parameters, count)),)
+
+
+def _first_order(arrays: Sequence[Any], parameters: Parameters, count: int) -> Sequence[Any]:
+    return (_order(arrays, parameters, count),)
+
+
+_leading |= {"sort": _first_sorted, "argsort": _first_order}
 
 
 def _sorted(tensors: Sequence[Any], parameters: Parameters) -> Any:

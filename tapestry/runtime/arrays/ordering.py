@@ -25,6 +25,10 @@ _BITS = 32
 _BLOCK = 1 << 15
 """Cells that are sorted at once, or one row."""
 
+_GROUPS, _GROUPED = 8, 4
+"""Groups of a row for each cell that is sought, and cells of a group from which they are worth it.
+"""
+
 _SHARED = 1 << 18
 """Cells from which it is worth to wake threads."""
 
@@ -52,8 +56,47 @@ def stable_order(cells: Array, *, descending: bool) -> Array:
     return order.reshape(cells.shape)
 
 
+def first_in_order(cells: Array, count: int, *, descending: bool) -> Array:
+    """The first `count` positions of `stable_order`; most others are left out by a bound.
+
+    The `count`-th best of what is best in each of some groups of a row bounds the row's own.
+    """
+    length: int = cells.shape[-1]
+    rows = cells.reshape(prod(cells.shape[:-1]), length)
+    groups = _GROUPS * count
+    found = None
+    if len(rows) and _is_narrow(cells.dtype) and 0 < groups <= length // _GROUPED:
+        plain = rows if cells.dtype.kind in "biu" else rows.astype(np.float32, copy=False)
+        found = _first_of_few(plain, count, groups, descending=descending)
+    if found is None:
+        found = stable_order(rows, descending=descending)[:, :count]
+    return found.reshape(*cells.shape[:-1], count)
+
+
+def _first_of_few(rows: Array, count: int, groups: int, *, descending: bool) -> Array | None:
+    """The same of rows of numbers, None where too many cells are no worse than the bound."""
+    length: int = rows.shape[1]
+    grouped = rows[:, : length // groups * groups].reshape(len(rows), -1, groups)
+    if descending:  # NaN is the best: it is kept, and a bound that is NaN leaves nothing out
+        best = np.partition(grouped.max(axis=1), groups - count, axis=1)[:, groups - count]
+        flat = np.flatnonzero(~(rows < best[:, None]))
+    else:
+        least = np.fmin.reduce(grouped, axis=1) if rows.dtype.kind == "f" else grouped.min(axis=1)
+        best = np.partition(least, count - 1, axis=1)[:, count - 1]
+        flat = np.flatnonzero(rows <= best[:, None])
+    row = flat // length
+    counts = np.bincount(row, minlength=len(rows))
+    if len(flat) > _GROUPS * count * len(rows) or counts.min() < count:
+        return None
+    keys = _keys(rows.reshape(-1)[flat])
+    order = np.lexsort((~keys if descending else keys, row))
+    first = np.cumsum(counts) - counts
+    chosen = order[first[:, None] + np.arange(count)]
+    return flat[chosen] - np.arange(len(rows))[:, None] * length
+
+
 def taken(cells: Array, order: Array) -> Array:
-    """The cells at positions along the last axis, as many as there are."""
+    """The cells at some positions along the last axis of each row."""
     length = cells.shape[-1]
     rows = np.arange(prod(cells.shape[:-1])).reshape(*cells.shape[:-1], 1)
     return cells.reshape(-1).take(order + rows * length)

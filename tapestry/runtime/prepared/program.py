@@ -24,6 +24,7 @@ from tapestry.runtime.numpy_executor import NumpyExecutor
 from tapestry.runtime.prepared.alike import Alike
 from tapestry.runtime.prepared.assembling import Assembled
 from tapestry.runtime.prepared.cells import all_over, reshaped
+from tapestry.runtime.prepared.leading import first_places
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.operations import prepared_operation, windowed_operation
 from tapestry.runtime.prepared.parts.preparing import InParts, in_parts
@@ -103,7 +104,7 @@ class PreparedProgram:
                 self._slots[op.result] = self._script.call(_assembled(op), ins, new=True)
                 return
             case _:
-                run = None
+                run = first_places(op)
         ins = [self._slots[operand] for operand in op.operands]
         if run is None:
             self.left.append(op)

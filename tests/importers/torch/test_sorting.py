@@ -65,3 +65,19 @@ def test_bags(mode: str) -> None:
     ids[:20] = torch.tensor([5, 7, 7, 5, 3, 3, 7, 7, 11, 1] * 2)
     offsets = torch.tensor([0, 2, 4, 4, 6, 8, 20, 60, 90])
     check_forward(bag, ids, offsets)
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("k", [0, 1, 7, 300])
+def test_the_first_of_long_rows(k: int, largest: bool) -> None:
+    def first(x):
+        values, places = x.topk(k, -1, largest)
+        ordered = x.sort(-1, descending=True)[0][:, :k]
+        return values.nan_to_num(1e6), places, ordered.nan_to_num(1e6)
+
+    for rows in (3, 0):
+        x = torch.stack([torch.randperm(300) for _ in range(3)])[:rows]
+        check_forward(first, x, rtol=0, atol=0)
+        spoilt = x.float()
+        spoilt[:1, 40] = torch.nan
+        check_forward(first, spoilt, rtol=0, atol=0)

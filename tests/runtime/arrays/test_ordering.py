@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapestry.runtime.arrays.ordering import stable_order, taken
+from tapestry.runtime.arrays.ordering import first_in_order, stable_order, taken
 
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.5, float("nan"), -float("nan"), float("inf"), -float("inf"))
 
@@ -55,3 +55,20 @@ def test_large_rows_on_all_threads() -> None:
     for part in (cells, cells[:, ::2, ::-1]):
         want = np.argsort(part, axis=-1, kind="stable")
         np.testing.assert_array_equal(stable_order(part, descending=False), want)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(one) for one in DTYPES], ids=str)
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("shape", [(3, 400), (2, 1, 97), (0, 400), (400,), (2, 3)])
+def test_the_first_of_rows(dtype: np.dtype, descending: bool, shape: tuple[int, ...]) -> None:
+    # Ties, of few values and of all; NaN in some rows; rows of NaN alone.
+    random = np.random.default_rng(0)
+    for spread in (1, 5, 120):
+        cells = random.integers(0, spread, shape).astype("f4")
+        if dtype.kind not in "biu" and len(shape) > 1 and shape[0]:
+            cells[0, ..., ::7], cells[1] = np.nan, np.nan if spread == 5 else cells[1]
+        cells = cells.astype(dtype)
+        want = stable_order(cells, descending=descending)
+        for count in (0, 1, 3, 12, shape[-1]):
+            found = first_in_order(cells, min(count, shape[-1]), descending=descending)
+            np.testing.assert_array_equal(found, want[..., :count], strict=True)
