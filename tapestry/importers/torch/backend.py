@@ -34,24 +34,26 @@ def backend(
     """Compile a graph of Dynamo's, forward and backward."""
     pass_by()
     chosen = Options.of(options or {})
-    name = getattr(graph, "_backend_id", None)
+    known_as = getattr(graph, "_backend_id", None)
     shortcut = find_shortcut(graph, inputs, chosen)
     known = None if shortcut is None else shortcut.read()
     if shortcut is not None and known is not None:
-        _record(name, shortcut)
+        _record(known_as, shortcut)
         return known
     from tapestry.importers.torch.compiling import CompiledGraph
-    from tapestry.importers.torch.tracing import traced
+    from tapestry.importers.torch.tracing import seen_results, traced
 
     number = next(_numbers)
     follower = None
     if shortcut is not None:
-        follower = Follower(shortcut, lambda: _record(name, shortcut))
+        follower = Follower(shortcut, lambda: _record(known_as, shortcut))
 
     def compile_graph(aten: fx.GraphModule, part: str) -> Callable[[list[Any]], Any]:
         # With gradients, PyTorch makes views of results itself, and merges results that are equal.
         views = part == "inference"
-        compiled = CompiledGraph(aten, chosen, f"{part}_{number}", views=views)
+        compiled = CompiledGraph(
+            aten, chosen, f"{part}_{number}", views=views, seen=seen_results(part)
+        )
         return compiled.function if follower is None else follower.part(compiled, part, aten)
 
     compiled = traced(graph, inputs, compile_graph)

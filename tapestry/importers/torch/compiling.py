@@ -10,7 +10,7 @@ with them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,14 @@ _SHOWN = 4
 """Choices of sizes that are named beside a new one."""
 
 
+@dataclass(frozen=True)
+class _Memory:
+    """What `program_of` is told of results in memory."""
+
+    views: bool
+    seen: int | None
+
+
 class CompiledGraph:
     """Called with a list of what the graph's placeholders hold."""
 
@@ -48,16 +56,17 @@ class CompiledGraph:
         name: str = "graph",
         *,
         views: bool = False,
+        seen: int | None = None,
     ) -> None:
-        """`views` is as of `program_of`."""
+        """`views` and `seen` are as of `program_of`."""
         self._graph = graph
-        self._views = views
+        self._memory = _Memory(views, seen)
         self._options = options
         self._name = name
         self._open = OpenSizes(graph)
         self._ready: dict[tuple[int, ...], Ready] = {}
         if not self._open:
-            self._ready[()] = Ready(graph, Sizes(), options, name, views=views)
+            self._ready[()] = Ready(graph, Sizes(), options, name, self._memory)
 
     @property
     def only(self) -> Ready | None:
@@ -77,7 +86,7 @@ class CompiledGraph:
             sizes = self._open.sizes(numbers)
             self._say(str(sizes))
             name = f"{self._name}_{len(self._ready)}"
-            ready = Ready(self._graph, sizes, self._options, name, views=self._views)
+            ready = Ready(self._graph, sizes, self._options, name, self._memory)
             self._ready[numbers] = ready
         return ready(given)
 
@@ -102,9 +111,10 @@ class Ready:
     """A graph of fixed sizes, imported and lowered."""
 
     def __init__(
-        self, graph: fx.GraphModule, sizes: Sizes, options: Options, name: str, *, views: bool
+        self, graph: fx.GraphModule, sizes: Sizes, options: Options, name: str, memory: _Memory
     ) -> None:
-        program = program_of(graph, sizes, strict=options.strict, views=views)
+        strict = options.strict
+        program = program_of(graph, sizes, strict=strict, views=memory.views, seen=memory.seen)
         for line in str(program.coverage).splitlines():
             _coverage.info("%s: %s", name, line)
         device = device_of(graph)

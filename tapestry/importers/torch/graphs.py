@@ -73,6 +73,7 @@ def program_of(
     strict: bool = False,
     alone: bool = False,
     views: bool = False,
+    seen: int | None = None,
 ) -> Program:
     """The program of a graph whose nodes know what they hold (`meta["val"]`).
 
@@ -80,10 +81,10 @@ def program_of(
     model's. With `strict`, an operator without a lowering is an ImportingError. A module that is to
     stand `alone` returns all that the graph returns, and leaves out assertions and prints. Results
     that share memory with arguments in the graph share it when it runs; with `views`, so do those
-    that share it with each other.
+    that share it with each other. The first `seen` of them, or all, lie as PyTorch's do.
     """
     graph = with_states_apart(with_branches_selected(graph))
-    return _Importer(graph, sizes or Sizes(), weights or {}, strict, alone, views).run()
+    return _Importer(graph, sizes or Sizes(), weights or {}, strict, alone, views, seen).run()
 
 
 @dataclass
@@ -94,6 +95,7 @@ class _Importer:
     strict: bool
     alone: bool
     views: bool
+    seen: int | None
     build: ProgramBuilder = field(default_factory=ProgramBuilder)
     values: dict[fx.Node, Any] = field(default_factory=dict[fx.Node, Any])
     """What stands for each node: a value, a sequence of them, or a plain object."""
@@ -276,6 +278,7 @@ class _Importer:
         found: list[Output] = []
         returned: list[SSAValue] = []
         shared = {memory_of(given.meta.get("val")) for given in self.placeholders}
+        seen = len(outputs) if self.seen is None else self.seen
         views = self._views(outputs)
         bases = {view.base for view in views.values() if not view.given}
         for place, output in enumerate(outputs):
@@ -290,8 +293,9 @@ class _Importer:
             else:
                 held = cast("fx.Node", output).meta["val"]
                 view = memory_of(held) in shared
-                order = (order_of(held, self.sizes) or ()) if place in bases else ()
                 contiguous = held.is_contiguous()
+                lies = place in bases or not (contiguous or place >= seen)
+                order = (order_of(held, self.sizes) or ()) if lies else ()
                 found.append(Made(len(returned), contiguous, view, held.device, order))
                 returned.append(cast("SSAValue[Attribute]", value))
         return tuple(found), returned

@@ -3,8 +3,9 @@
 A program's values never change, so its results may be views of its arguments, of constants and of
 each other. PyTorch's tensors may be written to. So a result is copied where it would share memory
 with an argument that the graph's own output does not share memory with, or with another result;
-and where PyTorch's is contiguous and it is not, because `view` asks for that. What PyTorch returns
-as a view of an input or of another result is made one of that.
+and where PyTorch's cells lie one after another in some order and its do not in that one, because
+`view` asks for that, and those who ask for channels last. What PyTorch returns as a view of an
+input or of another result is made one of that.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class Made:
     """An output that is this result of the program.
 
     `contiguous` says how PyTorch's lies, `view` whether it shares memory with an argument, `device`
-    where it is. `order`, where others are views of it, are the axes along which its cells lie one
-    after another.
+    where it is. `order`, where it is not contiguous and somebody sees that, are the axes along
+    which its cells lie one after another.
     """
 
     result: int

@@ -14,6 +14,7 @@ from torch import fx
 from torch._C import DispatchKey
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._guards import TracingContext
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tapestry.importers.torch.apart import APART, WITH_GRADIENTS
@@ -95,3 +96,18 @@ def _boxed(compiled: Callable[[list[Any]], Any]) -> Callable[..., Any]:
 
     vars(call)["_boxed_call"] = True
     return call
+
+
+def seen_results(part: str) -> int | None:
+    """How many results of a part that is being compiled users see first, None for all.
+
+    After those of a forward graph it returns what is kept for the backward one, whose gradients
+    PyTorch lays as it wants them.
+    """
+    if part == "inference":
+        return None
+    if part == "backward":
+        return 0
+    context: Any = TracingContext.try_get()
+    known = None if context is None else context.fw_metadata
+    return None if known is None else known.num_forward

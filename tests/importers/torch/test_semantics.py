@@ -60,6 +60,21 @@ def test_contiguous_results_are_contiguous() -> None:
     assert compiled(lambda a, b: a.T @ b)(torch.randn(3, 4), torch.randn(3, 5)).is_contiguous()
 
 
+@pytest.mark.parametrize("slopes", [False, True])
+def test_results_lie_as_those_of_pytorch(slopes: bool) -> None:
+    def turned(x):
+        y = nn.functional.conv2d(x, weight).relu()
+        return y, x.permute(0, 2, 3, 1) * 2, y.sum((2, 3)).T + 1
+
+    weight = torch.randn(4, 3, 3, 3)
+    x = torch.randn(2, 3, 6, 7).to(memory_format=torch.channels_last).requires_grad_(slopes)
+    fast = compiled(turned)
+    for _ in range(2):
+        for have, want in zip(fast(x), turned(x), strict=True):
+            torch.testing.assert_close(have, want, rtol=1e-5, atol=1e-5)
+            assert have.stride() == want.stride()
+
+
 def test_results_of_any_structure() -> None:
     def model(x, scale: int, *, more=None):
         both = {"sum": x.sum(), "pair": (x * scale, None)}
