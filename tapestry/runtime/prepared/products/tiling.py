@@ -185,15 +185,19 @@ def in_blocks(problem: Problem) -> Problem:
 
 
 def _vector(problem: Problem, kept: Sequence[int]) -> int | None:
-    """The dimension along which results and the first factor are dense, and the second is not."""
+    """The dimension along which results and the first factor are dense, and the second is not.
+
+    What is guarded moves along it: a number that all lanes have is read whatever guards say.
+    """
     outs = problem.operands[len(problem.operands) - problem.results :]
     ins = [problem.operands[n] for n in problem.first]
     found: list[tuple[int, int]] = []
     for dim in kept:
         dense = all(one.steps[dim] == one.size for one in outs)
         whole = all(one.steps[dim] in range(0, STEPS * one.size + 1, one.size) for one in ins)
+        read = all(one.steps[dim] or not one.guards for one in ins)
         moves = problem.moves(problem.first, dim), problem.moves(problem.second, dim)
-        if dense and whole and moves == (True, False):
+        if dense and whole and read and moves == (True, False):
             found.append((problem.extents[dim], dim))
     return max(found)[1] if found else None
 

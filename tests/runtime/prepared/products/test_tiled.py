@@ -429,3 +429,24 @@ def test_what_comes_after_may_know_where_it_is(size: int) -> None:
     prepared = PreparedProgram(module, LIBRARY)
     same = restored(json.loads(json.dumps(stored(prepared.run, LIBRARY))), LIBRARY)
     np.testing.assert_array_equal(same(arrays)[0], prepared(arrays)[0])
+
+
+def test_a_factor_is_not_read_outside_where_all_lanes_have_its_number() -> None:
+    kinds = [f"!loom.tensor<{[0] * len(n)} : {list(n)}, f32>" for n in ((64,), (3, 4), (64, 4, 64))]
+    x, w, y = kinds
+    module = parse_text(f"""
+    func.func @main(%x: {x}, %s: {x}, %w: {w}) -> {y} {{
+      %y = loom.operation @y over <[0, 0, 0, 0] : [64, 64, 4, 3]> [map, map, map, fold] by @add
+        ins(%x : (d0, d1, d2, d3) -> (d0 + d3 - 1) clip 0.0 : f32, %s : (d0, d1, d2, d3) -> (d1),
+            %w : (d0, d1, d2, d3) -> (d3, d2))
+        outs((d0, d1, d2) -> (d0, d2, d1))
+        wrap (%a: f32, %b: f32, %c: f32) {{
+          %p = arith.mulf %a, %b : f32
+          %q = arith.mulf %p, %c : f32
+          loom.yield %q : f32
+        }} : ({x}, {x}, {w}) -> {y}
+      func.return %y : {y}
+    }}""")
+    around = np.full(200, np.nan, "f4")  # what is read before and after would be seen
+    around[64:128] = _numbers([64], 0)
+    _check(module, [around[64:128], _numbers([64], 1), _numbers([3, 4], 2)])
