@@ -128,7 +128,7 @@ def _sliced(
 ) -> Array:
     """Slices of an array, its axes in another order, and some of extent 1 between them."""
     if at:
-        array = array[at]
+        array = array[(*at, ...)]  # a view also where one cell is left
     if order:
         array = array.transpose(order)
     return array[spread] if spread else array

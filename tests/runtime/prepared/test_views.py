@@ -39,6 +39,8 @@ _READS = [
     (Projection.of([[1, 1], [0, 1]]), (3, 2)),
     (Projection.of([[0, 1], [0, 1]]), (2, 4)),
     (Projection.of([[2, 1], [0, 0]], [0, 5]), (2, 2)),
+    (Projection.of([[0, 0], [0, 0]], [1, 3]), (2, 2)),
+    (Projection.of([[], []], [1, 3], inputs=0), ()),
 ]
 
 
@@ -47,3 +49,4 @@ def test_reads(projection: Projection, index: tuple[int, ...]) -> None:
     array, box, points = np.arange(48).reshape(8, 6), Range((0, 0), (8, 6)), Range.of(index)
     got = reader(projection, box, points)(array)
     np.testing.assert_array_equal(got, cells(array, box, projection, points))
+    assert np.shares_memory(got, array)  # it may be written to
