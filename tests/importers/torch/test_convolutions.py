@@ -3,6 +3,8 @@
 # pyright: basic
 # PyTorch has no types to speak of.
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -63,3 +65,23 @@ def test_a_convolution(name):
         for result, given in zip(results, leaves, strict=True)
     ]
     torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("extents", [(2, 1, 12, 16), (2, 4, 1, 16), (2, 4, 12, 1), (1, 1, 1, 1)])
+def test_gradients_of_results_that_are_spread(extents: tuple[int, ...]) -> None:
+    """As those of a sum, outside of what is compiled: many cells are one in memory."""
+
+    def plain(x: Any, w: Any) -> Any:
+        return torch.nn.functional.conv2d(x, w, padding=1)
+
+    torch._dynamo.reset()
+    call = torch.compile(plain, backend="tapestry")
+    for seed in range(3):  # the first call is not as the later ones
+        torch.manual_seed(seed)
+        x = torch.randn(2, 3, 12, 16, requires_grad=True)
+        w = torch.randn(4, 3, 3, 3, requires_grad=True)
+        gradient = torch.randn(extents).expand(2, 4, 12, 16)
+        want = torch.autograd.grad(plain(x, w), [x, w], gradient)
+        got = torch.autograd.grad(call(x, w), [x, w], gradient)
+        for have, expected in zip(got, want, strict=True):
+            torch.testing.assert_close(have, expected, rtol=1e-4, atol=1e-4)

@@ -153,7 +153,7 @@ class TiledProduct:
 
     def __call__(self, given: Sequence[Any]) -> Sequence[Array]:
         values = [*given, *self.places]
-        arrays = [np.asarray(values[read.operand]) for read in self.reads]
+        arrays = [_spread_out(np.asarray(values[read.operand])) for read in self.reads]
         team = _WORKERS if self.team is None else self.team
         threads = team.count()
         key = threads, *[array.strides for array in arrays]
@@ -341,6 +341,15 @@ class TiledProduct:
 def _turned(array: Array, axis: int) -> Array:
     """A copy whose cells are neighbours along an axis."""
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, axis, -1)), -1, axis)
+
+
+def _spread_out(array: Array) -> Array:
+    """An array whose cells are memory of their own: guards may hold for one, and not for others."""
+    if 0 in array.strides and any(
+        not step and n > 1 for n, step in zip(array.shape, array.strides, strict=True)
+    ):
+        return np.ascontiguousarray(array)
+    return array
 
 
 def _strides(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
