@@ -105,7 +105,8 @@ def find_scatter(
         if read or not all(dim in places for places in parts):
             continue
         at = tuple(places[dim] for places in parts)
-        if all(_leads(op, end.operands, at, one, varies) for one in led):
+        zero = monoid.zero
+        if all(_leads(op, end.operands, dim, at, zero[one.part], one, varies) for one in led):
             return dim, at
     return None
 
@@ -113,16 +114,17 @@ def find_scatter(
 def _leads(
     op: loom.OperationOp,
     values: Sequence[SSAValue],
+    dim: int,
     places: Sequence[SSAValue],
+    zero: complex,
     led: Led,
     varies: dict[SSAValue, Dims],
 ) -> bool:
     """Whether what leads is the same along kept dimensions, at the place of all that it leads."""
-    owner = values[led.part].owner
-    if not isinstance(owner, arith.SelectOp) or len({places[part] for part in led.parts}) > 1:
+    if len({places[part] for part in led.parts}) > 1:
         return False
-    inner = [side for side in (owner.lhs, owner.rhs) if number_of(side) is None]
-    return all(varies[side].issubset(op.fold_dims) for side in inner)
+    there = at_its_place(values[led.part], dim, places[led.part], zero)
+    return varies[there].issubset(op.fold_dims)
 
 
 def at_its_place(value: SSAValue, dim: int, place: SSAValue, zero: complex) -> SSAValue:

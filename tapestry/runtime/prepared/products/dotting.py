@@ -43,8 +43,9 @@ def dot_tiling(problem: Problem, lanes: int, registers: int) -> Tiling | None:
     near = [d for d in kept if problem.moves(problem.first, d)]
     far = [d for d in kept if problem.moves(problem.second, d)]
     both = [d for d in kept if d in near and d in far]
-    order = [*both, *(d for d in near if d not in far), *(d for d in far if d not in near)]
-    sizes = _sizes(problem, registers, order[len(both) :], near)
+    before = [*(d for d in kept if d not in near and d not in far), *both]
+    order = [*before, *(d for d in near if d not in far), *(d for d in far if d not in near)]
+    sizes = _sizes(problem, registers, order[len(before) :], near)
     others = [d for d in problem.folded if extents[d] > 1 and d != vector]
     others.sort(key=lambda d: -max(abs(one.steps[d]) for one in problem.operands))
     dims = (*order, *others, vector)

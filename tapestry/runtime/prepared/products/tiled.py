@@ -241,6 +241,9 @@ class TiledProduct:
             operands.append(write.of(_strides(shape, dtype), dtype.itemsize, self.extents))
         if any(one.guards for one in operands[self.wrapped :]):
             return None
+        bound = [(one, d) for one in operands for guard in one.guards for d, _ in guard.terms]
+        if any(self.extents[d] > 1 and not one.steps[d] for one, d in bound):
+            return None  # two places would share a cell, and not what a guard says of them
         sides = [sorted(self.wrap.needs(slot, self.wrapped)) for slot in self.wrap.wanted]
         return Problem(
             self.extents,

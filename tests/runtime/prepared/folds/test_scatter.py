@@ -10,6 +10,7 @@ from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.algebra.one_hot import find_scatter
 from tapestry.dialects import loom
 from tapestry.frontend import parse_text, verify_module
+from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.folds.scatters import Points, Scatter, ScatterLed
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.operations import prepared_operation
@@ -302,3 +303,51 @@ def test_parts_that_nothing_leads_to():
     none = np.empty((1, 0), np.int64)
     made = ScatterLed(points, Led(0, (0, 1), True, True), zeros)([none, none.astype("f4"), none])
     assert [part.tolist() for part in made] == [[-1] * 3, [2.0] * 3]
+
+
+def test_what_leads_at_two_coordinates_is_not_found_by_one() -> None:
+    """x[i, j] = v by choices of both: which point is last depends on the second one too."""
+    text = """
+    !idx = !loom.tensor<[0] : [9], i64>
+    !upd = !loom.tensor<[0] : [9], i32>
+    !x = !loom.tensor<[0, 0] : [6, 4], i32>
+    loom.monoid @latest commutative zero [-9223372036854775808 : i64, 0 : i32]
+        merge (%p: i64, %a: i32, %q: i64, %b: i32) {
+      %later = arith.cmpi sge, %q, %p : i64
+      %r = arith.maxsi %p, %q : i64
+      %one = arith.select %later, %b, %a : i32
+      loom.yield %r, %one : i64, i32
+    }
+    func.func @main(%x: !x, %i: !idx, %j: !idx, %v: !upd) -> !x {
+      %y = loom.operation @put over <[0, 0, 0] : [6, 4, 9]> [map, map, fold] by @latest
+             ins(%i : (r, c, n) -> (n), %j : (r, c, n) -> (n), %v : (r, c, n) -> (n))
+             extra(%x : (r, c) -> (r, c)) outs((r, c) -> (r, c))
+             wrap (%row: i64, %column: i64, %u: i32) {
+               %r = loom.index 0 : i64
+               %c = loom.index 1 : i64
+               %n = loom.index 2 : i64
+               %one = arith.cmpi eq, %row, %r : i64
+               %other = arith.cmpi eq, %column, %c : i64
+               %here = arith.andi %one, %other : i1
+               %nobody = arith.constant -9223372036854775808 : i64
+               %nothing = arith.constant 0 : i32
+               %p = arith.select %here, %n, %nobody : i64
+               %w = arith.select %here, %u, %nothing : i32
+               loom.yield %p, %w : i64, i32
+             }
+             unwrap (%p: i64, %w: i32, %old: i32) {
+               %zero = arith.constant 0 : i64
+               %none = arith.cmpi slt, %p, %zero : i64
+               %r = arith.select %none, %old, %w : i32
+               loom.yield %r : i32
+             } : (!idx, !idx, !upd, !x) -> !x
+      func.return %y : !x
+    }"""
+    source = np.random.default_rng(0)
+    x, v = source.integers(0, 99, (6, 4), "i4"), source.integers(100, 199, 9, "i4")
+    i, j = source.integers(0, 6, 9), source.integers(0, 4, 9)
+    want = x.copy()
+    for row, column, value in zip(i, j, v, strict=True):
+        want[row, column] = value
+    (got,) = PreparedProgram(parse_text(text))([x, i, j, v])
+    np.testing.assert_array_equal(got, want)
