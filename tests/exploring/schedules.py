@@ -175,7 +175,8 @@ def check(seed: int) -> str:
 
 
 def expression(kind: Kind, shapes: Shapes, dtype: str) -> Any:
-    return kind.program(*(t.input(name, shape, dtype) for name, shape in shapes.items()))
+    own = {"i8": "int8"}.get(dtype, dtype)  # which NumPy's int64 is called too
+    return kind.program(*(t.input(name, shape, own) for name, shape in shapes.items()))
 
 
 def inputs(shapes: Shapes, dtype: str, seed: int) -> dict[str, Array]:

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tapestry.algebra.led import Led
 from tapestry.codegen.loops import kind_of
 from tapestry.codegen.loops.graphs import FOLDS
 from tapestry.codegen.loops.scattering import scatter_text
@@ -25,6 +25,9 @@ from tapestry.codegen.loops.vectors import HALVES
 from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.native import Compiled
 from tapestry.runtime.executor import Array
+
+if TYPE_CHECKING:  # what is read from a cache imports no IR
+    from tapestry.algebra.led import Led
 
 _SIGNED = frozenset({"arith.maximumf", "arith.minimumf"})
 """What tells the zeros of both signs apart, which NumPy takes for equal."""
