@@ -57,7 +57,11 @@ class Case:
     @property
     def small(self) -> Case:
         """The same program over few cells, odd where the sizes are: too few for warpgroups."""
-        return replace(self, sizes=tuple(map(_small, self.sizes)), multiplies=False)
+        return self.over(tuple(map(shortened, self.sizes)))
+
+    def over(self, sizes: tuple[int, ...]) -> Case:
+        """The same program over other sizes, too few for warpgroups."""
+        return replace(self, sizes=sizes, multiplies=False)
 
     def expression(self) -> Expression:
         """The program over inputs of these sizes."""
@@ -65,8 +69,9 @@ class Case:
         return self.program(*tensors)
 
 
-def _small(size: int) -> int:
-    while size > SMALL:
+def shortened(size: int, most: int = SMALL) -> int:
+    """A size that is halved until it is at most `most`; odd where it was."""
+    while size > most:
         size = size // 2 if size % 2 == 0 else size // 2 + 1 - (size // 2) % 2
     return size
 
@@ -256,9 +261,9 @@ def _f32(*names: str) -> Callable[[int], list[Given]]:
 
 CASES: tuple[Case, ...] = (
     *(_matmul(dtype, n, n, n) for n in (512, 1024, 2048, 4096, 8192) for dtype in ("bf16", "f16")),
-    _matmul("bf16", 16384, 16384, 16384),
-    *(_matmul("f32", n, n, n) for n in (512, 2048, 4096)),
-    _matmul("f16", 1001, 1003, 997, name="odd 1001x1003x997"),
+    *(_matmul(dtype, 16384, 16384, 16384) for dtype in ("bf16", "f16")),
+    *(_matmul("f32", n, n, n) for n in (512, 1024, 2048, 4096, 8192)),
+    *(_matmul(dtype, 1001, 1003, 997, name="odd 1001x1003x997") for dtype in ("f16", "bf16")),
     _matmul("f16", 4096, 4096, 4096, turned=True, name="4096 transposed"),
     _matmul("f16", 16, 8192, 8192, name="thin 16x8192x8192"),
     Case(
@@ -266,6 +271,15 @@ CASES: tuple[Case, ...] = (
         "matmul",
         (64, 512, 512, 128),
         lambda b, m, n, k: [Given("a", (b, m, k)), Given("b", (b, k, n))],
+        lambda a, b: a @ b,
+        lambda _, a, b: a @ b,
+        multiplies=True,
+    ),
+    Case(
+        "matmul f16 broadcast 64x512x512x128",
+        "matmul",
+        (64, 512, 512, 128),
+        lambda b, m, n, k: [Given("a", (b, m, k)), Given("b", (k, n))],
         lambda a, b: a @ b,
         lambda _, a, b: a @ b,
         multiplies=True,
@@ -288,7 +302,7 @@ CASES: tuple[Case, ...] = (
             "w",
             "b",
         )
-        for rows, n in ((32768, 1024), (8192, 8192), (1024, 65536))
+        for rows, n in ((32768, 1024), (8192, 8192), (1024, 65536), (512, 262144))
     ),
     *(
         _rows(
@@ -299,19 +313,25 @@ CASES: tuple[Case, ...] = (
             lambda torch, x, w: torch.nn.functional.rms_norm(x, w.shape, w, 1e-6),
             "w",
         )
-        for rows, n in ((32768, 1024), (8192, 8192), (1024, 65536))
+        for rows, n in ((32768, 1024), (8192, 8192), (1024, 65536), (512, 262144))
     ),
-    *(_cross_entropy(rows, n) for rows, n in ((8192, 32000), (4096, 128256), (1024, 262144))),
+    *(
+        _cross_entropy(rows, n)
+        for rows, n in ((32768, 1024), (8192, 32000), (4096, 128256), (1024, 262144))
+    ),
     _attention("causal d=64", 4, 16, 4096, 4096, 64, causal=True, kv=16),
     _attention("causal d=128", 4, 16, 4096, 4096, 128, causal=True, kv=16),
     _attention("full d=64", 4, 16, 4096, 4096, 64, causal=False, kv=16),
     _attention("full d=128", 4, 16, 4096, 4096, 128, causal=False, kv=16),
     _attention("grouped d=128", 4, 32, 2048, 2048, 128, causal=True, kv=8),
     _attention("decode d=128", 16, 32, 1, 8192, 128, causal=False, kv=32),
+    _attention("grouped decode d=128", 1, 32, 1, 32768, 128, causal=False, kv=8),
     _attention("float32 d=64", 2, 16, 2048, 2048, 64, causal=True, kv=16, dtype="f32"),
     _attention("float32 full d=128", 2, 16, 2048, 2048, 128, causal=False, kv=16, dtype="f32"),
     _attention("float32 d=128", 2, 16, 2048, 2048, 128, causal=True, kv=16, dtype="f32"),
     _attention("bfloat16 d=128", 4, 16, 4096, 4096, 128, causal=True, kv=16, dtype="bf16"),
+    _attention("bfloat16 d=64", 4, 16, 4096, 4096, 64, causal=True, kv=16, dtype="bf16"),
+    _attention("bfloat16 full d=64", 4, 16, 4096, 4096, 64, causal=False, kv=16, dtype="bf16"),
     *(_reduce(axis, (512, 1024, 256)) for axis in range(3)),
     Case(
         "transpose 8192x8192",

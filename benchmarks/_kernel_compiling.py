@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from xdsl.context import Context
+from xdsl.dialects.builtin import bf16, f16
 
 import tapestry
 from tapestry.codegen.aot import CompiledKernel, CompileError, compile_kernels
@@ -150,7 +151,7 @@ def compiled_row(case: Case, module: Any, target: int, device: str | None = None
             break
     row = predicted_row(case, module, lowered, target, device)
     row.taken = _taken(lowered, kernels, find_spec(device))
-    _count(row, case, kernels)
+    _count(row, case, kernels, halves(lowered))
     row.seconds = perf_counter() - started
     return row
 
@@ -187,18 +188,37 @@ def _taken(lowered: Any, kernels: Sequence[CompiledKernel], spec: DeviceSpec) ->
     ]
 
 
-def _count(row: Row, case: Case, kernels: Sequence[CompiledKernel]) -> None:
-    """Fill in what kernels take, and say what is wrong with them."""
+def halves(lowered: Any) -> set[str]:
+    """The kernels that multiply tiles of 16 bits, by name."""
+    return {
+        kernel.sym_name.data
+        for kernel in lowered.walk()
+        if isinstance(kernel, triton.KernelOp)
+        for op in kernel.walk()
+        if isinstance(op, triton.DotOp) and op.a.type.element_type in (f16, bf16)
+    }
+
+
+def _count(
+    row: Row, case: Case, kernels: Sequence[CompiledKernel], multiplying: Collection[str]
+) -> None:
+    """Fill in what kernels take, and say what is wrong with them.
+
+    `multiplying` are those that are to use the best that there is for matrices, each.
+    """
     cores = {kernel.tensor_cores for kernel in kernels} - {""}
     row.kernels = len(kernels)
     row.registers = max(kernel.registers for kernel in kernels)
     row.shared = max(kernel.shared for kernel in kernels)
     row.spills = sum(kernel.spills for kernel in kernels)
     row.tensor_cores = "+".join(sorted(cores))
-    half = case.inputs[0].dtype in ("f16", "bf16")
     best = {90: "wgmma", 100: "tcgen05"}.get(row.target)
-    if case.multiplies and half and best is not None and best not in cores:
-        row.problems.append(f"no {best}")
+    if case.multiplies and best is not None:
+        row.problems += [
+            f"no {best} in {kernel.name}"
+            for kernel in kernels
+            if kernel.name in multiplying and kernel.tensor_cores != best
+        ]
     row.problems += [problem for kernel in kernels for problem in kernel.problems]
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from _gpu_rows import Rows, within
 from _kernel_cases import Case
 from _kernel_compiling import bytes_of, floor, loom_of, lowered_for
+from _kernel_errors import TOLERANCES, error_of
 from _kernel_peers import MODES, compiled_peer, eager_peer, inputs_of, others
 from rich.console import Console
 from rich.table import Table
@@ -33,14 +34,12 @@ from tapestry.runtime.program import arguments
 from tapestry.runtime.triton.compiled import compiled_launches
 from tapestry.runtime.triton.module import write_module
 from tapestry.store import find_store
-from tapestry.tuning import Tuner
 from tapestry.tuning.cuda import CudaBench, sustained_seconds, turns
+from tapestry.tuning.programs import tuner_on
 from tapestry.tuning.records import KIND
 from tapestry.tuning.tuner import give_best
 
 PEERS = ("eager", *MODES)
-TOLERANCES = {"f16": 2e-2, "bf16": 5e-2, "f32": 1e-3}
-
 
 LONGEST = 30.0
 """Seconds that one peer may take to compile and to be timed."""
@@ -48,7 +47,7 @@ LONGEST = 30.0
 
 @dataclass
 class Timing:
-    """A case on the GPU: the error against float64 (relative), and seconds.
+    """A case on the GPU: the error of its worst row against float64 (relative), and seconds.
 
     `tuned` is with the fastest schedule that was found, where tuning found one. `bytes` are those
     of the inputs and outputs, each read or written once. `picked` is what eager PyTorch ran.
@@ -88,7 +87,9 @@ class Gpu:
         return self.end - perf_counter()
 
     def ceilings(self) -> dict[str, float]:
-        """Bytes per second of a copy, and operations per second of a product in bf16."""
+        """Bytes per second of a copy, of reading (a sum) and of adding two tensors; and operations
+        per second of a product in bf16.
+        """
         torch = self.torch
         size, side = (1 << 16, 64) if self.small else (1 << 30, 8192)
         big = torch.empty(size, dtype=torch.uint8, device="cuda").random_()
@@ -97,7 +98,17 @@ class Gpu:
         self.time([lambda: a @ a])  # so that clocks are what they are under load
         product = self.time([lambda: a @ a])
         copy = self.time([lambda: other.copy_(big)])
-        return {"copy bytes/s": 2 * big.numel() / copy, "bf16 flop/s": 2 * side**3 / product}
+        x, y, z = (one.view(torch.float32) for one in (big, other, torch.empty_like(big)))
+        x.fill_(1.0)
+        y.fill_(1.0)
+        read = self.time([x.sum])
+        add = self.time([lambda: torch.add(x, y, out=z)])
+        return {
+            "copy bytes/s": 2 * big.numel() / copy,
+            "read bytes/s": big.numel() / read,
+            "add bytes/s": 3 * big.numel() / add,
+            "bf16 flop/s": 2 * side**3 / product,
+        }
 
     def time(self, calls: Sequence[Callable[[], object]]) -> float:
         """The seconds of calls, which take turns."""
@@ -106,25 +117,32 @@ class Gpu:
     def scheduled(self, case: Case) -> Any:
         """The program of a case in loom, with the best schedules that are known."""
         module = loom_of(case)
-        give_best(module, self.bench.device, find_store(KIND), LoomToTriton())
+        give_best(module, self.bench.device, find_store(KIND), self.bench.lowering)
         return module
 
     @property
     def bench(self) -> CudaBench:
         """Where candidates are measured."""
-        return CudaBench(self.torch, LoomToTriton())
+        return CudaBench(self.torch, LoomToTriton(device=self.spec.name))
 
-    def tune(self, case: Case, seconds: float) -> list[dict[str, Any]]:
-        """Look for the best schedules of a case for some time; all that is known of each."""
-        tuner = Tuner(self.bench, self.spec, LoomToTriton(), find_store(KIND))
-        return [
+    def tune(self, case: Case, seconds: float) -> tuple[Any, list[dict[str, Any]]]:
+        """A case with the schedules that make it faster, looked for for some time.
+
+        It comes in loom, with all that is known of each of its kernels untuned on the device.
+        """
+        tuner, module = tuner_on(self.bench, self.spec, find_store(KIND)), loom_of(case)
+        found = tuner.tune(module, seconds)
+        tuner.give(module, found)
+        return module, [
             {
                 "kernel": tuned.job.task.name,
+                "place": tuned.job.place,
+                "device": self.spec.name,
                 "schedule": str(one.schedule),
                 "seconds": one.seconds,
                 "problem": one.problem,
             }
-            for tuned in tuner.tune(loom_of(case), seconds)
+            for tuned in found
             for one in tuned.records.made.values()
         ]
 
@@ -190,8 +208,7 @@ class Gpu:
 
     def improve(self, case: Case, row: Timing, seconds: float) -> None:
         """Tune a case for some time, check it and time it again."""
-        row.measured = self.tune(case, seconds)
-        module = self.scheduled(case)
+        module, row.measured = self.tune(case, seconds)
         lowered = lowered_for(module, self.spec.name)
         launch, sets = self.running(case, module, lowered), self.sets(case)
         error = self.error(case, launch(*sets[0]), sets[0])
@@ -200,14 +217,16 @@ class Gpu:
         row.tuned = self.time([lambda one=one: launch(*one) for one in sets])
 
     def error(self, case: Case, got: Any, given: Sequence[Any]) -> float:
-        """How far outputs are from what PyTorch computes in float64, relative to these."""
+        """How far the worst row is from what PyTorch computes in float64, relative to it."""
         torch = self.torch
         try:
             wide = [one.double() if one.is_floating_point() else one for one in given]
             want = case.peer(torch, *wide)
         except torch.OutOfMemoryError:
-            want = case.peer(torch, *given).double()
-        return float((got.double() - want).norm() / want.norm().clamp_min(1e-30))
+            want = case.peer(torch, *given)
+        outputs = (got, want) if isinstance(want, tuple) else ((got,), (want,))
+        dtype = case.inputs[0].dtype
+        return max(error_of(torch, one, other, dtype) for one, other in zip(*outputs, strict=True))
 
     def peers(self, case: Case) -> dict[str, Callable[[], Callable[..., Any]]]:
         """What makes each peer: they are compiled when their turn comes."""

@@ -26,8 +26,8 @@ from xdsl.context import Context
 
 from tapestry.devices import DeviceSpec, find_spec, name_of
 from tapestry.dialects.triton import Schedule
-from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.tuning import jobs_of
+from tapestry.passes.triton.loom_to_triton import NO_DEVICE, LoomToTriton
+from tapestry.tuning import jobs_of, settled
 from tapestry.tuning.calibration import write_spec
 from tapestry.tuning.regression import Sample, fitted, works_of
 
@@ -63,12 +63,24 @@ def samples_of(rows: Sequence[Mapping[str, Any]], *, small: bool = False) -> Ite
 
 
 def _samples(case: Case, timed: Sequence[Mapping[str, Any]]) -> Iterator[Sample]:
-    jobs = {job.task.name: job for job in jobs_of(loom_of(case), LoomToTriton())}
-    for one in timed:
-        if one["kernel"] in jobs:
-            lowered = jobs[one["kernel"]].scheduled(Schedule.parse(one["schedule"]))
-            LoomToTriton().apply(Context(), lowered)
-            yield Sample(works_of(lowered), one["seconds"])
+    for device, rows in _by_device(timed):
+        lowering = LoomToTriton(device=device)
+        jobs = jobs_of(settled(loom_of(case), lowering), lowering)
+        known = {job.task.name: job for job in jobs} | {job.place: job for job in jobs}
+        for one in rows:
+            job = known.get(one.get("place", one["kernel"]))
+            if job is not None:
+                lowered = job.scheduled(Schedule.parse(one["schedule"]))
+                lowering.settled.apply(Context(), lowered)
+                yield Sample(works_of(lowered), one["seconds"])
+
+
+def _by_device(
+    timed: Sequence[Mapping[str, Any]],
+) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """What was timed, by the device that it was lowered for: none, in tables that do not say it."""
+    for device in dict.fromkeys(one.get("device", NO_DEVICE) for one in timed):
+        yield device, [one for one in timed if one.get("device", NO_DEVICE) == device]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

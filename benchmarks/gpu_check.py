@@ -230,8 +230,11 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="small sizes: to try the script")
     options = parser.parse_args()
     folder = options.output or Path(os.environ.get("OUT") or HERE / "results")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "gpu_check.log").unlink(missing_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "gpu_check.log").unlink(missing_ok=True)
+    except OSError as error:
+        parser.error(f"cannot write to {folder}: {error.strerror}")
     console = Console()
     name = gpu()
     console.print(f"GPU: {name or 'none; parts that need one are skipped'}")
@@ -247,7 +250,10 @@ def main() -> int:
         tables = {one["part"]: one["table"] for one in parts if isinstance(one["table"], dict)}
         found = [one.as_json() for one in aims(tables)]
         text = {"gpu": name, "machine": machine(), "aims": found, "parts": parts}
-        (folder / "gpu_check.json").write_text(as_json(text))
+        # In one step: whoever lent the machine may end this at any time.
+        partial = folder / "gpu_check.json.partial"
+        partial.write_text(as_json(text))
+        partial.replace(folder / "gpu_check.json")
 
     def started(part: str, limit: float) -> Running:
         known = before.get(part)
@@ -302,10 +308,17 @@ def earlier(path: Path | None, name: str | None) -> dict[str, Outcome]:
     """What an earlier call on such a GPU found, by part."""
     if path is None:
         return {}
-    found = json.loads(path.read_text())
-    if found["gpu"] != name:
-        sys.exit(f"{path} is of {found['gpu'] or 'no GPU'}, and here is {name or 'none'}")
-    return {one["part"]: Outcome(**one) for one in found["parts"]}
+    try:
+        found = json.loads(path.read_text())
+        parts = {one["part"]: Outcome(**one) for one in found["parts"]}
+        of = found["gpu"]
+    except OSError as error:
+        sys.exit(f"cannot read {path}: {error.strerror}")
+    except (ValueError, KeyError, TypeError) as error:
+        sys.exit(f"{path} is no table of this script's, or a damaged one: {error}")
+    if of != name:
+        sys.exit(f"{path} is of {of or 'no GPU'}, and here is {name or 'none'}")
+    return parts
 
 
 def _shown(table: Any) -> str:

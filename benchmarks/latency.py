@@ -1,14 +1,16 @@
 """How long it takes from the text of a block of GPT-2 to kernels that can be launched.
 
     python benchmarks/latency.py                 # GPT-2's block, 1 x 1024 x 768, 12 heads
-    python benchmarks/latency.py --times 5
+    python benchmarks/latency.py --times 5 --device a100
 
 Every measurement is a process of its own: once with an empty cache, then with what that left. Told
 apart are starting (Python with Tapestry imported, before there is a program) and the way of the
 program: reading and checking its text in weft, the recommended passes, loom-to-triton, printing
-the module of kernels, and loading it, with which Triton is imported. What the first use of a
-stage imports counts as its own. Not counted is what Triton and its assembler make of kernels when
-they are first launched, or by `tapestry compile` ahead of time; both keep that by themselves.
+the module of kernels, and loading it, with which Triton is imported. Lowering is for a device, by
+default an H200: there the cost model chooses schedules, and what was refused before is asked for.
+No GPU is needed, and none is used: loading is Python's alone. What the first use of a stage imports
+counts as its own. Not counted is what Triton and its assembler make of kernels when they are first
+launched, or by `tapestry compile` ahead of time, nor the launches; cubins are kept by themselves.
 
 Medians, in seconds of wall-clock and of processor time.
 """
@@ -27,7 +29,12 @@ from importlib import import_module
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from tapestry.runtime.executor import Array
 
 RESULTS = Path(__file__).parent / "results" / "latency.json"
 
@@ -50,8 +57,8 @@ class Row:
     processor: float
 
 
-def child() -> None:
-    """One process: each stage of the way, as the triton executor goes it."""
+def child(model: str) -> None:
+    """One process: each stage of the way, as the triton executor goes it for a GPU's model."""
     taken: dict[str, tuple[float, float]] = {}
 
     def timed(stage: str, run: Callable[[], _Result]) -> _Result:
@@ -71,27 +78,33 @@ def child() -> None:
     import tapestry
     from tapestry.caching import lowered
     from tapestry.codegen.module_printer import print_module
+    from tapestry.codegen.refusals import find_refusals
     from tapestry.runtime.triton.devices import GPU_TILE, Cpu
     from tapestry.runtime.triton.executor import TritonExecutor
     from tapestry.runtime.triton.module import load_kernels, write_module
 
-    executor = TritonExecutor(tile=GPU_TILE)
+    device, executor = Cpu(), TritonExecutor(tile=GPU_TILE)
+    device.model = model  # what kernels are lowered for; nothing is run
+
+    def lower() -> tuple[ModuleOp, list[Array]]:
+        return executor.lowered(module, device, refused=find_refusals(model))
+
     module = timed("reading", lambda: tapestry.parse_module(text, "gpt2.mlir"))
     module = timed("passes", lambda: lowered(module, "default"))
-    kernels, _ = timed("loom-to-triton", lambda: executor.lowered(module, Cpu()))
+    kernels, _ = timed("loom-to-triton", lower)
     printed = timed("printing", lambda: print_module(kernels))
     timed("loading", lambda: load_kernels(write_module(printed.source)))
     sys.stdout.write(json.dumps({"stages": taken, "kernels": len(printed.kernels)}))
 
 
-def measure(times: int) -> tuple[list[Row], int]:
+def measure(times: int, device: str) -> tuple[list[Row], int]:
     """Medians of cold and of cached processes, and how many kernels there are."""
     found: dict[str, list[dict[str, tuple[float, float]]]] = {"cold": [], "cached": []}
     kernels = set[int]()
     for _ in range(times):
         with tempfile.TemporaryDirectory() as folder:
             for seen in found.values():
-                answer = _run(folder)
+                answer = _run(folder, device)
                 seen.append(answer["stages"])
                 kernels.add(answer["kernels"])
     assert len(kernels) == 1, kernels
@@ -105,11 +118,11 @@ def measure(times: int) -> tuple[list[Row], int]:
     return rows, kernels.pop()
 
 
-def _run(folder: str) -> dict[str, object]:
+def _run(folder: str, device: str) -> dict[str, object]:
     environment = {**os.environ, "TAPESTRY_CACHE_DIR": folder, "TAPESTRY_CACHE": "1"}
     environment.pop("TRITON_INTERPRET", None)
     done = subprocess.run(
-        [sys.executable, __file__, "--child"],
+        [sys.executable, __file__, "--child", "--device", device],
         env=environment,
         capture_output=True,
         text=True,
@@ -137,19 +150,21 @@ def show(rows: list[Row], kernels: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the latency of compiling a block.")
     parser.add_argument("--times", type=int, default=3, help="processes of each kind")
+    parser.add_argument("--device", default="h200", help="what kernels are lowered for")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, default=RESULTS, help="the JSON file to write")
     options = parser.parse_args()
     if options.child:
-        child()
+        child(options.device)
         return
-    rows, kernels = measure(options.times)
+    rows, kernels = measure(options.times, options.device)
     show(rows, kernels)
 
     from machine import machine
 
     result = {
         "machine": machine(),
+        "device": options.device,
         "kernels": kernels,
         "limits": LIMITS,
         "rows": [asdict(row) for row in rows],

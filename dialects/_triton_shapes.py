@@ -29,7 +29,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tapestry.dialects._triton_kernel import block_size
-from tapestry.dialects._triton_types import element_of, shape_of
+from tapestry.dialects._triton_types import element_of, shape_of, tile_type
 
 
 @irdl_op_definition
@@ -184,7 +184,7 @@ class ArangeOp(IRDLOperation):
 
     def __init__(self, block: str, size: int) -> None:
         super().__init__(
-            properties={"block": StringAttr(block)}, result_types=[TensorType(i32, [size])]
+            properties={"block": StringAttr(block)}, result_types=[tile_type(i32, [size])]
         )
 
     def verify_(self) -> None:
@@ -242,7 +242,7 @@ class ExpandDimsOp(IRDLOperation):
         super().__init__(
             operands=[source],
             properties={"axis": IntegerAttr(axis, i64)},
-            result_types=[TensorType(element_of(source), shape)],
+            result_types=[tile_type(element_of(source), shape)],
         )
 
     def verify_(self) -> None:
@@ -268,7 +268,7 @@ class TransposeOp(IRDLOperation):
     assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
 
     def __init__(self, source: SSAValue) -> None:
-        kind = TensorType(element_of(source), shape_of(source)[::-1])
+        kind = tile_type(element_of(source), shape_of(source)[::-1])
         super().__init__(operands=[source], result_types=[kind])
 
     def verify_(self) -> None:
@@ -304,7 +304,7 @@ class BroadcastOp(IRDLOperation):
         super().__init__(
             operands=[source],
             properties={"blocks": names},
-            result_types=[TensorType(element_of(source), shape)],
+            result_types=[tile_type(element_of(source), shape)],
         )
 
     def verify_(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects.builtin import MemRefType, TensorType
@@ -21,7 +22,12 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
 
 def tile_type(element: Attribute, shape: Sequence[int]) -> Attribute:
     """The type of a tile of `shape`; without dimensions, of a scalar."""
-    return TensorType(element, shape) if shape else element
+    return _tile_type(element, tuple(shape)) if shape else element
+
+
+@lru_cache(maxsize=4096)
+def _tile_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
+    return TensorType(element, shape)
 
 
 def shape_of(value: SSAValue | Attribute) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ is not Tapestry's, and with `TAPESTRY_CACHE=0`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -22,7 +22,7 @@ from itertools import chain
 from json import dumps
 from logging import INFO
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.arg_spec import ArgSpec
@@ -38,6 +38,9 @@ from tapestry.universe import TAPESTRY_UNIVERSE
 
 KIND: Final = "lowered"
 """The folder of lowered programs."""
+
+ANSWERS: Final = "answers"
+"""What an entry calls the answers that its program was made by."""
 
 
 def lowered(
@@ -63,23 +66,36 @@ def kept(
     passes: Sequence[ArgSpec],
     make: Callable[[ModuleOp], None],
     *,
-    anew: bool = False,
+    asked: Asked | None = None,
 ) -> ModuleOp:
     """A verified module after passes, as `make` applies them to it; or what that made before.
 
-    Made `anew` it takes the place of what is kept. The module that was given is not to be used
-    afterwards.
+    What `make` has `asked` beside the passes' options is kept with it; where that has other answers
+    by now, it is made anew. The module that was given is not to be used afterwards.
     """
     known = TAPESTRY_UNIVERSE.all_passes
     ours = bool(passes) and all(one.name in known for one in passes)
     lowering = _find(module, passes) if ours else None
-    found = None if lowering is None or anew else lowering.read()
+    found = None if lowering is None else lowering.read(asked)
     if found is not None:
         return found
     make(module)
     if lowering is not None:
-        lowering.write(module)
+        lowering.write(module, asked)
     return module
+
+
+class Asked(Protocol):
+    """Questions that decide what is made, with answers that may change."""
+
+    @property
+    def answers(self) -> Mapping[str, bool]:
+        """What was asked so far, and what the answers were."""
+        ...
+
+    def answers_alike(self, answers: Mapping[str, bool]) -> bool:
+        """Whether questions have the same answers now."""
+        ...
 
 
 def imported(source: bytes, name: str, by: str, make: Callable[[], ModuleOp]) -> ModuleOp:
@@ -116,10 +132,13 @@ class Lowering:
     cells: Cells
     """The large constants of the program."""
 
-    def read(self) -> ModuleOp | None:
-        """The lowered module; None where it is not kept."""
+    def read(self, asked: Asked | None = None) -> ModuleOp | None:
+        """The lowered module; None where it is not kept, or was made by other answers."""
         entry = self.store.read(self.key)
         if entry is None:
+            return None
+        if asked is not None and not asked.answers_alike(entry.pop(ANSWERS, {})):
+            self.store.say(self.key, "made when other kernels were known to be no good")
             return None
         try:
             with collection_paused():
@@ -128,13 +147,15 @@ class Lowering:
             self.store.say(self.key, f"is no program: {error}")
             return None
 
-    def write(self, module: ModuleOp) -> None:
+    def write(self, module: ModuleOp, asked: Asked | None = None) -> None:
         """Keep the lowered module, if it can be read as it is."""
         try:
             data = encode_exactly(module, self.cells, make_context())
         except EncodingError as error:
             self.store.say(self.key, f"is not kept: {error}")
         else:
+            if asked is not None:
+                data = {**data, ANSWERS: dict(asked.answers)}
             if find_current(KIND) is not None:
                 self.store.write(self.key, data)
 

@@ -171,7 +171,7 @@ class Program:
         from tapestry.runtime.triton.devices import find_device
 
         if device is None:
-            here = find_device().model
+            here = find_device(quiet=True).model
             device = USUAL_DEVICE if here == NO_DEVICE else here
         return kernel_source(self.lowered, device)
 

@@ -74,9 +74,14 @@ def kernels_on_gpu() -> Iterator[None]:
 
 
 def _compiled_here(
-    path: Path, targets: Sequence[int], cache: Path | None, kernels: Sequence[KernelSpec]
+    path: Path,
+    targets: Sequence[int],
+    cache: Path | None,
+    seconds: float,
+    kernels: Sequence[KernelSpec],
 ) -> list[Mapping[str, Any]]:
-    """The answers of `aot_worker` in this process."""
+    """The answers of `aot_worker` in this process, which is not ended where that takes long."""
+    del seconds
     with _compiling:
         functions = vars(load_kernels(path))
         return [

@@ -208,7 +208,7 @@ def compile(  # noqa: A001 - the name of the command
     ] = "default",
     numerics: Annotated[
         Rounding, typer.Option(help="What products may round, as loom-to-triton takes it.")
-    ] = Rounding.strict,
+    ] = Rounding.mixed,
     workers: Annotated[
         int | None,
         typer.Option(min=1, help="Processes that compile; as many as cores unless given."),

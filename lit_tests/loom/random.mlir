@@ -10,7 +10,7 @@
 // FUSED:        %[[AT:.*]] = loom.index 0 : i64
 // FUSED:        loom.random word 1 of %{{.*}}, %[[AT]] : i32
 // TRITON:     words = tl.philox(seed, low, high, none, none)
-// TRITON:     philox_word(s, p.to(tl.int64), 1)
+// TRITON:     philox_word(seed, p.to(tl.int64), 1)
 func.func @main(%seed: !loom.tensor<[] : [], i64>) -> !loom.tensor<[0] : [4], i32> {
   %drawn = loom.operation @draw over <[0] : [4]> [map]
          ins(%seed : (d0) -> ()) outs((d0) -> (d0))

@@ -12,7 +12,7 @@
 // EPILOGUE-LABEL: @product
 // BACK-LABEL: @product
 func.func @product(%x: !x, %w: !w, %r: !r) -> !y {
-  // CHECK-NEXT: %[[X:.*]] = loom.operation @y_wrap0 over <[0, 0] : [4, 6]> [map, map]
+  // CHECK-NEXT: %[[X:.*]] = loom.operation @y_wrap over <[0, 0] : [4, 6]> [map, map]
   // CHECK-NEXT: ins(%x : (d0, d1) -> (d0, d1), %r : (d0, d1) -> (d0))
   // CHECK:      arith.mulf
   // CHECK:      %[[S:.*]] = loom.operation @y over <[0, 0, 0] : [4, 5, 6]> [map, map, fold] by @add
@@ -27,7 +27,7 @@ func.func @product(%x: !x, %w: !w, %r: !r) -> !y {
   // EPILOGUE-NEXT: loom.operation @y over
   // EPILOGUE-NEXT: ins(%x
   // EPILOGUE:      loom.operation @y_unwrap over
-  // BACK-NEXT: loom.operation @y_wrap0_y_y_unwrap over <[0, 0, 0] : [4, 5, 6]>
+  // BACK-NEXT: loom.operation @y_wrap_y_y_unwrap over <[0, 0, 0] : [4, 5, 6]>
   // BACK:      func.return
   %y = loom.operation @y over <[0, 0, 0] : [4, 5, 6]> [map, map, fold] by @add
          ins(%x : (d0, d1, d2) -> (d0, d2), %r : (d0, d1, d2) -> (d0), %w : (d0, d1, d2) -> (d2, d1))
@@ -53,7 +53,7 @@ func.func @product(%x: !x, %w: !w, %r: !r) -> !y {
 !y = !loom.tensor<[0] : [4], f32>
 // CHECK-LABEL: @fold
 func.func @fold(%x: !x) -> !y {
-  // CHECK-NEXT: loom.operation @y_wrap0 over <[0, 0] : [4, 6]> [map, map]
+  // CHECK-NEXT: loom.operation @y_wrap over <[0, 0] : [4, 6]> [map, map]
   // CHECK:      shards <grid {{\[\[}}0, 2, 4], [0, 3, 6{{\]\]}}>
   // CHECK:      %{{.*}} = loom.index 1 : i64
   // CHECK:      loom.operation @y over <[0, 0] : [4, 6]> [map, fold] by @add

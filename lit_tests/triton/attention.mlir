@@ -8,22 +8,22 @@
 
 // Strict kernels round where the program does.
 // STRICT: #   numerics: strict: 
-// STRICT: x_4 = x_3 * 0.125
-// STRICT: chosen = tl.where(m[:, None] - k[None, :] >= 0, x_4, float("-inf"))
+// STRICT: x_2 = x * 0.125
+// STRICT: chosen = tl.where(m[:, None] - k[None, :] >= 0, x_2, float("-inf"))
 // STRICT: tl.exp(chosen - centre[:, None])
 // STRICT-NOT: exp2
 
 // CHECK-LABEL: def combine_max(a, b):
 // CHECK-LABEL: @triton.jit
-// CHECK:         x = tl.load(q_ptr + offsets{{.*}} + c[None, :])
+// CHECK:         q = tl.load(q_ptr + offsets{{.*}} + c[None, :])
 // CHECK:         for k_start in range(0, tl.minimum(256, m_start + BLOCK_M), BLOCK_K):
 // CHECK-NEXT:        k = k_start + k_lanes
-// CHECK-NEXT:        x_2 = tl.load(k_ptr + c[:, None] + k[None, :] * 64)
-// CHECK-NEXT:        x_3 = tl.dot(x, x_2)
+// CHECK-NEXT:        k_2 = tl.load(k_ptr + c[:, None] + k[None, :] * 64)
+// CHECK-NEXT:        x = tl.dot(q, k_2)
 // CHECK-NEXT:        if m_start - (k_start + (BLOCK_K - 1)) >= 0:
-// CHECK-NEXT:            chosen = x_3
+// CHECK-NEXT:            chosen = x
 // CHECK-NEXT:        else:
-// CHECK-NEXT:            chosen = tl.where(m[:, None] - k[None, :] >= 0, x_3, float("-inf"))
+// CHECK-NEXT:            chosen = tl.where(m[:, None] - k[None, :] >= 0, x, float("-inf"))
 // CHECK-NEXT:        o_weights_peak_block = tl.reduce(chosen, 1, combine_max)
 // CHECK:             centre = tl.where(o_weights_peak_2 == float("-inf"), 0.0, o_weights_peak_2)
 // CHECK-NEXT:        exp = tl.exp(o_weights_peak - centre)

@@ -6,8 +6,8 @@
 !y = !loom.tensor<[0] : [64], f32>
 
 // CHECK:      def total(
-// CHECK:        a = tl.load(x_ptr + {{.*}}, mask=(k < 300)[None, :], other=0.0)
-// CHECK-NEXT:   acc = tl.sum(a.to(tl.float32), axis=1)
+// CHECK:        x = tl.load(x_ptr + {{.*}}, mask=(k < 300)[None, :], other=0.0)
+// CHECK-NEXT:   acc = tl.sum(x.to(tl.float32), axis=1)
 // What is computed of cells is chosen.
 // CHECK:      def squares(
 // CHECK:        tl.where(k_mask[None, :], {{.*}}, 0.0)

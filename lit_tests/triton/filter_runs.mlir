@@ -7,8 +7,8 @@
 // CHECK:     m = {{.*}}tl.arange(0, BLOCK_M)
 // CHECK:     for k_start in range(0, 576, BLOCK_K):
 // CHECK-NEXT:     k = k_start + k_lanes
-// CHECK:         weight = tl.load(w_ptr + k[:, None] + offsets{{(_[0-9]+)?}})
-// CHECK-NEXT:    acc = tl.dot(x, weight, acc)
+// CHECK:         w = tl.load(w_ptr + k[:, None] + offsets{{(_[0-9]+)?}})
+// CHECK-NEXT:    acc = tl.dot(x, w, acc)
 // CHECK-NOT:  tl.dot(
 
 !x = !loom.tensor<[0, 0, 0, 0] : [8, 64, 56, 56], f16>

@@ -16,8 +16,8 @@
 // CHECK-NEXT: }
 
 // PRINTED: if p_start + BLOCK_P <= 99:
-// PRINTED-NEXT: a = tl.load(x_ptr + p)
-// PRINTED-NEXT: tl.store(y_ptr + p, a + a)
+// PRINTED-NEXT: x = tl.load(x_ptr + p)
+// PRINTED-NEXT: tl.store(y_ptr + p, x + x)
 // PRINTED-NEXT: else:
 // PRINTED-NEXT: tl.load(x_ptr + p, mask=p_mask, other=0.0)
 

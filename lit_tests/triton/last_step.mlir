@@ -14,7 +14,7 @@
 // PRINTED: k_full = 1000 // BLOCK_K * BLOCK_K
 // PRINTED: for k_start in range(0, k_full, BLOCK_K):
 // PRINTED: k = k_full + tl.arange(0, BLOCK_K)
-// PRINTED-NEXT: a_2 = tl.load(x_ptr + offsets + k[None, :], mask=(k < 1000)[None, :], other=0.0)
+// PRINTED-NEXT: x_2 = tl.load(x_ptr + offsets + k[None, :], mask=(k < 1000)[None, :], other=0.0)
 
 !x = !loom.tensor<[0, 0] : [8, 1000], f32>
 !y = !loom.tensor<[0] : [8], f32>

@@ -6,10 +6,10 @@
 // CHECK-LABEL: def s_y(
 // CHECK:         acc = tl.full([BLOCK_M, BLOCK_K], 0.0, tl.float32)
 // CHECK-NEXT:    for k_start in
-// CHECK-NEXT:        a = tl.load(
-// CHECK-NEXT:        acc = acc + a
+// CHECK-NEXT:        x = tl.load(
+// CHECK-NEXT:        acc += x
 // CHECK-NEXT:    acc_2 = tl.sum(acc, axis=1)
-// CHECK:         a_2 - acc_2[:, None]
+// CHECK:         x_2 - acc_2[:, None]
 // CHECK:         tl.store(s_ptr + m, acc_2)
 
 // What one operation reads is left to Triton, which does the same with fewer cells.
@@ -17,9 +17,9 @@
 // CHECK-LABEL: def t_z(
 // CHECK:         acc = tl.full([BLOCK_M], 0.0, tl.float32)
 // CHECK-NEXT:    for k_start in
-// CHECK-NEXT:        a = tl.load(
-// CHECK-NEXT:        acc_block = tl.sum(a, axis=1)
-// CHECK-NEXT:        acc = acc + acc_block
+// CHECK-NEXT:        x = tl.load(
+// CHECK-NEXT:        acc_block = tl.sum(x, axis=1)
+// CHECK-NEXT:        acc += acc_block
 
 !x = !loom.tensor<[0, 0] : [64, 256], f32>
 !w = !loom.tensor<[0, 0] : [256, 16], f32>

@@ -4,10 +4,10 @@
 // An added zero stands in no way: the scale of a score is part of its exponential's.
 
 // CHECK:      acc_2 = tl.dot(
-// CHECK-NEXT: e = tl.fma(acc_2, 0.18033688, (b * -1.442695)[:, None])
+// CHECK-NEXT: e = tl.fma(acc_2, 0.18033688, (r * -1.442695)[:, None])
 // CHECK-NEXT: tl.sum(tl.exp2(e), axis=1)
 
-// STRICT: tl.exp(acc_2 * 0.125 + 0.0 - b[:, None])
+// STRICT: tl.exp(acc_2 * 0.125 + 0.0 - r[:, None])
 
 !x = !loom.tensor<[0, 0] : [256, 64], f16>
 !s = !loom.tensor<[0, 0] : [256, 256], f32>

@@ -25,18 +25,18 @@ loom.monoid @scaled commutative zero [0xFF800000 : f32, 0.0 : f32]
 // The greatest score has no columns d, and neither has the tile that it is stored from.
 // CHECK-LABEL: def weigh(
 // CHECK: acc0 = tl.reduce(chosen, 1, combine_max)
-// CHECK: acc1 = tl.dot(tl.exp(chosen - ref[:, None]), y, input_precision="ieee")
+// CHECK: acc1 = tl.dot(tl.exp(chosen - ref[:, None]), v, input_precision="ieee")
 // CHECK: tl.store(out0_ptr + m, acc0, mask=m_mask)
 // CHECK: tl.store(out1_ptr + m[:, None] * 8 + n[None, :], acc1,
 
 // The sum is merged first, by what the maxima were.
 // CHECK-LABEL: def weigh_merge(
-// CHECK: m0 = tl.load(state0_ptr + d0)
-// CHECK: m1 = tl.load(state0_partial_ptr + d0)
+// CHECK: state0 = tl.load(state0_ptr + d0)
+// CHECK: state0_partial = tl.load(state0_partial_ptr + d0)
 // CHECK: tl.store(state1_ptr_2 + p,
 // CHECK-LABEL: def weigh_merge_2(
-// CHECK: m0 = tl.load(state0_ptr + p)
-// CHECK: m1 = tl.load(state0_partial_ptr + p)
+// CHECK: state0 = tl.load(state0_ptr + p)
+// CHECK: state0_partial = tl.load(state0_partial_ptr + p)
 // CHECK: tl.store(state0_ptr_2 + p, m)
 
 // So is the output that leaves d out.

@@ -54,15 +54,11 @@ func.func @main(%x: !x, %w: !w, %b: !b) -> !y {
 // CHECK-NEXT:     for k_start in range(0, 784, BLOCK_K):
 // CHECK-NEXT:         k = k_start + k_lanes
 // CHECK-NEXT:         k_mask = k < 784
-// CHECK-NEXT:         xe = tl.load(
-// CHECK-NEXT:             x_ptr + offsets + k[None, :],
-// CHECK-NEXT:             mask=m_mask[:, None] & k_mask[None, :],
-// CHECK-NEXT:             other=0.0,
-// CHECK-NEXT:         )
-// CHECK-NEXT:         we = tl.load(w_ptr + k[:, None] * 32 + n[None, :], mask=k_mask[:, None], other=0.0)
-// CHECK-NEXT:         acc = tl.dot(xe, we, acc, input_precision="ieee")
-// CHECK-NEXT:     be = tl.load(b_ptr + n[None, :])
-// CHECK-NEXT:     r = tl.maximum(acc + be, 0.0, propagate_nan=tl.PropagateNan.ALL)
+// CHECK-NEXT:         x = tl.load(x_ptr + offsets + k[None, :], mask=m_mask[:, None] & k_mask[None, :], other=0.0)
+// CHECK-NEXT:         w = tl.load(w_ptr + k[:, None] * 32 + n[None, :], mask=k_mask[:, None], other=0.0)
+// CHECK-NEXT:         acc = tl.dot(x, w, acc, input_precision="ieee")
+// CHECK-NEXT:     b = tl.load(b_ptr + n[None, :])
+// CHECK-NEXT:     r = tl.maximum(acc + b, 0.0, propagate_nan=tl.PropagateNan.ALL)
 // CHECK-NEXT:     tl.store(y_ptr + m[:, None] * 32 + n[None, :], r, mask=m_mask[:, None])
 
 // CHECK: LINEAR_RELU = dict(
@@ -131,8 +127,8 @@ func.func @main(%x: !x) -> !x {
 // CHECK-NEXT: def squash(x_ptr, y_ptr, BLOCK_P: tl.constexpr):
 // CHECK-NEXT:     p = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
 // CHECK-NEXT:     p_mask = p < 1000
-// CHECK-NEXT:     a = tl.load(x_ptr + p, mask=p_mask, other=0.0)
-// CHECK-NEXT:     tl.store(y_ptr + p, tanh(a.to(tl.float32)).to(tl.bfloat16), mask=p_mask)
+// CHECK-NEXT:     x = tl.load(x_ptr + p, mask=p_mask, other=0.0)
+// CHECK-NEXT:     tl.store(y_ptr + p, tanh(x.to(tl.float32)).to(tl.bfloat16), mask=p_mask)
 
 // CHECK: def launch(x, *, allocate=torch_allocate):
 // CHECK-NEXT:     """Run every kernel.
@@ -178,8 +174,8 @@ func.func @main(%x: !x) -> !y {
 // CHECK-NEXT:     for k_start in range(d1_start, d1_end, BLOCK_K):
 // CHECK-NEXT:         k = k_start + tl.arange(0, BLOCK_K)
 // CHECK-NEXT:         k_mask = k < d1_end
-// CHECK-NEXT:         a = tl.load(x_ptr + offsets + k[None, :], mask=p_mask[:, None] & k_mask[None, :], other=0.0)
-// CHECK-NEXT:         chosen = tl.where(k_mask[None, :], a, float("-inf"))
+// CHECK-NEXT:         x = tl.load(x_ptr + offsets + k[None, :], mask=p_mask[:, None] & k_mask[None, :], other=0.0)
+// CHECK-NEXT:         chosen = tl.where(k_mask[None, :], x, float("-inf"))
 // CHECK-NEXT:         acc = tl.maximum(acc, chosen, propagate_nan=tl.PropagateNan.ALL)
 // CHECK-NEXT:     acc_2 = tl.reduce(acc, 1, combine_max)
 // CHECK-NEXT:     state_before = tl.load(state_ptr + p, mask=p_mask, other=0.0)
@@ -243,8 +239,8 @@ func.func @main(%x: !x, %z: !x) -> (!r, !y) {
 // CHECK-NEXT:     p = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
 // CHECK-NEXT:     tl.static_assert(BLOCK_K >= 10)
 // CHECK-NEXT:     k = tl.arange(0, BLOCK_K)
-// CHECK-NEXT:     a = tl.load(x_ptr + p[:, None] * 10 + k[None, :], mask=(k < 10)[None, :], other=0.0)
-// CHECK-NEXT:     acc = tl.sum(a, axis=1)
+// CHECK-NEXT:     x = tl.load(x_ptr + p[:, None] * 10 + k[None, :], mask=(k < 10)[None, :], other=0.0)
+// CHECK-NEXT:     acc = tl.sum(x, axis=1)
 // CHECK-NEXT:     tl.store(y_ptr + p, acc)
 
 // CHECK: def launch(x, z, *, allocate=torch_allocate):
@@ -313,10 +309,10 @@ func.func @main(%a: !a, %b: !b) -> !t {
 // CHECK-NEXT:     k = tl.arange(0, BLOCK_K)
 // CHECK-NEXT:     k_mask = k < 50
 // CHECK-NEXT:     offsets = pid_b * 2000 + m[:, None] * 50 + k[None, :]
-// CHECK-NEXT:     l = tl.load(a_ptr + offsets, mask=m_mask[:, None] & k_mask[None, :], other=0.0)
+// CHECK-NEXT:     a = tl.load(a_ptr + offsets, mask=m_mask[:, None] & k_mask[None, :], other=0.0)
 // CHECK-NEXT:     offsets_2 = pid_b * 3000 + k[:, None] * 60 + n[None, :]
-// CHECK-NEXT:     r = tl.load(b_ptr + offsets_2, mask=k_mask[:, None] & n_mask[None, :], other=0.0)
-// CHECK-NEXT:     acc = tl.dot(l, r)
+// CHECK-NEXT:     b = tl.load(b_ptr + offsets_2, mask=k_mask[:, None] & n_mask[None, :], other=0.0)
+// CHECK-NEXT:     acc = tl.dot(a, b)
 // CHECK-NEXT:     offsets_3 = pid_b * 2400 + m[:, None] * 60 + n[None, :]
 // CHECK-NEXT:     tl.store(c_ptr + offsets_3, acc, mask=m_mask[:, None] & n_mask[None, :])
 
@@ -378,10 +374,10 @@ func.func @main(%x: !i, %y: !i) -> !i {
 }
 
 // CHECK: def total(
-// CHECK:      mask = b == 0
-// CHECK-NEXT:     mask_2 = b == -1
-// CHECK-NEXT:     chosen = tl.where(mask_2, 0 - a, a // tl.where(mask | mask_2, 1, b))
+// CHECK:      mask = y == 0
+// CHECK-NEXT:     mask_2 = y == -1
+// CHECK-NEXT:     chosen = tl.where(mask_2, 0 - x, x // tl.where(mask | mask_2, 1, y))
 // CHECK-NEXT:     h = (
 // CHECK-NEXT:         (tl.where(mask, 0, chosen).to(tl.uint32) // tl.full([], 2, tl.int32).to(tl.uint32)).to(tl.int32)
 // CHECK-NEXT:     )
-// CHECK-NEXT:     tl.store(r_ptr + p, h + -3, mask=p_mask)
+// CHECK-NEXT:     tl.store(r_ptr + p, h - 3, mask=p_mask)

@@ -11,9 +11,9 @@
 // CHECK-NEXT:     BLOCK_C: tl.constexpr,
 // CHECK-NEXT:     BLOCK_K: tl.constexpr,
 // CHECK:      for k_start in range(
-// CHECK:        k_ = tl.load(k_ptr +
+// CHECK:        k = tl.load(k_ptr +
 // CHECK-NOT:    tl.load(
-// CHECK:        tl.dot({{.*}}.to(tl.bfloat16), tl.trans(k_), acc)
+// CHECK:        tl.dot({{.*}}.to(tl.bfloat16), tl.trans(k), acc)
 
 !q = !loom.tensor<[0, 0] : [4096, 64], bf16>
 !s = !loom.tensor<[0, 0] : [4096, 4096], f32>

@@ -14,9 +14,9 @@
 
 // STRICT:     %halves = arith.divf %a, %b : tensor<64xf32>
 
-// PRINTED:      roots = tl.rsqrt(tl.abs(a) + 1e-05) + inverse_root(a)
-// PRINTED-NEXT: all = a * 0.25 + floor(tl.div_rn(b, a)) + roots
-// PRINTED-NEXT: tl.store(h_ptr + p, (a / b).to(tl.float16))
+// PRINTED:      roots = tl.rsqrt(tl.abs(x) + 1e-05) + inverse_root(x)
+// PRINTED-NEXT: all = x * 0.25 + floor(tl.div_rn(y, x)) + roots
+// PRINTED-NEXT: tl.store(h_ptr + p, (x / y).to(tl.float16))
 
 !x = !loom.tensor<[0] : [64], f32>
 !h = !loom.tensor<[0] : [64], f16>

@@ -7,9 +7,9 @@
 // CHECK:      def sum_share(
 // CHECK-NOT:  for
 // CHECK:      tl.static_assert(BLOCK_K >= 30)
-// CHECK:      a = tl.load(x_ptr + offsets, mask=k_mask[None, :], other=0.0)
-// CHECK-NEXT: acc = tl.sum(a, axis=1)
-// CHECK-NEXT: tl.store(y_ptr + offsets, tl.div_rn(a, acc[:, None]), mask=k_mask[None, :])
+// CHECK:      x = tl.load(x_ptr + offsets, mask=k_mask[None, :], other=0.0)
+// CHECK-NEXT: acc = tl.sum(x, axis=1)
+// CHECK-NEXT: tl.store(y_ptr + offsets, tl.div_rn(x, acc[:, None]), mask=k_mask[None, :])
 // CHECK:      BLOCK_M=2, BLOCK_K=32,
 func.func @main(%x: !x) -> !x {
   %s = loom.operation @sum over <[0, 0] : [8, 30]> [map, fold] by @add
@@ -28,10 +28,10 @@ func.func @main(%x: !x) -> !x {
 // CHECK:      def sum_share(
 // CHECK:      for k_start in range(0, 1000, BLOCK_K):
 // CHECK:      tl.load(x_ptr
-// CHECK:      acc = acc + acc_block
+// CHECK:      acc += acc_block
 // CHECK-NEXT: for k_start_2 in range(0, 1000, BLOCK_K):
-// CHECK:      a_2 = tl.load(x_ptr
-// CHECK-NEXT: tl.store(y_ptr + offsets_2, tl.div_rn(a_2, acc[:, None])
+// CHECK:      x_2 = tl.load(x_ptr
+// CHECK-NEXT: tl.store(y_ptr + offsets_2, tl.div_rn(x_2, acc[:, None])
 // CHECK:      BLOCK_M=1, BLOCK_K=64,
 func.func @main(%x: !x) -> !x {
   %s = loom.operation @sum over <[0, 0] : [8, 1000]> [map, fold] by @add

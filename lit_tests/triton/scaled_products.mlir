@@ -3,12 +3,12 @@
 
 // Cells of 16 bits are multiplied as they are; what scales one of them scales the finished sum.
 
-// CHECK:      x_ = tl.load(x_ptr
-// CHECK:      y_ = tl.load(y_ptr
-// CHECK-NEXT: acc_2 = tl.dot(x_, y_)
+// CHECK:      x = tl.load(x_ptr
+// CHECK:      y = tl.load(y_ptr
+// CHECK-NEXT: acc_2 = tl.dot(x, y)
 // CHECK-NEXT: acc_block = tl.sum(tl.exp(acc_2 * 0.25)
 
-// STRICT: product = x_.to(tl.float32) * 0.5 * 0.5
+// STRICT: product = x.to(tl.float32) * 0.5 * 0.5
 // STRICT: tl.dot(
 // STRICT: input_precision="ieee"
 

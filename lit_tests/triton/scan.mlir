@@ -14,7 +14,7 @@
 
 // WHOLE: acc_carried = tl.full([BLOCK_P], 0.0, tl.float32)
 // WHOLE-NEXT: for k_start in range(0, 100, BLOCK_K):
-// WHOLE: acc = tl.associative_scan({{.*}}, 1, combine_add)
+// WHOLE: acc = tl.cumsum({{.*}}, axis=1)
 // WHOLE: total = acc_carried[:, None] + acc
 // WHOLE: tl.store({{.*}}, total, mask=
 // WHOLE: tl.reduce({{.*}}, 1, combine_last)

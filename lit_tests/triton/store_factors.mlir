@@ -6,15 +6,24 @@
 // that it is multiplied in. With few columns it is computed where it is multiplied.
 // CHECK-LABEL: func.func @many
 // CHECK:         %[[S:.*]] = triton.allocate : memref<8192x4096xbf16>
-// CHECK:         triton.launch @{{.*}}_wrap0{{.*}}%[[S]]
+// CHECK:         triton.launch @{{.*}}_factor{{.*}}%[[S]]
 // CHECK:         triton.launch @{{.*}}%[[S]]
 // CHECK-LABEL: func.func @few
 // CHECK:         triton.launch @
+// CHECK-NOT:     triton.launch @
+// What each block of queries would compute again of the keys, too: a member of the group reads it.
+// CHECK-LABEL: func.func @keys
+// CHECK:         %[[K:.*]] = triton.allocate : memref<64x1024x64xbf16>
+// CHECK:         triton.launch @{{.*}}_factor{{.*}}%[[K]]
+// CHECK:         triton.launch @{{.*}}%[[K]]
 // CHECK-NOT:     triton.launch @
 // WITHIN-LABEL: func.func @many
 // WITHIN:         triton.launch @
 // WITHIN-NOT:     triton.launch @
 // WITHIN:       func.func @few
+// WITHIN-LABEL: func.func @keys
+// WITHIN:         triton.launch @
+// WITHIN-NOT:     triton.launch @
 
 !x = !loom.tensor<[0, 0] : [8192, 4096], bf16>
 !w = !loom.tensor<[0, 0] : [4096, 8192], bf16>
@@ -31,4 +40,11 @@ func.func @few(%x: !x, %v: !v) -> !z {
   %e = weft.apply @gelu(%x) : (!x) -> !x
   %z = weft.apply @matmul(%e, %v) : (!x, !v) -> !z
   func.return %z : !z
+}
+
+!k = !loom.tensor<[0, 0, 0] : [64, 1024, 64], bf16>
+func.func @keys(%q: !k, %k: !k, %v: !k) -> !k {
+  %g = weft.apply @gelu(%k) : (!k) -> !k
+  %y = weft.apply @scaled_dot_product_attention(%q, %g, %v) {causal = true} : (!k, !k, !k) -> !k
+  func.return %y : !k
 }

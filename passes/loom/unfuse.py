@@ -129,23 +129,28 @@ def store_values(
     op: loom.OperationOp,
     values: Sequence[tuple[SSAValue, tuple[int, ...]]],
     rewriter: PatternRewriter,
-) -> None:
+    name: str = "wrap",
+) -> loom.OperationOp:
     """Values of a wrap become maps over the dimensions given with each, which the wrap then reads.
 
     Legal where each is a function of what is read through these dimensions, and of coordinates
-    among them.
+    among them. The maps are labelled by a name behind the label; gives the operation that is left.
     """
     reads, _ = reads_of(op)
-    label = op.label.data
-    maps = [_map_of(op, v, d, f"{label}_wrap{n}", rewriter) for n, (v, d) in enumerate(values)]
+    labels = [f"{op.label.data}_{name}"]
+    if len(values) > 1:
+        labels = [f"{labels[0]}{n}" for n in range(len(values))]
+    maps = [_map_of(op, v, d, n, rewriter) for n, (v, d) in zip(labels, values, strict=True)]
     for before, (value, dims) in zip(maps, values, strict=True):
         rewriter.insert(before)
+        before.outs[0].name_hint = before.label.data
         argument = op.wrap_block.insert_arg(value.type, len(op.wrap_block.args))
+        argument.name_hint = value.name_hint
         value.replace_all_uses_with(argument)
         chosen = Projection.identity(op.index.rank).select_outputs(dims)
         reads.append(Read(before.outs[0], chosen))
     drop_unused(op.wrap_block, rewriter)
-    rebuild(op, rewriter, ins=drop_unread(op.wrap_block, reads, 0))
+    return rebuild(op, rewriter, ins=drop_unread(op.wrap_block, reads, 0))
 
 
 def _outermost(

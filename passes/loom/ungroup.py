@@ -15,6 +15,7 @@ group's is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -67,6 +68,18 @@ def take_apart(op: loom.FusedOp, rewriter: PatternRewriter) -> list[loom.Operati
         result.name_hint = outer.name_hint or result.name_hint
     rewriter.replace(op, members, results)
     return members
+
+
+def names_inside(op: loom.FusedOp) -> dict[SSAValue, str | None]:
+    """What a group calls what it reads: what its members assume of that, they say by name."""
+    arguments = op.body.block.args
+    return {value: inside.name_hint for value, inside in zip(op.ins, arguments, strict=True)}
+
+
+def name_inside(op: loom.FusedOp, names: Mapping[SSAValue, str | None]) -> None:
+    """Have a group call what it reads as another one did."""
+    for value, inside in zip(op.ins, op.body.block.args, strict=True):
+        inside.name_hint = names.get(value, inside.name_hint)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ not, it is cut into groups that can (`groups.cutting`), and a comment says why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -45,7 +45,7 @@ from xdsl.transforms.reconcile_unrealized_casts import reconcile_unrealized_cast
 from tapestry.devices import find_spec
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom, triton
-from tapestry.dialects.triton import MAX_CELLS
+from tapestry.dialects.triton import MAX_CELLS, Schedule
 from tapestry.passes.loom.outline import LoomInline
 from tapestry.passes.loom.relayout import apply_layouts
 from tapestry.passes.loom.simplification.constants import (
@@ -59,7 +59,8 @@ from tapestry.passes.triton.alternatives.layouts import LayoutChooser, written_w
 from tapestry.passes.triton.alternatives.recutting import Recutting
 from tapestry.passes.triton.alternatives.splitting import PartsChooser, Predict, apply_parts
 from tapestry.passes.triton.alternatives.storing import FactorChooser, apply_stores
-from tapestry.passes.triton.cost.predicting import Prediction, predictions
+from tapestry.passes.triton.cost.predicting import Build, Calls, Choose, Prediction, predictions
+from tapestry.passes.triton.cost.ranking import Rankings
 from tapestry.passes.triton.host.functions import LowerFunction, LowerReturn, check_function
 from tapestry.passes.triton.host.in_place import AssembleUnreshaped, InPlace
 from tapestry.passes.triton.host.launching import Launcher
@@ -81,6 +82,7 @@ from tapestry.passes.triton.rewrites.indices import replace_indices
 from tapestry.passes.triton.rewrites.rounding import round_where_needed
 from tapestry.passes.triton.schedules.choosing import Chooser, never
 from tapestry.passes.triton.schedules.given import give_schedules
+from tapestry.passes.triton.schedules.measured import give_measured
 from tapestry.passes.triton.schedules.rungs import Rung
 from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.schedules.tiling import Tiling, power_of_two
@@ -90,6 +92,9 @@ NUMERICS = {"strict": "ieee", "mixed": "bf16x6", "fast": "tf32"}
 
 Op = TypeVar("Op", bound=loom.OperationOp | loom.FusedOp)
 Chosen = TypeVar("Chosen")
+
+Told = Callable[[Task, Schedule | None], None]
+"""Told of the schedule that is chosen for a task, None where the default stays."""
 
 NO_DEVICE = "none"
 """The device of kernels that run nowhere in particular."""
@@ -122,6 +127,11 @@ class LoomToTriton(ModulePass):
     relayout: bool = True
     store: bool = True
 
+    @property
+    def settled(self) -> LoomToTriton:
+        """The same for operations of what `settle` left: alternatives are taken already."""
+        return replace(self, schedules=(), split=False, relayout=False, store=False)
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lower every function of the module."""
         self.lower(ctx, op)
@@ -133,11 +143,64 @@ class LoomToTriton(ModulePass):
         seen: Callable[[Task], None] | None = None,
         rungs: Mapping[str, Rung] | None = None,
         refused: Callable[[triton.KernelOp], bool] = never,
+        chosen: Told | None = None,
+        choose: bool = True,
+        rankings: Rankings | None = None,
     ) -> None:
         """Lower every function of the module; `seen` is told of each task that is scheduled.
 
         `rungs` says by name which operations are to be made with more care (`schedules.rungs`),
-        `refused` which kernels are known to be no good on the device.
+        `refused` which kernels are known to be no good on the device. `chosen` is told of what is
+        chosen in place of a default; without `choose`, default schedules stay. `rankings` are what
+        is found of schedules, for other programs that are lowered by the same options.
+        """
+        rankings = {} if rankings is None else rankings
+        self.settle(ctx, op, rungs, rankings)
+        give_measured(op, self.device)
+        options = Options(
+            Tiling(self.tile),
+            self._precision(),
+            rounds=self.numerics != "strict",
+            seen=seen,
+            chooser=self._chooser(refused, chosen, rankings) if choose else None,
+            rungs=rungs or {},
+        )
+        launcher, in_place = Launcher(options, op), InPlace()
+        PatternRewriteWalker(AssembleUnreshaped()).rewrite_module(op)
+        # First, because members that are taken out of a group are operations like any other.
+        PatternRewriteWalker(
+            LowerGroup(launcher, in_place), apply_recursively=False
+        ).rewrite_module(op)
+        patterns: list[RewritePattern] = [
+            LowerFunction(),
+            LowerReturn(),
+            LowerOperation(launcher, in_place),
+            LowerApplication(launcher),
+            LowerMerge(launcher),
+            LowerConstant(),
+            LowerExternal(),
+            LowerReshape(),
+            LowerView(launcher),
+            LowerAssemble(launcher, in_place),
+        ]
+        applier = GreedyRewritePatternApplier(patterns, dce_enabled=False)
+        PatternRewriteWalker(applier, apply_recursively=False).rewrite_module(op)
+        reconcile_unrealized_casts(op)
+        for definition in list(op.body.block.ops):
+            if isinstance(definition, loom.MonoidOp | loom.KernelOp):
+                Rewriter.erase_op(definition)
+
+    def settle(
+        self,
+        ctx: Context,
+        op: ModuleOp,
+        rungs: Mapping[str, Rung] | None = None,
+        rankings: Rankings | None = None,
+    ) -> None:
+        """Bring a program to the operations that become its kernels, which are loom still.
+
+        On a device they are what the alternatives make of those that it has. Where complex numbers
+        were, functions take and return pairs.
         """
         if self.tile < 16 or self.tile > MAX_CELLS or power_of_two(self.tile) != self.tile:
             raise UsageError(
@@ -164,60 +227,36 @@ class LoomToTriton(ModulePass):
         PatternRewriteWalker(
             GreedyRewritePatternApplier([FoldViewOfEqualCells(), WriteEqualCellsIntoBody()])
         ).rewrite_module(op)
-        tiling = Tiling(self.tile)
-        options = Options(
-            tiling,
-            self._precision(),
-            rounds=self.numerics != "strict",
-            seen=seen,
-            chooser=self._chooser(tiling, refused),
-            rungs=rungs or {},
-        )
+        rankings = {} if rankings is None else rankings
         if self.split:
-            self.cut_groups(ctx, op, options.rungs)
+            self.cut_groups(ctx, op, rungs, rankings)
         if self.store:
-            self.store_factors(ctx, op, options.rungs)
+            self.store_factors(ctx, op, rungs, rankings)
         if self.relayout:
-            self.relayout_inputs(ctx, op, options.rungs)
+            self.relayout_inputs(ctx, op, rungs, rankings)
         if self.split:
-            self.split_folds(ctx, op, options.rungs)
-        launcher, in_place = Launcher(options, op), InPlace()
-        PatternRewriteWalker(AssembleUnreshaped()).rewrite_module(op)
-        # First, because members that are taken out of a group are operations like any other.
-        PatternRewriteWalker(
-            LowerGroup(launcher, in_place), apply_recursively=False
-        ).rewrite_module(op)
-        patterns: list[RewritePattern] = [
-            LowerFunction(),
-            LowerReturn(),
-            LowerOperation(launcher, in_place),
-            LowerApplication(launcher),
-            LowerMerge(launcher),
-            LowerConstant(),
-            LowerExternal(),
-            LowerReshape(),
-            LowerView(launcher),
-            LowerAssemble(launcher, in_place),
-        ]
-        applier = GreedyRewritePatternApplier(patterns, dce_enabled=False)
-        PatternRewriteWalker(applier, apply_recursively=False).rewrite_module(op)
-        reconcile_unrealized_casts(op)
-        for definition in list(op.body.block.ops):
-            if isinstance(definition, loom.MonoidOp | loom.KernelOp):
-                Rewriter.erase_op(definition)
+            self.split_folds(ctx, op, rungs, rankings)
 
     def cut_groups(
-        self, ctx: Context, op: ModuleOp, rungs: Mapping[str, Rung] | None = None
+        self,
+        ctx: Context,
+        op: ModuleOp,
+        rungs: Mapping[str, Rung] | None = None,
+        rankings: Rankings | None = None,
     ) -> None:
         """Cut groups that are slower as one kernel on the device; without one, nothing.
 
         What is to be made with more care, by `rungs`, stays as it is.
         """
         if self.device != NO_DEVICE:
-            Recutting(self._predictor(ctx), _careful(rungs).__contains__).apply(op)
+            Recutting(self._predictor(ctx, rankings), _careful(rungs).__contains__).apply(op)
 
     def split_folds(
-        self, ctx: Context, op: ModuleOp, rungs: Mapping[str, Rung] | None = None
+        self,
+        ctx: Context,
+        op: ModuleOp,
+        rungs: Mapping[str, Rung] | None = None,
+        rankings: Rankings | None = None,
     ) -> None:
         """Fold in parts what would be too few programs for the device; without one, nothing.
 
@@ -225,11 +264,15 @@ class LoomToTriton(ModulePass):
         """
         if self.device == NO_DEVICE:
             return
-        chosen = PartsChooser(find_spec(self.device), self._predictor(ctx)).chosen(op)
+        chosen = PartsChooser(find_spec(self.device), self._predictor(ctx, rankings)).chosen(op)
         apply_parts(op, _without_careful(chosen, rungs))
 
     def store_factors(
-        self, ctx: Context, op: ModuleOp, rungs: Mapping[str, Rung] | None = None
+        self,
+        ctx: Context,
+        op: ModuleOp,
+        rungs: Mapping[str, Rung] | None = None,
+        rankings: Rankings | None = None,
     ) -> None:
         """Store factors that products are slower to compute on the device; without one, nothing.
 
@@ -237,11 +280,15 @@ class LoomToTriton(ModulePass):
         """
         if self.device == NO_DEVICE:
             return
-        chosen = FactorChooser(self._predictor(ctx)).chosen(op)
+        chosen = FactorChooser(self._predictor(ctx, rankings)).chosen(op)
         apply_stores(op, _without_careful(chosen, rungs))
 
     def relayout_inputs(
-        self, ctx: Context, op: ModuleOp, rungs: Mapping[str, Rung] | None = None
+        self,
+        ctx: Context,
+        op: ModuleOp,
+        rungs: Mapping[str, Rung] | None = None,
+        rankings: Rankings | None = None,
     ) -> None:
         """Copy inputs of products that lie badly for the device; without one, nothing.
 
@@ -249,19 +296,16 @@ class LoomToTriton(ModulePass):
         """
         if self.device == NO_DEVICE:
             return
-        chosen = LayoutChooser(self._predictor(ctx)).chosen(op)
+        chosen = LayoutChooser(self._predictor(ctx, rankings)).chosen(op)
         apply_layouts(op, _without_careful(chosen, rungs), written_well)
 
-    def _predictor(self, ctx: Context) -> Predict:
+    def _predictor(self, ctx: Context, rankings: Rankings | None) -> Predict:
         """What tells what the kernels of a program as it is take on the device."""
-        spec = find_spec(self.device)
+        spec, known = find_spec(self.device), {} if rankings is None else rankings
 
         def predict(program: ModuleOp, chosen: bool) -> list[Prediction]:
             lowered, device = program.clone(), self.device if chosen else NO_DEVICE
-            plain = replace(
-                self, device=device, schedules=(), split=False, relayout=False, store=False
-            )
-            plain.apply(ctx, lowered)
+            replace(self.settled, device=device).lower(ctx, lowered, rankings=known)
             return predictions(lowered, spec)
 
         return predict
@@ -276,8 +320,11 @@ class LoomToTriton(ModulePass):
         return precision
 
     def _chooser(
-        self, tiling: Tiling, refused: Callable[[triton.KernelOp], bool]
-    ) -> Chooser | None:
+        self,
+        refused: Callable[[triton.KernelOp], bool],
+        chosen: Told | None,
+        rankings: Rankings,
+    ) -> Choose | None:
         if self.device == NO_DEVICE:
             return None
 
@@ -288,7 +335,18 @@ class LoomToTriton(ModulePass):
             return refused(launched)
 
         known = never if refused is never else refused_when_launched
-        return Chooser(find_spec(self.device), tiling, known)
+        chooser = Chooser(find_spec(self.device), Tiling(self.tile), known, rankings)
+        if chosen is None:
+            return chooser
+
+        def told(
+            task: Task, default: triton.KernelOp, calls: Calls, build: Build, alike: Hashable
+        ) -> Schedule | None:
+            schedule = chooser(task, default, calls, build, alike)
+            chosen(task, schedule)
+            return schedule
+
+        return told
 
 
 def _careful(rungs: Mapping[str, Rung] | None) -> set[str]:

@@ -13,8 +13,10 @@ import base64
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -22,7 +24,7 @@ from functools import partial
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import TapestryError
@@ -36,14 +38,23 @@ MAX_SHARED_BYTES = {target: 1024 * size for size, targets in _SHARED.items() for
 _ENTRY = re.compile(r"\.entry\s+(\w+)\s*\((.*?)\)", re.DOTALL)
 
 
+LONGEST: Final = 600.0
+"""Seconds of a processor after which a compiler that works on one kernel is ended."""
+
+
 class CompileError(TapestryError):
-    """Kernels that Triton does not compile; the message is about the first."""
+    """Kernels that Triton does not compile; the message is about the first.
+
+    `kernels` has for each what is wrong with it; it is empty where that is no kernel's fault.
+    """
 
     kind = "compile"
 
-    def __init__(self, message: str, kernels: Sequence[str] = ()) -> None:
-        super().__init__(message)
-        self.kernels = tuple(kernels)
+    def __init__(
+        self, message: str, kernels: Mapping[str, str] | None = None, *, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.kernels = dict(kernels or {})
 
 
 @dataclass(frozen=True)
@@ -117,11 +128,13 @@ def compile_kernels(
     targets: Sequence[int] = (90,),
     workers: int = 1,
     cache: Path | None = None,
+    seconds: float = LONGEST,
 ) -> tuple[CompiledKernel, ...]:
     """Compile kernels of the module in `path` for each target, in `workers` processes.
 
     They come in the order of `kernels`, each for all targets. What is in the folder `cache` is not
-    compiled again. Raises CompileError, naming the kernel, when Triton refuses one.
+    compiled again. A kernel that takes more than `seconds` of a processor is not compiled. Raises
+    CompileError, naming the kernel, when Triton refuses one.
     """
     index = None if cache is None else _Index(cache, sha256(path.read_bytes()).hexdigest())
     answers: list[Mapping[str, Any]] = []
@@ -135,18 +148,18 @@ def compile_kernels(
         used = max(1, min(workers, len(left)))
         with ThreadPoolExecutor(used) as pool:
             parts = [left[first::used] for first in range(used)]
-            found = list(pool.map(partial(_compile_part, path, targets, cache), parts))
+            found = list(pool.map(partial(_compile_part, path, targets, cache, seconds), parts))
         made = [answer for part in found for answer in part]
         answers += made
         if index is not None:
             index.write(left, made)
     refused = [answer for answer in answers if "error" in answer]
     if refused:
-        first = refused[0]
-        raise CompileError(
-            f"kernel {first['name']} does not compile for sm_{first['target']}: {first['error']}",
-            list(dict.fromkeys(str(answer["name"]) for answer in refused)),
-        )
+        why: dict[str, str] = {}
+        for one in refused:
+            why.setdefault(one["name"], f"does not compile for sm_{one['target']}: {one['error']}")
+        first = next(iter(why))
+        raise CompileError(f"kernel {first} {why[first]}", why)
     at = {(one.name, one.target): one for one in map(_compiled, answers)}
     return tuple(at[kernel.name, target] for kernel in kernels for target in targets)
 
@@ -189,7 +202,11 @@ def installed() -> str:
 
 
 def _compile_part(
-    path: Path, targets: Sequence[int], cache: Path | None, kernels: Sequence[KernelSpec]
+    path: Path,
+    targets: Sequence[int],
+    cache: Path | None,
+    seconds: float,
+    kernels: Sequence[KernelSpec],
 ) -> list[Mapping[str, Any]]:
     """The answers of a process about some kernels; a compiler that dies is an answer too."""
     request = {
@@ -197,29 +214,56 @@ def _compile_part(
         "kernels": [asdict(kernel) for kernel in kernels],
         "targets": list(targets),
         "cache": None if cache is None else str(cache),
+        "seconds": seconds,
     }
+    try:
+        done = _worker(json.dumps(request))
+        # What Python says as it starts may stand before the answers, which are one line.
+        answers = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+    except OSError as error:
+        raise _not_here(path, str(error)) from None
+    except (IndexError, ValueError):
+        raise _not_here(path, "the compiler gave no answer") from None
+    if answers is not None:
+        return answers
+    if done.returncode > 0:  # no kernel's fault: Triton is not there, or the module is not right
+        raise _not_here(path, _last_line(done.stderr))
+    if len(kernels) > 1:  # to find out which one it was
+        alone = partial(_compile_part, path, targets, cache, seconds)
+        return [answer for one in kernels for answer in alone([one])]
+    died = f"the compiler died of signal {-done.returncode}"
+    if -done.returncode == signal.SIGXCPU:
+        died = f"that takes more than {seconds:.0f} seconds"
+    return [{"name": kernels[0].name, "target": targets[0], "error": died}]
+
+
+def _worker(request: str) -> subprocess.CompletedProcess[str]:
+    """Run a process that compiles; OSError where it cannot be started."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     # A kernel from Triton's cache would come without what the assembler says of it.
     environment |= {"TRITON_ALWAYS_COMPILE": "1", "TRITON_DUMP_PTXAS_LOG": "1"}
     # The process has to find Tapestry where this one has.
     found = [str(Path(__file__).parents[2]), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, found))
-    done = subprocess.run(
-        [sys.executable, "-m", "tapestry.codegen.aot_worker"],
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
+    with tempfile.TemporaryDirectory(prefix="tapestry-") as folder:
+        # Triton writes to its cache what it reads there no more, wherever that may be.
+        environment["TRITON_CACHE_DIR"] = folder
+        return subprocess.run(
+            [sys.executable, "-m", "tapestry.codegen.aot_worker"],
+            input=request,
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
+        )
+
+
+def _not_here(path: Path, why: str) -> CompileError:
+    """Nothing compiles on this machine, as it is."""
+    return CompileError(
+        f"compiling {path.name} failed: {why}",
+        hint="compiling takes Triton, and a few megabytes in the folder for temporary files",
     )
-    if done.returncode == 0:
-        return json.loads(done.stdout)
-    if done.returncode > 0:  # no kernel's fault: Triton is not there, or the module is not right
-        raise CompileError(f"compiling {path.name} failed: {_last_line(done.stderr)}")
-    if len(kernels) > 1:  # to find out which one it was
-        return [answer for one in kernels for answer in _compile_part(path, targets, cache, [one])]
-    died = f"the compiler died of signal {-done.returncode}"
-    return [{"name": kernels[0].name, "target": targets[0], "error": died}]
 
 
 def _compiled(answer: Mapping[str, Any]) -> CompiledKernel:

@@ -9,7 +9,10 @@ import base64
 import contextlib
 import io
 import json
+import math
+import os
 import re
+import resource
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -22,6 +25,9 @@ from tapestry.store import Store, key_of
 
 def main() -> None:
     """Compile what stdin asks for."""
+    # What compilers write to stdout, also those in C, would mix with the answers.
+    answering = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     request: Mapping[str, Any] = json.load(sys.stdin)
     spec = spec_from_file_location("kernels", request["path"])
     assert spec is not None
@@ -31,11 +37,24 @@ def main() -> None:
     spec.loader.exec_module(module)
     folder = None if request["cache"] is None else Path(request["cache"])
     answers = [
-        _kept(folder, vars(module)[kernel["name"]], kernel, target)
+        _limited(request["seconds"], folder, vars(module)[kernel["name"]], kernel, target)
         for kernel in request["kernels"]
         for target in request["targets"]
     ]
-    json.dump(answers, sys.stdout)
+    with answering:
+        json.dump(answers, answering)
+
+
+def _limited(seconds: float, *asked: Any) -> dict[str, Any]:
+    """The answer for a kernel; the process ends where it works for longer, and the assembler too.
+
+    Of what they wait for nothing is said: a machine may be busy.
+    """
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    wanted = math.ceil(spent.ru_utime + spent.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (wanted if most < 0 else min(wanted, most), most))
+    return _kept(*asked)
 
 
 def _kept(
@@ -73,7 +92,9 @@ def _answer(function: Any, kernel: Mapping[str, Any], target: int) -> dict[str, 
         # The assembler's messages, and Triton's own, would mix with the answer.
         with contextlib.redirect_stdout(log):
             compiled = _compile(function, kernel, target)
-    except Exception as error:  # noqa: BLE001 - whatever Triton raises is the answer
+    except OSError:  # a disk that is full: the machine's fault, not the kernel's
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever else Triton raises is the answer
         answer["error"] = _said(str(error)) or type(error).__name__
         return answer
     said = log.getvalue()
@@ -93,7 +114,9 @@ def _said(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     assembler = next((n for n, line in enumerate(lines) if line.endswith("stderr:")), None)
     if assembler is not None and assembler + 1 < len(lines):
-        return lines[assembler + 1]
+        said = lines[assembler + 1]
+        # One that was ended says nothing: then it is how it ended.
+        return lines[0] if said.startswith("Repro command") else said
     return lines[-1] if lines else ""
 
 

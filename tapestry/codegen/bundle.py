@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,15 +25,16 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from tapestry import caching
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.codegen import driver, launches, loader, manifests, replay
 from tapestry.codegen.aot import MAX_SHARED_BYTES, CompiledKernel, CompileError, compile_kernels
-from tapestry.codegen.climbing import Climbing
+from tapestry.codegen.climbing import HINT, Climbing
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
 from tapestry.codegen.plans import Plan
 from tapestry.codegen.refusals import KIND as REFUSED
-from tapestry.codegen.refusals import Refusals
+from tapestry.codegen.refusals import Asked, Refusals
 from tapestry.codegen.shipping import one_file
 from tapestry.codegen.specs import KernelSpec
 from tapestry.devices import find_spec, typical
@@ -42,6 +44,7 @@ from tapestry.dialects.loom import TensorType
 from tapestry.files import whole_file
 from tapestry.locations import location_of
 from tapestry.passes.triton.loom_to_triton import NO_DEVICE, LoomToTriton
+from tapestry.passes.triton.schedules.rungs import Rung
 from tapestry.runtime.program import arguments, outputs
 from tapestry.saving import ConstantFile
 from tapestry.store import find_store
@@ -69,7 +72,7 @@ def compile_bundle(
     folder: Path,
     *,
     targets: Sequence[int] = (90,),
-    numerics: str = "strict",
+    numerics: str = "mixed",
     workers: int | None = None,
 ) -> Bundle:
     """Compile a module in loom for each target (90 for sm_90) and write it to `folder`.
@@ -97,8 +100,7 @@ def compile_bundle(
     refusals = Refusals(targets, find_store(REFUSED))
     climbing = Climbing(moved, device)
     while True:
-        lowered = moved.clone()
-        lowering.lower(Context(), lowered, refused=refusals, rungs=climbing.rungs)
+        lowered = _lowered(moved, lowering, refusals, climbing.rungs)
         printed = print_module(lowered)
         _write(folder, "kernels.py", printed.source.encode())
         try:
@@ -113,9 +115,14 @@ def compile_bundle(
                 continue
             _check_fit(compiled)
         except CompileError as error:
-            if not climbing.climb(lowered, printed.kernels, error.kernels, error.message):
+            if climbing.climb(lowered, printed.kernels, error.kernels):
+                continue
+            if not error.kernels:
                 raise
+            why = climbing.spent(lowered, printed.kernels, error.kernels)
+            raise CompileError(why, error.kernels, hint=HINT) from error
         else:
+            climbing.tell()
             break
     specs = {spec.name: spec for spec in printed.kernels}
     entries = [_entry(folder, kernel, specs[kernel.name]) for kernel in compiled]
@@ -140,16 +147,30 @@ def compile_bundle(
     return Bundle(folder, compiled, cubins, printed.kernels, plan)
 
 
+def _lowered(
+    module: ModuleOp, lowering: LoomToTriton, refusals: Refusals, rungs: Mapping[str, Rung]
+) -> ModuleOp:
+    """A program as kernels; kept, unless some are to be made with more care than usual."""
+    lowered, asked = module.clone(), Asked(refusals)
+    make = partial(lowering.lower, Context(), refused=asked)
+    if rungs:
+        make(lowered, rungs=rungs)
+        return lowered
+    return caching.kept(lowered, [lowering.spec(include_default=True)], make, asked=asked)
+
+
 def _check_fit(kernels: Sequence[CompiledKernel]) -> None:
     """Raise CompileError for kernels that no GPU of their target launches."""
-    large = [kernel for kernel in kernels if not kernel.fits]
+    large: dict[str, str] = {}
+    for one in kernels:
+        if not one.fits:
+            large[one.name] = (
+                f"takes {one.shared} bytes of shared memory, and a program has "
+                f"{MAX_SHARED_BYTES[one.target]} on sm_{one.target}"
+            )
     if large:
-        first = large[0]
-        raise CompileError(
-            f"kernel {first.name} takes {first.shared} bytes of shared memory, and a program has "
-            f"{MAX_SHARED_BYTES[first.target]} on sm_{first.target}",
-            list(dict.fromkeys(kernel.name for kernel in large)),
-        )
+        first = next(iter(large))
+        raise CompileError(f"kernel {first} {large[first]}", large)
 
 
 def _smallest(targets: Sequence[int]) -> str:

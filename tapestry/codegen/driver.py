@@ -37,6 +37,22 @@ class DriverError(LoadError):
         self.code = code
         self.kernel = kernel
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the process can do nothing more on the GPU."""
+        return self.code >= 700 and self.code != 701
+
+
+class OldDriverError(DriverError):
+    """A kernel that the driver cannot read: compiled for another GPU, or by a newer CUDA."""
+
+
+SHORT = 2
+"""CUDA's code of memory that is short: what fails with it has not begun."""
+
+_UNREAD = {200, 209, 218, 222}
+"""CUDA's codes of code that the driver cannot read."""
+
 
 class Device(Protocol):
     """What kernels are loaded and launched by.
@@ -120,16 +136,35 @@ class Cuda:
                 f"{self._shared}"
             )
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        with self.current():
-            self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(cubin))
-            self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
-            if shared > 48 * 1024:
-                # CU_FUNC_CACHE_PREFER_SHARED, so that as many blocks fit as there is room for. It
-                # is a wish, so what becomes of it does not matter.
-                self._driver.cuFuncSetCacheConfig(function, 1)
-                # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-                self._call("cuFuncSetAttribute", function, 8, shared)
+        try:
+            with self.current():
+                self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(cubin))
+                self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+                if shared > 48 * 1024:
+                    # CU_FUNC_CACHE_PREFER_SHARED, so that as many blocks fit as there is room for.
+                    # It is a wish, so what becomes of it does not matter.
+                    self._driver.cuFuncSetCacheConfig(function, 1)
+                    # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                    self._call("cuFuncSetAttribute", function, 8, shared)
+        except DriverError as error:
+            raise self._unloaded(name, error) from None
         return function
+
+    def _unloaded(self, name: str, error: DriverError) -> LoadError:
+        """What is wrong where a kernel cannot be loaded, and what can be done."""
+        what = f"kernel {name} cannot be loaded: {error}"
+        if error.code == SHORT:
+            return MemoryShortError(what)
+        if error.code in _UNREAD:
+            version = ctypes.c_int()
+            self._driver.cuDriverGetVersion(ctypes.byref(version))
+            major, minor = version.value // 1000, version.value % 1000 // 10
+            what += (
+                f"; the driver is of CUDA {major}.{minor}, and what a newer one compiled needs a "
+                "newer driver: update NVIDIA's driver, or compile with an older Triton"
+            )
+            return OldDriverError(what, error.code)
+        return DriverError(what, error.code)
 
     def fill(self, address: int, cell: bytes, count: int, stream: int) -> int:
         """Make `count` cells at an address equal on a stream."""

@@ -41,6 +41,9 @@ _BINDING = {
 }
 _COMPARISON = 2
 
+_LEAST = {str(-(1 << width - 1)) for width in (8, 16, 32, 64)}
+"""Integers whose opposites may need a wider type."""
+
 _DTYPES = {
     "f16": "float16",
     "bf16": "bfloat16",
@@ -87,6 +90,9 @@ def joint_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 def binary(sign: str, a: Shown, b: Shown) -> Shown:
     """`a sign b`; parentheses only where they change the meaning (or the order of floats)."""
+    if sign == "+" and b.literal and b.text.startswith("-") and b.text not in _LEAST:
+        # To add what is negative is to take it off.
+        sign, b = "-", Shown(b.text[1:], ATOM, b.shape, literal=True)
     binding = _BINDING.get(sign, _COMPARISON)
     if binding == _COMPARISON:
         text = f"{a.within(3)} {sign} {b.within(3)}"

@@ -164,7 +164,8 @@ class HostPrinter:
     def _launch(self, op: triton.LaunchOp, buffers: list[str]) -> list[str]:
         configuration = self._configurations[op.kernel_name]
         kernel, bounds = self._functions[op.kernel_name], bound_names(op)
-        lines = [] if op.comment is None else [INDENT + comment(op.comment.data)]
+        said = [] if op.comment is None else comment(op.comment.data)
+        lines = [INDENT + line for line in said]
         depth = 1
         if bounds:
             lines.append(f"{INDENT}for {', '.join(bounds)} in {self._shards(op, bounds)}:")

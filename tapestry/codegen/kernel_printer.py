@@ -8,6 +8,7 @@ operation of the dialect is one expression (`value_printer`) or statement of Tri
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -133,14 +134,13 @@ class BodyPrinter(ValuePrinter):
         self._shown[value] = Shown(name, ATOM, shown.shape)
 
     def _fresh(self, value: SSAValue, fallback: str) -> str:
-        hint = value.name_hint or fallback
+        return fresh(self._short(value.name_hint or fallback), self._names)
+
+    def _short(self, hint: str) -> str:
+        """A name without the kernel's label in front, if that is long."""
         if len(self._label) < _LONG_LABEL:
-            pass
-        elif hint == self._label:
-            hint = "out"
-        elif hint.startswith(f"{self._label}_"):
-            hint = hint[len(self._label) + 1 :]
-        return fresh(hint, self._names)
+            return hint
+        return "out" if hint == self._label else hint.removeprefix(f"{self._label}_")
 
     def _load(self, op: triton.LoadOp) -> None:
         items = [self.address(op.pointer, op.offsets)]
@@ -148,7 +148,11 @@ class BodyPrinter(ValuePrinter):
             items += [f"mask={self.text(op.mask)}", f"other={number(op.other)}"]
         if op.evict is not None:
             items.append(f'eviction_policy="evict_{op.evict.data}"')
-        name = self._fresh(op.result, "x")
+        # A cell is called as the tensor is that it is a cell of, unless more is said of it.
+        tensor = re.sub(r"_ptr(_\d+)?$", r"\1", self.text(op.pointer))
+        hint = op.result.name_hint or ""
+        named = hint if hint.removeprefix(f"{tensor}_") not in ("", hint) else tensor
+        name = fresh(self._short(named), self._names)
         self.lines += wrapped(f"{name} = tl.load(", items, ")", self._depth)
         self._shown[op.result] = Shown(name, ATOM, shape_of(op.result))
 
@@ -306,17 +310,16 @@ def print_kernel(kernel: triton.KernelOp, name: str, shared: Shared) -> PrintedK
     parameters = [*arguments, *(f"{block}: tl.constexpr" for block in blocks)]
     printer.print_block(kernel.body.block)
     signature = wrapped(f"def {name}(", parameters, "):")
-    comments = [comment(origin.data) for origin in kernel.origins]
-    comments.append(comment(f"  schedule: {kernel.schedule.data}"))
+    said = [origin.data for origin in kernel.origins]
+    said.append(f"  schedule: {kernel.schedule.data}")
     parts = kernel.schedule.data.parts
     if parts > 1:
-        comments.append(comment(f"  {parts} programs merge what each folded, in any order"))
+        said.append(f"  {parts} programs merge what each folded, in any order")
     if kernel.numerics is not None:
-        comments.append(
-            comment(f"  numerics: {NUMERICS.get(kernel.numerics.data, kernel.numerics.data)}")
-        )
+        said.append(f"  numerics: {NUMERICS.get(kernel.numerics.data, kernel.numerics.data)}")
     if any(isinstance(op, triton.DotOp) and op.is_bf16x6 for op in kernel.body.walk()):
-        comments.append(comment("  float32 products: as six of bfloat16, within 2^-20 of each"))
+        said.append("  float32 products: as six of bfloat16, within 2^-20 of each")
+    comments = [line for text in said for line in comment(text)]
     lines = [*comments, "@triton.jit", *signature, *printer.lines]
     return PrintedKernel(name, tuple(arguments), "\n".join(lines) + "\n")
 

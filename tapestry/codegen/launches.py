@@ -20,7 +20,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
-from tapestry.codegen.driver import Device, DriverError, MemoryShortError
+from tapestry.codegen.driver import SHORT, Device, DriverError, MemoryShortError
 
 
 class Function(NamedTuple):
@@ -195,7 +195,8 @@ class Launches:
                 raise TypeError(f"a result is {want}, and `out` has {have} for it")
             start, end = _span(tensor)
             apart = all(end <= low or high <= start for low, high in taken)
-            if apart and tensor.is_contiguous() and start % 16 == 0 and buffer not in direct:
+            plain = tensor.is_contiguous() and not (tensor.is_neg() or tensor.is_conj())
+            if apart and plain and start % 16 == 0 and buffer not in direct:
                 direct[buffer] = tensor
             taken.append((start, end))
         return direct
@@ -281,6 +282,8 @@ class Launches:
         step = self._steps[place]
         what = f"kernel {step['kernel']} ({step['operation']})" if "kernel" in step else "a fill"
         message = f"{what} failed: {self.device.failure(code)}"
+        if code == SHORT:
+            raise MemoryShortError(message)
         raise DriverError(message, code, step.get("kernel"))
 
 

@@ -14,6 +14,11 @@ there is an order in which none needs what another has overwritten:
 ['l = l * scale(m, m_new) + s', 'm = m_new']
 >>> assignments({"a": "b", "b": "a"})
 ['a, b = b, a']
+
+What is added to a name is added in place; of floats, no sum is taken in another order:
+
+>>> assignments({"acc": "acc + x * y"}), assignments({"acc": "acc + x - y"})
+(['acc += x * y'], ['acc = acc + x - y'])
 """
 
 from __future__ import annotations
@@ -47,10 +52,27 @@ def assignments(values: Mapping[str, str]) -> list[str]:
         free = [name for name in waiting if not _needed(name, waiting)]
         if not free:
             break
-        lines.append(f"{free[0]} = {waiting.pop(free[0])}")
+        lines.append(_assignment(free[0], waiting.pop(free[0])))
     if waiting:
         lines.append(f"{', '.join(waiting)} = {', '.join(waiting.values())}")
     return lines
+
+
+def _assignment(name: str, value: str) -> str:
+    """A statement by which a name becomes a value."""
+    start, sign, added = value.partition(" + ")
+    if sign and start == name and _is_one_term(added):
+        return f"{name} += {added}"
+    return f"{name} = {value}"
+
+
+def _is_one_term(text: str) -> bool:
+    """Whether nothing outside of brackets binds less tightly than a product."""
+    level, outside = 0, ""
+    for mark in text:
+        level += (mark in _OPEN) - (mark in _CLOSE)
+        outside += mark if level == 0 else ""
+    return set(outside.split()[1::2]) <= {"*", "/", "//", "%"}
 
 
 def _needed(name: str, waiting: Mapping[str, str]) -> bool:

@@ -19,10 +19,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zipfile import BadZipFile
 
-from tapestry.codegen.driver import Cuda, Device, LoadError
+from tapestry.codegen.driver import Cuda, Device, DriverError, LoadError, MemoryShortError
 from tapestry.codegen.launches import Function, Launches
 from tapestry.codegen.manifests import read_manifest
 from tapestry.codegen.replay import Replayed
@@ -59,14 +59,34 @@ class Program:
                 raise self._misfit(place, tensor)
             if tensor.requires_grad:  # no gradients are made here, nor their history
                 tensors[place] = tensor = tensor.detach()
+            if tensor.is_neg():  # negated when it is read, as it is conjugated
+                tensors[place] = tensor = tensor.resolve_neg()
+            if tensor.is_conj():
+                tensors[place] = tensor = tensor.resolve_conj()
             if not tensor.is_contiguous():
                 tensors[place] = tensor.contiguous()
         single = len(self.outputs) == 1
         wanted = [out] if single and out is not None else out
-        if wanted is not None and len(wanted) != len(self.outputs):
-            raise TypeError(f"out is {len(self.outputs)} tensors, one for each result")
-        results = self._run(tensors, wanted)
+        if wanted is not None:
+            self._check_wanted(wanted)
+        try:
+            results = self._run(tensors, wanted)
+        except DriverError as error:
+            if not error.is_lasting:
+                raise
+            what = f"{error}; the GPU's state is lost with such an error: start the process again"
+            raise DriverError(what, error.code, error.kernel) from None
         return results[0] if single else tuple(results)
+
+    def _check_wanted(self, out: Sequence[Any]) -> None:
+        """Raise TypeError for tensors that results cannot be written to."""
+        if not isinstance(out, list | tuple) or len(out) != len(self.outputs):
+            raise TypeError(f"out is {len(self.outputs)} tensors, one for each result")
+        for tensor in cast("Sequence[Any]", out):
+            if not hasattr(tensor, "data_ptr"):
+                raise TypeError(f"out has a {type(tensor).__name__}, but must have tensors")
+            if not self._device.holds(tensor):
+                raise TypeError(f"out is on {tensor.device}, and the program on another")
 
     def _ordered(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """The tensors in the order of the inputs."""
@@ -118,7 +138,17 @@ def load(
     missing = {step["kernel"] for step in plan["steps"] if "kernel" in step} - set(functions)
     if missing:
         raise LoadError(f"{folder} has no kernel {min(missing)} for sm_{target}")
-    launches = Launches(plan, functions, device, _constants(folder, manifest, device))
+    try:
+        constants = _constants(folder, manifest, device)
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        size = sum(one["bytes"] for one in plan["buffers"] if one["kind"] == "constant")
+        raise MemoryShortError(
+            f"the constants of {folder} take {size} bytes of GPU memory, and there are not as many "
+            "free"
+        ) from error
+    launches = Launches(plan, functions, device, constants)
     return Program(manifest, launches, Replayed(launches, _no_graph) if graphs else launches)
 
 
@@ -143,7 +173,10 @@ def _constants(folder: Path, manifest: Mapping[str, Any], device: Device) -> dic
 
 def _entry(folder: Path, manifest: Mapping[str, Any], buffer: Mapping[str, Any]) -> bytes:
     """The bytes of an array of an .npz file whose digest was right."""
-    numpy: Any = import_module("numpy")
+    try:
+        numpy: Any = import_module("numpy")
+    except ImportError:
+        raise LoadError("NumPy is not installed, which reads the program's constants") from None
     if buffer["file"] not in manifest["files"]:
         raise LoadError(f"{buffer['file']!r} is not a file of {folder}")
     try:

@@ -14,7 +14,8 @@ dialect, its schedule, the target and Triton's version. A later run takes the ne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 
@@ -37,20 +38,21 @@ def find_refusals(device: str) -> Refusals:
 class Refusals:
     """What compilers said against kernels, for some targets (90 for sm_90).
 
-    Without a store it is known only as long as the object lives. `learned` says whether something
-    new was learned since it was made.
+    Without a store it is known only as long as the object lives.
     """
 
     def __init__(self, targets: Sequence[int], store: Store | None = None) -> None:
         self._targets = tuple(targets)
         self._store = store
         self._known: set[str] = set()
-        self.learned = False
 
     def __call__(self, kernel: triton.KernelOp) -> bool:
         """Whether a kernel turned out badly on one of the targets."""
-        text = _text(kernel)
-        return any(self._has(_key(text, target)) for target in self._targets)
+        return self.refuses(_digest(kernel))
+
+    def refuses(self, kernel: str) -> bool:
+        """The same of a kernel by its digest."""
+        return any(self._has(_key(kernel, target)) for target in self._targets)
 
     def learn(self, lowered: ModuleOp, compiled: Sequence[CompiledKernel]) -> bool:
         """Keep what is wrong with the kernels of a module; whether some of it was not known.
@@ -64,10 +66,10 @@ class Refusals:
             if not one.problems:
                 continue
             op = ops[place // count]
-            key = _key(_text(op), one.target)
+            key = _key(_digest(op), one.target)
             if self._has(key):
                 continue
-            learned = self.learned = True
+            learned = True
             self._known.add(key)
             said = "; ".join(one.problems)
             if self._store is not None:
@@ -88,7 +90,33 @@ class Refusals:
         return found
 
 
-def _text(kernel: triton.KernelOp) -> str:
+class Asked:
+    """What is asked of refusals while a program is lowered, and what the answers are.
+
+    As long as these stay, the program is what it would be if it were lowered again.
+    """
+
+    def __init__(self, refusals: Refusals) -> None:
+        self._refusals = refusals
+        self._answers: dict[str, bool] = {}
+
+    def __call__(self, kernel: triton.KernelOp) -> bool:
+        """Whether a kernel turned out badly."""
+        digest = _digest(kernel)
+        self._answers[digest] = self._refusals.refuses(digest)
+        return self._answers[digest]
+
+    @property
+    def answers(self) -> Mapping[str, bool]:
+        """Whether kernels were refused, by their digests."""
+        return self._answers
+
+    def answers_alike(self, answers: Mapping[str, bool]) -> bool:
+        """Whether the same would be answered now."""
+        return all(self._refusals.refuses(digest) == one for digest, one in answers.items())
+
+
+def bare_text(kernel: triton.KernelOp) -> str:
     """What a kernel is, apart from what it is called, where it comes from and how it is used."""
     bare = kernel.clone()
     bare.properties |= {"sym_name": StringAttr("kernel"), "origins": ArrayAttr([])}
@@ -96,5 +124,9 @@ def _text(kernel: triton.KernelOp) -> str:
     return text_without_names(bare)
 
 
-def _key(text: str, target: int) -> str:
-    return key_of({"kernel": text, "target": target, "triton": installed()})
+def _digest(kernel: triton.KernelOp) -> str:
+    return sha256(bare_text(kernel).encode()).hexdigest()
+
+
+def _key(kernel: str, target: int) -> str:
+    return key_of({"kernel": kernel, "target": target, "triton": installed()})

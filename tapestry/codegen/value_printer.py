@@ -181,8 +181,8 @@ class ValuePrinter:
         if is_storage_only(after):
             bits = self._helper(f"to_{dtype_name(after)}", source)
             return method(bits, "to", f"{target}, bitcast=True")
-        if isinstance(op.source, BlockArgument) and not source.shape:
-            # A loop's counter: the interpreter has it as a number of Python, without methods.
+        if not source.shape and _is_counted(op.source):
+            # The interpreter has a loop's counter as a number of Python, without methods.
             return Shown(f"tl.cast({source.text}, {target})", ATOM, ())
         return method(source, "to", target)
 
@@ -223,6 +223,16 @@ def _is_zero(value: SSAValue) -> bool:
     """Whether a value is a new tile of zeros."""
     owner = value.owner
     return isinstance(owner, triton.FullOp) and float(owner.value.value.data) == 0.0
+
+
+def _is_counted(value: SSAValue) -> bool:
+    """Whether a number is an argument, as loops' counters are, or a sum of such and constants."""
+    owner = value.owner
+    if isinstance(owner, arith.AddiOp | arith.SubiOp | arith.MuliOp):
+        return all(_is_counted(operand) for operand in owner.operands)
+    return isinstance(value, BlockArgument) or isinstance(
+        owner, arith.ConstantOp | triton.BlockSizeOp
+    )
 
 
 def _expanded(shown: Shown, axis: int) -> Shown:

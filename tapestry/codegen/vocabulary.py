@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -112,6 +113,14 @@ READY_REDUCTIONS: dict[tuple[type[Operation], Attribute], str] = {
 }
 """Reductions of Triton that mean exactly this; its float maxima would drop NaN."""
 
+READY_SCANS: dict[tuple[type[Operation], Attribute], str] = {
+    (arith.AddfOp, f32): "tl.cumsum",
+    (arith.AddfOp, f64): "tl.cumsum",
+    (arith.AddiOp, i32): "tl.cumsum",
+    (arith.AddiOp, i64): "tl.cumsum",
+}
+"""Scans of Triton that mean exactly this."""
+
 NUMERICS = {
     "strict": "strict: every operation rounds as in the program; sums of 16 bits in float32",
     "mixed": "mixed: float32 as in the program; factors beside 16-bit ones may round to 16 bits",
@@ -180,18 +189,28 @@ def wrapped(head: str, items: Sequence[str], tail: str, depth: int = 0) -> list[
 
 
 def ready_reduction(op: triton.CombineOp) -> str | None:
-    """Triton's own reduction that does what the combiner does."""
+    """Triton's own reduction or scan that does what the combiner does."""
     body = list(op.combiner.block.ops)
-    if not isinstance(op, triton.ReduceOp) or len(op.tiles) != 1 or len(body) != 2:
+    if len(op.tiles) != 1 or len(body) != 2:
         return None
     single, end = body
     same = tuple(single.operands) == tuple(op.combiner.block.args)
     if not same or tuple(end.operands) != tuple(single.results):
         return None
-    return READY_REDUCTIONS.get((type(single), element_of(op.tiles[0])))
+    ready = READY_REDUCTIONS if isinstance(op, triton.ReduceOp) else READY_SCANS
+    return ready.get((type(single), element_of(op.tiles[0])))
 
 
-def comment(text: str) -> str:
-    """A comment of one line, whatever a label or a file name holds."""
+def comment(text: str) -> list[str]:
+    """Lines of a comment, whatever a label or a file name holds; what goes on is indented more."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return f"# {shown}"
+    body = shown.lstrip(" ")
+    start = "# " + " " * (len(shown) - len(body))
+    return textwrap.wrap(
+        body,
+        LONGEST_LINE,
+        initial_indent=start,
+        subsequent_indent=f"{start}{INDENT}",
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [start.rstrip()]

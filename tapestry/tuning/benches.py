@@ -8,7 +8,7 @@ for a GPU.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects.loom import TensorType
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.program import arguments
 from tapestry.runtime.triton.devices import Cpu
@@ -44,6 +45,11 @@ class Bench(Protocol):
         ...
 
     @property
+    def lowering(self) -> LoomToTriton:
+        """How programs are lowered there when nothing is tuned."""
+        ...
+
+    @property
     def workers(self) -> int:
         """How many programs are compiled at once, while others are measured."""
         ...
@@ -60,8 +66,16 @@ class Bench(Protocol):
         """A program in loom, whose operation has its schedule, ready to run."""
         ...
 
+    def whole(self, program: ModuleOp) -> Candidate:
+        """A whole program in loom, ready to run as it does when it is compiled."""
+        ...
+
     def difference(self, outputs: Sequence[Any], wanted: Sequence[Any]) -> float:
         """How far outputs are from others, relative to these; NaN where one has NaN alone."""
+        ...
+
+    def works(self) -> bool:
+        """Whether more can be measured: some candidates take the GPU's state along."""
         ...
 
 
@@ -105,6 +119,7 @@ class HostBench:
     stopwatch: Callable[[ModuleOp, Callable[[], None]], float]
     clock: Callable[[], float] = perf_counter
     device: str = "interpreter"
+    lowering: LoomToTriton = field(default_factory=LoomToTriton)
     workers: int = 0
 
     def compile(self, program: ModuleOp) -> None:
@@ -114,9 +129,17 @@ class HostBench:
         """A program in the interpreter."""
         return _Interpreted(program, self.stopwatch)
 
+    def whole(self, program: ModuleOp) -> Candidate:
+        """The same: the interpreter has no device to choose schedules for."""
+        return _Interpreted(program, self.stopwatch)
+
     def difference(self, outputs: Sequence[Any], wanted: Sequence[Any]) -> float:
         """How far outputs are from others."""
         return relative_difference(outputs, wanted)
+
+    def works(self) -> bool:
+        """No kernel takes the interpreter along."""
+        return True
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """A bench on a GPU, through PyTorch: kernels compiled ahead of time, timed by events.
 
+    bench = CudaBench(torch, LoomToTriton(device="h200"))
+
 Candidates are compiled in as many processes as there are cores, while others are measured. A time
 is the median of many runs, whose inputs take turns so that they are not all in the L2.
 """
@@ -19,14 +21,18 @@ from xdsl.dialects.builtin import ModuleOp
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.codegen.aot import compile_kernels
 from tapestry.codegen.driver import Cuda, LoadError
-from tapestry.codegen.launches import Launches
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
+from tapestry.codegen.refusals import find_refusals
 from tapestry.dialects.loom import TensorType
-from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.loom_to_triton import NO_DEVICE, LoomToTriton
+from tapestry.passes.triton.schedules.choosing import never
 from tapestry.runtime.constants import as_arguments
 from tapestry.runtime.program import arguments, main_function
 from tapestry.runtime.triton.compiled import compiled_launches
+from tapestry.runtime.triton.devices import Gpu
+from tapestry.runtime.triton.executor import TritonExecutor
+from tapestry.runtime.triton.ladder import Ladder
 from tapestry.runtime.triton.module import write_module
 from tapestry.store import find_store
 from tapestry.tuning.benches import Candidate
@@ -43,6 +49,9 @@ ENOUGH: Final = 0.3
 
 _MOST_WORKERS: Final = 16
 """Processes that compile at once, at most: each takes some hundred megabytes."""
+
+_LONGEST_COMPILATION: Final = 60.0
+"""Seconds of a processor after which a candidate is not worth compiling: others take a few."""
 
 WARM: Final = 0.03
 """Seconds of work before it is timed, after which clocks are what they are under load."""
@@ -122,6 +131,12 @@ class CudaBench:
         """As many as there are cores but one, which launches."""
         return max(1, min(_MOST_WORKERS, (os.cpu_count() or 1) - 1))
 
+    def whole(self, program: ModuleOp) -> Candidate:
+        """A program as the executor runs it, made for the device that the bench lowers for."""
+        device = _Named(self.torch, self.lowering.device)
+        executor = TritonExecutor(device, numerics=self.lowering.numerics, fallback=False)
+        return _OnGpu(self.torch, Ladder(program, executor, device), program)
+
     def compile(self, program: ModuleOp) -> None:
         """Compile a program's kernels to where `build` finds them; CompileError if Triton won't."""
         printed = print_module(self._lowered(program))
@@ -132,6 +147,7 @@ class CudaBench:
             printed.kernels,
             targets=(10 * major + minor,),
             cache=None if store is None else store.folder,
+            seconds=_LONGEST_COMPILATION,
         )
 
     def build(self, program: ModuleOp) -> Candidate:
@@ -144,11 +160,20 @@ class CudaBench:
         )
 
     def _lowered(self, program: ModuleOp) -> ModuleOp:
-        lowered = program.clone()
+        device, lowered = self.lowering.device, program.clone()
         constants = as_arguments(main_function(lowered))
         assert not constants, "an operation alone has inputs, no constants"
-        self.lowering.apply(Context(), lowered)
+        refused = never if device == NO_DEVICE else find_refusals(device)
+        self.lowering.settled.lower(Context(), lowered, refused=refused)
         return lowered
+
+    def works(self) -> bool:
+        """Whether the GPU still does what it is asked."""
+        try:
+            self.torch.cuda.synchronize()
+        except RuntimeError:
+            return False
+        return True
 
     def difference(self, outputs: Sequence[Any], wanted: Sequence[Any]) -> float:
         """How far outputs are from others."""
@@ -165,10 +190,23 @@ class CudaBench:
         return found
 
 
+class _Named(Gpu):
+    """The GPU, as a device of a name: its own, where it is known."""
+
+    def __init__(self, torch: Any, name: str) -> None:
+        super().__init__(torch)
+        self._name = name
+
+    @property
+    def model(self) -> str:
+        """The device that schedules are chosen for."""
+        return self._name
+
+
 @dataclass(frozen=True)
 class _OnGpu:
     torch: Any
-    launch: Launches
+    launch: Callable[[Sequence[Any]], Sequence[Any]]
     program: ModuleOp
 
     def outputs(self) -> Sequence[Any]:
@@ -189,8 +227,12 @@ class _OnGpu:
     def _cells(self, kind: TensorType, generator: Any) -> Any:
         """Normal numbers, and for integers 0 and 1, which are places anywhere."""
         dtype = numpy_dtype(kind.element_type)
-        wanted = getattr(self.torch, dtype.name)
         options = {"generator": generator, "device": "cuda"}
+        if dtype.kind == "c":
+            # Kernels take pairs of real numbers.
+            real = getattr(self.torch, f"float{4 * dtype.itemsize}")
+            return self.torch.randn((*kind.box.shape, 2), **options).to(real)
+        wanted = getattr(self.torch, dtype.name)
         if dtype.kind in "iub":
             return self.torch.randint(0, 2, kind.box.shape, **options).to(wanted)
         return self.torch.randn(kind.box.shape, **options).to(wanted)

@@ -1,6 +1,6 @@
 """How well the cost model chooses among schedules that were measured: its regret.
 
-    found = regret_of(predicted(job, LoomToTriton(), find_spec("h100"), measured), measured)
+    found = regret_of(predicted(job, find_spec("h100"), measured), measured)
     found.chosen, found.regret      what the model takes for the fastest: 1.06 times the least time
     found.order                     0.9: how much the model's order is that of the times
     found.off, found.spread         predictions are 0.95 of the times, within a factor of 1.12

@@ -68,6 +68,12 @@ class Tensor:
     def is_contiguous(self) -> bool:
         return self.array.flags.c_contiguous
 
+    def is_neg(self) -> bool:
+        return False
+
+    def is_conj(self) -> bool:
+        return False
+
     def contiguous(self) -> Tensor:
         return Tensor(aligned(self.array))
 
@@ -315,6 +321,9 @@ class Gpu:
         return {}
 
     def wait(self) -> None: ...
+
+    def is_capturing(self) -> bool:
+        return False
 
     def prepared(self, program: PrintedProgram, calls: Any) -> Launches:
         device = standing(program.path, program.kernels)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tapestry.codegen import aot
 from tapestry.codegen.aot import MAX_SHARED_BYTES, CompileError, compile_kernels
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.specs import KernelSpec
@@ -280,3 +281,65 @@ def test_a_kernel_that_does_not_compile_is_one_clear_error(tmp_path):
     spec = KernelSpec("broken", (("x_ptr", "*fp32"),), (("BLOCK", 16),), 4, 1)
     with pytest.raises(CompileError, match="kernel broken does not compile for sm_90: .*missing"):
         compile_kernels(path, [spec])
+
+
+def broken(tmp_path: Path, line: str) -> tuple[Path, KernelSpec]:
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        "import os, sys, time\n"
+        "import triton\nimport triton.language as tl\n\n\n"
+        f"{line}\n\n\n"
+        "@triton.jit\ndef plain(x_ptr, BLOCK: tl.constexpr):\n"
+        "    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)\n"
+    )
+    return path, KernelSpec("plain", (("x_ptr", "*fp32"),), (("BLOCK", 16),), 4, 1)
+
+
+def test_what_is_written_to_stdout_is_no_answer(tmp_path, monkeypatch):
+    """By C code, or by Python as it starts."""
+    (tmp_path / "sitecustomize.py").write_text("print('hello')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    path, spec = broken(tmp_path, "os.write(1, b'LLVM says so')")
+    (made,) = compile_kernels(path, [spec])
+    assert made.cubin
+
+
+def test_an_assembler_that_never_ends_is_ended(tmp_path, monkeypatch):
+    assembler = tmp_path / "ptxas"
+    version = '[ "$1" = --version ] && echo release 12.9, V12.9.86 && exit 0'
+    assembler.write_text(f"#!/bin/sh\n{version}\nwhile :; do :; done\n")
+    assembler.chmod(0o755)
+    for name in ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"):
+        monkeypatch.setenv(name, str(assembler))
+    path, spec = broken(tmp_path, "")
+    with pytest.raises(CompileError, match="does not compile for sm_90: .*failed with error code"):
+        compile_kernels(path, [spec], seconds=1)
+
+
+def test_a_compiler_that_never_ends_is_ended(tmp_path):
+    """In C code, which hears no signal that Python handles."""
+    forever = (
+        "import re, triton.compiler as c\nc.ASTSource = lambda *_: re.match('(a*)*b', 'a' * 64)"
+    )
+    path, spec = broken(tmp_path, forever)
+    with pytest.raises(CompileError, match="plain does not .*: that takes more than 1 seconds"):
+        compile_kernels(path, [spec], seconds=1)
+
+
+@pytest.mark.parametrize("name", ["TRITON_CACHE_DIR", "TRITON_HOME"])
+def test_tritons_own_cache_need_not_be_there(tmp_path, monkeypatch, name):
+    monkeypatch.setenv(name, "/proc/nowhere")
+    path, spec = broken(tmp_path, "")
+    (made,) = compile_kernels(path, [spec])
+    assert made.cubin
+
+
+def test_a_folder_that_cannot_be_written_to_is_no_kernels_fault(tmp_path, monkeypatch):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(aot.tempfile, "TemporaryDirectory", full)
+    path, spec = broken(tmp_path, "")
+    with pytest.raises(CompileError, match="compiling kernels.py failed: .*No space left") as found:
+        compile_kernels(path, [spec])
+    assert not found.value.kernels

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ import pytest
 
 import tapestry
 from tapestry.codegen import climbing
-from tapestry.codegen.aot import MAX_SHARED_BYTES
+from tapestry.codegen.aot import MAX_SHARED_BYTES, CompileError
 from tapestry.codegen.bundle import Bundle, compile_bundle
 from tapestry.codegen.manifests import digest_of
 from tapestry.dialects.triton import Schedule
@@ -328,10 +329,60 @@ def test_what_does_not_fit_is_made_again_with_more_care(
     bundle = compile_bundle(module, tmp_path)
     (kernel,) = bundle.kernels
     assert kernel.shared <= 100 << 10
-    (said,) = [one.getMessage() for one in caplog.records if "does not run" in one.getMessage()]
-    assert "@matmul does not run with the schedule given" in said
+    (said,) = [one.getMessage() for one in caplog.records if "it runs with" in one.getMessage()]
+    assert re.match(r"@matmul \(.*\) with M = 128, N = 128, K = 128, .*: takes \d+ bytes", said)
     assert "bytes of shared memory, and a program has 102400 on sm_90" in said
     assert "hint: give it a schedule that fits" in said
+
+
+def test_what_fits_on_no_rung_is_an_error_that_names_the_operation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(logging.getLogger("tapestry.fallbacks"), "propagate", True)
+    x = tapestry.input("x", (512, 512), "float16")
+    module = tapestry.compile(x @ x).lowered
+    monkeypatch.setitem(MAX_SHARED_BYTES, 90, -1)
+    with pytest.raises(CompileError) as found:
+        compile_bundle(module, tmp_path)
+    assert re.match(r"@matmul \(.*:\d+\) with M = .*: takes \d+ bytes", found.value.message)
+    assert found.value.hint is not None
+    assert not any("it runs with" in one.getMessage() for one in caplog.records)
+
+
+def test_a_result_goes_where_kernels_can_write(bundle: Bundle) -> None:
+    program = _loader(bundle.folder).load(device=_device(bundle))
+    elsewhere = _given(np.empty((20, 32), np.float32))
+    elsewhere.device = "cpu"
+    with pytest.raises(TypeError, match="out is on cpu, and the program on another"):
+        program(_given(X), out=elsewhere)
+    with pytest.raises(TypeError, match="out has a ndarray, but must have tensors"):
+        program(_given(X), out=np.empty((20, 32), np.float32))
+
+
+def test_constants_that_do_not_fit_are_said(
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    def upload(*_: Any) -> None:
+        raise OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(Standing, "upload", upload)
+    loader = _loader(bundle.folder)
+    with pytest.raises(loader.LoadError, match=f"constants of .* take {3 * W[0].nbytes} bytes"):
+        loader.load(device=_device(bundle))
+
+
+@pytest.mark.parametrize(("code", "said"), [(700, "start the process again"), (46, "error 46$")])
+def test_a_launch_that_fails_says_what_is_left_to_do(bundle: Bundle, code: int, said: str) -> None:
+    device = _device(bundle)
+    loader = _loader(bundle.folder)
+    program = loader.load(device=device)
+    device.codes = dict.fromkeys(device.signatures, code)
+    with pytest.raises(loader.DriverError, match=f"kernel .* failed: CUDA error {code}") as found:
+        program(_given(X))
+    assert re.search(said, str(found.value))
 
 
 def test_a_compiler_that_is_not_there_is_an_error(

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tapestry.codegen import driver
-from tapestry.codegen.driver import Cuda, DriverError, LoadError
+from tapestry.codegen.driver import Cuda, DriverError, LoadError, MemoryShortError, OldDriverError
 
 
 class Driver:
@@ -39,6 +39,9 @@ class Driver:
     def on_cuDeviceGetAttribute(self, value: Any, attribute: int, device: int) -> None:
         assert (attribute, device) == (97, 1)
         value._obj.value = 232448
+
+    def on_cuDriverGetVersion(self, value: Any) -> None:
+        value._obj.value = 12040
 
     def on_cuCtxGetCurrent(self, context: Any) -> None:
         context._obj.value = self.contexts.get(threading.get_ident())
@@ -161,6 +164,23 @@ def test_a_refusal_of_the_driver_says_what_and_why(cuda) -> None:
     ) as found:
         device.function(b"\x7fELF", "other", 0)
     assert found.value.code == 209
+
+
+def test_a_driver_that_is_too_old_says_which_it_is(cuda) -> None:
+    device, made = cuda
+    made.codes["cuModuleLoadData"] = 222
+    with pytest.raises(
+        OldDriverError, match="kernel new cannot be loaded.* of CUDA 12.4, .*update"
+    ):
+        device.function(b"\x7fELF", "new", 0)
+
+
+@pytest.mark.parametrize("name", ["cuModuleLoadData", "cuModuleGetFunction"])
+def test_a_kernel_that_finds_no_memory_says_so(cuda, name: str) -> None:
+    device, made = cuda
+    made.codes[name] = 2
+    with pytest.raises(MemoryShortError, match=f"kernel big cannot be loaded: {name} failed"):
+        device.function(b"\x7fELF", "big", 0)
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, cuda) -> None:

@@ -141,3 +141,12 @@ def test_long_calls_take_a_line_per_argument():
     assert wrapped("f(", ["a", "b"], ")", 1) == ["    f(a, b)"]
     items = ["a" * 60, "b" * 60]
     assert wrapped("f(", items, ")") == ["f(", f"    {items[0]},", f"    {items[1]},", ")"]
+
+
+def test_what_is_added_and_negative_is_taken_off():
+    x = leaf("x")
+    assert binary("+", x, literal(IntegerAttr(-32, i32))).text == "x - 32"
+    assert binary("+", x, literal(FloatAttr(-0.5, f32))).text == "x - 0.5"
+    # 2147483648 is no int32, and -0.0 is no number of Triton's.
+    assert binary("+", x, literal(IntegerAttr(-(2**31), i32))).text == "x + -2147483648"
+    assert binary("+", x, literal(FloatAttr(-0.0, f32))).text.startswith("x + tl.full")

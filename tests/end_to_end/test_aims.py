@@ -44,9 +44,23 @@ def test_the_fastest_schedule_that_is_known_counts() -> None:
 
 def test_rows_are_held_against_the_copy_of_the_run() -> None:
     row = _row("softmax a", "softmax", 1e-3, bytes=930_000_000)
-    found = _aims([row])["rows / copy"]
+    found = _aims([row])["rows / bandwidth"]
     assert found.found == {"softmax a": pytest.approx(0.93)}
     assert found.met
+
+
+def test_the_largest_bandwidth_of_the_run_is_the_ceiling() -> None:
+    row = _row("softmax a", "softmax", 1e-3, bytes=930_000_000)
+    ceilings = {
+        "copy bytes/s": 1e12,
+        "read bytes/s": 2e12,
+        "add bytes/s": 1.5e12,
+        "bf16 flop/s": 1e15,
+    }
+    found = AIMS.aims({"kernels": {"ceilings": ceilings, "rows": [row]}})
+    (one,) = (one for one in found if one.work == "rows / bandwidth")
+    assert one.found == {"softmax a": pytest.approx(0.465)}
+    assert not one.met
 
 
 def test_what_has_no_number_is_counted_and_does_not_meet_an_aim() -> None:
@@ -58,7 +72,7 @@ def test_what_has_no_number_is_counted_and_does_not_meet_an_aim() -> None:
     assert found["attention / flash"].found == {"attention a": 2.0}
     assert found["attention / flash"].missing == 1
     assert not found["attention / flash"].met
-    assert found["decode / copy"].met
+    assert found["decode / bandwidth"].met
 
 
 def test_models_need_a_mean_and_a_least() -> None:

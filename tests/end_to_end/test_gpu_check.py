@@ -71,6 +71,50 @@ def test_without_a_gpu_parts_are_skipped(monkeypatch, tmp_path) -> None:
     assert skipped == set(gpu_check.LIMITS) - set(gpu_check.ALONE)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot read .*: No such file"),
+        ('{"gpu": "H200", "parts": [{"part"', "or a damaged one"),
+        ("[]", "or a damaged one"),
+        ('{"gpu": "H200", "parts": [{"what": 3}]}', "or a damaged one"),
+    ],
+)
+def test_a_table_that_cannot_be_gone_on_with_is_one_message(tmp_path, text, said) -> None:
+    """As where a machine was taken away while it was written."""
+    path = tmp_path / "before.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(SystemExit, match=said):
+        gpu_check.earlier(path, "H200")
+
+
+def test_a_folder_that_cannot_be_written_to_is_one_message(monkeypatch, tmp_path, capsys) -> None:
+    path = tmp_path / "file"
+    path.write_text("")
+    monkeypatch.setattr(sys, "argv", ["gpu_check.py", "--output", str(path)])
+    with pytest.raises(SystemExit, match="2"):
+        gpu_check.main()
+    assert f"cannot write to {path}: File exists" in capsys.readouterr().err
+
+
+def test_a_write_that_is_cut_short_leaves_the_table_before_it(monkeypatch, tmp_path) -> None:
+    _commands(monkeypatch)
+    monkeypatch.setattr(gpu_check, "gpu", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["gpu_check.py", "--output", str(tmp_path)])
+    assert gpu_check.main() == 0
+    own = Path.write_text
+
+    def cut(self: Path, text: str) -> int:
+        own(self, text[: len(text) // 2])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", cut)
+    with pytest.raises(KeyboardInterrupt):
+        gpu_check.main()
+    assert json.loads((tmp_path / "gpu_check.json").read_text())["parts"]
+
+
 def test_all_parts_together_take_nine_minutes_at_most() -> None:
     assert sum(gpu_check.LIMITS.values()) <= 9 * 60
 

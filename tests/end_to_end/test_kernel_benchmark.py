@@ -30,6 +30,8 @@ MEASURING: Any = importlib.import_module("_kernel_measuring")
 COMPILING: Any = importlib.import_module("_kernel_compiling")
 sys.path.remove(_FOLDER)
 
+CEILINGS = ("copy bytes/s", "read bytes/s", "add bytes/s", "bf16 flop/s")
+
 
 class Event:
     """An event that is recorded 10 us after the one before it."""
@@ -153,7 +155,7 @@ def _console() -> Any:
 def test_cases_are_checked_and_timed_beside_their_peers(cases: Any) -> None:
     torch = Torch()
     found = MEASURING.measured(cases, _gpu(torch), _console())
-    assert set(found["ceilings"]) == {"copy bytes/s", "bf16 flop/s"}
+    assert set(found["ceilings"]) == set(CEILINGS)
     assert len(found["rows"]) == len(cases) == 3
     for row in found["rows"]:
         assert row["problems"] == []
@@ -251,6 +253,33 @@ def test_the_command_compiles_without_a_gpu(
     assert row["registers"] > 0
     assert row["spills"] == 0
     assert row["predicted"] > row["floor"]
+
+
+def test_each_kernel_that_multiplies_is_to_use_warpgroups() -> None:
+    (case,) = (one for one in CASES.CASES if one.name == "matmul f16 512")
+    lowered = COMPILING.lowered_for(COMPILING.loom_of(case), "h200")
+    assert COMPILING.halves(lowered) == {"matmul"}
+    made = {"registers": 1, "shared": 1, "spills": 0, "problems": ()}
+    kernels = [
+        SimpleNamespace(name=name, tensor_cores=cores, **made)
+        for name, cores in (("matmul", "wgmma"), ("other", "mma"), ("copy", ""))
+    ]
+    row = COMPILING.Row(case.name, case.family, 90)
+    COMPILING._count(row, case, kernels, {"matmul"})
+    assert row.problems == []
+    COMPILING._count(row, case, kernels, {"matmul", "other"})
+    assert row.problems == ["no wgmma in other"]
+
+
+def test_spills_and_missing_warpgroups_fail_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = COMPILING.Row("a", "matmul", 90, problems=["spills 8 bytes"])
+    monkeypatch.setattr(KERNELS, "compiled", lambda *_: [row])
+    monkeypatch.setattr(KERNELS, "show_compiled", lambda *_: None)
+    assert KERNELS.main(["--output", str(tmp_path / "kernels.json")]) == 1
+    row.problems = []
+    assert KERNELS.main(["--output", str(tmp_path / "kernels.json")]) == 0
 
 
 def test_there_are_cases_of_every_family() -> None:

@@ -78,6 +78,8 @@ class PretendDriver:
     """The stream of a device that work has to be on."""
     asked: Callable[[str], Callable[[str, int, int, Any], None] | None] = lambda _: None
     """What a kernel of a cubin runs that is not known yet."""
+    codes: dict[str, int] = field(default_factory=dict)
+    """What functions fail with, by name."""
 
     def __post_init__(self) -> None:
         self._library = ctypes.CDLL(str(self.path))
@@ -113,6 +115,8 @@ class PretendDriver:
         self.kernels[digest(cubin)] = run
 
     def _called(self, name: bytes, given: Any) -> int:
+        if name.decode() in self.codes:
+            return self.codes[name.decode()]
         try:
             return int(getattr(self, f"_{name.decode()}")(given) or 0)
         except Exception as error:  # noqa: BLE001 - a C caller takes no exceptions
@@ -136,6 +140,9 @@ class PretendDriver:
         return self.expected(self._context - _context(0))
 
     def _cuInit(self, given: Any) -> None: ...
+
+    def _cuDriverGetVersion(self, given: Any) -> None:
+        ctypes.c_int.from_address(given[0]).value = 12040
 
     def _cuDeviceGet(self, given: Any) -> int:
         ctypes.c_int.from_address(given[0]).value = given[1]

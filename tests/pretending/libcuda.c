@@ -33,6 +33,8 @@ static_assert(CUDA_ERROR_UNKNOWN == 999, "errors");
 
 CUresult cuInit(unsigned int flags) { ASK(flags); }
 
+CUresult cuDriverGetVersion(int *version) { ASK(BITS(version)); }
+
 CUresult cuDeviceGet(CUdevice *device, int ordinal) { ASK(BITS(device), ordinal); }
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {

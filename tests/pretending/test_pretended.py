@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,12 @@ from tapestry.codegen.bundle import compile_bundle  # noqa: E402
 from tapestry.codegen.driver import Cuda as CudaDevice  # noqa: E402
 from tapestry.dialects.triton import Schedule  # noqa: E402
 from tapestry.passes.triton.loom_to_triton import LoomToTriton  # noqa: E402
+from tapestry.passes.triton.schedules.measured import keep_measured  # noqa: E402
 from tapestry.passes.triton.tasks import give  # noqa: E402
 from tapestry.runtime.triton.devices import Gpu, find_device  # noqa: E402
+from tapestry.tuning import jobs_of, programs, settled  # noqa: E402
 from tapestry.tuning.cuda import CudaBench, sustained_seconds  # noqa: E402
+from tapestry.tuning.programs import find_bench  # noqa: E402
 from tests.pretending.cuda import Cuda, Pretended, Stream, pretended  # noqa: E402
 from tests.pretending.driver import PretendDriver  # noqa: E402
 
@@ -149,6 +153,26 @@ def test_a_folder_on_streams_and_graphs(gpu: PretendDriver, tmp_path: Path, grap
     assert len({launch.stream for launch in gpu.launches}) > 1
 
 
+def test_views_that_are_negated_when_they_are_read(gpu: PretendDriver, tmp_path: Path) -> None:
+    """As the imaginary part of a conjugate: its cells in memory have the other sign."""
+    x = tapestry.input("x", (4, 8))
+    compile_bundle(tapestry.compile(x * 3).lowered, tmp_path / "out")
+    program, given = loaded(tmp_path / "out"), there(cells(4, 8))
+    np.testing.assert_allclose(program(torch._neg_view(given)).cpu(), -3 * given.cpu().numpy())
+    held = torch.empty((4, 8), device="cuda")
+    program(given, out=torch._neg_view(held))
+    np.testing.assert_allclose(held.cpu(), -3 * given.cpu().numpy())
+    assert len(gpu.launches) == 2
+
+
+def test_a_result_on_the_cpu_is_refused(gpu: PretendDriver, tmp_path: Path) -> None:
+    """A kernel would write to where it is, as an address of the GPU's."""
+    compile_bundle(tapestry.compile(tapestry.input("x", (4, 8)) * 3).lowered, tmp_path / "out")
+    with pytest.raises(TypeError, match="out is on cpu, and the program on another"):
+        loaded(tmp_path / "out")(there(cells(4, 8)), out=torch.empty(4, 8))
+    assert not gpu.launches
+
+
 def test_descriptors_have_memory_in_the_arena(gpu: PretendDriver, tmp_path: Path) -> None:
     x, w = tapestry.input("x", (64, 64), "float16"), tapestry.input("w", (64, 64), "float16")
     module = tapestry.compile(x @ w).lowered
@@ -209,7 +233,7 @@ def test_a_device_stays_where_the_caller_goes_to_another(
 
 def test_candidates_are_built_compared_and_timed(gpu: PretendDriver) -> None:
     module = tapestry.compile(tapestry.softmax(tapestry.input("x", (20, 33))), on="triton").lowered
-    bench = CudaBench(torch, LoomToTriton())
+    bench = CudaBench(torch, LoomToTriton(device="h200"))
     assert bench.device == "NVIDIA H200"
     assert bench.workers >= 1
     bench.compile(module)
@@ -220,3 +244,51 @@ def test_candidates_are_built_compared_and_timed(gpu: PretendDriver) -> None:
     assert bench.difference(outputs, outputs) == 0
     assert candidate.seconds() > 0
     assert gpu.launches  # as the executor launches them
+
+
+def test_a_candidate_with_descriptors_is_built(gpu: PretendDriver) -> None:
+    x, w = tapestry.input("x", (64, 64), "float16"), tapestry.input("w", (64, 64), "float16")
+    found = find_bench(LoomToTriton())
+    assert found is not None
+    bench, like = found
+    assert bench.lowering.device == like == "h200"
+    program = tapestry.compile(x @ w, on="triton").lowered
+    (job,) = jobs_of(settled(program, bench.lowering), bench.lowering)
+    one = job.scheduled(Schedule.parse("M = 32, N = 32, K = 32, loads = descriptor"))
+    wanted = bench.build(job.scheduled(job.untuned)).outputs()
+    assert bench.difference(bench.build(one).outputs(), wanted) < 1e-2
+    assert gpu.launches[-1].values[-2]  # the memory of descriptors
+
+
+def test_whole_programs_run_as_the_executor_runs_them(gpu: PretendDriver) -> None:
+    """With constants, and with the schedules that are kept with them, of their device alone."""
+    y = (tapestry.input("x", (20, 33)) * cells(20, 33)).sum(axis=1)
+    program = tapestry.compile(y, on="triton").lowered
+    lowering = LoomToTriton(device="h200")
+    bench = CudaBench(torch, lowering)
+    (job,) = jobs_of(settled(program, lowering), lowering)
+    other = next(one for one in job.candidates() if one.warps != job.untuned.warps)
+    plain = bench.whole(program).outputs()
+    counts = {one.threads for one in gpu.launches}
+    gpu.launches.clear()
+    for device, changes in (("h200", True), ("a100", False)):
+        keep_measured(program, device, {job.place: other})
+        assert bench.difference(bench.whole(program).outputs(), plain) < 1e-5
+        assert ({one.threads for one in gpu.launches} != counts) is changes
+        gpu.launches.clear()
+
+
+def test_a_program_is_tuned_as_it_is_compiled(
+    gpu: PretendDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two candidates are measured, and the program with the best and without it."""
+    found = find_bench(LoomToTriton())
+    assert found is not None
+    times = iter(range(1000))
+    bench = replace(found[0], clock=lambda: float(next(times)))
+    monkeypatch.setattr(CudaBench, "workers", 0)
+    monkeypatch.setattr(programs, "find_bench", lambda _: (bench, "h200"))
+    x = cells(20, 33)
+    program = tapestry.compile(tapestry.input("x", (20, 33)).sum(axis=1), on="triton", tune=2.5)
+    np.testing.assert_allclose(program(x=x), x.sum(1), rtol=1e-4)
+    assert gpu.launches

@@ -11,13 +11,15 @@ import pytest
 
 from tapestry.devices import find_spec
 from tapestry.dialects.triton import Schedule
-from tapestry.passes.triton.cost.predicting import Prediction
+from tapestry.passes.triton.cost.predicting import Prediction, predictions
 from tapestry.passes.triton.cost.roofline import Estimate
 from tapestry.tuning.regret import geometric_mean, rank_correlation, regret_of
 
 _BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(_BENCHMARKS))
 
+from _kernel_cases import CASES  # noqa: E402
+from _kernel_compiling import loom_of, lowered_for  # noqa: E402
 from regret import MEASURED, judged  # noqa: E402
 
 NONE = Estimate(1.0, {}, 1, 1.0, 32, 0, 0.0, 0.0)
@@ -56,10 +58,21 @@ def test_equal_numbers_share_their_ranks() -> None:
 
 def test_the_cost_model_chooses_well_among_what_was_timed() -> None:
     """If this fails after a change of the model: `python benchmarks/regret.py` shows where."""
-    found = list(judged(json.loads(MEASURED.read_text()), find_spec("h100")))
+    found = list(judged(json.loads(MEASURED.read_text()), "h100"))
     regrets = [one.regret.regret for one in found]
     assert len(regrets) >= 15
     assert geometric_mean(regrets) <= 1.08
     assert max(regrets) <= 1.3
     orders = {one.case: one.regret.order for one in found if one.case.startswith("matmul bf16")}
     assert min(orders.values()) > 0.7
+
+
+def test_what_is_picked_is_what_runs_on_the_device() -> None:
+    """The least by the model is not picked where it is faster by too little, or may not fit."""
+    name = "linear+bias+gelu+residual 2048x1024x4096"
+    (found,) = judged(json.loads(MEASURED.read_text()), "h100", name)
+    (case,) = (one for one in CASES if one.name == name)
+    (made,) = predictions(lowered_for(loom_of(case), "h100"), find_spec("h100"))
+    assert found.picked.schedule == made.schedule
+    assert found.picked.estimate.seconds == pytest.approx(made.estimate.seconds)
+    assert found.picked_seconds == found.seconds.get(made.schedule)

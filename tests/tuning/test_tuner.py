@@ -14,15 +14,20 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tapestry as t
 from tapestry.codegen.aot import CompileError
+from tapestry.codegen.driver import LoadError, MemoryShortError
 from tapestry.devices import find_spec
 from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule
 from tapestry.importers.expressions.nodes import Expression
 from tapestry.passes.triton.kernels.mapfold import given_schedule
-from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.loom_to_triton import NO_DEVICE, LoomToTriton
+from tapestry.passes.triton.schedules.measured import measured_of
+from tapestry.runtime.triton.compiled import GpuError
 from tapestry.store import Store
-from tapestry.tuning import Measurement, Records, Tuned, Tuner, give_best, jobs_of
+from tapestry.tuning import Measurement, Records, Tuned, Tuner, give_best, jobs_of, settled
 from tapestry.tuning.benches import HostBench, relative_difference
+from tapestry.tuning.faults import TuningError
+from tapestry.tuning.tuner import UNFINISHED
 
 H200 = find_spec("h200")
 
@@ -53,10 +58,12 @@ class Made:
     outputs: Callable[[Schedule], float] = lambda _: 1.0
     took: float = 1.0
     device: str = "made up"
+    lowering: LoomToTriton = field(default_factory=LoomToTriton)
     time: float = 0.0
     built: list[Schedule] = field(default_factory=list)
     workers: int = 0
     compiles: Callable[[Schedule], None] = lambda _: None
+    lost: bool = False
 
     def clock(self) -> float:
         return self.time
@@ -69,8 +76,16 @@ class Made:
         self.built.append(schedule)
         return Candidate(self, schedule)
 
+    def whole(self, module: ModuleOp) -> Candidate:
+        (job,) = jobs_of(settled(module, self.lowering), self.lowering)
+        given = measured_of(module, self.lowering.device).get(job.place)
+        return Candidate(self, given or job.untuned)
+
     def difference(self, outputs: Sequence[Any], wanted: Sequence[Any]) -> float:
         return relative_difference(outputs, wanted)
+
+    def works(self) -> bool:
+        return not self.lost
 
 
 @dataclass
@@ -98,9 +113,9 @@ def tune_one(bench: Made, folder: Path | None = None, seconds: float = 10) -> Tu
 def test_the_default_is_measured_first_then_what_is_predicted_to_be_fast() -> None:
     found = tune_one(Made())
     made = list(found.records.made)
-    assert made[0] == found.default
+    assert made[0] == found.job.untuned
     predicted = [one.schedule for one in found.predictions if not one.estimate.problems]
-    assert made[1:] == [one for one in predicted if one != found.default][: len(made) - 1]
+    assert made[1:] == [one for one in predicted if one != found.job.untuned][: len(made) - 1]
     assert len(made) == 10
 
 
@@ -138,7 +153,8 @@ def test_candidates_are_compiled_while_others_are_measured() -> None:
 def test_a_candidate_that_does_not_compile_is_a_result() -> None:
     def compiles(schedule: Schedule) -> None:
         if schedule.stages > 2:
-            raise CompileError("kernel product does not compile for sm_90: out of registers")
+            why = "does not compile for sm_90: out of registers"
+            raise CompileError(f"kernel product {why}", {"product": why})
 
     bench = Made(workers=2, compiles=compiles)
     found = tune_one(bench, seconds=1000)
@@ -167,9 +183,9 @@ def test_wrong_numbers_are_a_result() -> None:
         return 1.0 if schedule.stages == 3 else 1.1
 
     found = tune_one(Made(outputs=outputs, seconds=lambda s: 1e-7 * s.stages), seconds=1000)
-    assert found.default.stages == 3
+    assert found.job.default.stages == 3
     wrong = [one for one in found.records.made.values() if one.schedule.stages != 3]
-    assert {one.problem for one in wrong} == {"its outputs are not those of the default"}
+    assert {one.problem for one in wrong} == {"its outputs are not those of the untuned kernel"}
     assert wrong[0].difference == pytest.approx(0.1)
     assert found.best is not None
     assert found.best.schedule.stages == 3
@@ -182,7 +198,7 @@ def test_nan_is_wrong_where_the_default_has_none() -> None:
 
 def test_a_default_that_fails_leaves_the_others() -> None:
     bench = Made()
-    first = tune_one(Made(), seconds=1).default
+    first = tune_one(Made(), seconds=1).job.untuned
 
     def outputs(schedule: Schedule) -> float:
         if schedule == first:
@@ -196,6 +212,123 @@ def test_a_default_that_fails_leaves_the_others() -> None:
     assert found.gain is None
 
 
+def test_what_takes_the_gpu_along_is_the_only_one_to_blame(tmp_path: Path) -> None:
+    """All that comes after fails too, which says nothing of it."""
+    bench = Made()
+
+    def seconds(_: Schedule) -> float:
+        bench.lost = bench.lost or len(bench.built) > 3
+        if bench.lost:
+            what = "CUDA error: an illegal memory access was encountered"
+            raise RuntimeError(f"{what}\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1")
+        return 1e-5
+
+    bench.seconds = seconds
+    with pytest.raises(TuningError, match="the GPU failed while @matmul was measured with M = "):
+        tune_one(bench, tmp_path, seconds=1000)
+    again = tune_one(Made(), tmp_path, seconds=2)
+    failed = [one.problem for one in again.records.made.values() if one.seconds is None]
+    assert failed == ["RuntimeError: CUDA error: an illegal memory access was encountered"]
+    assert len(again.records.made) == 3 + 1 + 2
+
+
+class OutOfMemoryError(RuntimeError):
+    """As PyTorch's is called."""
+
+
+@pytest.mark.parametrize("error", [OutOfMemoryError("2 GiB"), MemoryShortError("2 GiB")])
+def test_memory_that_is_short_now_is_not_held_against_a_candidate(
+    error: Exception, tmp_path: Path
+) -> None:
+    def seconds(_: Schedule) -> float:
+        raise error
+
+    first = tune_one(Made(seconds=seconds), tmp_path, seconds=3)
+    assert {one.problem[-5:] for one in first.records.made.values()} == {"2 GiB"}
+    again = tune_one(Made(), tmp_path, seconds=3)
+    assert again.best is not None
+    assert list(again.records.made) == list(first.records.made)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CompileError("compiling kernels.py failed: no module named triton", hint="install it"),
+        LoadError("NVIDIA's driver cannot be loaded"),
+        GpuError("this GPU is sm_75"),
+        OSError(28, "No space left on device"),
+    ],
+)
+def test_what_no_candidate_can_do_ends_it_and_is_not_kept(error: Exception, tmp_path: Path) -> None:
+    def compiles(_: Schedule) -> None:
+        raise error
+
+    with pytest.raises(TuningError, match=r"@matmul cannot be measured with M = .*: \w+: "):
+        tune_one(Made(compiles=compiles), tmp_path)
+    assert len(tune_one(Made(), tmp_path, seconds=2).records.made) == 2
+
+
+def test_a_candidate_that_ends_the_process_is_not_tried_again(tmp_path: Path) -> None:
+    """What is kept while it runs is seen by a later process."""
+    seen: list[dict[Schedule, Measurement]] = []
+    key = tune_one(Made(), seconds=0).key
+
+    def seconds(_: Schedule) -> float:
+        seen.append(Records.read(Store(tmp_path), key).made)
+        return 1e-5
+
+    found = tune_one(Made(seconds=seconds), tmp_path, seconds=3)
+    (first, second, _) = found.records.made
+    assert seen[0].keys() == {first}
+    assert seen[0][first].problem == UNFINISHED
+    assert seen[1][first].problem == ""
+    assert seen[1][second].problem == UNFINISHED
+    assert all(one.problem == "" for one in Records.read(Store(tmp_path), key).made.values())
+
+
+def test_an_interrupt_keeps_what_was_measured_and_blames_nothing(tmp_path: Path) -> None:
+    bench = Made()
+
+    def seconds(_: Schedule) -> float:
+        if len(bench.built) > 3:
+            raise KeyboardInterrupt
+        return 1e-5
+
+    bench.seconds = seconds
+    with pytest.raises(KeyboardInterrupt):
+        tune_one(bench, tmp_path, seconds=1000)
+    again = tune_one(Made(), tmp_path, seconds=2)
+    assert len(again.records.made) == 3 + 2
+    assert {one.problem for one in again.records.made.values()} == {""}
+
+
+def test_a_default_that_failed_is_not_run_to_compare_with(tmp_path: Path) -> None:
+    """It may have taken the GPU along."""
+    first = tune_one(Made(), seconds=0)
+    records = Records()
+    records.add(Measurement(first.job.untuned, None, float("nan"), UNFINISHED))
+    records.write(Store(tmp_path), first.key)
+    bench = Made()
+    assert len(tune_one(bench, tmp_path, seconds=3).records.made) == 4
+    assert first.job.untuned not in bench.built
+
+
+def test_no_time_compiles_nothing() -> None:
+    begun: list[Schedule] = []
+    assert tune_one(Made(compiles=begun.append), seconds=0).records.made == {}
+    assert begun == []
+
+
+def test_what_two_processes_measure_at_once_is_kept_of_both(tmp_path: Path) -> None:
+    key = tune_one(Made(), seconds=0).key
+    one, other = (Records.read(Store(tmp_path), key) for _ in range(2))
+    one.add(Measurement(Schedule({"M": 16, "N": 16, "K": 16}), 1e-5))
+    other.add(Measurement(Schedule({"M": 32, "N": 16, "K": 16}), 2e-5))
+    for records in (one, other):
+        records.write(Store(tmp_path), key)
+    assert len(Records.read(Store(tmp_path), key).made) == 2
+
+
 def test_results_are_kept_and_not_measured_again(tmp_path: Path) -> None:
     first = tune_one(Made(), tmp_path, seconds=4)
     again = Made(took=1.0)
@@ -203,7 +336,7 @@ def test_results_are_kept_and_not_measured_again(tmp_path: Path) -> None:
     assert list(second.records.made)[:4] == list(first.records.made)
     assert len(second.records.made) == 7
     # The default runs once more: it is what candidates are compared with.
-    assert again.built.count(first.default) == 1
+    assert again.built.count(first.job.untuned) == 1
 
 
 def test_a_damaged_entry_is_measured_again(tmp_path: Path) -> None:
@@ -216,19 +349,32 @@ def test_a_damaged_entry_is_measured_again(tmp_path: Path) -> None:
     assert Records.read(store, found.key).made == {}
 
 
+def faster(schedule: Schedule) -> float:
+    return 1e-6 * schedule.warps
+
+
+def tuned_one(folder: Path, name: str = "a") -> ModuleOp:
+    """A program that four warps are faster for, after it was tuned."""
+    module = program(product(name))
+    own = tuner(Made(seconds=faster), folder)
+    own.give(module, own.tune(module, 1000))
+    return module
+
+
 def test_results_are_by_device_and_numerics(tmp_path: Path) -> None:
-    module, store = program(product()), Store(tmp_path)
-    tuner(Made(), tmp_path).tune(module, 3)
+    module, store = tuned_one(tmp_path), Store(tmp_path)
     assert give_best(module.clone(), "another", store, LoomToTriton()) == 0
     assert give_best(module.clone(), "made up", store, LoomToTriton(numerics="fast")) == 0
+    assert give_best(module.clone(), "made up", store, LoomToTriton(device="h200")) == 0
     assert give_best(module.clone(), "made up", store, LoomToTriton()) == 1
 
 
 def test_names_do_not_count(tmp_path: Path) -> None:
-    tuner(Made(seconds=lambda s: 1e-6 * s.warps), tmp_path).tune(program(product("a")), 1000)
+    tuned_one(tmp_path)
     other = program(product("other"))
     assert give_best(other, "made up", Store(tmp_path), LoomToTriton()) == 1
-    assert schedule_of(other).warps == 4
+    (schedule,) = measured_of(other, NO_DEVICE).values()
+    assert schedule.warps == 4
 
 
 def test_equal_operations_are_one_job() -> None:

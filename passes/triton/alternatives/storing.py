@@ -7,7 +7,8 @@
 `bf16(x * s)` lacks `j`: a kernel computes it again for each block of columns, and takes it through
 registers, where a stored factor is copied ahead of time from memory to where matrix units read it.
 A map of its own over `i` and `k` computes it once, in the type that it is multiplied in; what it
-takes to write it and to read it, the cost model says, which counts both kernels.
+takes to write it and to read it, the cost model says, which counts both kernels. So are keys turned
+by their places that each block of queries would turn again: the product is a member of a group.
 
 Where the product folds a statistic of the rows besides (a root mean square, as `loom-derive` makes
 one pass of both), it would read cells that it does not multiply any more: then that is a fold of
@@ -23,8 +24,9 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     PatternRewriteWalker,
@@ -36,12 +38,14 @@ from xdsl.rewriter import InsertPoint
 from tapestry.algebra.bodies import Dims, dependences, moving_dims, needed_operations
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
-from tapestry.dialects.loom import Read, tensor_type
+from tapestry.dialects.loom import tensor_type
+from tapestry.passes.loom.grouping.plan import Plan, put_group, read_outside
 from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.separate import separable_parts, separate
 from tapestry.passes.loom.simplify import MergeEqualOperations
 from tapestry.passes.loom.unfuse import store_values
-from tapestry.passes.triton.alternatives.alone import alone, canonical
+from tapestry.passes.loom.ungroup import name_inside, names_inside, take_apart
+from tapestry.passes.triton.alternatives.alone import Scheduled, alone, canonical
 from tapestry.passes.triton.alternatives.splitting import Predict, seconds
 from tapestry.passes.triton.kernels.contraction import find_contractions
 from tapestry.passes.triton.kernels.mapfold import map_fold_of
@@ -49,8 +53,17 @@ from tapestry.passes.triton.kernels.products import unwidened
 from tapestry.passes.triton.schedules.task import SCHEDULE
 
 GAIN = 1.05
-"""How many times as fast a product has to be predicted to be, what stores its factors counted: by
-little, since predictions say too little of factors that are computed (82 us of 124 on an H100)."""
+"""How many times as fast a product has to be predicted to be without a statistic of its rows."""
+
+COMPUTED = 1.1
+"""How many times as long as predicted a product with computed factors is taken to need: predictions
+say too little of what goes through registers (82 us of 124 on an H100)."""
+
+MOVING = ("memory", "waiting")
+"""What bounds a kernel that multiplies while it waits for cells."""
+
+FACTOR = "factor"
+"""What the label of a map that stores a factor ends with."""
 
 Places = tuple[int, ...]
 """Which of the computed factors of a product are stored: places in `computed_factors`."""
@@ -64,22 +77,45 @@ class StoreFactors(RewritePattern):
     """A computed factor of a product becomes a map over the dimensions that it varies along.
 
     Legal for what `computed_factors` finds: the factor is a function of cells that it reads through
-    these dimensions, at every point, and is stored in the type that it is multiplied in.
+    these dimensions, at every point, and is stored in the type that it is multiplied in. A group
+    reads what a map before it stores: none of its members writes what that reads.
     """
 
-    chosen: Mapping[loom.OperationOp, Places]
+    chosen: Mapping[Scheduled, Places]
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: Scheduled, rewriter: PatternRewriter) -> None:
         if op not in self.chosen:
             return
         places = self.chosen[op]
+        if isinstance(op, loom.FusedOp):
+            _store_of_group(op, places, rewriter)
+            return
         if separable_parts(op):
             op = separate(op, rewriter)
             rewriter.insertion_point = InsertPoint.before(op)
-        factors = computed_factors(op) if places else []
+        factors = _own_factors(op) if places else []
         if factors:
-            store_values(op, [factors[place] for place in places], rewriter)
+            store_values(op, [factors[place] for place in places], rewriter, FACTOR)
+
+
+def _store_of_group(op: loom.FusedOp, places: Places, rewriter: PatternRewriter) -> None:
+    """Store factors of members in front of their group."""
+    alignments, names = [place for _, place in op.aligned], names_inside(op)
+    wanted: list[list[Factor]] = []
+    passed = 0
+    members = take_apart(op, rewriter)
+    for member in members:
+        own = _own_factors(member, members)
+        wanted.append([f for n, f in enumerate(own, passed) if n in places])
+        passed += len(own)
+    for number, factors in enumerate(wanted):
+        if factors:
+            rewriter.insertion_point = InsertPoint.before(members[0])
+            members[number] = store_values(members[number], factors, rewriter, FACTOR)
+    aligned = tuple(zip(members, alignments, strict=True))
+    plan = Plan(tuple(members), op.index, aligned, read_outside(members))
+    name_inside(put_group(plan, op.label.data, rewriter), names)
 
 
 @dataclass
@@ -89,11 +125,11 @@ class FactorChooser:
     predict: Predict
     _known: dict[str, Places | None] = field(default_factory=dict[str, "Places | None"])
 
-    def chosen(self, module: ModuleOp) -> dict[loom.OperationOp, Places]:
+    def chosen(self, module: ModuleOp) -> dict[Scheduled, Places]:
         """The products of which something is to be stored, with the places of their factors."""
-        found: dict[loom.OperationOp, Places] = {}
-        for op in module.walk():
-            if isinstance(op, loom.OperationOp) and (choices := _choices(op)):
+        found: dict[Scheduled, Places] = {}
+        for op in _scheduled(module):
+            if choices := _choices(op):
                 program = alone(op)
                 text = canonical(program)
                 if text not in self._known:
@@ -108,72 +144,103 @@ class FactorChooser:
         try:
             tried = {places: self._seconds(program, places) for places in choices}
             best = min(tried, key=lambda places: tried[places])
-            return best if tried[best] * GAIN <= seconds(self.predict(program, True)) else None
+            whole = self.predict(program, True)
+            waits = bool(best) and any(one.estimate.bound not in MOVING for one in whole)
+            longest = seconds(whole) * (COMPUTED if waits else 1 / GAIN)
+            return best if tried[best] <= longest else None
         except TapestryError:
             return None  # What it has no kernel for is said where it is lowered.
 
     def _seconds(self, program: ModuleOp, places: Places) -> float:
         own = program.clone()
-        (op,) = (op for op in own.walk() if isinstance(op, loom.OperationOp))
+        (op,) = _scheduled(own)
         apply_stores(own, {op: places})
         return seconds(self.predict(own, True))
 
 
-def _choices(op: loom.OperationOp) -> list[Places]:
-    """Which factors of a product may be stored: some, or none where parts of it are alone."""
-    if not _may_store(op) or not any(find_contractions(map_fold_of(op))):
-        return []
-    count, least = len(computed_factors(op)), 0 if separable_parts(op) else 1
+def _scheduled(module: ModuleOp) -> list[Scheduled]:
+    """The operations and groups of a program."""
+    return [
+        op
+        for op in module.walk()
+        if isinstance(op, loom.OperationOp | loom.FusedOp) and not in_group(op)
+    ]
+
+
+def _choices(op: Scheduled) -> list[Places]:
+    """Which factors of products may be stored: some, or none where parts of one are alone."""
+    least = 1
+    if isinstance(op, loom.OperationOp):
+        if not _may_store(op) or not any(find_contractions(map_fold_of(op))):
+            return []
+        least = 0 if separable_parts(op) else 1
+    count = len(computed_factors(op))
     return [c for n in range(least, count + 1) for c in combinations(range(count), n)]
 
 
-def apply_stores(module: ModuleOp, chosen: Mapping[loom.OperationOp, Places]) -> None:
+def apply_stores(module: ModuleOp, chosen: Mapping[Scheduled, Places]) -> None:
     """Store the factors that are chosen; those that several products read, once."""
     patterns: list[RewritePattern] = [StoreFactors(chosen), MergeEqualOperations()]
     for pattern in patterns if chosen else []:
         PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(module)
 
 
-def computed_factors(op: loom.OperationOp) -> list[Factor]:
-    """The factors of a product that a map of their own may compute, left before right.
+def computed_factors(op: Scheduled) -> list[Factor]:
+    """The factors of products that a map of their own may compute; a group's by members.
 
-    They need no more cells than something that they read, and read cells alone: one at each point,
-    none outside of a tensor. Both factors have one type already: what is rounded only because it is
+    They need no more cells than something that they read, and read single cells, which no member of
+    the same group writes. Both factors have one type already: what is rounded only because it is
     computed stays as it is. Of several products that are summed at once, one factor is one.
     """
+    if isinstance(op, loom.OperationOp):
+        return _own_factors(op)
+    if op.partition is not None or SCHEDULE in op.attributes:
+        return []
+    return [factor for member in op.members for factor in _own_factors(member, op.members)]
+
+
+def _own_factors(op: loom.OperationOp, group: Sequence[loom.OperationOp] = ()) -> list[Factor]:
+    """The factors of one operation, left before right, that read nothing of others in its group."""
     if not _may_store(op):
         return []
     factors: list[SSAValue] = []
     for product in filter(None, find_contractions(map_fold_of(op))):
-        sides = [unwidened(side) for side in (product.a, product.b)]
+        sides = [unwidened(_unscaled(side)) for side in (product.a, product.b)]
         factors += sides if sides[0].type == sides[1].type else []
     varies = dependences(op.wrap_block, [moving_dims(read.projection) for read in op.in_reads])
+    written: set[SSAValue] = {out for member in group for out in member.outs}
     return [
         (factor, tuple(sorted(varies[factor])))
         for factor in dict.fromkeys(factors)
-        if _may_be_stored(op, factor, varies[factor])
+        if _may_be_stored(op, factor, varies[factor], written)
     ]
 
 
+def _unscaled(factor: SSAValue) -> SSAValue:
+    """A factor without what it is multiplied by at every point: a product is scaled as a whole."""
+    owner = factor.owner
+    if isinstance(owner, arith.MulfOp):
+        for known, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
+            if isinstance(known.owner, arith.ConstantOp):
+                return _unscaled(other)
+    return factor
+
+
 def _may_store(op: loom.OperationOp) -> bool:
-    """Whether values of a fold may be stored: of no member, nor with shards, or a domain."""
-    if op.monoid_name is None or in_group(op) or SCHEDULE in op.attributes or op.index.is_empty:
+    """Whether values of a fold may be stored: not with shards, nor where a schedule is given."""
+    if op.monoid_name is None or SCHEDULE in op.attributes or op.index.is_empty:
         return False
-    return op.partition is None and op.inside is None
+    return op.partition is None
 
 
-def _may_be_stored(op: loom.OperationOp, factor: SSAValue, dims: Dims) -> bool:
-    """Whether a factor is computed of plain cells, of which some tensor has as many as it has."""
-    used = {operand for inner in needed_operations([factor]) for operand in inner.operands}
+def _may_be_stored(
+    op: loom.OperationOp, factor: SSAValue, dims: Dims, written: set[SSAValue]
+) -> bool:
+    """Whether a factor is computed of single cells, of which some tensor has as many as it has."""
+    needed: set[Operation] = needed_operations([factor])
+    used = {operand for inner in needed for operand in inner.operands}
     pairs = zip(op.wrap_block.args, op.in_reads, strict=True)
     reads = [read for argument, read in pairs if argument in used]
     cells = [tensor_type(read.value).box.size for read in reads]
     fits = bool(cells) and prod(op.index.shape[dim] for dim in dims) <= max(cells)
-    return fits and all(map(_is_plain, reads))
-
-
-def _is_plain(read: Read) -> bool:
-    """Whether each point reads a cell inside of a tensor, at some of its coordinates."""
-    rows = read.projection.map.matrix
-    selects = all(sorted(row)[:-1] == [0] * (len(row) - 1) and max(row) <= 1 for row in rows)
-    return selects and read.projection.is_unit and read.fill is None
+    return fits and all(r.projection.is_unit and r.value not in written for r in reads)

@@ -16,8 +16,9 @@ from xdsl.ir import Operation, Use
 
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of
+from tapestry.passes.triton.cost.kinds import Kinds
 
-_ELEMENTWISE = (
+_ELEMENTWISE = Kinds(
     arith.AddiOp,
     arith.AndIOp,
     arith.DivSIOp,
@@ -31,6 +32,7 @@ _ELEMENTWISE = (
     triton.CompareOp,
     triton.ExpandDimsOp,
 )
+_MOVES = Kinds(triton.LoadOp, triton.StoreOp)
 
 
 def cells_at_once(kernel: triton.KernelOp, moved: Mapping[Operation, int]) -> dict[Operation, int]:
@@ -40,7 +42,7 @@ def cells_at_once(kernel: triton.KernelOp, moved: Mapping[Operation, int]) -> di
     """
     found: dict[Operation, int] = {}
     for op in reversed(list(kernel.walk())):
-        if isinstance(op, _ELEMENTWISE) and isinstance(element_of(op.results[0]), IntegerType):
+        if _ELEMENTWISE[type(op)] and isinstance(element_of(op.results[0]), IntegerType):
             found[op] = min((_cells(use, found, moved) for use in op.results[0].uses), default=1)
     return {op: cells for op, cells in found.items() if cells > 1}
 
@@ -48,7 +50,8 @@ def cells_at_once(kernel: triton.KernelOp, moved: Mapping[Operation, int]) -> di
 def _cells(use: Use, found: Mapping[Operation, int], moved: Mapping[Operation, int]) -> int:
     """For how many cells a value is needed once, where it is used."""
     op = use.operation
-    if isinstance(op, triton.LoadOp | triton.StoreOp):
+    if _MOVES[type(op)]:
+        assert isinstance(op, triton.LoadOp | triton.StoreOp)
         value = op.operands[use.index]
         return moved.get(op, 1) if value in (op.offsets, op.mask) else 1
     return found.get(op, 1)

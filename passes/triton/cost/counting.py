@@ -26,6 +26,7 @@ from tapestry.passes.triton.cost.accesses import Accesses
 from tapestry.passes.triton.cost.addressing import cells_at_once
 from tapestry.passes.triton.cost.calls import Call
 from tapestry.passes.triton.cost.factors import Factors, tile_bytes
+from tapestry.passes.triton.cost.kinds import Kinds
 from tapestry.passes.triton.cost.lives import live_bytes, unrolled
 from tapestry.passes.triton.cost.neighbours import VECTOR, Neighbours
 from tapestry.passes.triton.cost.programs import Columns, Indices
@@ -36,10 +37,9 @@ from tapestry.passes.triton.cost.surroundings import (
 )
 from tapestry.passes.triton.cost.work import WARP_ROWS, Product, Stream, Work
 
-Times: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
-"""How often something is done, per column of `programs.py`."""
+Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
-_FREE = (
+_FREE = Kinds(
     arith.ConstantOp,
     scf.ForOp,
     scf.IfOp,
@@ -54,7 +54,20 @@ _FREE = (
     triton.ProgramIdOp,
     triton.TransposeOp,
 )
-_SPECIALS = (
+_COUNTED = Kinds(
+    scf.ForOp,
+    scf.IfOp,
+    triton.CombineOp,
+    triton.CoverOp,
+    triton.DescribeOp,
+    triton.DotOp,
+    triton.LoadBlockOp,
+    triton.LoadOp,
+    triton.StoreBlockOp,
+    triton.StoreOp,
+)
+"""What is not done cell by cell."""
+_SPECIALS = Kinds(
     arith.DivfOp,
     math.CosOp,
     math.ErfOp,
@@ -68,7 +81,7 @@ _SPECIALS = (
     math.SqrtOp,
     math.TanhOp,
 )
-_EXPONENTIALS = (math.ExpOp, math.Exp2Op)
+_EXPONENTIALS = Kinds(math.ExpOp, math.Exp2Op)
 _SPLIT, _PARTS = 14, 6
 """Operations that take a cell of float32 apart (twice its first bits, within bounds, and the rest;
 most are done at half the rate of sums), and the bytes of its parts."""
@@ -76,9 +89,24 @@ _CORRECTED = 6
 """Ordinary operations that go with a function that the hardware has only roughly."""
 
 
+def split_lanes(m: int, n: int, k: int, warps: int) -> float:
+    """Operations of lanes that take the factors of a product apart, and sum the product up."""
+    # Warps that share rows take these apart each.
+    rows = max(m, WARP_ROWS * warps)
+    return _SPLIT * k * (rows + n) + m * n
+
+
 def work_of(kernel: triton.KernelOp, call: Call) -> Work:
     """What a launch of a kernel does."""
     return _Counter(kernel, call).count()
+
+
+@dataclass(frozen=True, eq=False)
+class _Times:
+    """How often something is done, per column of `programs.py`, and how often on the mean."""
+
+    numbers: Numbers
+    mean: float
 
 
 @dataclass
@@ -107,6 +135,7 @@ class _Counter:
 
     def __post_init__(self) -> None:
         sizes = self.kernel.constants
+        self.threads = 32 * self.kernel.warps
         self.programs = 1
         for axis, length in zip(self.call.grid, self.call.lengths(), strict=True):
             size = 1 if axis.block is None else sizes[axis.block]
@@ -129,7 +158,7 @@ class _Counter:
 
     def count(self) -> Work:
         """Count everything."""
-        self._block(self.kernel.body.block, np.ones(len(self.columns.pids)))
+        self._block(self.kernel.body.block, self._times(np.ones(len(self.columns.pids))))
         for op, cells in cells_at_once(self.kernel, self.moved).items():
             self.lanes -= self.each.get(op, 0.0) * (1 - 1 / cells)
         stored = [s.cells * s.cell for s in self.streams if s.writes and self._is_exchanged(s)]
@@ -168,21 +197,35 @@ class _Counter:
         read = {stream.along for stream in self.streams if not stream.writes} - {None}
         return bool(self.products) or bool(read - {stored.along})
 
-    def _mean(self, times: Times) -> float:
-        return float(np.mean(times[self.columns.spread]))
+    def _mean(self, numbers: Numbers) -> float:
+        return float(np.mean(numbers[self.columns.spread]))
 
-    def _block(self, block: Block, times: Times) -> None:
+    def _times(self, numbers: Numbers) -> _Times:
+        return _Times(numbers, self._mean(numbers))
+
+    def _block(self, block: Block, times: _Times) -> None:
         for op in block.ops:
-            self._op(op, times)
+            kind = type(op)
+            if _COUNTED[kind]:
+                self._op(op, times)
+            elif not _FREE[kind]:
+                self._elementwise(op, times)
+            multiplies = kind is triton.DotOp
+            if multiplies or not self.after.isdisjoint(op.operands):
+                self.after.update(op.results)
+            if not multiplies and (repeats := self._repeated(op)) > 1:
+                self.repeats.update(dict.fromkeys(op.results, repeats))
+            self.indices.visit(op)
 
-    def _op(self, op: Operation, times: Times) -> None:
+    def _op(self, op: Operation, times: _Times) -> None:
+        """Count an operation that is not done cell by cell."""
         match op:
             case scf.ForOp():
                 self._loop(op, times)
             case scf.IfOp():
                 taken = self.indices.of(op.cond).numbers
-                self._block(op.true_region.block, times * taken)
-                self._block(op.false_region.block, times * (1 - taken))
+                self._block(op.true_region.block, self._times(times.numbers * taken))
+                self._block(op.false_region.block, self._times(times.numbers * (1 - taken)))
                 for region in op.regions:
                     end = region.block.last_op
                     assert end is not None
@@ -192,17 +235,17 @@ class _Counter:
                         if value in self.repeats:
                             self.repeats[result] = self.repeats[value]
             case triton.LoadOp() | triton.StoreOp():
-                stream = self.accesses.of_cells(op, self._mean(times), self.kept)
+                stream = self.accesses.of_cells(op, times.mean, self.kept)
                 self.streams.append(stream)
                 self.moved[op] = max(1, stream.vector // stream.cell)
                 if isinstance(op.parent_op(), scf.ForOp):
                     pieces = stream.cells * stream.cell // stream.vector
-                    self.addresses += 2 * -(-pieces // (32 * self.kernel.warps))
+                    self.addresses += 2 * -(-pieces // self.threads)
                 if isinstance(op, triton.LoadOp):
                     self.factors.vectors[op.result] = 1 if is_carried(op, stream) else stream.vector
                     self.factors.runs[op.result] = stream.run
             case triton.LoadBlockOp() | triton.StoreBlockOp():
-                self.streams.append(self.accesses.of_block(op, self._mean(times)))
+                self.streams.append(self.accesses.of_block(op, times.mean))
                 if isinstance(op, triton.LoadBlockOp):
                     self.factors.vectors[op.result] = VECTOR
                     if is_shared_out(op):
@@ -220,47 +263,43 @@ class _Counter:
             case triton.DotOp():
                 self._product(op, times)
             case triton.CombineOp():
-                inner = [one for one in op.combiner.block.ops if not isinstance(one, _FREE)]
+                inner = [one for one in op.combiner.block.ops if not _FREE[type(one)]]
                 depth = 1.0
                 if isinstance(op, triton.ScanOp):
                     depth = max(1.0, log2(shape_of(op.tiles[0])[op.axis.value.data]))
                 count = depth * len(inner) * self._cells(op.tiles[0]) * self._repeated(op)
-                self._lanes(op, count * self._mean(times))
-            case _ if not isinstance(op, _FREE):
-                self._elementwise(op, times)
+                self._lanes(op, count * times.mean)
             case _:
                 pass
-        if isinstance(op, triton.DotOp) or any(value in self.after for value in op.operands):
-            self.after.update(op.results)
-        if not isinstance(op, triton.DotOp) and (repeats := self._repeated(op)) > 1:
-            self.repeats.update(dict.fromkeys(op.results, repeats))
-        self.indices.visit(op)
 
-    def _elementwise(self, op: Operation, times: Times) -> None:
+    def _elementwise(self, op: Operation, times: _Times) -> None:
         cells = max((self._cells(value) for value in (*op.results, *op.operands)), default=0)
-        count = cells * self._mean(times) * self._repeated(op)
+        count = cells * times.mean * self._repeated(op)
         self._lanes(op, count)
         self.each[op] = self.each.get(op, 0.0) + count
-        if isinstance(op, _SPECIALS):
+        if _SPECIALS[type(op)]:
             self.specials += count
-            if not isinstance(op, _EXPONENTIALS):
+            if not _EXPONENTIALS[type(op)]:
                 self._lanes(op, _CORRECTED * count)
 
     def _lanes(self, op: Operation, count: float) -> None:
         """Count operations of lanes; those need products that read what needs them."""
         self.lanes += count
-        if any(operand in self.after for operand in op.operands):
+        if not self.after.isdisjoint(op.operands):
             self.waiting_lanes += count
 
     def _repeated(self, op: Operation) -> int:
         """How many warps compute the same cells for an operation."""
+        if not self.repeats:
+            return 1
         return max((self.repeats.get(value, 1) for value in op.operands), default=1)
 
     def _cells(self, value: SSAValue) -> int:
         """The lanes that compute a tile: at least all of a program's, which do the same."""
-        return max(prod(shape_of(value)), 32 * self.kernel.warps) if shape_of(value) else 0
+        shape = shape_of(value)
+        return max(prod(shape), self.threads) if shape else 0
 
-    def _loop(self, op: scf.ForOp, times: Times) -> None:
+    def _loop(self, op: scf.ForOp, times: _Times) -> None:
         start, end, step = (self.indices.of(value) for value in (op.lb, op.ub, op.step))
         size = np.maximum(step.numbers, 1)
         trips = np.maximum(0, -(-(end.numbers - start.numbers) // size))
@@ -273,9 +312,9 @@ class _Counter:
             points = self._mean(np.maximum(0, end.numbers - start.numbers))
             self.kept[op.step.owner.block.data] = points / walked if walked else 1.0
         if any(isinstance(one, triton.LoadOp | triton.LoadBlockOp) for one in body.ops):
-            self.steps += self._mean(times * -(-trips // unrolled(op)))
-            self.walks += times * trips
-        self._block(body, times * trips)
+            self.steps += self._mean(times.numbers * -(-trips // unrolled(op)))
+            self.walks += times.numbers * trips
+        self._block(body, self._times(times.numbers * trips))
         self.factors.end_loop(op)
         last = body.last_op
         assert last is not None
@@ -284,7 +323,7 @@ class _Counter:
             if carried in self.after:
                 self.after.add(result)
 
-    def _product(self, op: triton.DotOp, times: Times) -> None:
+    def _product(self, op: triton.DotOp, times: _Times) -> None:
         (m, k), (_, n) = shape_of(op.a), shape_of(op.b)
         kind = name_of(element_of(op.a))
         if kind == "f32":
@@ -295,18 +334,16 @@ class _Counter:
             # does what others do; where a branch hides what follows, they exchange parts of rows,
             # which takes as long: 64 rows by 8 warps 601 us on an H100, by 4 warps 353.
             repeats = self.repeats[op.result] = max(1, WARP_ROWS * self.kernel.warps // m)
-        self.products.append(Product(m, n, k, kind, self._mean(times) * repeats))
+        self.products.append(Product(m, n, k, kind, times.mean * repeats))
         for factor, by_registers in ((op.a, True), (op.b, False)):
             for one in self.factors.place(op, factor, by_registers=by_registers):
-                if isinstance(one, _FREE) or any(value in self.after for value in one.operands):
+                if _FREE[type(one)] or any(value in self.after for value in one.operands):
                     continue
                 cells = max(map(self._cells, (*one.results, *one.operands)))
-                self.waiting_lanes += cells * self._mean(times)
+                self.waiting_lanes += cells * times.mean
         if self.products[-1].is_split:
             # Products wait for the parts of their factors, and their sum for the products.
-            # Warps that share rows take these apart each.
-            rows = max(m, WARP_ROWS * self.kernel.warps)
-            waiting = (_SPLIT * k * (rows + n) + m * n) * self._mean(times)
+            waiting = split_lanes(m, n, k, self.kernel.warps) * times.mean
             self.lanes += waiting
             self.waiting_lanes += waiting
             # Where the parts of one product were, those of the next one are.

@@ -24,16 +24,20 @@ from xdsl.ir import Block, Operation, SSAValue
 from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
+from tapestry.passes.triton.cost.kinds import Kinds
 
 _REGISTER = 4
 """Bytes of a register, in which a cell of less lies alone or with one more."""
 
-_RESHAPED = (triton.BroadcastOp, triton.ExpandDimsOp, triton.TransposeOp)
-_LOADS = (triton.LoadOp, triton.LoadBlockOp)
-_WHOLE = (*_LOADS, triton.DotOp, triton.CombineOp, scf.ForOp)
+_RESHAPED = Kinds(triton.BroadcastOp, triton.ExpandDimsOp, triton.TransposeOp)
+_LOADS = Kinds(triton.LoadOp, triton.LoadBlockOp)
+_KEPT = Kinds(triton.LoadOp, triton.LoadBlockOp, scf.ForOp)
+_WHOLE = Kinds(triton.LoadOp, triton.LoadBlockOp, triton.DotOp, triton.CombineOp, scf.ForOp)
 _POSITIONS = (arith.AddiOp, arith.SubiOp, arith.MuliOp, triton.CompareOp)
 _MADE = (triton.ArangeOp, triton.FullOp, triton.BlockSizeOp, arith.ConstantOp)
-_CHEAP = (*_MADE, *_POSITIONS, *_RESHAPED)
+_CHEAP = Kinds(
+    *(*_MADE, *_POSITIONS), *(triton.BroadcastOp, triton.ExpandDimsOp, triton.TransposeOp)
+)
 
 
 def live_bytes(kernel: triton.KernelOp, elsewhere: Collection[SSAValue]) -> int:
@@ -42,7 +46,7 @@ def live_bytes(kernel: triton.KernelOp, elsewhere: Collection[SSAValue]) -> int:
     values = [
         value
         for value in lives.first
-        if shape_of(value) and value not in elsewhere and not isinstance(value.owner, _CHEAP)
+        if shape_of(value) and value not in elsewhere and not _CHEAP[type(value.owner)]
     ]
     sizes = {value: _bytes(value, 32 * kernel.warps) * _copies(value) for value in values}
 
@@ -53,7 +57,7 @@ def live_bytes(kernel: triton.KernelOp, elsewhere: Collection[SSAValue]) -> int:
     for at in lives.late:
         # What is computed on the way is one tile after another.
         there = alive(at)
-        kept = [value for value in there if isinstance(value.owner, (*_LOADS, scf.ForOp))]
+        kept = [value for value in there if _KEPT[type(value.owner)]]
         passing = [sizes[value] for value in there if value not in kept]
         found.append(sum(sizes[value] for value in kept) + max(passing, default=0))
     return max(found, default=0)
@@ -81,7 +85,7 @@ def unrolled(loop: scf.ForOp) -> int:
 def _copies(value: SSAValue) -> int:
     """How many steps' cells of a value are there at once: all that are loaded together."""
     owner = value.owner
-    loop = owner.parent_op() if isinstance(owner, _LOADS) else None
+    loop = owner.parent_op() if _LOADS[type(owner)] else None
     return unrolled(loop) if isinstance(loop, scf.ForOp) else 1
 
 
@@ -107,17 +111,20 @@ class _Lives:
             self._at += 1
             for operand in op.operands:
                 self._use(operand)
-            if isinstance(op, scf.ForOp):
+            kind = type(op)
+            if kind is scf.ForOp:
+                assert isinstance(op, scf.ForOp)
                 self._loop(op)
-            if isinstance(op, scf.IfOp):
+            if kind is scf.IfOp:
+                assert isinstance(op, scf.IfOp)
                 self._branches(op)
             for result in op.results:
                 self._make(result)
-            if self._walked and not self._loops and isinstance(op, _LOADS):
+            if self._walked and not self._loops and _LOADS[kind]:
                 self.late.append(self._at)
-            elif isinstance(op, _WHOLE):
+            elif _WHOLE[kind]:
                 self.whole.append(self._at)
-            self._walked |= isinstance(op, scf.ForOp)
+            self._walked |= kind is scf.ForOp
 
     def _loop(self, op: scf.ForOp) -> None:
         self._loops.append([])
@@ -139,8 +146,9 @@ class _Lives:
         self._depth[value] = len(self._loops)
 
     def _use(self, value: SSAValue) -> None:
-        while isinstance(value.owner, _RESHAPED):
-            value = value.owner.operands[0]
+        while _RESHAPED[type(owner := value.owner)]:
+            assert isinstance(owner, Operation)
+            value = owner.operands[0]
         if value not in self.first:
             return
         self.last[value] = self._at
@@ -151,6 +159,7 @@ class _Lives:
 
 def defining(value: SSAValue) -> Operation | None:
     """The operation that makes the cells of a value, whatever their shape."""
-    while isinstance(value.owner, _RESHAPED):
-        value = value.owner.operands[0]
-    return value.owner if isinstance(value.owner, Operation) else None
+    while _RESHAPED[type(owner := value.owner)]:
+        assert isinstance(owner, Operation)
+        value = owner.operands[0]
+    return owner if isinstance(owner, Operation) else None

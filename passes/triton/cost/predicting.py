@@ -1,14 +1,12 @@
-"""What launches take by the cost model, and which of a kernel's schedules it takes for the fastest.
+"""What launches take by the cost model.
 
 for one in predictions(lowered, find_spec("h200")):
     one.name, one.schedule, one.estimate.seconds
-
-best, *others = ranked(schedules, build, find_spec("h200"))
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -16,17 +14,17 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.devices import DeviceSpec
 from tapestry.dialects import triton
-from tapestry.dialects.triton import Schedule, ScheduleAttr
+from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.cost.calls import Call, calls_of
 from tapestry.passes.triton.cost.counting import work_of
 from tapestry.passes.triton.cost.roofline import Estimate, estimate_of
-from tapestry.passes.triton.cost.work import Work
 from tapestry.passes.triton.schedules.task import Task
 
 Calls: TypeAlias = "Sequence[tuple[Call, int]]"
 Build: TypeAlias = "Callable[[Schedule], tuple[triton.KernelOp, Calls]]"
-Choose: TypeAlias = "Callable[[Task, triton.KernelOp, Calls, Build], Schedule | None]"
-"""What chooses a schedule in place of a kernel's default one, or None to keep that."""
+Choose: TypeAlias = "Callable[[Task, triton.KernelOp, Calls, Build, Hashable], Schedule | None]"
+"""What chooses a schedule in place of a kernel's default one, or None to keep that. Kernels that
+are alike by the last of what it is given are the same, if that is not None."""
 
 
 @dataclass(frozen=True)
@@ -75,36 +73,3 @@ def predictions(lowered: ModuleOp, spec: DeviceSpec) -> list[Prediction]:
             estimate = estimate_calls(kernel, calls_of(launch), spec)
             found.append(Prediction(launch.kernel_name, kernel.schedule.data, estimate))
     return found
-
-
-def ranked(schedules: Iterable[Schedule], build: Build, spec: DeviceSpec) -> list[Prediction]:
-    """Schedules by what the kernels take that `build` makes: what fits first, faster ones first.
-
-    Warps and stages are not part of a kernel's body: it is built once for all of them.
-    """
-    built: dict[Schedule, tuple[triton.KernelOp, Calls]] = {}
-    works: dict[Schedule, list[tuple[Work, int]]] = {}
-    found: list[Prediction] = []
-    for schedule in schedules:
-        staged = replace(schedule, stages=1)
-        body = replace(staged, warps=1)
-        if body not in built:
-            built[body] = build(schedule)
-        kernel, calls = built[body]
-        if staged not in works:
-            kernel.properties["schedule"] = ScheduleAttr(schedule)
-            works[staged] = [(work_of(kernel, call), count) for call, count in calls]
-        own = [(replace(work, stages=schedule.stages), n) for work, n in works[staged]]
-        estimate = summed([(estimate_of(work, spec), count) for work, count in own])
-        found.append(Prediction(kernel.sym_name.data, schedule, estimate))
-    return by_worth(found)
-
-
-def by_worth(predictions: Iterable[Prediction]) -> list[Prediction]:
-    """Predictions in order: what fits without spills first, then what fits, faster ones first."""
-
-    def worth(one: Prediction) -> tuple[bool, bool, float]:
-        estimate = one.estimate
-        return not estimate.fits, bool(estimate.problems), estimate.seconds
-
-    return sorted(predictions, key=worth)

@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from tapestry.dialects import triton
+from tapestry.passes.triton.cost.kinds import Kinds
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
@@ -55,6 +56,9 @@ class Columns:
         self.spread = slice(at, at + len(spread))
         self._probes = {block: at + len(spread) + n for n, block in enumerate(blocks)}
         self.pids: Numbers = np.concatenate([first, more, spread, np.zeros(len(blocks), np.int64)])
+        self.zeros: Numbers = self.everywhere(0)
+        """0 in every column, which nobody may change."""
+        self.zeros.flags.writeable = False
 
     def everywhere(self, number: int) -> Numbers:
         """The same number in every column."""
@@ -81,6 +85,24 @@ _BINARY: dict[type[Operation], Callable[[Any, Any], Any]] = {
     arith.MinSIOp: np.minimum,
     arith.MaxSIOp: np.maximum,
 }
+_READ = Kinds(
+    arith.ConstantOp,
+    triton.ArangeOp,
+    triton.BlockSizeOp,
+    triton.CdivOp,
+    triton.LoadOp,
+    triton.ProgramIdOp,
+)
+_SAME = Kinds(
+    arith.ExtSIOp,
+    arith.IndexCastOp,
+    arith.TruncIOp,
+    triton.BroadcastOp,
+    triton.CastOp,
+    triton.ExpandDimsOp,
+)
+_COMPUTED = Kinds(arith.DivSIOp, arith.RemSIOp, arith.SelectOp, triton.CompareOp, triton.WhereOp)
+_ALONG_NONE = frozenset[str]()
 _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "<": np.less,
     "<=": np.less_equal,
@@ -98,6 +120,7 @@ class Indices:
         self.columns = columns
         self._sizes = sizes
         self._known: dict[SSAValue, Known] = {}
+        self._unknown = Known(columns.zeros, loaded=True)
 
     def place(self, value: SSAValue, number: int) -> None:
         """Say what an argument of the kernel is."""
@@ -110,16 +133,23 @@ class Indices:
     def of(self, value: SSAValue) -> Known:
         """What is known of a value; 0 where nothing is."""
         found = self._known.get(value)
-        return (
-            Known(self.columns.everywhere(0), frozenset(), loaded=True) if found is None else found
-        )
+        return self._unknown if found is None else found
 
     def visit(self, op: Operation) -> None:
         """Find the numbers of an operation's results."""
-        if isinstance(op, triton.SwizzleOp):
+        kind = type(op)
+        if kind is triton.SwizzleOp:
+            assert isinstance(op, triton.SwizzleOp)
             self._swizzle(op)
         if len(op.results) != 1:
             return
+        if _READ[kind]:
+            self._read(op)
+        else:
+            self._derive(op, op.results[0])
+
+    def _read(self, op: Operation) -> None:
+        """Find the number of a result that is known by itself, or by what a block is."""
         result, columns = op.results[0], self.columns
         match op:
             case arith.ConstantOp():
@@ -136,11 +166,9 @@ class Indices:
                 length, size = self.of(op.length), self._sizes[op.block.data]
                 self._known[result] = Known(-(-length.numbers // size), length.blocks)
             case triton.LoadOp():
-                self._known[result] = Known(
-                    columns.everywhere(0), self.of(op.offsets).blocks, loaded=True
-                )
+                self._known[result] = Known(columns.zeros, self.of(op.offsets).blocks, loaded=True)
             case _:
-                self._derive(op, result)
+                raise AssertionError(op.name)
 
     def _swizzle(self, op: triton.SwizzleOp) -> None:
         """Blocks of a group of rows are taken column by column."""
@@ -156,31 +184,33 @@ class Indices:
     def _derive(self, op: Operation, result: SSAValue) -> None:
         """The number of a result that is computed from other numbers; 0 where that is unknown."""
         sides = [self.of(operand) for operand in op.operands]
-        blocks = frozenset[str]().union(*(side.blocks for side in sides))
+        blocks = _ALONG_NONE
+        for side in sides:
+            if side.blocks and side.blocks is not blocks:
+                blocks |= side.blocks
         loaded = any(side.loaded for side in sides)
-        numbers = [side.numbers for side in sides]
-        computed = self.columns.everywhere(0)
-        match op:
-            case triton.CompareOp():
-                computed = _COMPARED[op.predicate.data](*numbers)
-            case triton.WhereOp() | arith.SelectOp():
-                computed = np.where(numbers[0], numbers[1], numbers[2])
-            case arith.DivSIOp():
-                computed = numbers[0] // np.where(numbers[1] == 0, 1, numbers[1])
-            case arith.RemSIOp():
-                computed = numbers[0] % np.where(numbers[1] == 0, 1, numbers[1])
-            case (
-                triton.BroadcastOp()
-                | triton.ExpandDimsOp()
-                | triton.CastOp()
-                | arith.IndexCastOp()
-                | arith.ExtSIOp()
-                | arith.TruncIOp()
-            ):
-                computed = numbers[0]
-            case _:
-                if (function := _BINARY.get(type(op))) is not None:
-                    computed = function(*numbers)
-                else:
-                    loaded = True
+        kind = type(op)
+        if (function := _BINARY.get(kind)) is not None:
+            computed = function(sides[0].numbers, sides[1].numbers)
+        elif _SAME[kind]:
+            computed = sides[0].numbers
+        elif _COMPUTED[kind]:
+            computed = _computed(op, [side.numbers for side in sides])
+        else:
+            computed, loaded = self.columns.zeros, True
         self._known[result] = Known(np.asarray(computed, np.int64), blocks, loaded)
+
+
+def _computed(op: Operation, numbers: Sequence[Numbers]) -> Numbers:
+    """What a comparison, a choice or a division makes of numbers."""
+    match op:
+        case triton.CompareOp():
+            return _COMPARED[op.predicate.data](*numbers)
+        case triton.WhereOp() | arith.SelectOp():
+            return np.where(numbers[0], numbers[1], numbers[2])
+        case arith.DivSIOp():
+            return numbers[0] // np.where(numbers[1] == 0, 1, numbers[1])
+        case arith.RemSIOp():
+            return numbers[0] % np.where(numbers[1] == 0, 1, numbers[1])
+        case _:
+            raise AssertionError(op.name)

@@ -32,6 +32,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
 from math import ceil, exp
+from typing import TypeAlias
 
 from tapestry.devices import DeviceSpec
 from tapestry.passes.triton.cost.fitting import (
@@ -57,6 +58,9 @@ _KEPT_SHARE = 4
 
 _REGISTER = 4
 """Bytes of a register."""
+
+Moved: TypeAlias = "tuple[float, Sequence[Stream]]"
+"""Bytes from or to memory, and the loads and stores that ask for them."""
 
 _LANES = 32
 _REQUEST = 128
@@ -102,9 +106,9 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
     hiding = alone + (1 - alone) * (1 - 1 / together)
     computing = rounds * _busy(work, together, spec, hiding)
     waiting = waves * _alone(work, together, _busy(work, 1, spec, alone), spec)
-    moved = memory_bytes(work, min(work.programs, at_once), spec)
+    moved = list(_moved(work, min(work.programs, at_once), spec))
     parts = {
-        "memory": _memory_seconds(work, min(work.programs, at_once), spec),
+        "memory": _memory_seconds(work, moved, spec),
         "l2": work.programs * sum(s.moved for s in work.streams) / spec.memory.l2_bandwidth,
         **{name: rounds * seconds for name, seconds in works.items()},
         "waiting": max(0.0, waiting - computing),
@@ -117,7 +121,7 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
         waves=work.programs / at_once,
         registers=registers_of(work, spec),
         shared=shared,
-        bytes=moved,
+        bytes=sum(count for count, _ in moved),
         flops=work.flops,
         problems=problems_of(work, spec),
         exact=any(product.is_split for product in work.products),
@@ -271,17 +275,18 @@ def _alone(work: Work, together: int, computing: float, spec: DeviceSpec) -> flo
 
 def memory_bytes(work: Work, at_once: int, spec: DeviceSpec) -> float:
     """Bytes from and to memory, where some programs run at once."""
-    return sum(moved for moved, _ in _moved(work, at_once, spec))
+    return sum(count for count, _ in _moved(work, at_once, spec))
 
 
-def _memory_seconds(work: Work, at_once: int, spec: DeviceSpec) -> float:
+def _memory_seconds(work: Work, every: Sequence[Moved], spec: DeviceSpec) -> float:
     """Seconds in which memory is busy, or multiprocessors have all the requests that they can.
 
+    `every` are the bytes that are moved, by the loads and stores that ask for them.
     Only those for cells that are not in the L2 take long.
     """
     memory, seconds = spec.memory, 0.0
     busy = spec.multiprocessors if work.staged else min(spec.multiprocessors, work.programs)
-    for moved, streams in _moved(work, at_once, spec):
+    for moved, streams in every:
         waiting = 0.0
         for stream in streams:
             request = min(_REQUEST, _LANES * stream.vector)
@@ -291,7 +296,7 @@ def _memory_seconds(work: Work, at_once: int, spec: DeviceSpec) -> float:
     return seconds
 
 
-def _moved(work: Work, at_once: int, spec: DeviceSpec) -> Iterator[tuple[float, Sequence[Stream]]]:
+def _moved(work: Work, at_once: int, spec: DeviceSpec) -> Iterator[Moved]:
     """Bytes from and to memory, by the loads and stores that ask for them."""
     reads: dict[int, list[Stream]] = {}
     for stream in work.streams:
@@ -301,18 +306,17 @@ def _moved(work: Work, at_once: int, spec: DeviceSpec) -> Iterator[tuple[float, 
             reads.setdefault(stream.buffer, []).append(stream)
     l2 = spec.memory.l2_bytes
     sizes = {buffer: work.buffers[buffer] for buffer in reads}
-    waves = work.programs / at_once
-    wave = {b: _wave_bytes(streams, at_once) for b, streams in reads.items()}
-    # What leaves first takes the place of nothing that is kept.
-    staying = [stream for stream in work.streams if stream.leaves != "first"]
-    passing = sum(stream.bytes * stream.apart(at_once) for stream in staying)
+    waves, all_fit = work.programs / at_once, sum(sizes.values()) <= l2
     for buffer, streams in reads.items():
         asked = work.programs * sum(stream.bytes for stream in streams)
         once = min(asked, sizes[buffer])
-        if sum(sizes.values()) <= l2 or sizes[buffer] * _KEPT_SHARE <= l2:
+        if all_fit or sizes[buffer] * _KEPT_SHARE <= l2:
             yield once, streams
         else:
-            union, every = wave[buffer]
+            union, every = _wave_bytes(streams, at_once)
+            # What leaves first takes the place of nothing that is kept.
+            staying = [stream for stream in work.streams if stream.leaves != "first"]
+            passing = sum(stream.bytes * stream.apart(at_once) for stream in staying)
             backward = any(stream.backward for stream in streams)
             again = (every - union) * _gone(passing * union / every, l2, backward=backward)
             yield min(asked, max(once, waves * (union + again))), streams

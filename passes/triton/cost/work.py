@@ -13,8 +13,10 @@ of them: padding, tiles that neighbours read again, operations that are done in 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -62,12 +64,12 @@ class Stream:
     backward: bool = False
     """Whether it comes from the end, where a walk before it ended."""
 
-    @property
+    @cached_property
     def bytes(self) -> float:
         """What a program moves."""
         return self.cells * self.cell * self.accesses * self.kept
 
-    @property
+    @cached_property
     def moved(self) -> float:
         """What a program moves, in whole sectors."""
         return self.bytes * max(1.0, SECTOR / self.run)
@@ -76,8 +78,14 @@ class Stream:
         """How many of some programs that run side by side touch different cells."""
         if self.scattered:
             return programs
-        seen = self.starts[:programs]
-        return max(1, round(len(np.unique(seen)) * programs / max(1, len(seen))))
+        seen = min(programs, len(self.starts))
+        different = bisect_left(self._firsts, seen)
+        return max(1, round(different * programs / max(1, seen)))
+
+    @cached_property
+    def _firsts(self) -> list[int]:
+        """The programs that begin where none before them does, in order."""
+        return sorted(np.unique(self.starts, return_index=True)[1].tolist())
 
 
 @dataclass(frozen=True)

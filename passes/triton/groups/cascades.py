@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32
@@ -22,11 +23,12 @@ from xdsl.ir import Block, SSAValue
 from tapestry.algebra.monoids import builtin_monoid
 from tapestry.dialects import loom
 from tapestry.dialects.triton import element_of
+from tapestry.passes.triton.groups.counts import counted_parts, total
 from tapestry.passes.triton.groups.dots import Dot
 from tapestry.passes.triton.groups.folding import Addend, Cluster, vanishes
 from tapestry.passes.triton.groups.members import Given, Members, Placed
 from tapestry.passes.triton.groups.roles import Fold
-from tapestry.passes.triton.indexing.positions import Frame
+from tapestry.passes.triton.indexing.positions import Axis, Frame
 from tapestry.passes.triton.kernels.products import Product, joint_factors
 from tapestry.passes.triton.kernels.steps import part_names
 from tapestry.passes.triton.tiles.folds import FoldState, State
@@ -64,13 +66,16 @@ class FoldWriter:
         """Parts of a finished state with the axes of their tiles."""
         tiles, wrap = self.members.tiles, self.fold.member.fold.wrap
         found: list[Placed] = []
+        length = self.members.writer.positions.length(self._walked)
         for part, value in enumerate(parts):
+            if part in self._counts:
+                value = self._total(part, length)
             product = self.fold.products.get(part)
             if product is not None and self._scales_later(product):
                 given = self.members.inputs(self.number, wrap.args)
                 scale = self.members.evaluate(self.number, wrap, product.scale, given)
                 for factor in joint_factors(tiles, [one.value for one in scale]):
-                    value = tiles.value(arith.MulfOp(*tiles.pair(value, factor)))
+                    value = tiles.once(arith.MulfOp, *tiles.pair(value, factor))
             found.append(Placed(value, self.frame(part)))
         return found
 
@@ -79,11 +84,38 @@ class FoldWriter:
         rounds = self.members.options.rounds
         return rounds and product.multiplies_halves and not self.fold.folding.addends
 
+    @property
+    def _walked(self) -> Axis:
+        return self.members.writer.axes[self.axis]
+
+    @cached_property
+    def _counts(self) -> Mapping[int, float]:
+        """What each point adds to the parts that are known by where the walk is."""
+        return counted_parts(self.members, self.number, self.fold, self._walked)
+
+    def _total(self, part: int, points: SSAValue) -> SSAValue:
+        """What such a part is after so many points."""
+        kind = self.fold.folding.monoid.state[part]
+        return total(self.members.tiles, points, self._counts[part], kind)
+
     def step(self, carried: Sequence[SSAValue] | None) -> State:
         """The state after one block: `carried` merged with it, or the block's alone."""
         new: dict[int, SSAValue] = {}
         own: dict[int, Placed] = {}
+        if self._counts:
+            before, after = self.members.writer.positions.passed(self._walked)
+            carried = None if carried is None else list(carried)
+            for part, number in self._counts.items():
+                kind = self.fold.folding.monoid.state[part]
+                own[part] = Placed(self.members.tiles.constant(number, kind), ())
+                new[part] = self._total(part, after)
+                if carried is not None:
+                    carried[part] = self._total(part, before)
+                    if not isinstance(carried[part].owner, Block):
+                        carried[part].name_hint = f"{self._state[part]}_before"
         for cluster in self.fold.folding.clusters:
+            if cluster.parts[0] in new:
+                continue
             before = None if carried is None else [carried[part] for part in cluster.parts]
             values, merged = self._cluster(cluster, before)
             own.update(zip(cluster.parts, values, strict=False))
@@ -92,8 +124,13 @@ class FoldWriter:
             before = None if carried is None else self._moved(addend, carried, new)
             new[addend.part] = self._added(addend, before, own, new)
         for part, value in new.items():
-            value.name_hint = self._state[part]
-        return tuple(new[part] for part in range(len(new)))
+            if part not in self._counts or value.name_hint is None:
+                value.name_hint = self._state[part]
+        if carried is None:
+            return tuple(new[part] for part in range(len(new)))
+        # A loop carries tiles, until it is seen that nothing needs a count from the step before.
+        tiles, blocks = self.members.tiles, self.members.writer.blocks
+        return tuple(tiles.spread(new[part], blocks(self.frame(part))) for part in range(len(new)))
 
     def _cluster(
         self, cluster: Cluster, before: Sequence[SSAValue] | None

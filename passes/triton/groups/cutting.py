@@ -36,7 +36,7 @@ from tapestry.passes.loom.grouping.plan import (
     why_not_split,
 )
 from tapestry.passes.loom.rebuilding.bodies import in_group
-from tapestry.passes.loom.ungroup import take_apart
+from tapestry.passes.loom.ungroup import name_inside, names_inside, take_apart
 from tapestry.passes.triton.groups.lowering import why_several_kernels
 from tapestry.passes.triton.schedules.task import SCHEDULE
 from tapestry.zspace import AffineMap, Partition, Range
@@ -59,10 +59,13 @@ def cut(
     Legal as `loom-ungroup` is: members are whole operations in an order that runs, of which any
     that follow one another may run as one.
     """
-    places = [place for _, place in op.aligned]
+    places, names = [place for _, place in op.aligned], names_inside(op)
     cutting = _Cutting(op.index, op.partition, is_one_kernel)
     members = list(zip(take_apart(op, rewriter), places, strict=True))
-    return [_put(piece, rewriter) for piece in list(cutting.pieces(members))]
+    groups = [_put(piece, rewriter) for piece in list(cutting.pieces(members))]
+    for group in groups:
+        name_inside(group, names)
+    return groups
 
 
 def kernels_of(op: loom.FusedOp) -> list[tuple[str, ...]]:

@@ -101,7 +101,7 @@ class Dot:
         values = [placed.over(tiles, axes) for placed in made]
         value = values[0]
         for factor in values[1:]:
-            value = tiles.value(arith.MulfOp(*tiles.pair(value, factor)))
+            value = tiles.once(arith.MulfOp, *tiles.pair(value, factor))
         if dead:
             return value
         mask = members.writer.positions.frame_mask(axes, (self.axis,))

@@ -25,7 +25,13 @@ from tapestry.algebra.bodies import Dims, moving_dims
 from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.host.in_place import standing
-from tapestry.passes.triton.kernels.mapfold import MapFold, Tensor, given_schedule, map_fold_of
+from tapestry.passes.triton.kernels.mapfold import (
+    MapFold,
+    Tensor,
+    buffer_numbers,
+    given_schedule,
+    map_fold_of,
+)
 from tapestry.zspace import AffineMap, Domain, Partition, Projection, Range, cut_dims
 from tapestry.zspace.origins import settle
 
@@ -200,11 +206,6 @@ class Outline(MapFold):
 
     group: Group | None = None
 
-    @property
-    def buffers(self) -> tuple[int, ...]:
-        assert self.group is not None
-        return self.group.operands
-
     @cached_property
     def coordinates(self) -> Dims:
         assert self.group is not None
@@ -222,6 +223,7 @@ def group_of(op: loom.FusedOp) -> Group:
     reads: list[Tensor] = []
     operands: list[int] = []
     known: dict[object, int] = {}
+    buffers = buffer_numbers(op.ins)
     members: list[Member] = []
     for number, (operation, place) in enumerate(op.aligned):
         fold = map_fold_of(operation)
@@ -242,11 +244,12 @@ def group_of(op: loom.FusedOp) -> Group:
                 sources.append(source)
                 continue
             assert isinstance(value, BlockArgument)
-            key = (value, read, tensor.fill)
+            key = (op.ins[value.index], read, tensor.fill)
             if key not in known:
                 known[key] = len(reads)
                 name = value.name_hint or op.ins[value.index].name_hint or tensor.name
-                reads.append(replace(tensor, projection=read, name=name))
+                buffer = buffers[op.ins[value.index]]
+                reads.append(replace(tensor, projection=read, name=name, buffer=buffer))
                 operands.append(value.index)
             sources.append(known[key])
         members.append(Member(fold, place, tuple(sources)))

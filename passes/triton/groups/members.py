@@ -19,7 +19,6 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import needed_operations
 from tapestry.dialects import loom
-from tapestry.dialects.triton import element_of
 from tapestry.passes.triton.groups.group import Group, Inner, NotOneKernelError
 from tapestry.passes.triton.groups.roles import Roles
 from tapestry.passes.triton.indexing.positions import Frame
@@ -28,6 +27,7 @@ from tapestry.passes.triton.kernels.ports import Port
 from tapestry.passes.triton.kernels.steps import Options
 from tapestry.passes.triton.kernels.writer import KernelWriter
 from tapestry.passes.triton.tiles.builder import TileBuilder
+from tapestry.passes.triton.tiles.narrow import shifted
 from tapestry.passes.triton.tiles.scalars import write_scalar
 
 
@@ -157,9 +157,7 @@ class Members:
             self._require((self.roles.axes[group_dim],))
         at = self.writer.coordinate(frame)(group_dim)
         shift = self.group.members[member].place.offset[dim]
-        if shift:
-            at = self.tiles.add(at, self.tiles.constant(shift, element_of(at)))
-        return Placed(at, frame)
+        return Placed(shifted(self.tiles, at, shift), frame)
 
     def _block_read(self, member: int, op: loom.ReadOp, values: dict[SSAValue, Placed]) -> Placed:
         """What `loom.read` is: the block's port is that of the argument's place."""

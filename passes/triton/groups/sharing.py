@@ -46,7 +46,7 @@ def _are_alike(fold: MapFold, space: Space, one: Axis, other: Axis) -> bool:
     if [dim.extent for dim in one.dims] != [dim.extent for dim in other.dims]:
         return False
     alone: list[set[int]] = [set(), set()]
-    for buffer, access in zip(fold.buffers, space.ins, strict=True):
+    for buffer, access in zip(fold.buffers, (*space.ins, *space.extras), strict=True):
         along = space.along(access)
         if len({one.name, other.name} & along) == 1:
             alone[other.name in along].add(buffer)

@@ -8,6 +8,7 @@ layers of a network do, is a launch of its kernels (`sameness.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ArrayAttr, LocationAttr, MemRefType, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
@@ -52,15 +53,18 @@ class Launcher:
     def lower_group(self, group: Group) -> LoweredGroup:
         """The kernels of a group; NotOneKernelError where there are none."""
         alike = (key(group), self.options.rung(group.name))
-        return self._groups.made(alike, lambda: lower_group(group, self.options, ()))
+        options = replace(self.options, alike=alike)
+        return self._groups.made(alike, lambda: lower_group(group, options, ()))
 
     def _lower(self, fold: MapFold) -> Lowered | LoweredGroup:
         """The kernels of a map-fold, as a group's where that is more than a fold's."""
+        alike = (key(fold), self.options.rung(fold.name))
+        options = replace(self.options, alike=alike)
 
         def make() -> Lowered | LoweredGroup:
-            return _cascade(fold, self.options) or lower(fold, self.options, ())
+            return _cascade(fold, options) or lower(fold, options, ())
 
-        return self._folds.made((key(fold), self.options.rung(fold.name)), make)
+        return self._folds.made(alike, make)
 
     def launch(
         self,
@@ -126,7 +130,7 @@ class Launcher:
         made: list[Operation] = []
         reads, writes = _moved(outline.ins, shards), _moved(outline.outs, shards)
         written = dict(zip(group.outs, outs, strict=True))
-        operands = [ins[operand] for operand in dict.fromkeys(group.operands)]
+        operands = [ins[operand] for operand in group.operands]
         operands += [written[inner] for inner in lowered.outs]
         states: list[list[SSAValue]] = []
         for partial in lowered.partials:
@@ -214,13 +218,16 @@ class Launcher:
         location: LocationAttr,
         origins: Sequence[str] | None = None,
     ) -> triton.LaunchOp:
-        """The launches of a kernel, one per shard; `origins` are its own, unless they are given."""
+        """The launches of a kernel, one per shard; `origins` are its own, unless they are given.
+
+        `buffers` are those of all that it reads and writes: it takes each once.
+        """
         own = tuple(kernel.op.origins if origins is None else map(StringAttr, origins))
         kernel.op.properties["numerics"] = StringAttr(self.options.numerics)
         round_where_needed(kernel.op, strict=self.options.numerics == "strict")
         launch = triton.LaunchOp(
             self._insert(kernel.op, own, location),
-            buffers,
+            [buffers[place] for place in kernel.places],
             kernel.grid,
             [dim.name for dim in kernel.cut],
             [[n for dim in kernel.cut for n in dim.bounds(shard)] for shard in shards],

@@ -31,7 +31,7 @@ from tapestry.passes.loom.ungroup import take_apart
 from tapestry.passes.triton.groups.cutting import cut
 from tapestry.passes.triton.groups.group import NotOneKernelError, group_of
 from tapestry.passes.triton.host.buffers import allocate, as_buffer, replace_by
-from tapestry.passes.triton.host.comments import origin
+from tapestry.passes.triton.host.comments import APART_FROM, origin
 from tapestry.passes.triton.host.in_place import InPlace, places_of, standing
 from tapestry.passes.triton.host.launching import Launcher
 from tapestry.passes.triton.kernels.mapfold import (
@@ -101,7 +101,7 @@ class LowerGroup(RewritePattern):
             runs = options.rung(name) < Rung.APART
             if runs:
                 refuse_schedule(op, str(error))
-            reason = StringAttr(f"apart from @{name}: {error}")
+            reason = StringAttr(f"{APART_FROM}{name}: {error}")
             for member in op.members:
                 member.attributes[APART] = reason
             if not runs:
@@ -115,7 +115,9 @@ class LowerGroup(RewritePattern):
         operands = [as_buffer(rewriter, value) for value in op.ins]
         made = self.in_place.outs(rewriter, op)
         origins = [origin(name, op.location), *_notes(op)]
-        origins += [f"  {origin(member.label.data, member.location)}" for member in op.members]
+        origins += [
+            f"  {origin(member.label.data, member.location, op.location)}" for member in op.members
+        ]
         rewriter.insert(
             self.launcher.launch_group(group, lowered, op.location, operands, made, origins)
         )

@@ -73,7 +73,7 @@ def _(of: Group) -> Hashable:
 
 
 def _tensors(tensors: Iterable[Tensor]) -> Hashable:
-    return tuple((t.box, t.element, t.projection, t.fill, t.repeated) for t in tensors)
+    return tuple((t.box, t.element, t.projection, t.fill, t.repeated, t.buffer) for t in tensors)
 
 
 def _monoid(monoid: Monoid | None) -> Hashable:

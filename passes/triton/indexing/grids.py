@@ -35,7 +35,7 @@ class Persistent:
     def __init__(self, tiles: TileBuilder, first: SSAValue, total: SSAValue) -> None:
         self._tiles = tiles
         self._first, self._total = first, total
-        self._step = tiles.value(triton.BlockSizeOp("PROGRAMS", tiles.index))
+        self._step = tiles.once(triton.BlockSizeOp, "PROGRAMS", tiles.index)
         self._body = Block(arg_types=[tiles.index])
         self.number.name_hint = "block"
         self._stack = ExitStack()
@@ -100,7 +100,7 @@ def place_programs(
     for axis, block in taken.items():
         first = block
         if axis.block is not None:
-            size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+            size = tiles.once(triton.BlockSizeOp, axis.block, tiles.index)
             first = tiles.times(block, size)
             first.name_hint = f"{axis.hint}_start"
         start, _ = positions.span(axis)
@@ -113,4 +113,4 @@ def _blocks_along(tiles: TileBuilder, positions: Positions, axis: Axis) -> SSAVa
     count = positions.length(axis)
     if axis.block is None:
         return count
-    return tiles.value(triton.CdivOp(count, axis.block), f"blocks_{axis.hint}")
+    return tiles.once(triton.CdivOp, count, axis.block, hint=f"blocks_{axis.hint}")

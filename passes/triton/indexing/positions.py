@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from tapestry.dialects import triton
@@ -104,6 +105,24 @@ class Positions:
     def first(self, axis: Axis) -> SSAValue:
         """Where the block of an axis that was placed starts."""
         return self._first[axis.name]
+
+    def passed(self, axis: Axis) -> tuple[SSAValue, SSAValue]:
+        """How many points of an axis a walk has passed before its block, and with it."""
+        tiles = self.tiles
+        assert axis.block is not None
+        start, end = self.span(axis)
+        if axis.length is not None and axis.length <= tiles.blocks[axis.block]:
+            return tiles.position(0), tiles.position(axis.length)
+        before = self._first[axis.name]
+        size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+        after = tiles.add(before, size)
+        if self._masks[axis.name] is not None:
+            after = tiles.value(arith.MinSIOp(after, end))
+        if start != tiles.position(0):
+            before, after = tiles.subtract(before, start), tiles.subtract(after, start)
+        if axis.length is not None:
+            tiles.bounds[before], tiles.bounds[after] = (0, axis.length - 1), (1, axis.length)
+        return before, after
 
     def base(self, access: Access, frame: Frame) -> SSAValue:
         """The offset of an access from the axes that are not in a frame, and its constant."""
@@ -231,7 +250,7 @@ class Positions:
             return (at, 0), (at, 0)
         if len(axis.dims) == 1:
             first = self._first[axis.name]
-            size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+            size = tiles.once(triton.BlockSizeOp, axis.block, tiles.index)
             return (first, 0), (tiles.add(first, size), 1)
         if dim.cut:
             start, end = self._bounds[dim]
@@ -264,7 +283,7 @@ class Positions:
             first = tiles.remainder(first, tiles.position(dim.extent))
         if size <= step:
             return (first, 0), (first, 0)
-        points = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+        points = tiles.once(triton.BlockSizeOp, axis.block, tiles.index)
         if step > 1:
             points = tiles.quotient(points, tiles.position(step))
         return (first, 0), (tiles.add(first, points), 1)
@@ -311,10 +330,13 @@ class Positions:
         tiles = self.tiles
         mask: SSAValue | None = None
         for guard in access.guards:
-            at = self.offsets(guard.form, frame)
+            # What is added to a position is taken off its bounds, which are numbers.
+            added = guard.form.constant if any(guard.form.coefficients) else 0
+            at = self.offsets(replace(guard.form, constant=guard.form.constant - added), frame)
             for sign, bound in ((">=", guard.lower), ("<", guard.upper)):
                 if bound is not None:
-                    mask = tiles.both(mask, self._compared(sign, at, tiles.position(bound)))
+                    limit = tiles.position(bound - added)
+                    mask = tiles.both(mask, self._compared(sign, at, limit))
         if mask is not None:
             mask.name_hint = "inside"
         return mask

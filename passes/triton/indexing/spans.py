@@ -60,7 +60,7 @@ def _last_inside(
             first = _bound(positions, axes, form, walked, sign=-1, shift=0)
             lowest = chosen(tiles, arith.MaxSIOp, max, lowest, first)
     if lowest != start:
-        size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+        size = tiles.once(triton.BlockSizeOp, axis.block, tiles.index)
         from_zero = start == tiles.position(0)
         skipped = lowest if from_zero else tiles.subtract(lowest, start)
         skipped = tiles.times(tiles.quotient(skipped, size), size)
@@ -85,7 +85,7 @@ def run_inside(
     tiles = positions.tiles
     every = tiles.position(0), tiles.position(walked.extent)
     start, end = _last_inside(positions, axes, axis, every, rows)
-    size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+    size = tiles.once(triton.BlockSizeOp, axis.block, tiles.index)
     length = end if start == tiles.position(0) else tiles.subtract(end, start)
     up = tiles.subtract(tiles.add(length, size), tiles.position(1))
     length = tiles.times(tiles.quotient(up, size), size)
@@ -154,7 +154,7 @@ def segments(
         else:
             continue
         held.append(row)
-    size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+    size = tiles.once(triton.BlockSizeOp, axis.block, tiles.index)
     parts: list[tuple[Span, bool]] = []
     if first != start:
         up = tiles.subtract(tiles.add(first, size), tiles.position(1))

@@ -103,9 +103,9 @@ class Walks:
         """The blocks of a span that one of the programs walks that share it."""
         tiles, (start, end) = self.tiles, span
         length = end if start == tiles.position(0) else tiles.subtract(end, start)
-        blocks = tiles.value(triton.CdivOp(length, block))
-        each = tiles.value(triton.CdivOp(blocks, "PARTS"))
-        each = tiles.times(each, tiles.value(triton.BlockSizeOp(block, tiles.index)))
+        blocks = tiles.once(triton.CdivOp, length, block)
+        each = tiles.once(triton.CdivOp, blocks, "PARTS")
+        each = tiles.times(each, tiles.once(triton.BlockSizeOp, block, tiles.index))
         first = tiles.times(part, each)
         if start != tiles.position(0):
             first = tiles.add(start, first)
@@ -170,7 +170,7 @@ class Walks:
         tiles, full = self.tiles, None
         for axis in masked:
             assert axis.block is not None
-            size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
+            size = tiles.once(triton.BlockSizeOp, axis.block, tiles.index)
             end = tiles.add(self.positions.first(axis), size)
             full = tiles.both(full, tiles.compare("<=", end, self.positions.span(axis)[1]))
         assert full is not None
@@ -196,7 +196,7 @@ class Walks:
         start, end = span
         size = tiles.position(1)
         if block is not None:
-            size = tiles.value(triton.BlockSizeOp(block, tiles.index))
+            size = tiles.once(triton.BlockSizeOp, block, tiles.index)
         body = Block(arg_types=[tiles.index, *(value.type for value in init)])
         first, *carried = body.args
         first.name_hint = axis.hint if block is None else f"{axis.hint}_start"

@@ -115,7 +115,7 @@ class Descriptors:
         found = tiles.bits(loaded, port.element)
         if matrix.rows.name == frame[0]:
             return found
-        return tiles.value(triton.TransposeOp(found))
+        return tiles.once(triton.TransposeOp, found)
 
     def store(self, port: Port, frame: Frame, cells: SSAValue) -> bool:
         """Store a tile over a frame to its block of a port; False where that takes pointers."""
@@ -125,7 +125,7 @@ class Descriptors:
         tiles = self._tiles
         place = (self._positions.first(matrix.rows), self._positions.first(matrix.columns))
         if matrix.rows.name != frame[0]:
-            cells = tiles.value(triton.TransposeOp(cells))
+            cells = tiles.once(triton.TransposeOp, cells)
         tiles.append(triton.StoreBlockOp(cells, self._described(port, matrix), *place))
         return True
 

@@ -34,6 +34,7 @@ from tapestry.passes.triton.kernels.contraction import (
 )
 from tapestry.passes.triton.kernels.descriptors import any_described
 from tapestry.passes.triton.kernels.mapfold import MapFold, Tensor
+from tapestry.passes.triton.kernels.places import with_narrow_places
 from tapestry.passes.triton.kernels.scans import carry_tensors, scan_kernel
 from tapestry.passes.triton.kernels.steps import Options, longest, part_names, unwrap, wrapped_block
 from tapestry.passes.triton.kernels.writer import Kernel, KernelWriter, Port, space_of
@@ -88,6 +89,7 @@ def _lower(fold: MapFold, options: Options, origins: Sequence[str]) -> Lowered:
         return _contraction_kernel(target, contraction, state, options, origins)
 
     if not (fold.folds_apart or options.parts(fold) > 1):
+        state = with_narrow_places(fold, state)
         return Lowered(kernel(fold))
     buffers = state_tensors(fold, state)
     main = kernel(replace(fold, outs=buffers, extras=(), unwrap=None))

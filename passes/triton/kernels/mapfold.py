@@ -8,7 +8,7 @@ which is how views that remain are materialized.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
@@ -42,6 +42,8 @@ class Tensor:
     fill: Fill | None = None
     repeated: tuple[int, ...] = ()
     """For an output, the map dimensions that it lacks: the first point along each writes it."""
+    buffer: int | None = None
+    """A number that those of a kernel's tensors share which are read of one buffer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +122,9 @@ class MapFold:
 
     @property
     def buffers(self) -> tuple[int, ...]:
-        """A number for each of `ins`, the same for those that are read of one buffer."""
-        return tuple(range(len(self.ins)))
+        """A number for each of `ins` and `extras`, the same for those read of one buffer."""
+        reads = enumerate((*self.ins, *self.extras))
+        return tuple(-1 - n if t.buffer is None else t.buffer for n, t in reads)
 
     @property
     def folds_apart(self) -> bool:
@@ -135,13 +138,14 @@ class MapFold:
 
 def map_fold_of(op: loom.OperationOp) -> MapFold:
     """The map-fold that a verified operation is."""
-    ins = _tensors("in", op.in_reads)
+    numbers = buffer_numbers(op.operands)
+    ins = _tensors("in", op.in_reads, numbers)
     return MapFold(
         name=op.label.data,
         index=op.index,
         kinds=op.kinds,
         ins=ins,
-        extras=_tensors("extra", op.extra_reads),
+        extras=_tensors("extra", op.extra_reads, numbers),
         outs=_written(op.outs, op.out_maps, op.kept_range(op.index)),
         wrap=op.wrap_block,
         unwrap=op.unwrap_block,
@@ -177,13 +181,21 @@ def assumed_finite(op: loom.OperationOp | loom.KernelOp, ins: Sequence[Tensor]) 
     return frozenset(n for n, count in names.items() if count == 1 and f"finite({n})" in said)
 
 
-def _tensors(role: str, reads: Iterable[Read]) -> tuple[Tensor, ...]:
-    """The tensors of one role, named like their values."""
+def buffer_numbers(values: Iterable[SSAValue]) -> dict[SSAValue, int]:
+    """For each of some values its place among those that differ."""
+    return {value: number for number, value in enumerate(dict.fromkeys(values))}
+
+
+def _tensors(
+    role: str, reads: Iterable[Read], numbers: Mapping[SSAValue, int] | None = None
+) -> tuple[Tensor, ...]:
+    """The tensors of one role, named like their values; `numbers` are those of their buffers."""
     found: list[Tensor] = []
     for number, (value, projection, fill) in enumerate(reads):
         kind = tensor_type(value)
         name = value.name_hint or f"{role}{number}"
-        found.append(Tensor(name, kind.box, kind.element_type, projection, fill))
+        buffer = None if numbers is None else numbers[value]
+        found.append(Tensor(name, kind.box, kind.element_type, projection, fill, buffer=buffer))
     return tuple(found)
 
 
@@ -232,13 +244,14 @@ def applied_of(op: loom.ApplicationOp, kernel: loom.KernelOp) -> MapFold:
         pairs = zip(op.outs, own, strict=True)
         along = [loom.stored_axes(tensor_type(out).box, axes, rank) for out, axes in pairs]
         out_maps = tuple(every.select_outputs(axes) for axes in along)
-    ins = _tensors("in", map(Read, op.args[:reads], kernel.in_maps, kernel.in_fills))
+    numbers = buffer_numbers(op.args)
+    ins = _tensors("in", map(Read, op.args[:reads], kernel.in_maps, kernel.in_fills), numbers)
     return MapFold(
         name=op.kernel_name,
         index=op.index,
         kinds=kernel.kinds,
         ins=ins,
-        extras=() if op.is_partial else _extras(op.args[reads:], kernel),
+        extras=() if op.is_partial else _extras(op.args[reads:], kernel, numbers),
         outs=_written(op.outs, out_maps, kernel.kept_range(op.index)),
         wrap=kernel.wrap_block,
         unwrap=None if op.is_partial else kernel.unwrap_block,
@@ -258,9 +271,14 @@ def _unwrapped(kernel: loom.KernelOp) -> tuple[Attribute, ...]:
     return tuple(value.type for value in loom.yielded(body))
 
 
-def _extras(values: Sequence[SSAValue], kernel: loom.KernelOp) -> tuple[Tensor, ...]:
+def _extras(
+    values: Sequence[SSAValue],
+    kernel: loom.KernelOp,
+    numbers: Mapping[SSAValue, int] | None = None,
+) -> tuple[Tensor, ...]:
     """The extra inputs that a kernel is given."""
-    return _tensors("extra", map(Read, values, kernel.extra_maps, kernel.extra_fills))
+    reads = map(Read, values, kernel.extra_maps, kernel.extra_fills)
+    return _tensors("extra", reads, numbers)
 
 
 def merged_of(op: loom.MergeOp, kernel: loom.KernelOp) -> MapFold:

@@ -22,6 +22,7 @@ from tapestry.locations import nearest_location
 from tapestry.passes.triton.indexing.positions import Frame, Positions
 from tapestry.passes.triton.indexing.spaces import Access, row_major
 from tapestry.passes.triton.tiles.builder import TileBuilder, joint_shape
+from tapestry.passes.triton.tiles.narrow import known_bounds
 from tapestry.zspace import Point
 
 
@@ -59,11 +60,11 @@ def write_read(
     offsets = positions.offsets(port.access, frame)
     inside: SSAValue | None = None
     for index, extent, step in zip(indices, port.box, row_major(port.shape), strict=True):
-        if not _is_within(index, extent):
+        if not _is_within(tiles, index, extent):
             low = tiles.compare(">=", index, tiles.constant(0, i64))
             high = tiles.compare("<", index, tiles.constant(extent, i64))
             inside = tiles.both(inside, tiles.both(low, high))
-        if not _is_within(index, 1):
+        if not _is_within(tiles, index, 1):
             offsets = tiles.add(offsets, tiles.times(tiles.cast(index, tiles.index), step))
     points = _points(positions, frame, offsets, inside)
     if otherwise is None and inside is not None:
@@ -80,12 +81,10 @@ def write_read(
     return tiles.where(inside, found, otherwise)
 
 
-def _is_within(index: SSAValue, extent: int) -> bool:
+def _is_within(tiles: TileBuilder, index: SSAValue, extent: int) -> bool:
     """Whether an index is known to be inside an extent."""
-    owner = index.owner
-    if not isinstance(owner, arith.ConstantOp) or not isinstance(owner.value, IntegerAttr):
-        return False
-    return 0 <= owner.value.value.data < extent
+    bounds = known_bounds(tiles, index)
+    return bounds is not None and bounds[0] >= 0 and bounds[1] < extent
 
 
 def _points(positions: Positions, frame: Frame, *moved: SSAValue | None) -> SSAValue | None:
@@ -102,7 +101,7 @@ def _holds(tiles: TileBuilder, inside: SSAValue, needed: SSAValue | None) -> SSA
     if needed is None:
         return inside
     others = tiles.value(arith.XOrIOp(*tiles.pair(needed, tiles.constant(1, i1))))
-    return tiles.value(arith.OrIOp(*tiles.pair(inside, others)))
+    return tiles.once(arith.OrIOp, *tiles.pair(inside, others))
 
 
 def _exists(

@@ -5,7 +5,7 @@ Values are wrapped over a frame of points by one block of the axis along which s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -42,6 +42,8 @@ class Options:
     seen: Callable[[Task], None] | None = None
     chooser: Choose | None = None
     rungs: Mapping[str, Rung] = field(default_factory=dict[str, Rung])
+    alike: Hashable = None
+    """What kernels depend on besides these options, if that is known: equal ones are the same."""
 
     def rung(self, name: str) -> Rung:
         """How careful the kernels of an operation or a group are to be."""

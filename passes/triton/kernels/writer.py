@@ -33,22 +33,28 @@ from tapestry.passes.triton.indexing.walks import Walks
 from tapestry.passes.triton.kernels.descriptors import Descriptors
 from tapestry.passes.triton.kernels.mapfold import MapFold, Tensor
 from tapestry.passes.triton.kernels.ports import Port, write_read
+from tapestry.passes.triton.rewrites.carried import carry_what_is_needed
 from tapestry.passes.triton.rewrites.choices import choose_once
+from tapestry.passes.triton.rewrites.early import describe_early
+from tapestry.passes.triton.rewrites.not_a_number import use_what_was_computed
 from tapestry.passes.triton.tiles.bodies import Values, write_body
 from tapestry.passes.triton.tiles.builder import TileBuilder, number, remove_unused
+from tapestry.passes.triton.tiles.narrow import shifted
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
     """A written kernel, its grid, and the dimensions whose bounds a launch gives, in order.
 
-    `tensors` has the one that each of its pointers is of.
+    `tensors` has the one that each of its pointers is of, `places` where that stands among all that
+    the kernel's map-fold reads and writes.
     """
 
     op: KernelOp
     grid: tuple[GridAxis, ...]
     cut: tuple[Dim, ...]
     tensors: tuple[Tensor, ...]
+    places: tuple[int, ...]
 
 
 def space_of(
@@ -123,12 +129,13 @@ class KernelWriter(Walks):
         tensors = (*fold.ins, *fold.extras, *fold.outs)
         accesses = (*space.ins, *space.extras, *space.outs)
         pointers: dict[int, SSAValue] = {}
-        buffers = [*fold.buffers, *range(-len(tensors), -len(fold.ins))]
-        self._pointed: list[Tensor] = []
-        for t, buffer in zip(tensors, buffers, strict=True):
+        read = len(fold.buffers)
+        buffers = [*fold.buffers, *range(-len(tensors), -read)]
+        self._pointed: list[tuple[int, Tensor]] = []
+        for place, (t, buffer) in enumerate(zip(tensors, buffers, strict=True)):
             if buffer not in pointers:
                 pointers[buffer] = self._argument(PointerType(t.element), f"{t.name}_ptr")
-                self._pointed.append(t)
+                self._pointed.append((place, t))
         ports = [
             Port(
                 t.name,
@@ -170,7 +177,7 @@ class KernelWriter(Walks):
         What was loaded with the axes exchanged is transposed.
         """
         if any(guard.fails for guard in port.access.guards):
-            return self.tiles.value(arith.ConstantOp(port.fill))
+            return self.tiles.once(arith.ConstantOp, port.fill)
         if self._descriptors is not None:
             found = self._descriptors.load(port, frame)
             if found is not None:
@@ -178,7 +185,7 @@ class KernelWriter(Walks):
         cells, blocks = self._cells(port, frame), self.blocks(frame)
         turned = None if cells is None else self.tiles.recall((*cells, blocks[::-1]))
         if turned is not None:
-            return self.tiles.value(triton.TransposeOp(turned))
+            return self.tiles.once(triton.TransposeOp, turned)
         offsets = self.positions.offsets(port.access, frame)
         points = self.positions.frame_mask(frame, self.space.along(port.access))
         mask = self.tiles.both(points, self.positions.inside(port.access, frame))
@@ -263,10 +270,9 @@ class KernelWriter(Walks):
             dim = self.space.dim_of(index_dim)
             if dim is None:
                 return self.tiles.constant(self.space.constants[index_dim], i64)
-            at = self.tiles.cast(self.positions.coordinate(dim, frame), i64)
-            return (
-                at if dim.origin == 0 else self.tiles.add(at, self.tiles.constant(dim.origin, i64))
-            )
+            at = self.positions.coordinate(dim, frame)
+            self.tiles.bounds[at] = 0, dim.extent - 1
+            return shifted(self.tiles, self.tiles.cast(at, i64), dim.origin)
 
         return along
 
@@ -280,11 +286,16 @@ class KernelWriter(Walks):
             self._persistent.close()
         op = KernelOp(name, self._body, self.schedule, origins)
         choose_once(op)
+        describe_early(op)
         remove_unused(self._body)
+        carry_what_is_needed(op)
+        use_what_was_computed(op)
         parts = self.schedule.parts
         grid = tuple(GridAxis(_extents(axis), axis.block) for axis in self._grid)
         grid = (GridAxis((parts,)), *grid) if parts > 1 else grid
-        return Kernel(op, grid, self.space.cut_dims, tuple(self._pointed))
+        tensors = tuple(tensor for _, tensor in self._pointed)
+        places = tuple(place for place, _ in self._pointed)
+        return Kernel(op, grid, self.space.cut_dims, tensors, places)
 
 
 def _extents(axis: Axis) -> tuple[int | str, ...]:

@@ -3,6 +3,8 @@
 %x = triton.load %p[%i] mask %m other 0.0       %x = triton.load %p[%i] mask %m other 0.0
 %w = triton.cast %x : f16 -> f32                %w = triton.cast %x : f16 -> f32
 %y = triton.where %m, %w, %zero                 (%y is %w)
+
+What is then converted back to the type that it was loaded in is what was loaded.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i1
 from xdsl.ir import Attribute, SSAValue
 from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
     PatternRewriter,
     PatternRewriteWalker,
     RewritePattern,
@@ -19,6 +22,7 @@ from xdsl.pattern_rewriter import (
 
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
+from tapestry.passes.triton.tiles.builder import passes_through
 
 _RESHAPED = (triton.BroadcastOp, triton.ExpandDimsOp)
 
@@ -39,10 +43,26 @@ class ChosenBefore(RewritePattern):
             rewriter.replace(op, [], [op.lhs])
 
 
+class ConvertedBack(RewritePattern):
+    """A value that was converted to a wider type and back is itself.
+
+    Legal where the wider type has all numbers of the narrower one.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: triton.CastOp, rewriter: PatternRewriter) -> None:
+        before = op.source.owner
+        if op.unsigned is not None or not isinstance(before, triton.CastOp):
+            return
+        if op.result.type == before.source.type and passes_through(before, element_of(op.result)):
+            rewriter.replace(op, [], [before.source])
+
+
 def choose_once(kernel: triton.KernelOp) -> None:
-    """Apply the rewrite to a kernel."""
+    """Apply the rewrites to a kernel."""
     if any(isinstance(op, triton.WhereOp) for op in kernel.body.walk()):
-        PatternRewriteWalker(ChosenBefore()).rewrite_region(kernel.body)
+        patterns = GreedyRewritePatternApplier([ChosenBefore(), ConvertedBack()])
+        PatternRewriteWalker(patterns).rewrite_region(kernel.body)
 
 
 def _left_out(value: SSAValue, condition: SSAValue) -> str | None:
@@ -52,6 +72,11 @@ def _left_out(value: SSAValue, condition: SSAValue) -> str | None:
             return None if other is None else _text(other)
         case triton.WhereOp(condition=mask, rhs=rhs) if _implies(mask, condition):
             return _number(rhs)
+        case triton.ExpandDimsOp(source=source, axis=axis):
+            turned = condition.owner
+            if isinstance(turned, triton.ExpandDimsOp) and turned.axis == axis:
+                return _left_out(source, turned.source)
+            return None
         case triton.CastOp(source=source) if _is_float(source) and _is_float(value):
             found = _left_out(source, condition)
             return found if found == "0.0" else None

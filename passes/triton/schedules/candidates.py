@@ -145,7 +145,7 @@ def _rows(task: Task, first: Schedule) -> Iterator[Schedule]:
     whole = power_of_two(task.lengths[depth])
     if rows not in task.lengths:
         # A program is at one row; tiles are of the others.
-        for k, warps in product((whole, 16, 32, 64, 128, 256), (4, 8)):
+        for k, warps in product((whole, 16, 32, 64, 128, 256), (4, 8, 2)):
             yield replace(first, tile=_clipped(task, {**first.tile, depth: k}), warps=warps)
         return
     for k, m, warps in product((whole, *_DEPTHS), (1, 2, 4, 16, 64), (4, 8, 16, 32)):

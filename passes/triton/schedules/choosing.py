@@ -12,18 +12,21 @@ fits the shared memory is chosen by what its spilled registers cost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 from typing import TypeVar
 
 from tapestry.devices import DeviceSpec
 from tapestry.dialects import triton
 from tapestry.dialects.triton import Schedule
+from tapestry.passes._collection import collection_paused
+from tapestry.passes.triton.cost.bounds import Counted, least_of
 from tapestry.passes.triton.cost.calls import calls_before
 from tapestry.passes.triton.cost.counting import work_of
-from tapestry.passes.triton.cost.predicting import Build, Calls, Prediction, by_worth, ranked
+from tapestry.passes.triton.cost.predicting import Build, Calls, Prediction
+from tapestry.passes.triton.cost.ranking import Least, Ranking, Rankings, Seen
 from tapestry.passes.triton.cost.roofline import Estimate, estimate_of, least_seconds
-from tapestry.passes.triton.cost.work import Work
 from tapestry.passes.triton.kernels.steps import Options
 from tapestry.passes.triton.kernels.writer import Kernel
 from tapestry.passes.triton.schedules.candidates import candidates
@@ -34,7 +37,7 @@ from tapestry.zspace import Range
 
 Built = TypeVar("Built")
 
-_GAIN = 1.12
+_GAIN = 1.08
 """How many times as fast as the default a schedule has to be predicted to be: by more than times of
 products usually differ from predictions (`benchmarks/regret.py`)."""
 
@@ -44,8 +47,13 @@ DESCRIPTORS = 90
 _MANY = 64
 """How many candidates are looked at one by one."""
 
-_CAREFUL = 0.8
-"""The share of a thread's registers that a choice may be predicted to need, by a guess."""
+_BESTS = 3
+"""Around how many of the best of those the others are looked at, where something is multiplied."""
+
+_SURE, _LIKELY = 0.8, 0.9
+"""The shares of a thread's registers that a kernel may be predicted to need, by a guess: a default,
+or what chains products; and a choice for one product, of which large tiles were fastest on an H100.
+What turns out to need more is refused, and costs another kernel."""
 
 _ALIKE = 1.03
 """Where nothing is multiplied, what is predicted to be as fast within this is as fast."""
@@ -80,7 +88,7 @@ def best(
         _, other = build(own, schedule)
         return other.op, calls_before(other, shards)
 
-    chosen = options.chooser(task, kernel.op, calls_before(kernel, shards), again)
+    chosen = options.chooser(task, kernel.op, calls_before(kernel, shards), again, options.alike)
     return built if chosen is None else build(own, chosen)[0]
 
 
@@ -96,51 +104,83 @@ class Chooser:
     spec: DeviceSpec
     tiling: Tiling
     refused: Callable[[triton.KernelOp], bool] = never
+    rankings: Rankings = field(default_factory=dict[Hashable, Ranking])
+    """What was found of kernels that are alike, which choosers of one device may share."""
     _known: dict[Hashable, Schedule | None] = field(
         default_factory=dict[Hashable, "Schedule | None"]
     )
 
     def __call__(
-        self, task: Task, default: triton.KernelOp, calls: Calls, build: Build
+        self,
+        task: Task,
+        default: triton.KernelOp,
+        calls: Calls,
+        build: Build,
+        alike: Hashable = None,
     ) -> Schedule | None:
-        """The schedule to build a kernel with in place of its default one; None to keep that."""
-        works = [(work_of(default, call), count) for call, count in calls]
-        key = (task.kind, tuple(task.lengths.items()), *((w.summary, n) for w, n in works))
+        """The schedule to build a kernel with in place of its default one; None to keep that.
+
+        What `build` makes is all the same where `alike` is, unless that is None.
+        """
+        counted = [(work_of(default, call), call, count) for call, count in calls]
+        key = (task.kind, tuple(task.lengths.items()), *((w.summary, n) for w, _, n in counted))
         if key not in self._known:
-            self._known[key] = self._chosen(task, default, works, build)
+            with collection_paused():
+                self._known[key] = self._chosen(task, default, counted, build, alike)
         return self._known[key]
 
     def _chosen(
-        self, task: Task, default: triton.KernelOp, works: list[tuple[Work, int]], build: Build
+        self,
+        task: Task,
+        default: triton.KernelOp,
+        counted: Sequence[Counted],
+        build: Build,
+        alike: Hashable,
     ) -> Schedule | None:
+        works = [(work, count) for work, _, count in counted]
         now = sum(estimate_of(work, self.spec).seconds * count for work, count in works)
         least = sum(least_seconds(work, self.spec) * count for work, count in works)
-        fits = all(self._is_safe(estimate_of(work, self.spec)) for work, _ in works)
+        fits = all(self._is_safe(estimate_of(work, self.spec), _SURE) for work, _ in works)
         sound = fits and not self.refused(default)
         if sound and now <= _GAIN * least:
             return None
-        found = self._ranked(task, build, everything=not sound)
-        faster = [
-            one
-            for one in found
-            if self._is_safe(one.estimate) and (not sound or one.estimate.seconds * _GAIN <= now)
-        ]
-        better = faster if task.multiplied else _plain_first(faster)
-        if not sound and not better:
+        share = _LIKELY if task.kind == "contraction" else _SURE
+        found = self.rankings.get((alike, task.kind, sound))
+        if found is None:
+            bound = least_of(task, default.schedule.data, counted, self.spec)
+            found = self._ranked(task, build, bound, share, everything=not sound)
+            if alike is not None:
+                self.rankings[alike, task.kind, sound] = found
+        else:
+            found.go_on_with(build)
+        better = self._faster(found, share, now if sound else None)
+        if not task.multiplied:
+            better = Seen(iter(_plain_first(list(better))))
+        if not sound and better.first is None:
             # All that fit may spill: what that takes is counted.
             whole = all(estimate_of(work, self.spec).fits for work, _ in works)
-            better = [
+            better = Seen(
                 one
                 for one in found
                 if one.estimate.fits and (not whole or one.estimate.seconds * _GAIN <= now)
-            ]
+            )
         # Where all are refused, a default that is not is better; else the fastest of them.
         chosen = self._accepted(better, build)
-        if chosen is None and better and not sound:
-            chosen = better[0].schedule
+        if chosen is None and better.first is not None and not sound:
+            chosen = better.first.schedule
         return None if chosen == default.schedule.data else chosen
 
-    def _accepted(self, found: Sequence[Prediction], build: Build) -> Schedule | None:
+    def _faster(self, found: Ranking, share: float, now: float | None) -> Seen[Prediction]:
+        """What surely fits, and is clearly faster than `now`, in order."""
+
+        def is_faster(one: Prediction) -> bool:
+            return now is None or one.estimate.seconds * _GAIN <= now
+
+        # In order: what has problems comes after all that has none, and slower ones after these.
+        without = takewhile(lambda one: not one.estimate.problems and is_faster(one), found)
+        return Seen(one for one in without if self._is_safe(one.estimate, share))
+
+    def _accepted(self, found: Iterable[Prediction], build: Build) -> Schedule | None:
         """The first schedule whose kernel is not refused, of some that are tried.
 
         Of equal tiles one is tried: that threads hold too much of it, other stages do not mend.
@@ -157,7 +197,9 @@ class Chooser:
                 break
         return None
 
-    def _ranked(self, task: Task, build: Build, *, everything: bool) -> list[Prediction]:
+    def _ranked(
+        self, task: Task, build: Build, least: Least, share: float, *, everything: bool
+    ) -> Ranking:
         """The candidates of a task; of many, some first, then what is near the best of these.
 
         Where nothing is multiplied, tiles are found first: how loops and masks are written is for
@@ -166,20 +208,25 @@ class Chooser:
         described = self.spec.capability >= DESCRIPTORS
         every = list(candidates(task, self.tiling, descriptors=described))
         if everything or (task.multiplied and len(every) <= _MANY):
-            return ranked(every, build, self.spec)
+            return Ranking(every, build, self.spec, least)
         first, depth = every[0], list(task.lengths)[-1]
         some = [one for one in every if _walk(one) == _walk(first, one.loads)]
         if len(some) > _MANY:
             some = [one for one in some if one.tile[depth] == first.tile[depth]]
-        found = ranked(some, build, self.spec)
-        best = next((one.schedule for one in found if self._is_safe(one.estimate)), first)
-        near = [one for one in every if one not in some and _distance(one, best) == 1]
-        return by_worth([*found, *ranked(near, build, self.spec)])
+        found = Ranking(some, build, self.spec, least)
+        safe = (one.schedule for one in found if self._is_safe(one.estimate, share))
+        bests = [*islice(_of_other_tiles(safe), _BESTS if task.multiplied else 1)] or [first]
+        near = [
+            one
+            for one in every
+            if one not in some and any(_distance(one, best) == 1 for best in bests)
+        ]
+        found.add(near)
+        return found
 
-    def _is_safe(self, estimate: Estimate) -> bool:
-        """Whether a kernel surely fits the device."""
-        share = 1 if estimate.exact else _CAREFUL
-        most = share * self.spec.limits.registers_per_thread
+    def _is_safe(self, estimate: Estimate, share: float) -> bool:
+        """Whether a kernel fits the device, registers as guessed being a share of all at most."""
+        most = (1 if estimate.exact else share) * self.spec.limits.registers_per_thread
         return not estimate.problems and estimate.registers <= most
 
 
@@ -197,6 +244,16 @@ def _plain_first(found: Sequence[Prediction]) -> list[Prediction]:
 def _walk(schedule: Schedule, loads: str = "") -> Hashable:
     """What a schedule says besides tile, warps and stages; of others, with these loads."""
     return replace(schedule, tile={}, warps=1, stages=1, loads=loads or schedule.loads)
+
+
+def _of_other_tiles(found: Iterable[Schedule]) -> Iterator[Schedule]:
+    """The first schedule of each tile, in order."""
+    seen: set[tuple[tuple[str, int], ...]] = set()
+    for one in found:
+        tile = tuple(one.tile.items())
+        if tile not in seen:
+            seen.add(tile)
+            yield one
 
 
 def _distance(one: Schedule, other: Schedule) -> int:

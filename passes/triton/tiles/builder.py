@@ -10,22 +10,30 @@ Pure operations that were already written where they can be seen are not written
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, i1
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, f32, f64, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, Pure
-from xdsl.utils.hints import isa
 
-from tapestry.algebra.dtypes import body_type, integer_width, is_unsigned
+from tapestry.algebra.dtypes import (
+    body_type,
+    integer_width,
+    is_integer,
+    is_narrow,
+    is_unsigned,
+)
 from tapestry.algebra.scalars import Array, constant, exact_value
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
 
 Shape = tuple[int, ...]
+Bounds = tuple[int, int]
+"""The least and the greatest of some integers."""
 _Key = tuple[object, ...]
 
 
@@ -39,6 +47,24 @@ _MOVABLE = (
 """What may stand anywhere its operands are known, besides pure operations."""
 
 
+_OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", "<=": ">", ">": "<="}
+"""What holds where another comparison does not; beside NaN the first two do, too."""
+
+
+def passes_through(cast: triton.CastOp, element: Attribute) -> bool:
+    """Whether a conversion of a converted value is that of the value before.
+
+    Legal where the type between has all numbers of the first one, and the last is the first one
+    again, or the first two are integers, which round once.
+    """
+    first, between = element_of(cast.source), element_of(cast.result)
+    if cast.unsigned is not None or is_unsigned(first) or is_unsigned(between):
+        return False
+    if is_integer(first) and is_integer(between):
+        return integer_width(first) <= integer_width(between)
+    return element == first and is_narrow(first) and between in (f32, f64)
+
+
 def joint_shape(*shapes: Shape) -> Shape:
     """The shape tiles broadcast to; scalars broadcast to anything."""
     ranked = [shape for shape in shapes if shape]
@@ -49,7 +75,19 @@ def joint_shape(*shapes: Shape) -> Shape:
 
 def number(value: float, element: Attribute) -> FloatAttr | IntegerAttr:
     """A constant of an element type: the nearest number that it has."""
-    if isa(element, AnyFloat):
+    if type(value) is int:
+        return _whole_number(value, element)
+    return _number(value, element)
+
+
+@lru_cache(maxsize=4096)
+def _whole_number(value: int, element: Attribute) -> FloatAttr | IntegerAttr:
+    """As `number`, for what is equal only to itself: not so zeros of either sign."""
+    return _number(value, element)
+
+
+def _number(value: float, element: Attribute) -> FloatAttr | IntegerAttr:
+    if isinstance(element, AnyFloat):
         return FloatAttr(float(exact_value(value, element)), element)
     if is_unsigned(element):
         bits = (1 << integer_width(element)) - 1
@@ -87,6 +125,8 @@ class TileBuilder:
     def __init__(self, body: Block, blocks: Mapping[str, int], index: IntegerType) -> None:
         self.blocks = dict(blocks)
         self.index = index
+        self.bounds: dict[SSAValue, Bounds] = {}
+        """What is known of 32-bit integers, in lanes that are points."""
         self._block = body
         self._seen: list[dict[_Key, SSAValue]] = [{}]
 
@@ -136,10 +176,10 @@ class TileBuilder:
             tuple(sorted(op.properties.items())),
             tuple(op.result_types),
         )
-        for scope in self._seen:
-            if key in scope:
-                op.erase()
-                return scope[key]
+        found = self.recall(key)
+        if found is not None:
+            op.erase()
+            return found
         self._block.add_op(op)
         result = op.results[0]
         self._seen[-1][key] = result
@@ -153,11 +193,28 @@ class TileBuilder:
 
     def recall(self, key: _Key) -> SSAValue | None:
         """What was remembered by a key, if it can be seen."""
-        return next((scope[key] for scope in self._seen if key in scope), None)
+        for scope in self._seen:
+            if (found := scope.get(key)) is not None:
+                return found
+        return None
+
+    def once(
+        self, make: Callable[..., Operation], *given: Hashable, hint: str | None = None
+    ) -> SSAValue:
+        """As `value` of what is made of arguments, and not even made where that can be seen.
+
+        Legal as that is, if what is made depends on the arguments alone.
+        """
+        key = (make, given)
+        found = self.recall(key)
+        if found is None:
+            found = self.value(make(*given), hint)
+            self.remember(key, found)
+        return found
 
     def constant(self, value: float, element: Attribute) -> SSAValue:
         """A scalar constant."""
-        return self.value(arith.ConstantOp(number(value, element)))
+        return self.once(arith.ConstantOp, number(value, element))
 
     def load(
         self,
@@ -170,14 +227,14 @@ class TileBuilder:
         assert isinstance(pointer.type, triton.PointerType)
         stored = pointer.type.element_type
         other = None if mask is None else number(fill.value.data, stored)
-        found = self.value(triton.LoadOp(pointer, offsets, mask, other))
+        found = self.once(triton.LoadOp, pointer, offsets, mask, other)
         return self.bits(found, body_type(stored))
 
     def bits(self, value: SSAValue, element: Attribute) -> SSAValue:
         """`value` as an element type of its width, bit by bit."""
         if element_of(value) == element:
             return value
-        return self.value(triton.BitcastOp(value, element))
+        return self.once(triton.BitcastOp, value, element)
 
     def position(self, value: int) -> SSAValue:
         """A constant position, offset or length."""
@@ -192,12 +249,12 @@ class TileBuilder:
 
     def arange(self, block: str, hint: str | None = None) -> SSAValue:
         """The positions 0, 1, ... in a block."""
-        lanes = self.value(triton.ArangeOp(block, self.blocks[block]), hint)
+        lanes = self.once(triton.ArangeOp, block, self.blocks[block], hint=hint)
         return self.cast(lanes, self.index)
 
     def program_id(self) -> SSAValue:
         """Which program this is."""
-        return self.cast(self.value(triton.ProgramIdOp(0), "pid"), self.index)
+        return self.cast(self.once(triton.ProgramIdOp, 0, hint="pid"), self.index)
 
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
         """`value` as another element type."""
@@ -209,27 +266,29 @@ class TileBuilder:
             # A constant of a narrow type is the nearest that the type has.
             exact = exact_value(owner.value.value.data, owner.result.type)
             return self.constant(exact, element)
-        return self.value(triton.CastOp(value, element), value.name_hint)
+        if isinstance(owner, triton.CastOp) and passes_through(owner, element):
+            return self.cast(owner.source, element)
+        return self.once(triton.CastOp, value, element, hint=value.name_hint)
 
     def broadcast(self, value: SSAValue, shape: Shape) -> SSAValue:
         """`value` repeated to a tile of `shape`."""
         if shape_of(value) == shape:
             return value
-        return self.value(triton.BroadcastOp(value, shape), value.name_hint)
+        return self.once(triton.BroadcastOp, value, shape, hint=value.name_hint)
 
     def spread(self, value: SSAValue, blocks: Sequence[str]) -> SSAValue:
         """`value` repeated to a tile of the sizes of named blocks."""
         shape = tuple(self.blocks[block] for block in blocks)
         if shape_of(value) == shape:
             return value
-        return self.value(triton.BroadcastOp(value, shape, blocks), value.name_hint)
+        return self.once(triton.BroadcastOp, value, shape, tuple(blocks), hint=value.name_hint)
 
     def expand(self, value: SSAValue, axis: int, rank: int) -> SSAValue:
         """A tile of one dimension as dimension `axis` of a tile of `rank` dimensions."""
         if rank == 1 or not shape_of(value):
             return value
         assert rank == 2
-        return self.value(triton.ExpandDimsOp(value, 1 - axis), value.name_hint)
+        return self.once(triton.ExpandDimsOp, value, 1 - axis, hint=value.name_hint)
 
     def join(self, *values: SSAValue) -> list[SSAValue]:
         """The values broadcast to their joint shape."""
@@ -238,54 +297,62 @@ class TileBuilder:
 
     def pair(self, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
         """Two values broadcast to their joint shape."""
-        shape = joint_shape(shape_of(a), shape_of(b))
+        one, other = shape_of(a), shape_of(b)
+        if one == other:
+            return a, b
+        shape = joint_shape(one, other)
         return self.broadcast(a, shape), self.broadcast(b, shape)
 
     def compare(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
         """Where `a predicate b` holds."""
-        return self.value(triton.CompareOp(predicate, *self.pair(a, b)))
+        return self.once(triton.CompareOp, predicate, *self.pair(a, b))
 
     def where(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         """`a` where the condition holds, else `b`."""
         chosen = self.join(condition, a, b)
-        return self.value(triton.WhereOp(chosen[0], chosen[1], chosen[2]))
+        return self.once(triton.WhereOp, chosen[0], chosen[1], chosen[2])
 
     def add(self, a: SSAValue, b: SSAValue, hint: str | None = None) -> SSAValue:
         """The sum of two positions."""
-        result = self.value(arith.AddiOp(*self.pair(a, b)))
+        result = self.once(arith.AddiOp, *self.pair(a, b))
         if hint is not None:
             result.name_hint = hint
         return result
 
     def subtract(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """The difference of two positions."""
-        return self.value(arith.SubiOp(*self.pair(a, b)))
+        return self.once(arith.SubiOp, *self.pair(a, b))
 
     def times(self, a: SSAValue, factor: int | SSAValue) -> SSAValue:
         """A position times a number."""
         if factor == 1:
             return a
         by = self.position(factor) if isinstance(factor, int) else factor
-        return self.value(arith.MuliOp(*self.pair(a, by)))
+        return self.once(arith.MuliOp, *self.pair(a, by))
 
     def quotient(self, a: SSAValue, by: SSAValue) -> SSAValue:
         """A position (not negative) divided by a length, rounded down."""
-        return self.value(arith.DivSIOp(*self.pair(a, by)))
+        return self.once(arith.DivSIOp, *self.pair(a, by))
 
     def remainder(self, a: SSAValue, by: SSAValue) -> SSAValue:
         """What `quotient` leaves."""
-        return self.value(arith.RemSIOp(*self.pair(a, by)))
+        return self.once(arith.RemSIOp, *self.pair(a, by))
 
     def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
         """Where two masks hold; None is a mask that always holds."""
         if a is None or b is None:
             return b if a is None else a
-        return self.value(arith.AndIOp(*self.pair(a, b)))
+        return self.once(arith.AndIOp, *self.pair(a, b))
 
     def either(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Where one of two masks holds."""
-        return self.value(arith.OrIOp(*self.pair(a, b)))
+        return self.once(arith.OrIOp, *self.pair(a, b))
 
     def negated(self, mask: SSAValue) -> SSAValue:
         """Where a mask does not hold."""
-        return self.value(arith.XOrIOp(*self.pair(mask, self.constant(1, i1))))
+        owner = mask.owner
+        if isinstance(owner, triton.CompareOp):
+            predicate = owner.predicate.data
+            if predicate in ("==", "!=") or is_integer(element_of(owner.lhs)):
+                return self.compare(_OPPOSITES[predicate], owner.lhs, owner.rhs)
+        return self.once(arith.XOrIOp, *self.pair(mask, self.constant(1, i1)))

@@ -13,7 +13,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32, f64, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tapestry.algebra.monoids import Monoid, accumulating
+from tapestry.algebra.monoids import BUILTIN_MONOIDS, Monoid, accumulating, builtin_monoid
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import shape_of
 from tapestry.passes.triton.tiles.bodies import Values, no_coordinate, no_read, write_body
@@ -29,6 +29,12 @@ _ATOMICS: dict[type[Operation], str] = {
     arith.MinSIOp: "min",
 }
 """Not maxima of floats: those here propagate NaN, and atomics do not."""
+
+
+def builtin_of(primitive: type[Operation], element: Attribute) -> Monoid | None:
+    """The monoid that merges numbers of a type by one operation."""
+    made = (builtin_monoid(name, (element,)) for name in BUILTIN_MONOIDS)
+    return next((one for one in made if one is not None and one.primitive is primitive), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +89,32 @@ class FoldState:
     def reduce(
         self, tiles: TileBuilder, parts: Sequence[SSAValue], axis: int, names: Sequence[str]
     ) -> State:
-        """A state folded along one axis of its tiles; `names` are for the parts that are left."""
-        return self._combine(triton.ReduceOp, tiles, parts, axis, names)
+        """A state folded along one axis of its tiles; `names` are for the parts that are left.
+
+        Parts that merge by themselves are folded by themselves.
+        """
+        apart = self._apart()
+        if apart is None:
+            return self._combine(triton.ReduceOp, tiles, parts, axis, names)
+        return tuple(
+            single.reduce(tiles, [part], axis, [name])[0]
+            for single, part, name in zip(apart, parts, names, strict=True)
+        )
+
+    def _apart(self) -> tuple[FoldState, ...] | None:
+        """The parts of a state as states, where each is merged by an operation of its own."""
+        primitives = self.monoid.primitives
+        if len(primitives) == 1 or None in primitives:
+            return None
+        pairs = zip(primitives, self.elements, strict=True)
+        found = [builtin_of(primitive, element) for primitive, element in pairs if primitive]
+        # One that accumulates in another type would round in other places.
+        singles = [
+            FoldState(one, one.state)
+            for one in found
+            if one is not None and accumulating(one) is one
+        ]
+        return tuple(singles) if len(singles) == len(primitives) else None
 
     def scan(
         self, tiles: TileBuilder, parts: Sequence[SSAValue], axis: int, names: Sequence[str]

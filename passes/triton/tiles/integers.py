@@ -18,8 +18,10 @@ from xdsl.dialects.builtin import IntegerType, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tapestry.algebra.dtypes import integer_width
+from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of
 from tapestry.passes.triton.tiles.builder import TileBuilder, constant_value
+from tapestry.passes.triton.tiles.narrow import narrow_operands, narrowed
 
 _Write = Callable[..., SSAValue]
 
@@ -61,6 +63,12 @@ def sign_extended(tiles: TileBuilder, x: SSAValue, result: Attribute) -> SSAValu
 def write_integer(tiles: TileBuilder, op: Operation, operands: list[SSAValue]) -> SSAValue:
     """An integer operation of `INTEGERS`."""
     kind, result = type(op), op.results[0].type
+    narrow = narrow_operands(tiles, op, operands)
+    if narrow is not None:
+        operands, bounds = narrow
+        made = INTEGERS[kind](tiles, *operands)
+        tiles.bounds[made] = bounds
+        return tiles.cast(made, i64)
     if result != i1 or kind in _TRUTH:
         return INTEGERS[kind](tiles, *operands)
     extend = zero_extended if kind in _UNSIGNED else sign_extended
@@ -217,6 +225,9 @@ def compare_integers(tiles: TileBuilder, predicate: int, a: SSAValue, b: SSAValu
     element = element_of(a)
     unsigned = predicate >= _ULT
     predicate -= 4 if unsigned else 0
+    truth = _as_truth(tiles, _ORDER[predicate], a, b)
+    if truth is not None:
+        return truth
     if element == i1:
         a, b = tiles.cast(a, i32), tiles.cast(b, i32)
         if not unsigned and predicate >= 2:
@@ -226,4 +237,17 @@ def compare_integers(tiles: TileBuilder, predicate: int, a: SSAValue, b: SSAValu
         # Flipping the sign bit turns the unsigned order into the signed one.
         sign = tiles.constant(-(1 << (cast(IntegerType, element).width.data - 1)), element)
         a, b = _xor(tiles, a, sign), _xor(tiles, b, sign)
+    narrow = [narrowed(tiles, a), narrowed(tiles, b)]
+    if not unsigned and narrow[0] is not None and narrow[1] is not None:
+        a, b = narrow[0], narrow[1]
     return tiles.compare(_ORDER[predicate], a, b)
+
+
+def _as_truth(tiles: TileBuilder, sign: str, a: SSAValue, b: SSAValue) -> SSAValue | None:
+    """A truth value that is compared, as a number, with zero: the value itself, or negated."""
+    owner, known = a.owner, constant_value(b)
+    if sign not in ("==", "!=") or known is None or known != 0:
+        return None
+    if not isinstance(owner, triton.CastOp) or element_of(owner.source) != i1:
+        return None
+    return owner.source if sign == "!=" else tiles.negated(owner.source)

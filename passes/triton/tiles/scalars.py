@@ -28,6 +28,7 @@ from tapestry.dialects.triton import element_of
 from tapestry.locations import location_of
 from tapestry.passes.triton.tiles.builder import TileBuilder, constant_value
 from tapestry.passes.triton.tiles.conversions import CONVERSIONS
+from tapestry.passes.triton.tiles.identities import simpler
 from tapestry.passes.triton.tiles.integers import INTEGERS, compare_integers, write_integer
 
 
@@ -39,6 +40,9 @@ def write_scalar(tiles: TileBuilder, op: Operation, operands: list[SSAValue]) ->
         numbers = [number for number in known if number is not None]
         if len(numbers) == len(operands):
             return tiles.constant(compute(op, numbers).item(), result)
+    same = simpler(tiles, op, operands)
+    if same is not None:
+        return same
     match op:
         case arith.ConstantOp():
             assert isinstance(op.value, IntegerAttr | FloatAttr)
@@ -65,7 +69,7 @@ def write_scalar(tiles: TileBuilder, op: Operation, operands: list[SSAValue]) ->
 
 
 def _multiplied(tiles: TileBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-    return tiles.value(arith.MulfOp(*tiles.pair(a, b)))
+    return tiles.once(arith.MulfOp, *tiles.pair(a, b))
 
 
 def _log10(tiles: TileBuilder, x: SSAValue) -> SSAValue:

@@ -61,34 +61,36 @@ class Vectors:
         return mask
 
     def _inside(self, array: int, places: Sequence[str], extent: str, step: int) -> Value | None:
-        write, guards = self._write, self._tiles.arrays[array].guards
-        found = self._below(extent, step) if self._tiles.short else None
-        along: tuple[Value, str, int] | None = None
+        write, tiles, access = self._write, self._tiles, self._tiles.arrays[array]
+        found = self._below(extent, step) if tiles.short else None
+        along: list[tuple[Value, str, int]] = []
         outer: list[Value] = []
-        for number, guard in enumerate(guards):
+        for number, guard in enumerate(access.guards):
             where, factor = self._coordinate(guard, places)
             limit = self._known["limit", array, number]
             if factor:
-                along = where, limit, factor
+                along.append((where, limit, factor))
             else:
                 outer.append(write.compared("ult", where, Value(limit, "i64")))
-        if along is None:
+        if not along:
             for one in outer:
                 wide = write.widened(one)
                 found = wide if found is None else write.binary("and", found, wide)
             return found
-        where, limit, factor = along
-        for one in outer:
-            text = f"select i1 {one.name}, i64 {limit}, i64 0"
-            limit = write.made(text, "i64", wide=False).name
-        first = write.widened(write.cast("trunc", where, "i32"))
-        cells = write.binary("add", first, self._cells("i32", factor, step))
-        limits = write.cast("trunc", Value(limit, "i64"), "i32")
-        inside = write.compared("ult", cells, limits)
-        # Lanes that there are not are not written, but would be summed.
-        if found is None or not self._tiles.summed:
-            return inside
-        return write.binary("and", inside, found)
+        # Lanes that there are not are not written, but would be summed, or read anywhere.
+        kept = tiles.summed or len(access.shared[tiles.vector]) > len(along)
+        inside = found if kept else None
+        for where, limit, factor in along:
+            for one in outer:
+                text = f"select i1 {one.name}, i64 {limit}, i64 0"
+                limit = write.made(text, "i64", wide=False).name
+            outer = []
+            first = write.widened(write.cast("trunc", where, "i32"))
+            cells = write.binary("add", first, self._cells("i32", factor, step))
+            limits = write.cast("trunc", Value(limit, "i64"), "i32")
+            own = write.compared("ult", cells, limits)
+            inside = own if inside is None else write.binary("and", own, inside)
+        return inside
 
     def _below(self, extent: str, step: int) -> Value:
         """The cells of so many lanes."""

@@ -313,7 +313,8 @@ class _Nest:
         """Write the states at the points of a vector."""
         last = self._layout.rank - 1
         if self._states is not None:
-            states = [value for own in self._states.next(found) for value in own]
+            left = self._write.arithmetic("sub", self._extents[last], at)
+            states = self._states.next(found, left)
         else:
             none = [value for own in zeros(self._write, self._graph) for value in own]
             arrays = [array for array, _ in self._folded]

@@ -31,19 +31,20 @@ class Along:
         for places, values in zip(self._places, self._zeros, strict=True):
             self._keep(places, values)
 
-    def next(self, found: Sequence[Parts]) -> list[Sequence[Value]]:
-        """The states of the elements of a vector, per fold."""
-        write, states = self._write, list[Sequence[Value]]()
+    def next(self, found: Sequence[Parts], left: str) -> list[Value]:
+        """The states of the elements of a vector, of which so many, or more, are left."""
+        write, states = self._write, list[Value]()
         folds = zip(self._graph.folds, self._how, self._zeros, self._places, found, strict=True)
         for fold, how, zero, places, parts in folds:
             own = parts[: len(zero)]
             before = [write.made(f"load <{WIDTH} x {k}>, ptr {p}", k, wide=True) for p, k in places]
             if isinstance(fold, Merged) and fold.one_by_one:
-                values = self._one_by_one(how, before, own)
+                values, last = self._one_by_one(how, before, own, left)
             else:
                 values = how.both(write, before, self._by_doubling(how, zero, own))
-            self._keep(places, [self._last(value) for value in values])
-            states.append(values)
+                last = [self._last(value) for value in values]
+            self._keep(places, last)
+            states += values
         return states
 
     def _by_doubling(
@@ -59,27 +60,45 @@ class Along:
         return values
 
     def _one_by_one(
-        self, how: Accumulator, before: Sequence[Value], values: Sequence[Value]
-    ) -> Sequence[Value]:
-        """What the elements of a vector come to, each merged with what is before it."""
-        state: Sequence[Value] = [self._element(one, 0) for one in before]
-        found = list(before)
-        for place in range(WIDTH):
-            merged = how.both(self._write, state, [self._element(one, place) for one in values])
-            state = [self._element(one, 0) if one.wide else one for one in merged]
-            found = [
-                self._with_element(one, value, place)
-                for one, value in zip(found, state, strict=True)
+        self, how: Accumulator, before: Sequence[Value], values: Sequence[Value], left: str
+    ) -> tuple[Sequence[Value], Sequence[Value]]:
+        """What the elements of a vector come to, each merged with what is before it; and the last.
+
+        They are floats, and in memory meanwhile: to take them out of registers and put them back
+        takes longer, and of a vector of which little is left only that is gone through.
+        """
+        write, kinds = self._write, [value.kind for value in values]
+        rooms = [write.place(value.type) for value in values]
+        held = [write.place(kind) for kind in kinds]
+        self._keep(list(zip(rooms, kinds, strict=True)), values)
+        self._keep(list(zip(held, kinds, strict=True)), [self._first(one) for one in before])
+        few = write.made(f"icmp slt i64 {left}, {WIDTH}", "i1", wide=False).name
+        count = write.made(f"select i1 {few}, i64 {left}, i64 {WIDTH}", "i64", wide=False).name
+        with write.loop(count, 1) as at:
+            there = [
+                write.made(f"getelementptr {kind}, ptr {room}, i64 {at}", "ptr", wide=False).name
+                for room, kind in zip(rooms, kinds, strict=True)
             ]
-        return found
+            merged = how.both(write, self._loaded(held, kinds), self._loaded(there, kinds))
+            state = [self._first(one) if one.wide else one for one in merged]
+            for places in (held, there):
+                self._keep(list(zip(places, kinds, strict=True)), state)
+        found = [
+            write.made(f"load {value.type}, ptr {room}", value.kind, wide=True)
+            for value, room in zip(values, rooms, strict=True)
+        ]
+        return found, [write.widened(value) for value in self._loaded(held, kinds)]
 
-    def _element(self, value: Value, place: int) -> Value:
-        text = f"extractelement {value.type} {value.name}, i64 {place}"
+    def _loaded(self, places: Sequence[str], kinds: Sequence[str]) -> list[Value]:
+        """A number at each place."""
+        return [
+            self._write.made(f"load {kind}, ptr {place}", kind, wide=False)
+            for place, kind in zip(places, kinds, strict=True)
+        ]
+
+    def _first(self, value: Value) -> Value:
+        text = f"extractelement {value.type} {value.name}, i64 0"
         return self._write.made(text, value.kind, wide=False)
-
-    def _with_element(self, value: Value, element: Value, place: int) -> Value:
-        text = f"insertelement {value.type} {value.name}, {element.type} {element.name}"
-        return self._write.made(f"{text}, i64 {place}", value.kind, wide=True)
 
     def _later(self, value: Value, none: Value, by: int) -> Value:
         """The elements of a vector so many places further on, after those of another."""

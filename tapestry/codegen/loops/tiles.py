@@ -39,9 +39,9 @@ class Access:
     step: int = 0
     """Cells from one of a vector to the next; 0 where it is the same one."""
     guards: tuple[Guard, ...] = ()
-    shared: tuple[tuple[int, int], ...] = ()
-    """Per dimension a coordinate, and by how much it moves that: so cells are known that several
-    places of a tile meet."""
+    shared: tuple[tuple[tuple[int, int], ...], ...] = ()
+    """Per dimension all coordinates of a cell that it moves, and by how much: so cells are known
+    that several places of a tile meet. A dimension moves several where a diagonal is read."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,6 @@ class Tiles:
         found: dict[int, int] = {}
         # Vectors need not be a vector's length apart.
         for dim, n in (*enumerate(at[:-1]), *enumerate(point, self.rank - len(point))):
-            coordinate, by = shared[dim]
-            found[coordinate] = found.get(coordinate, 0) + by * n
+            for coordinate, by in shared[dim]:
+                found[coordinate] = found.get(coordinate, 0) + by * n
         return (array, at[-1], *sorted(found.items()))

@@ -46,7 +46,6 @@ _SAME = {
     "stablehlo.rsqrt": "rsqrt",
     "stablehlo.select": "where",
     "stablehlo.shift_left": "shift_left",
-    "stablehlo.shift_right_arithmetic": "shift_right",
     "stablehlo.sign": "sign",
     "stablehlo.sine": "sin",
     "stablehlo.sqrt": "sqrt",
@@ -82,9 +81,12 @@ _SCALAR: dict[str, type[Operation]] = {
     "stablehlo.count_leading_zeros": math.CountLeadingZerosOp,
     "stablehlo.popcnt": math.CtPopOp,
     "stablehlo.round_nearest_afz": math.RoundOp,
+    "stablehlo.shift_right_arithmetic": arith.ShRSIOp,
     "stablehlo.shift_right_logical": arith.ShRUIOp,
 }
-"""Operations that one scalar operation computes."""
+"""Operations that one scalar operation computes; an arithmetic shift keeps the first bit of numbers
+without a sign too.
+"""
 
 
 def _same(program: Program, op: Op) -> Value:

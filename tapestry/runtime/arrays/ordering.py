@@ -29,6 +29,9 @@ _GROUPS, _GROUPED = 8, 4
 """Groups of a row for each cell that is sought, and cells of a group from which they are worth it.
 """
 
+_AT_ONCE = 1 << 18
+"""Cells whose first are found at once: calls are long, and what they make fits the cache."""
+
 _SHARED = 1 << 18
 """Cells from which it is worth to wake threads."""
 
@@ -63,14 +66,24 @@ def first_in_order(cells: Array, count: int, *, descending: bool) -> Array:
     """
     length: int = cells.shape[-1]
     rows = cells.reshape(prod(cells.shape[:-1]), length)
-    groups = _GROUPS * count
-    found = None
-    if len(rows) and _is_narrow(cells.dtype) and 0 < groups <= length // _GROUPED:
-        plain = rows if cells.dtype.kind in "biu" else rows.astype(np.float32, copy=False)
-        found = _first_of_few(plain, count, groups, descending=descending)
-    if found is None:
-        found = stable_order(rows, descending=descending)[:, :count]
+    found: Array = np.empty((len(rows), count), np.int64)
+    step = max(1, _AT_ONCE // max(1, length))
+
+    def work(first: int) -> None:
+        own = rows[first : first + step]
+        found[first : first + step] = _first(own, count, descending=descending)
+
+    threads = thread_count() if cells.size >= 2 * _AT_ONCE else 1
+    share(work, range(0, len(rows), step), threads)
     return found.reshape(*cells.shape[:-1], count)
+
+
+def _first(rows: Array, count: int, *, descending: bool) -> Array:
+    length, groups, found = rows.shape[1], _GROUPS * count, None
+    if len(rows) and _is_narrow(rows.dtype) and 0 < groups <= length // _GROUPED:
+        plain = rows if rows.dtype.kind in "biu" else rows.astype(np.float32, copy=False)
+        found = _first_of_few(plain, count, groups, descending=descending)
+    return stable_order(rows, descending=descending)[:, :count] if found is None else found
 
 
 def _first_of_few(rows: Array, count: int, groups: int, *, descending: bool) -> Array | None:

@@ -25,6 +25,9 @@ _NAMES = (
 )
 """What builds of OpenBLAS put before and after `get` and `set`."""
 
+_FUNCTIONS = (("scipy_", "64_", True), ("scipy_", "", False), ("", "64_", True), ("", "", False))
+"""What they put before and after names of CBLAS, and whether sizes have 64 bits then."""
+
 
 @dataclass(frozen=True)
 class _Threads:
@@ -33,12 +36,35 @@ class _Threads:
 
 
 @cache
-def thread_functions() -> _Threads | None:
-    """The functions of the library that NumPy multiplies by; None where it has none of the kind."""
+def _library() -> ctypes.CDLL | None:
+    """The library that NumPy multiplies by."""
     try:
         own = import_module("numpy._core._multiarray_umath").__file__
-        library = ctypes.CDLL(own)  # which finds what it is linked to, too
+        return ctypes.CDLL(own)  # which finds what it is linked to, too
     except (ImportError, OSError):
+        return None
+
+
+@cache
+def find_function(name: str) -> tuple[object, bool] | None:
+    """A function of CBLAS's, by its name, and whether its sizes have 64 bits; None without it.
+
+    It is looked for in OpenBLAS alone, which `single_threaded` knows.
+    """
+    library = _library()
+    if library is None or thread_functions() is None:
+        return None
+    for first, last, wide in _FUNCTIONS:
+        if hasattr(library, f"{first}{name}{last}"):
+            return getattr(library, f"{first}{name}{last}"), wide
+    return None
+
+
+@cache
+def thread_functions() -> _Threads | None:
+    """The functions of the library that NumPy multiplies by; None where it has none of the kind."""
+    library = _library()
+    if library is None:
         return None
     for first, last in _NAMES:
         if hasattr(library, f"{first}set{last}"):

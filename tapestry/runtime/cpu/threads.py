@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,12 @@ def thread_count() -> int:
 
 
 def share(work: Callable[[Item], object], items: Sequence[Item], threads: int) -> None:
-    """Do some work on every item, on so many threads; the first error of one ends all."""
-    left = iter(items)
+    """Do some work on every item, on so many threads; the first error of one ends all.
+
+    No thread is woken for which there is no item: it would hold the work, and arrays with that,
+    until it is awake.
+    """
+    threads, left = min(threads, len(items)), iter(items)
     if threads < 2 or _here.busy:
         with single_threaded():
             for item in left:
@@ -83,8 +87,20 @@ def share(work: Callable[[Item], object], items: Sequence[Item], threads: int) -
             raise error
 
 
+class Team(Protocol):
+    """Threads that call compiled functions."""
+
+    def count(self) -> int:
+        """How many there are at the moment."""
+        ...
+
+    def run(self, function: int, rows: NDArray[np.int64]) -> None:
+        """Call the function at an address with the address of each row, on any of them."""
+        ...
+
+
 class Workers:
-    """These threads, as what calls compiled functions (`Team` of `prepared.loops.loop`)."""
+    """These threads, as a team."""
 
     def count(self) -> int:
         """How many threads work, with the caller; 1 where they are at work already."""

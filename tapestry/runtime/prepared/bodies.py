@@ -25,9 +25,9 @@ from tapestry.dialects import loom
 from tapestry.locations import nearest_location
 from tapestry.runtime.arrays.access import coordinates
 from tapestry.runtime.arrays.blocks import gathered
+from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Function
-from tapestry.runtime.prepared.loops.loop import Team
 from tapestry.runtime.prepared.loops.looped_bodies import LoopedBody
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.script import Finished, Script

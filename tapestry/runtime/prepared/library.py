@@ -16,8 +16,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from tapestry.algebra.computing import widened
+from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.loops.loop import Team
 from tapestry.runtime.prepared.loops.looping import OFTEN, Loops
 from tapestry.runtime.prepared.views import View
 

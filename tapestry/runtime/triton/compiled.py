@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tapestry.codegen.aot import CompiledKernel, compile_kernels
-from tapestry.codegen.driver import Device, LoadError, MemoryShortError
+from tapestry.codegen.driver import Device, LoadError, MemoryShortError, OldDriverError
 from tapestry.codegen.launches import Calls, Function, Launches
 from tapestry.codegen.plans import Plan
 from tapestry.codegen.specs import KernelSpec
@@ -65,11 +65,21 @@ def gpu_errors() -> Generator[None]:
     except RuntimeError as error:
         said = first_line(error)
         if type(error).__name__ == "OutOfMemoryError":
-            raise MemoryShortError(said) from error
+            # What follows is how much was free: another number each time, said as another message.
+            raise MemoryShortError(". ".join(said.split(". ")[:2]).rstrip(".")) from error
         if "CUDA error" not in said or "device-side assert" in said:
             raise
         hint = "the GPU's state is lost with most such errors: start the process again"
         raise GpuError(f"the GPU failed: {said}", hint=hint) from error
+
+
+def check_capability(capability: int) -> None:
+    """Raise GpuError for a GPU that is too old (75 for sm_75)."""
+    if capability < OLDEST:
+        raise GpuError(
+            f"this GPU is sm_{capability}, and kernels run on sm_{OLDEST} or newer",
+            hint="use a newer GPU, or run on numpy",
+        )
 
 
 def compiled_launches(
@@ -86,11 +96,7 @@ def compiled_launches(
     made again, GpuError for those that the device cannot load, and for a device that is too old.
     """
     capability = device.capability()
-    if capability < OLDEST:
-        raise GpuError(
-            f"this GPU is sm_{capability}, and kernels run on sm_{OLDEST} or newer",
-            hint="run on numpy",
-        )
+    check_capability(capability)
     store = find_store("aot")
     compiled = compile_kernels(
         path,
@@ -116,6 +122,8 @@ def _function(device: Device, kernel: CompiledKernel, warps: int) -> Function:
     """A kernel, loaded."""
     try:
         handle = device.function(kernel.cubin, kernel.symbol, kernel.shared)
+    except (MemoryShortError, OldDriverError):
+        raise  # whatever its schedule is
     except LoadError as error:
         raise GpuError(str(error), kernels=[kernel.name]) from error
     return Function(handle, 32 * warps, kernel.shared, kernel.parameters)

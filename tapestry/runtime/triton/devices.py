@@ -22,6 +22,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.codegen.aot import CompiledKernel
+from tapestry.codegen.climbing import say
 from tapestry.codegen.driver import Cuda
 from tapestry.codegen.launches import Calls, Follow
 from tapestry.codegen.planning import plan_of
@@ -30,6 +31,7 @@ from tapestry.codegen.refusals import Refusals
 from tapestry.codegen.specs import KernelSpec
 from tapestry.devices import name_of
 from tapestry.passes.triton.loom_to_triton import NO_DEVICE
+from tapestry.runtime.archives import first_line
 from tapestry.runtime.executor import Array
 from tapestry.runtime.externals import Target
 from tapestry.runtime.triton.arrays import HostTensor, host_allocate, host_upload
@@ -94,6 +96,8 @@ class Device(Protocol):
 
     def wait(self) -> None: ...
 
+    def is_capturing(self) -> bool: ...
+
     def prepared(self, program: PrintedProgram, calls: Calls) -> Ready: ...
 
 
@@ -123,6 +127,10 @@ class Cpu:
 
     def wait(self) -> None:
         """Launches return when they are done."""
+
+    def is_capturing(self) -> bool:
+        """There are no graphs."""
+        return False
 
     def prepared(self, program: PrintedProgram, calls: Calls) -> Ready:
         """A program made ready for many calls."""
@@ -182,6 +190,11 @@ class Gpu:
         """Wait for everything launched so far."""
         self._torch.cuda.synchronize(self._index)
 
+    def is_capturing(self) -> bool:
+        """Whether somebody captures the work of the current stream."""
+        with self._torch.cuda.device(self._index):
+            return bool(self._torch.cuda.is_current_stream_capturing())
+
     def prepared(self, program: PrintedProgram, calls: Calls) -> Ready:
         """A program made ready for many calls."""
         return compiled_launches(
@@ -190,10 +203,36 @@ class Gpu:
         )
 
 
-def find_device() -> Device:
-    """The GPU when PyTorch sees one, else the CPU; `TRITON_INTERPRET=1` asks for the CPU."""
-    if os.environ.get("TRITON_INTERPRET") != "1" and find_spec("torch") is not None:
-        torch: Any = import_module("torch")
+def find_device(*, quiet: bool = False) -> Device:
+    """The GPU when PyTorch sees one, else the CPU; `TRITON_INTERPRET=1` asks for the CPU.
+
+    Where it is not asked for, that there is no GPU, and why, is said once, unless `quiet`.
+    """
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return Cpu()
+    found = _find_gpu()
+    if isinstance(found, Gpu):
+        return found
+    if not quiet:
+        say(
+            f"there is no GPU to run kernels on: {found}",
+            "Triton's interpreter runs them, slowly",
+            "numpy is faster without a GPU; TRITON_INTERPRET=1 asks for the interpreter",
+        )
+    return Cpu()
+
+
+def _find_gpu() -> Gpu | str:
+    """PyTorch's current GPU; or why there is none."""
+    if find_spec("torch") is None:
+        return "PyTorch is not installed, and memory on a GPU is its"
+    torch: Any = import_module("torch")
+    if getattr(torch.version, "cuda", None) is None and not torch.cuda.is_available():
+        return "this PyTorch is built for the CPU alone"
+    try:
         if torch.cuda.is_available():
             return Gpu(torch)
-    return Cpu()
+        torch.cuda.init()  # which says why it is not: no driver, or one that is too old
+    except (RuntimeError, AssertionError) as error:
+        return first_line(error)
+    return "PyTorch sees none"

@@ -19,7 +19,7 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.caching import kept
 from tapestry.codegen.launches import Follow
 from tapestry.codegen.module_printer import print_module
-from tapestry.codegen.refusals import Refusals
+from tapestry.codegen.refusals import Asked, Refusals
 from tapestry.logs import channel
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules.choosing import never
@@ -90,19 +90,19 @@ class TritonExecutor:
     ) -> tuple[ModuleOp, list[Array]]:
         """@main lowered to Triton, and the constants that it takes after its arguments.
 
-        What is kept is made with what was refused by then; where that is not all, it is made anew.
+        Where something else is known to be refused than when it was kept, it is made anew.
         """
         lowered = module.clone()
         constants = as_arguments(main_function(lowered))
         tile = self.tile or device.tile
         lowering = LoomToTriton(tile=tile, numerics=self.numerics, device=device.model)
-        make = partial(lowering.lower, Context(), refused=never if refused is None else refused)
+        asked = None if refused is None else Asked(refused)
+        make = partial(lowering.lower, Context(), refused=asked or never)
         if rungs:
             make(lowered, rungs=rungs)
         else:
             spec = lowering.spec(include_default=True)
-            anew = refused is not None and refused.learned
-            lowered = kept(lowered, [spec], make, anew=anew)
+            lowered = kept(lowered, [spec], make, asked=asked)
         return lowered, constants
 
     def run(self, module: ModuleOp, inputs: Mapping[str, Array], watch: Watch) -> Result:
@@ -146,4 +146,6 @@ class TritonExecutor:
 
         run = Ladder(module, self, device)
         arrays = run.on_arrays([inputs[one.name] for one in arguments(module)], following)
-        return Result(tuple(arrays), followed[-1].records() if followed else ())
+        if run.numpy_ran is not None:
+            return Result(tuple(arrays), tuple(run.numpy_ran))
+        return Result(tuple(arrays), followed[-1].records())

@@ -15,7 +15,7 @@ after which a GPU is of no use, is an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -24,16 +24,16 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.codegen.aot import CompileError
-from tapestry.codegen.climbing import Climbing, say
+from tapestry.codegen.climbing import HINT, Climbing, say
 from tapestry.codegen.driver import DriverError, LoadError, MemoryShortError
 from tapestry.codegen.launches import Calls, Follow, Launches
 from tapestry.codegen.refusals import find_refusals
 from tapestry.codegen.replay import Replayed
-from tapestry.diagnostics import InvalidProgramError, Location
+from tapestry.diagnostics import InvalidProgramError, Location, TapestryError
 from tapestry.dialects import loom
 from tapestry.locations import location_of
 from tapestry.passes.triton.loom_to_triton import NO_DEVICE
-from tapestry.runtime.executor import Array, NoWatch, find_executor
+from tapestry.runtime.executor import Array, NoWatch, Record, find_executor
 from tapestry.runtime.externals import (
     Implementation,
     Parameters,
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 REFUSED = {1, 200, 209, 218, 222, 701}
 """CUDA's codes of launches that did not begin: a value or a cubin that does not fit, resources."""
 
+_FREE = "free memory on the GPU, or split the program (loom-shard)"
+
 
 class Ladder:
     """@main of a module in loom on a device: called with its tensors, constants included."""
@@ -62,10 +64,14 @@ class Ladder:
         self._device = device
         self._calls: Calls = {}
         self._climbing = Climbing(module, device.model)
+        self._untold = False
         self._lock = RLock()
         self.program: PrintedProgram
         self._constants: list[Any] = []
         self._run: Ready | None = None
+        self._given_up: CompileError | GpuError | None = None
+        self.numpy_ran: Sequence[Record] | None = None
+        """What the numpy executor ran last, if it ever ran."""
         try:
             self._calls = _calls(module, device)
         except InvalidProgramError as error:
@@ -82,17 +88,26 @@ class Ladder:
         while True:
             run = self._run
             if run is None:
+                if self._given_up is not None and not self._executor.fallback:
+                    raise self._given_up
+                self._check_capturing("why was said when it was prepared", None)
                 return self._on_numpy(tensors)
             follow = None if following is None else following(self.program)
             try:
-                return run([*tensors, *self._constants], follow=follow)
+                made = run([*tensors, *self._constants], follow=follow)
             except MemoryShortError as error:
-                self._say_numpy("the program", str(error), "free memory, or split it (loom-shard)")
+                self._check_capturing(str(error), _FREE)
+                self._say_numpy(str(error), _FREE)
                 return self._on_numpy(tensors)
             except DriverError as error:
                 with self._lock:
                     if self._run is run:  # else another thread has prepared it again
                         self._refused(error)
+            else:
+                if self._untold:
+                    self._untold = False
+                    self._climbing.tell()
+                return made
 
     def on_arrays(
         self, inputs: Sequence[Array], following: Callable[[PrintedProgram], Follow] | None = None
@@ -106,7 +121,7 @@ class Ladder:
                 pairs = zip(made, kinds, strict=True)
                 return [from_pairs(device.get(result), kind) for result, kind in pairs]
         except MemoryShortError as error:
-            self._say_numpy("the program", str(error), "free memory, or split it (loom-shard)")
+            self._say_numpy(str(error), _FREE)
             return self._arrays(inputs)
 
     def _prepare(self) -> None:
@@ -125,12 +140,20 @@ class Ladder:
                     self._constants = [self._device.put(array) for array in cells]
             except RefusedError:
                 continue
-            except (CompileError, GpuError) as error:
-                if not self._climb(error.kernels, error.message):
-                    self._give_up(error)
+            except CompileError as error:
+                if not self._climb(error.kernels):
+                    why, hint = self._why(error.kernels, error), error.hint or HINT
+                    self._give_up(CompileError(why, error.kernels, hint=hint))
+                    return
+            except GpuError as error:
+                refused = dict.fromkeys(error.kernels, error.message)
+                if not self._climb(refused):
+                    hint = error.hint or (HINT if refused else None)
+                    self._give_up(GpuError(self._why(refused, error), hint=hint))
                     return
             except LoadError as error:
-                self._give_up(GpuError(str(error), hint="free memory, or use another GPU"))
+                hint = _FREE if isinstance(error, MemoryShortError) else None
+                self._give_up(GpuError(str(error), hint=hint))
                 return
             else:
                 self._run = run
@@ -142,30 +165,48 @@ class Ladder:
             raise GpuError(
                 str(error),
                 hint="the GPU's state is lost with such an error: start the process again"
-                if error.code >= 700
-                else None,
+                if error.is_lasting
+                else "run it on numpy where this stays so",
             ) from error
-        if not self._climb([error.kernel], str(error)):
-            self._run = None
-            self._give_up(GpuError(str(error)))
+        refused = {error.kernel: str(error)}
+        if not self._climb(refused):
+            self._give_up(GpuError(self._why(refused, error), hint=HINT))
         else:
             self._prepare()
 
-    def _climb(self, kernels: Sequence[str], why: str) -> bool:
+    def _climb(self, refused: Mapping[str, str]) -> bool:
         """Take the operations of some kernels a rung further; whether there was one."""
         program = self.program
-        return self._climbing.climb(program.lowered, program.kernels, kernels, why)
+        moved = self._climbing.climb(program.lowered, program.kernels, refused)
+        self._untold |= moved
+        return moved
+
+    def _why(self, refused: Mapping[str, str], error: Exception) -> str:
+        """What is wrong where no rung is left."""
+        if refused:
+            program = self.program
+            return self._climbing.spent(program.lowered, program.kernels, refused)
+        return error.message if isinstance(error, TapestryError) else str(error)
 
     def _give_up(self, error: CompileError | GpuError) -> None:
         """Leave the program to the numpy executor, if that is allowed."""
+        self._run = None
+        self._given_up = error
         if not self._executor.fallback:
             raise error
-        self._say_numpy("the program", error.message, error.hint or "see the operation it names")
+        self._say_numpy(error.message, error.hint)
 
-    def _say_numpy(self, what: str, why: str, hint: str) -> None:
+    def _say_numpy(self, why: str, hint: str | None) -> None:
+        what = f"the program does not run on the GPU: {why}"
         if not self._executor.fallback:
-            raise GpuError(f"{what} does not run on the GPU: {why}", hint=hint)
-        say(f"{what} does not run on the GPU: {why}", "it runs on numpy, slowly", hint)
+            raise GpuError(what, hint=hint)
+        say(what, "it runs on numpy, slowly", hint)
+
+    def _check_capturing(self, why: str, hint: str | None) -> None:
+        """GpuError where numpy would compute what is to be in a CUDA graph, which holds none."""
+        if self._device.is_capturing():
+            what = f"the program does not run on the GPU: {why}"
+            raise GpuError(f"{what}; a CUDA graph holds nothing that numpy computes", hint=hint)
 
     def _on_numpy(self, tensors: Sequence[Any]) -> list[Any]:
         """The results by the numpy executor, taken from the device and brought to it."""
@@ -178,7 +219,9 @@ class Ladder:
     def _arrays(self, given: Sequence[Array]) -> list[Array]:
         """The results by the numpy executor."""
         named = dict(zip([one.name for one in arguments(self._module)], given, strict=True))
-        return list(find_executor("numpy").run(self._module, named, NoWatch()).outputs)
+        result = find_executor("numpy").run(self._module, named, NoWatch())
+        self.numpy_ran = result.records
+        return list(result.outputs)
 
 
 def _no_graph(why: str) -> None:

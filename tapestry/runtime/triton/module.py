@@ -15,20 +15,45 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+from tapestry.diagnostics import TapestryError
+from tapestry.logs import channel
 from tapestry.store import cache_directory
 
 
 def write_module(source: str, directory: Path | None = None) -> Path:
-    """The file that holds `source`."""
+    """The file that holds `source`.
+
+    It is in the cache; where no file can be written there, as on a disk that is full, in a folder
+    for temporary files that lasts as long as the process. TapestryError where there is no room
+    either.
+    """
     digest = sha256(source.encode()).hexdigest()[:24]
-    directory = directory or cache_directory("triton")
-    path = directory / f"kernels_{digest}.py"
+    name = f"kernels_{digest}.py"
+    try:
+        return _written(source, (directory or cache_directory("triton")) / name)
+    except OSError as error:
+        channel("cache").info("triton: kernels are not kept: %s", error.strerror or error)
+    try:
+        return _written(source, Path(_own_folder().name) / name)
+    except OSError as error:
+        raise TapestryError(
+            f"kernels cannot be written to a file: {error.strerror or error}",
+            hint="TAPESTRY_CACHE_DIR or TMPDIR may name a folder where there is room",
+        ) from None
+
+
+@lru_cache(maxsize=1)
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="tapestry-")
+
+
+def _written(source: str, path: Path) -> Path:
     try:
         if path.read_text() == source:
             return path
     except (OSError, UnicodeDecodeError):
         pass
-    handle, partial = tempfile.mkstemp(dir=directory, suffix=".partial")
+    handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
     try:
         with os.fdopen(handle, "w") as file:
             file.write(source)

@@ -76,6 +76,8 @@ def test_unsigned_integers(agrees: Any) -> None:
     agrees(lambda x: (x + 5, x * 3, x - x[::-1], x // 7, x % 7, x >> 5, x << 5, x > x[::-1]), U)
     agrees(lambda x: (x.astype(jnp.float32), x.astype(jnp.int32), jnp.maximum(x, x[::-1])), U)
     agrees(lambda x: (x.astype(jnp.uint16), x.astype(jnp.uint8), lax.population_count(x)), U)
+    of_bits = jnp.array([0, 1, 127, 128, 200, 255], jnp.uint8)
+    agrees(lambda x: (lax.shift_right_arithmetic(x, x[::-1] % 9), x >> 1), of_bits)
 
 
 def test_truth_values(agrees: Any) -> None:

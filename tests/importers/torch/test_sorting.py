@@ -35,6 +35,13 @@ def test_long_rows_are_sorted(tmp_path: Path) -> None:
     assert "sort" in externals(tmp_path)
 
 
+def test_the_best_of_long_rows_are_sorted_once(tmp_path: Path) -> None:
+    check_forward(
+        lambda x: x.topk(5), torch.randperm(200).reshape(4, 50), dump=str(tmp_path), rtol=0, atol=0
+    )
+    assert externals(tmp_path) == ["argsort"]
+
+
 def test_the_best_experts_are_found_without_a_sort(tmp_path: Path) -> None:
     report = check_forward(models.Mixture(), torch.randn(5, 6), dump=str(tmp_path))
     assert report.native_share == 1

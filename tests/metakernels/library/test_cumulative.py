@@ -49,9 +49,12 @@ def test_worked_examples(name):
     examples_agree(ROWS, name)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])
 @pytest.mark.parametrize(("name", "function"), [("cummax", np.maximum), ("cummin", np.minimum)])
-def test_bytes_have_no_sign(name, function):
-    x = np.array([[3, 200, 5], [250, 0, 255]], np.uint8)
-    values, _ = run(name, [x], {"axis": 1})
+def test_unsigned_numbers_have_no_sign(name, function, dtype):
+    most = np.iinfo(dtype).max
+    x = np.array([[3, most - 55, 5], [most - 5, 0, most]], dtype)
+    values, places = run(name, [x], {"axis": 1})
     np.testing.assert_array_equal(values, function.accumulate(x, axis=1))
-    assert values.dtype == np.uint8
+    np.testing.assert_array_equal(np.take_along_axis(x, places, 1), values)
+    assert values.dtype == dtype

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tapestry.runtime.arrays import ordering
 from tapestry.runtime.arrays.ordering import first_in_order, stable_order, taken
 
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.5, float("nan"), -float("nan"), float("inf"), -float("inf"))
@@ -72,3 +73,13 @@ def test_the_first_of_rows(dtype: np.dtype, descending: bool, shape: tuple[int, 
         for count in (0, 1, 3, 12, shape[-1]):
             found = first_in_order(cells, min(count, shape[-1]), descending=descending)
             np.testing.assert_array_equal(found, want[..., :count], strict=True)
+
+
+@pytest.mark.parametrize("at_once", [1, 900, 1 << 18])
+def test_the_first_of_rows_some_at_a_time(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr(ordering, "_AT_ONCE", at_once)
+    cells = np.random.default_rng(0).integers(0, 50, (7, 3, 300)).astype("f4")
+    for descending in (False, True):
+        want = stable_order(cells, descending=descending)[..., :4]
+        found = first_in_order(cells, 4, descending=descending)
+        np.testing.assert_array_equal(found, want, strict=True)

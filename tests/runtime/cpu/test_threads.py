@@ -39,6 +39,24 @@ def test_an_error_ends_the_work_and_is_the_callers() -> None:
     assert len(done) < 10_000_000
 
 
+def test_no_thread_is_woken_without_an_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    woken: list[int] = []
+
+    def pool(threads: int) -> None:
+        woken.append(threads)
+        raise RuntimeError
+
+    monkeypatch.setattr("tapestry.runtime.cpu.threads._pool", pool)
+    done: list[int] = []
+    for items in ([], [7]):
+        share(done.append, items, 3)
+    assert done == [7]
+    assert not woken
+    with pytest.raises(RuntimeError):
+        share(done.append, [1, 2], 3)
+    assert woken == [1]
+
+
 def test_threads_have_the_callers_context() -> None:
     seen: list[str] = []
     with np.errstate(all="ignore", over="raise"):

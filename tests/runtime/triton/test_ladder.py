@@ -7,6 +7,7 @@ the compiler.
 from __future__ import annotations
 
 import logging
+import re
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ import pytest
 
 import tapestry
 from tapestry.codegen import aot, climbing
+from tapestry.codegen.driver import MemoryShortError, OldDriverError
 from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects.triton import Schedule
@@ -26,7 +28,7 @@ from tapestry.passes.triton.schedules.schedule import is_legal
 from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.tasks import give, tasks
 from tapestry.runtime import externals
-from tapestry.runtime.executor import NoWatch
+from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared.kernels import PreparedKernels
 from tapestry.runtime.triton import compiled
 from tapestry.runtime.triton.compiled import GpuError
@@ -82,9 +84,9 @@ def refusing(
 
     def guarded(path: Path, specs: Sequence[KernelSpec], **options: Any) -> Any:
         tried.append([dict(spec.blocks) for spec in specs])
-        refused = [spec.name for spec in specs if fails(spec)]
+        refused = {spec.name: "does not compile for sm_90: X" for spec in specs if fails(spec)}
         if refused:
-            raise aot.CompileError(f"kernel {refused[0]} does not compile for sm_90: X", refused)
+            raise aot.CompileError("some do not compile", refused)
         return compiled_at_once(path, specs, **options)
 
     monkeypatch.setattr(compiled, "compile_kernels", guarded)
@@ -99,13 +101,13 @@ def test_a_given_schedule_that_does_not_compile_gives_way_to_the_default(monkeyp
     assert [blocks[0]["BLOCK_M"] for blocks in tried] == [128, 64]
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    for part in (
-        "does not run with the schedule given or chosen for it",
-        "sm_90: X",
-        "default",
-        "hint: ",
-    ):
-        assert part in record.getMessage()
+    said, hint = record.getMessage().split("\n")
+    assert re.fullmatch(
+        rf"@\w+ \(.*test_ladder.py:\d+\) with {given}: does not compile for sm_90: X; "
+        "it runs with the default schedule",
+        said,
+    )
+    assert hint.startswith("  hint: ")
 
 
 def test_the_default_gives_way_to_the_smallest(monkeypatch, caplog):
@@ -115,7 +117,7 @@ def test_the_default_gives_way_to_the_smallest(monkeypatch, caplog):
     assert tried[-1] == [{"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16}]
     assert len(tried) == 2
     (record,) = caplog.records
-    assert "with the default schedule: kernel" in record.getMessage()
+    assert "; it runs with the smallest schedule\n" in record.getMessage()
 
 
 def test_the_last_rung_multiplies_no_tiles(monkeypatch, caplog):
@@ -124,10 +126,40 @@ def test_the_last_rung_multiplies_no_tiles(monkeypatch, caplog):
     np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
     assert len(tried) == 3
     assert all("BLOCK_N" not in blocks for blocks in tried[-1])
-    assert len(caplog.records) == 2
+    (record,) = caplog.records  # not of each rung
+    assert "it runs with the smallest schedule, without tl.dot" in record.getMessage()
     run(program())  # nothing is said twice
-    assert len(caplog.records) == 2
+    assert len(caplog.records) == 1
     del prepared
+
+
+def test_operations_that_fail_alike_are_one_message(monkeypatch, caplog):
+    x = tapestry.input("x", (64, 64))
+    module = tapestry.compile(tapestry.softmax(x @ x), pipeline="weft-apply").lowered
+    refusing(monkeypatch, lambda spec: spec.num_stages > 1)
+    monkeypatch.setattr(climbing, "_NAMED", 1)
+    given = RNG.normal(size=(64, 64)).astype(np.float32)
+    PreparedKernels(module, TritonExecutor(device=Gpu()))([given])
+    (record,) = caplog.records
+    said = record.getMessage()
+    assert re.match(r"@\w+ \(.*\) with .*; \d more: each does not compile for ", said)
+
+
+def test_members_of_a_group_that_is_apart_are_named_as_they_are(monkeypatch, caplog):
+    """Their kernels' comments say what they are apart from, too."""
+    module = tapestry.compile(tapestry.softmax(tapestry.input("x", (64, 64)))).lowered
+    group: list[str] = []
+
+    def fails(spec: KernelSpec) -> bool:
+        group.append(spec.name)
+        return spec.name == group[0] or spec.num_stages > 1
+
+    refusing(monkeypatch, fails)
+    given = RNG.normal(size=(64, 64)).astype(np.float32)
+    PreparedKernels(module, TritonExecutor(device=Gpu()))([given])
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2  # of the group, and of a member
+    assert all(re.match(r"@\w+ \(.*\) with .*: does not compile for", one) for one in told)
 
 
 def test_only_what_fails_is_made_again(monkeypatch):
@@ -166,7 +198,8 @@ def test_a_refused_launch_gives_way(code, caplog):
     made, prepared, _ = run(program(), refuse)
     np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
     assert len(tries) == 2
-    assert f"failed: CUDA error {code}" in caplog.records[0].getMessage()
+    (record,) = caplog.records
+    assert f"failed: CUDA error {code}; it runs with" in record.getMessage()
     prepared([X, W])
     assert len(tries) == 2
 
@@ -178,6 +211,84 @@ def test_a_failure_that_may_have_left_wrong_numbers_is_an_error(code):
 
     with pytest.raises(GpuError, match=f"@?.* failed: CUDA error {code}"):
         run(program(), fail)
+
+
+def test_a_launch_that_is_refused_on_each_rung_is_one_message(caplog):
+    def refuse(device: Standing) -> None:
+        device.codes = dict.fromkeys(device.signatures, 701)
+
+    made, _, _ = run(program(), refuse)
+    np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
+    (record,) = caplog.records
+    assert "nor does it run with the smallest schedule" in record.getMessage()
+    assert "it runs on numpy, slowly" in record.getMessage()
+
+
+def test_without_a_fallback_no_later_call_runs_on_numpy():
+    def refuse(device: Standing) -> None:
+        device.codes = dict.fromkeys(device.signatures, 701)
+
+    prepared = PreparedKernels(program(), TritonExecutor(device=Gpu(refuse), fallback=False))
+    for _ in range(2):
+        with pytest.raises(GpuError, match="nor does it run with the smallest schedule"):
+            prepared([X, W])
+
+
+def test_memory_that_is_short_at_a_launch_leaves_the_program_to_numpy(caplog):
+    """As where the driver makes room for a kernel when it is first launched."""
+
+    def short(device: Standing) -> None:
+        device.codes = dict.fromkeys(device.signatures, 2)
+
+    made, prepared, gpu = run(program(), short)
+    np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
+    (record,) = caplog.records
+    assert "failed: CUDA error 2; it runs on numpy, slowly\n  hint: free" in record.getMessage()
+    assert len(gpu.devices) == 1  # another schedule would not help
+    gpu.devices[0].codes = {}
+    prepared([X, W])
+    assert gpu.devices[0].launched
+
+
+@pytest.mark.parametrize("error", [MemoryShortError, OldDriverError])
+def test_what_is_no_schedules_fault_is_said_at_once(error, caplog, monkeypatch):
+    def function(*_: Any) -> None:
+        what = "kernel a cannot be loaded"
+        raise error(what) if error is MemoryShortError else error(what, 200)
+
+    monkeypatch.setattr(Standing, "function", function)
+    made, _, gpu = run(program())
+    np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
+    (record,) = caplog.records
+    assert "GPU: kernel a cannot be loaded; it runs on numpy, slowly" in record.getMessage()
+    assert "schedule" not in record.getMessage()
+    assert len(gpu.devices) == 1
+
+
+def test_what_numpy_computes_is_in_no_graph(caplog, monkeypatch):
+    def short(device: Standing) -> None:
+        device.short = 1
+
+    def refuse(device: Standing) -> None:
+        device.capability = lambda: 70  # type: ignore[method-assign]
+
+    monkeypatch.setattr(Gpu, "is_capturing", lambda _: True)
+    for change, said in ((short, "bytes of GPU memory"), (refuse, "when it was prepared")):
+        with pytest.raises(GpuError, match=f"{said}.* a CUDA graph holds nothing"):
+            run(program(), change)
+    (record,) = caplog.records
+    assert "this GPU is sm_70" in record.getMessage()
+
+
+def test_what_ran_is_what_numpy_ran():
+    def refuse(device: Standing) -> None:
+        device.codes = dict.fromkeys(device.signatures, 2)
+
+    executor = TritonExecutor(device=Gpu(refuse))
+    result = executor.run(program(), {"x": X, "w": W}, NoWatch())
+    want = find_executor("numpy").run(program(), {"x": X, "w": W}, NoWatch())
+    assert [one.name for one in result.records] == [one.name for one in want.records]
+    assert all(one.seconds > 0 for one in result.records)
 
 
 def test_memory_that_is_short_leaves_the_program_to_numpy(caplog):
@@ -202,10 +313,14 @@ def test_inputs_that_do_not_fit_leave_the_program_to_numpy(caplog, monkeypatch):
     run = PreparedKernels(program(), TritonExecutor(device=gpu))
 
     def put(_: np.ndarray) -> None:
-        raise OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB.\nMore of it.")
+        left = f"GPU 0 has a total capacity of 80 GiB of which {next(free)} is free."
+        raise OutOfMemoryError(f"CUDA out of memory. Tried to allocate 9 GiB. {left}\nMore of it.")
 
+    free = iter(range(2))
     monkeypatch.setattr(gpu, "put", put)
-    np.testing.assert_allclose(run([X, W])[0], WANT, rtol=1e-4, atol=1e-5)
+    for _ in range(2):
+        np.testing.assert_allclose(run([X, W])[0], WANT, rtol=1e-4, atol=1e-5)
+    (_,) = caplog.records  # also where other bytes are free
     assert "Tried to allocate 9 GiB; it runs on numpy" in caplog.records[0].getMessage()
 
 
@@ -244,9 +359,10 @@ def test_an_assembler_that_fails_leaves_the_program_to_numpy(monkeypatch, tmp_pa
     made, _, _ = run(program())
     np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
     said = [record.getMessage() for record in caplog.records]
-    assert len(said) == 3
-    assert "does not compile for sm_90: ptxas fatal: broken" in said[0]
-    assert "it runs on numpy, slowly" in said[-1]
+    (text,) = said
+    assert "does not compile for sm_90: ptxas fatal: broken" in text
+    assert "nor does it run with the smallest schedule" in text
+    assert "it runs on numpy, slowly" in text
     with pytest.raises(aot.CompileError, match="does not compile for sm_90"):
         run(program(), fallback=False)
 

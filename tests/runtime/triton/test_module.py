@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tapestry.diagnostics import TapestryError
+from tapestry.runtime.triton import module
 from tapestry.runtime.triton.module import load_kernels, write_module
 
 SOURCE = "VALUE = 3\n"
@@ -32,6 +34,25 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         write_module(SOURCE, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full_is_none_to_write_to(tmp_path, monkeypatch):
+    """The file is elsewhere then; where there is no room either, that is said."""
+    own = module.tempfile.mkstemp
+
+    def mkstemp(*, dir, suffix):  # noqa: A002 - its name
+        if full in (None, dir):
+            raise OSError(28, "No space left on device")
+        return own(dir=dir, suffix=suffix)
+
+    monkeypatch.setattr(module.tempfile, "mkstemp", mkstemp)
+    full = tmp_path
+    path = write_module(SOURCE, tmp_path)
+    assert path.parent != tmp_path
+    assert path.read_text() == SOURCE
+    full = None
+    with pytest.raises(TapestryError, match="cannot be written to a file: No space left"):
+        write_module("VALUE = 5\n", tmp_path)
 
 
 def test_a_module_is_loaded_once(tmp_path):

@@ -161,8 +161,12 @@ class ScatterLed:
             self.points.rows(part, mixed, zero.dtype)
             for part, zero in zip(parts, self.zeros, strict=True)
         ]
-        order = self._order(parts[self.led.parts.index(self.led.part)], len(at))
+        keys = self._keys(parts[self.led.parts.index(self.led.part)])
+        order, leading = self._order(keys, len(at)), self._leading(keys)
         number = np.arange(len(at))
+        if leading is not None:
+            lanes = np.tile(leading, len(at) // max(1, len(leading)))
+            inside = lanes if inside is None else inside & lanes
         if order is not None:
             at, inside = at[order], None if inside is None else inside[order]
         if inside is not None:
@@ -179,8 +183,8 @@ class ScatterLed:
             made.append(self.points.arranged(part, mixed))
         return made
 
-    def _order(self, leader: Array, count: int) -> Array | None:
-        """The points in the order in which the last of a place leads; None if they are in it."""
+    def _keys(self, leader: Array) -> Array:
+        """What leads, of each point, so that the largest does."""
         folded = self.points.folded
         shape = tuple(n if d in folded else 1 for d, n in enumerate(self.points.shape))
         own = leader[tuple(slice(None) if d in folded else slice(1) for d in range(leader.ndim))]
@@ -188,8 +192,21 @@ class ScatterLed:
             *folded, *(d for d in range(len(shape)) if d not in folded)
         )
         keys = keys.reshape(-1)
-        if not self.led.largest:
-            keys = ~keys
+        return keys if self.led.largest else ~keys
+
+    def _leading(self, keys: Array) -> Array | None:
+        """The points that lead the zero, which a fold begins with, and which points that are
+        elsewhere have: of those that are equal to it the last one of all. None if all lead.
+        """
+        zero = self.zeros[self.led.parts.index(self.led.part)].astype(keys.dtype)
+        least = zero if self.led.largest else ~zero
+        leading = keys > least
+        if self.led.later and len(keys):
+            leading[-1] |= keys[-1] == least
+        return None if leading.all() else leading
+
+    def _order(self, keys: Array, count: int) -> Array | None:
+        """The points in the order in which the last of a place leads; None if they are in it."""
         rising = keys[1:] >= keys[:-1] if self.led.later else keys[1:] > keys[:-1]
         if rising.all():
             return None

@@ -26,6 +26,7 @@ from tapestry.codegen.loops.vectors import HALVES, Value, Writer, number_of
 from tapestry.runtime.prepared.loops.loop import Loop, Run
 from tapestry.runtime.prepared.loops.merging import emitted
 from tapestry.runtime.prepared.tapes.meanings import (
+    Arranged,
     Cast,
     Masked,
     Merged,
@@ -101,7 +102,7 @@ def in_loops(call: Call, seen: Mapping[int, Seen]) -> bool:
             whole, have = seen[call.out].shape, seen[call.ins[-1]].shape
             return np.broadcast_shapes(whole, have) == whole
         case _:
-            return not isinstance(meaning, Product | Part)
+            return not isinstance(meaning, Product | Part | Arranged)
 
 
 def _is_merged(call: Call, meaning: Merged | Running, seen: Mapping[int, Seen]) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -29,6 +29,7 @@ from tapestry.codegen.loops import BYTES, WIDTH, Graph, Layout, loop_text
 from tapestry.codegen.loops.vectors import LONG
 from tapestry.runtime.arrays.blocks import BlockCells
 from tapestry.runtime.cpu.native import Compiled, address_of, compiled
+from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
 
 _DTYPES = {
@@ -58,23 +59,11 @@ Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
 _Lying = tuple[object, ...]
 """The threads, the strides of boxes, shapes and strides of arrays."""
 
-_SHARE = 1 << 17
+SHARE = 1 << 17
 """Scalar operations of a thread from which it is worth one: some tens of microseconds."""
 
 _EVEN = 4
 """Steps of each thread along an axis from which it matters little that some have one more."""
-
-
-class Team(Protocol):
-    """Threads that call compiled functions."""
-
-    def count(self) -> int:
-        """How many there are at the moment."""
-        ...
-
-    def run(self, function: int, rows: NDArray[np.int64]) -> None:
-        """Call the function at an address with the address of each row, on any of them."""
-        ...
 
 
 class NotCompiledError(Exception):
@@ -82,7 +71,7 @@ class NotCompiledError(Exception):
 
 
 @dataclass(frozen=True)
-class _Ready:
+class Ready:
     """A compiled function, its arguments but for addresses, and where these go.
 
     `rows` are the arguments of several calls, of a part each: addresses are added to what is there.
@@ -121,7 +110,7 @@ class Loop:
         self._otherwise = otherwise
         self._team = team
         count = prod(shape) * (len(graph.cells) + len(graph.folds))
-        self._most = 1 if team is None else max(1, count // _SHARE)
+        self._most = 1 if team is None else max(1, count // SHARE)
         self._graph = graph
         self._shape = shape
         self._folded = folded
@@ -137,7 +126,7 @@ class Loop:
         self._widths = [BYTES[kinds[slot]] for slot in slots]
         self._dtypes = [_DTYPES[kinds[slot]] for slot in slots]
         self._boxes = graph.boxes
-        self._ready: dict[_Lying, _Ready | None] = {}
+        self._ready: dict[_Lying, Ready | None] = {}
 
     def __call__(
         self, given: Sequence[Any], outs: Sequence[Array] | None = None
@@ -149,13 +138,9 @@ class Loop:
         """
         if outs is None:
             outs = [np.empty(shape, dtype) for shape, dtype in self._made]
-        arrays = [*map(_lying, given), *outs]
-        along = [given[array].data.strides for array in self._boxes]
+        arrays = [*map(lying, given), *outs]
         threads = 1 if self._team is None or self._most < 2 else self._team.count()
-        lying = threads, *along, *[(array.shape, array.strides) for array in arrays]
-        if lying not in self._ready:
-            self._ready[lying] = self._prepared(arrays, along, min(threads, self._most))
-        ready = self._ready[lying]
+        ready = self.ready(given, arrays, threads)
         if ready is None:
             return self._plainly(given, outs)
         arguments = list(ready.arguments)
@@ -171,6 +156,17 @@ class Loop:
             failed = ready.may_fail and rows[:, -1].any()
         return self._plainly(given, outs) if failed else outs
 
+    def ready(self, given: Sequence[Any], arrays: Sequence[Array], threads: int) -> Ready | None:
+        """The function for so many threads, of `arrays` that lie like these: `given`, and outputs.
+
+        None where it cannot be compiled.
+        """
+        along = [given[array].data.strides for array in self._boxes]
+        key = threads, *along, *[(array.shape, array.strides) for array in arrays]
+        if key not in self._ready:
+            self._ready[key] = self._prepared(arrays, along, min(threads, self._most))
+        return self._ready[key]
+
     def _plainly(self, given: Sequence[Any], outs: Sequence[Array]) -> Sequence[Array]:
         """The results without a function of LLVM's; all are computed before one is written."""
         if self._otherwise is None:
@@ -183,7 +179,7 @@ class Loop:
 
     def _prepared(
         self, arrays: Sequence[Array], along: Sequence[tuple[int, ...]], threads: int
-    ) -> _Ready | None:
+    ) -> Ready | None:
         """The function for arrays that lie like these; None where it cannot be compiled.
 
         `along` has the strides of each box.
@@ -228,7 +224,7 @@ class Loop:
             for row, (start, end) in zip(rows, cuts, strict=True):
                 row[axis] = end - start - extents[axis]
                 row[addresses] = [start * own[axis] for own in steps]
-        return _Ready(
+        return Ready(
             function, tuple(arguments), tuple(addresses), buffer, rows, self._graph.may_fail
         )
 
@@ -298,7 +294,7 @@ class Loop:
         return array if array.ndim else array.reshape((1,) * len(self._shape))
 
 
-def _lying(given: Any) -> Array:
+def lying(given: Any) -> Array:
     """An array, or the first cells of boxes."""
     return given.corners if isinstance(given, BlockCells) else np.asarray(given)
 

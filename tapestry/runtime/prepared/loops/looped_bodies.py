@@ -21,8 +21,9 @@ from tapestry.codegen.loops import Cell, Graph, Number, kind_of
 from tapestry.codegen.loops.cells import written
 from tapestry.codegen.loops.vectors import number_of
 from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.loops.loop import Loop, NotCompiledError, Team
+from tapestry.runtime.prepared.loops.loop import Loop, NotCompiledError
 from tapestry.runtime.prepared.memory import empty
 
 _Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.prepared.loops.fusing import fuse, work
-from tapestry.runtime.prepared.loops.loop import Team
 from tapestry.runtime.prepared.tapes.shapes import shapes
 from tapestry.runtime.prepared.tapes.tape import Tape
 

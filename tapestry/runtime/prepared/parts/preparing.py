@@ -28,6 +28,7 @@ from tapestry.dialects._loom_group_rules import inner_edges, why_whole
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.cpu.threads import thread_count
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.loops.loop import SHARE
 from tapestry.runtime.prepared.loops.looping import ONCE, Loops
 from tapestry.runtime.prepared.memory import cache_size
 from tapestry.runtime.prepared.parts.cuts import Access, Cuts
@@ -85,7 +86,8 @@ def in_parts(
     if op.partition is not None or op.index.is_empty:
         return None
     members = _members(op)
-    looped = loops is not None and loops.pay(_operations(members))
+    count = _operations(members)
+    looped = loops is not None and loops.pay(count)
     most = 8 * op.index.size * sum(len(member.operands) + 4 for member, _ in members)
     if most < small and not looped:
         return None  # whatever is touched: the index space is small
@@ -106,16 +108,21 @@ def in_parts(
     once = looped and _is_one_loop(members)
     any_size = cache is None and (reduces or long or once)
     cache = cache_size() if cache is None else cache
-    each = 1 if whole < small or threads == 1 else 2 if long else 4
-    cuts = Cuts(op.index, accesses, threads, cache, each=each, any_size=any_size)
+    most = threads
+    folds = isinstance(op, loom.OperationOp) and bool(op.fold_dims) and not product
+    if looped and not folds and loops is not None and loops.team is not None:
+        # The host's threads are awake: they share what is small, too, where loops compute it.
+        most = max(threads, min(loops.team.count(), count // SHARE))
+    each = 1 if most == 1 else 2 if long or whole < small else 4
+    cuts = Cuts(op.index, accesses, most, cache, each=each, any_size=any_size)
     dims = _apart(op)
     if not products and (product or (threads == 1 and reduces)):
         return None
-    if isinstance(op, loom.OperationOp) and op.fold_dims and not product:
+    if isinstance(op, loom.OperationOp) and folds:
         steps = cuts.steps([*dims, *op.fold_dims])
         if not steps.keys().isdisjoint(op.fold_dims):
             return folded_in_parts(op, cuts, steps, loops)
-    return _mapped(op, members, cuts, cuts.steps(dims), loops)
+    return _mapped(op, members, cuts, cuts.steps(dims), loops, threads)
 
 
 def _members(op: loom.FusedOp | loom.OperationOp) -> Members:
@@ -207,6 +214,7 @@ def _mapped(
     cuts: Cuts,
     steps: dict[int, int],
     loops: Loops | None,
+    threads: int,
 ) -> Run | None:
     """Parts that have nothing to do with each other."""
     inputs, yielded = _ends(op)
@@ -229,7 +237,7 @@ def _mapped(
         return None
     written = dict(_written(members))
     outs = tuple(output_of(value, written[value], op.index) for value in yielded)
-    return Mapped(tapes, outs, min(cuts.threads, len(parts)))
+    return Mapped(tapes, outs, min(threads, len(parts)))
 
 
 def _ends(op: loom.FusedOp | loom.OperationOp) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tapestry.runtime.cpu.threads import share
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.folds.halving import Merge
+from tapestry.runtime.prepared.tapes.driven import Driven
 from tapestry.runtime.prepared.tapes.kinds import Output, Tapes
 from tapestry.zspace import Range
 
@@ -35,8 +37,12 @@ class Mapped:
             into = [out.slicer.at(view, part) for out, view in pairs]
             self.tapes.frame(part).play(self.tapes.given(wholes, part), into)
 
-        share(work, list(self.tapes.kinds), self.threads)
+        share(work, self._driven.run(wholes, views, self.threads), self.threads)
         return made
+
+    @cached_property
+    def _driven(self) -> Driven:
+        return Driven(self.tapes, self.outs)
 
 
 @dataclass(frozen=True, eq=False)

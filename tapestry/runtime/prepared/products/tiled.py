@@ -28,9 +28,8 @@ from tapestry.codegen.loops.tiles import Guard
 from tapestry.codegen.loops.vectors import number_of
 from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.native import Compiled, address_of, compiled
-from tapestry.runtime.cpu.threads import Workers
+from tapestry.runtime.cpu.threads import Team, Workers
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.loops.loop import Team
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.products.dotting import dot_tiling
 from tapestry.runtime.prepared.products.tiling import Operand, Problem, Tiling, tiling
@@ -78,8 +77,7 @@ class Moved:
                 steps[dim] += factor * step
             if limit is not None:
                 guards.append(Guard(own, offset))
-            if len(own) > 1:
-                windows.append(own)
+            windows.append(own)
         limits = tuple(limit for limit in self.limits if limit is not None)
         return Operand(size, tuple(steps), tuple(guards), limits, tuple(windows))
 

@@ -40,7 +40,7 @@ _COMPUTED = 3
 """How many times as long as the products it may take to compute the first factor, at most."""
 
 Windows = tuple[tuple[tuple[int, int], ...], ...]
-"""Coordinates that several dimensions move: those, and by how much."""
+"""Coordinates of cells: the dimensions that move each, and by how much."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def merged(problem: Problem) -> Problem:
     operands = tuple(
         replace(
             one,
-            windows=tuple(w for w in one.windows if gone.isdisjoint(dim for dim, _ in w)),
+            windows=tuple(tuple(t for t in w if t[0] not in gone) for w in one.windows),
             steps=tuple(0 if n == 1 else s for n, s in zip(extents, one.steps, strict=True)),
         )
         for one in problem.operands
@@ -240,7 +240,7 @@ def _sizes(
 
 def _sliding(problem: Problem) -> set[int]:
     """The dimensions of windows that slide along what the second factor does not move along."""
-    windows = (window for one in problem.operands for window in one.windows)
+    windows = (window for one in problem.operands for window in one.windows if len(window) > 1)
     far = problem.second
     return {
         dim
@@ -284,9 +284,10 @@ def access_of(one: Operand, dims: Sequence[int], vector: int, count: int) -> Acc
     place = {dim: n for n, dim in enumerate(dims)}
     step = one.steps[vector]
     fits = step % one.size == 0 and 0 <= step <= STEPS * one.size
-    shared = {dim: (dim, 1) for dim in dims if one.steps[dim]}
+    shared: dict[int, list[tuple[int, int]]] = {}
     for number, window in enumerate(one.windows, count):
-        shared |= {dim: (number, factor) for dim, factor in window}
+        for dim, factor in window:
+            shared.setdefault(dim, []).append((number, factor))
     return Access(
         moves=tuple(one.steps[d] != 0 for d in dims),
         step=step // one.size if fits else SCATTERED,
@@ -294,5 +295,5 @@ def access_of(one: Operand, dims: Sequence[int], vector: int, count: int) -> Acc
             Guard(tuple((place[d], f) for d, f in guard.terms if d in place), guard.offset)
             for guard in one.guards
         ),
-        shared=tuple(shared.get(dim, (dim, 0)) for dim in dims),
+        shared=tuple(tuple(shared.get(dim, [(dim, int(one.steps[dim] != 0))])) for dim in dims),
     )

@@ -19,7 +19,7 @@ from tapestry.algebra.contraction import Contraction
 from tapestry.runtime.arrays.matrices import guarded_product, unfolded
 from tapestry.runtime.prepared.cells import masked
 from tapestry.runtime.prepared.products.matrices import matrix_side
-from tapestry.runtime.prepared.tapes.meanings import Masked, Product
+from tapestry.runtime.prepared.tapes.meanings import Arranged, Masked, Product
 from tapestry.runtime.prepared.tapes.recording import Recorder, Scope
 
 
@@ -82,4 +82,4 @@ def _side(
     arrange = matrix_side(scope.index, batch, rows, columns)
     key = ("side", batch, rows, columns, scope.index.shape)
     wide = recorder.view(np.asarray, factor, "axes")
-    return recorder.tape.call(arrange, (wide,), key)
+    return recorder.tape.call(arrange, (wide,), key, Arranged())

@@ -13,6 +13,7 @@ know how its values lie, the first time shows it: each is made on memory of its 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,15 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.tapes.places import Plan, Seen, planned
 from tapestry.runtime.prepared.tapes.tape import Tape
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A tape that is played as planned: what is in its slots, or will be once it is played."""
+
+    tape: Tape
+    plan: Plan
+    values: list[Any]
 
 
 class Frame:
@@ -76,6 +86,21 @@ class Frame:
         for slot in self._plan.dropped:
             values[slot] = None
         return made
+
+    def settle(self, sources: Sequence[Any], outs: Sequence[Array]) -> Settled | None:
+        """Where all values lie, without computing them; None where that is not known yet."""
+        values = self._values
+        for slot, value in zip(self._tape.sources, sources, strict=True):
+            values[slot] = value
+        self._find_plan(outs)
+        if self._plan is None:
+            return None
+        for slot, place in self._plan.direct.items():
+            values[slot] = place.of(outs)
+        settled = Settled(self._tape, self._plan, list(values))
+        for slot in self._plan.dropped:
+            values[slot] = None
+        return settled
 
     def _find_plan(self, outs: Sequence[Array]) -> None:
         """From now on, the tape is the one with loops; its plan, if values need not be seen."""

@@ -90,6 +90,21 @@ class Product:
     """The first two operands multiplied as stacks of matrices."""
 
 
+@dataclass(frozen=True)
+class Arranged:
+    """The operand's cells in another order, as a view where they lie so."""
+
+
 Meaning: TypeAlias = (
-    Scalar | Cast | Masked | Placed | Spread | Reduced | Merged | Running | Part | Product
+    Scalar
+    | Cast
+    | Masked
+    | Placed
+    | Spread
+    | Reduced
+    | Merged
+    | Running
+    | Part
+    | Product
+    | Arranged
 )

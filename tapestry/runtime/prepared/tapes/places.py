@@ -82,13 +82,16 @@ class Plan:
 
     `steps` are the calls that are made, with whether the result's slot holds what it is written
     into; `direct` the slots that are an output's memory, and their shapes; `copied` the other
-    outputs; `dropped` what is let go of at the end.
+    outputs; `dropped` what is let go of at the end. `scratch` is the thread's memory, of which so
+    many bytes are `used`.
     """
 
     steps: list[tuple[Call, bool]]
     direct: dict[int, Direct]
     copied: list[int]
     dropped: list[int]
+    scratch: Array
+    used: int
 
 
 def planned(
@@ -102,13 +105,15 @@ def planned(
     roots = _roots(tape)
     direct: dict[int, Direct] = {}
     for number, (slot, out) in enumerate(zip(stores, outs, strict=False)):
-        own = roots[slot] == {slot} and stores.count(slot) == 1
-        if own and (seen[slot].shape, seen[slot].dtype) == (out.shape, out.dtype):
-            direct[slot] = Direct(number, out.shape)
+        root = _viewed(tape, slot)
+        own = roots[slot] == {root} and sum(root in roots[one] for one in stores) == 1
+        fits = own and (seen[slot].shape, seen[slot].dtype) == (out.shape, out.dtype)
+        if fits and seen[root].long == seen[slot].long and seen[root].dtype == out.dtype:
+            direct[root] = Direct(number, seen[root].shape)
     found = _places(tape, stores, seen, roots, direct)
     sizes = {slot: seen[slot].bytes for slot in found.lives}
     arena = place(sizes, found.lives)
-    block = _scratch.of(arena.size)
+    block = scratch(arena.size)
     own = _of_loops(tape)
     fixed = set(tape.constants)
     steps: list[tuple[Call, bool]] = []
@@ -132,7 +137,16 @@ def planned(
             steps.append((call, call.out in direct))
     written = {one.number for one in direct.values()}
     copied = [number for number in range(len(outs)) if number not in written]
-    return Plan(steps, direct, copied, [slot for slot in range(tape.size) if slot not in fixed])
+    dropped = [slot for slot in range(tape.size) if slot not in fixed]
+    return Plan(steps, direct, copied, dropped, block, arena.size)
+
+
+def _viewed(tape: Tape, slot: int) -> int:
+    """What a value is a view of; itself if it is none."""
+    views = {call.out: call.ins[0] for call in tape.calls if call.kind == "view"}
+    while slot in views:
+        slot = views[slot]
+    return slot
 
 
 def _of_loops(tape: Tape) -> set[int]:
@@ -249,17 +263,23 @@ def _roots(tape: Tape) -> list[set[int]]:
 
 
 class _Scratch(threading.local):
-    """Memory of a thread, as large as any frame needs."""
+    """Memory of a thread, and of others that work for it."""
 
     def __init__(self) -> None:
-        self.block = np.empty(0, np.uint8)
-
-    def of(self, size: int) -> Array:
-        """At least so many bytes; frames that had less keep what they had."""
-        if self.block.size < size:
-            made = np.empty(max(size, 2 * self.block.size) + ALIGNMENT, np.uint8)
-            self.block = made[-made.ctypes.data % ALIGNMENT :]
-        return self.block
+        self.blocks: dict[int, Array] = {}
 
 
 _scratch = _Scratch()
+
+
+def scratch(size: int, number: int = 0) -> Array:
+    """Memory of this thread, at least so many bytes; that of another `number` is elsewhere.
+
+    It is as large as any frame needs; those that had less keep what they had.
+    """
+    block = _scratch.blocks.get(number)
+    if block is None or block.size < size:
+        before = 0 if block is None else block.size
+        made = np.empty(max(size, 2 * before) + ALIGNMENT, np.uint8)
+        block = _scratch.blocks[number] = made[-made.ctypes.data % ALIGNMENT :]
+    return block

@@ -214,7 +214,7 @@ class Recorder:
         dim, shift = scope.dims[dimension], scope.place.offset[dimension]
         key = (dim, shift)
         if key not in self._read:
-            self._read[key] = self._source(Coordinate(dim, shift))
+            self._read[key] = self._source(Coordinate(dim, shift, self._index))
         return self._read[key]
 
     def _source(self, source: Source) -> int:

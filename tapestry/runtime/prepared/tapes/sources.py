@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,6 +29,11 @@ from tapestry.zspace import Domain, Projection, Range
 
 class Source(Protocol):
     """What is read; `at` is of `whole`, and a part of the index space."""
+
+    @property
+    def lies(self) -> bool:
+        """Whether what a part reads lies in the memory of `whole`, which is an array."""
+        ...
 
     def whole(self, operands: Sequence[Array]) -> Any:
         """What parts are taken of, from the operands of a call."""
@@ -77,6 +83,10 @@ class _Slices:
     view: View
     slicer: Slicer
 
+    @property
+    def lies(self) -> bool:
+        return True
+
     def whole(self, operands: Sequence[Array]) -> Array:
         return self.view(bits(operands[self.operand]))
 
@@ -91,6 +101,10 @@ class _Clipped:
     projection: Projection
     outside: Array
 
+    @property
+    def lies(self) -> bool:
+        return False
+
     def whole(self, operands: Sequence[Array]) -> Array:
         return bits(operands[self.operand])
 
@@ -104,6 +118,10 @@ class _Blocks:
     box: Range
     projection: Projection
     outside: Array | None
+
+    @property
+    def lies(self) -> bool:
+        return self.outside is None
 
     def whole(self, operands: Sequence[Array]) -> Array:
         return bits(operands[self.operand])
@@ -132,17 +150,31 @@ def cells_read(
 
 @dataclass(frozen=True)
 class Coordinate:
-    """The coordinates along a dimension, `shift` added."""
+    """The coordinates along a dimension of an index space, `shift` added."""
 
     dim: int
     shift: int
+    index: Range
 
-    def whole(self, operands: Sequence[Array]) -> None:
-        """Nothing."""
+    @property
+    def lies(self) -> bool:
+        return True
 
-    def at(self, whole: None, part: Range) -> Array:  # noqa: ARG002
+    def whole(self, operands: Sequence[Array]) -> Array:  # noqa: ARG002
+        """All of them."""
+        return self._all
+
+    def at(self, whole: Array, part: Range) -> Array:
         """Those of a part."""
-        return coordinates(part)(self.dim) + np.int64(self.shift)
+        return self._slicer.at(whole, part)
+
+    @cached_property
+    def _all(self) -> Array:
+        return coordinates(self.index)(self.dim) + np.int64(self.shift)
+
+    @cached_property
+    def _slicer(self) -> Slicer:
+        return slicer(frozenset({self.dim}), self.index)
 
 
 @dataclass(frozen=True)
@@ -150,6 +182,10 @@ class Mask:
     """Which points are inside."""
 
     inside: Domain
+
+    @property
+    def lies(self) -> bool:
+        return False
 
     def whole(self, operands: Sequence[Array]) -> None:
         """Nothing."""

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.pattern_rewriter import PatternRewriter
 
 import tapestry as t
 from tapestry.devices import find_spec
@@ -15,7 +16,13 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.dialects.triton import Schedule, ScheduleAttr
 from tapestry.frontend import verify_module
-from tapestry.passes.triton.alternatives.storing import GAIN, apply_stores, computed_factors
+from tapestry.passes.loom.ungroup import take_apart
+from tapestry.passes.triton.alternatives.storing import (
+    COMPUTED,
+    GAIN,
+    apply_stores,
+    computed_factors,
+)
 from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules.task import SCHEDULE
@@ -109,6 +116,57 @@ def test_a_norm_that_two_products_fold_besides_is_folded_once() -> None:
     assert len(products.in_reads) == 3
     assert [read.value for read in products.extra_reads] == [norm.outs[0]]
     assert _stays(module)
+
+
+def _attended(heads: int, rows: int, width: int, dtype: str) -> ModuleOp:
+    """Attention whose keys are computed, as rotated ones are."""
+    shapes = {"q": (heads, rows, width), "x": (heads, rows, width), "v": (heads, rows, width)}
+    q, x, v = (t.input(name, shape, dtype) for name, shape in shapes.items())
+    return _loom(t.scaled_dot_product_attention(q, t.gelu(x), v, causal=True))
+
+
+def test_keys_that_each_block_of_queries_would_compute_are_stored_in_front_of_the_group() -> None:
+    module = _attended(64, 1024, 64, "bf16")
+    (group,) = (op for op in module.walk() if isinstance(op, loom.FusedOp))
+    assert len(computed_factors(group)) == 1
+    stored, whole = (_seconds(module, store=store) for store in (True, False))
+    assert stored <= COMPUTED * whole
+    assert not _stays(module)
+    factor, scores, _ = _operations(module)
+    (group,) = (op for op in module.walk() if isinstance(op, loom.FusedOp))
+    assert tensor_type(factor.outs[0]).box.shape == (64, 1024, 64)
+    assert factor.outs[0] in group.ins
+    # Only what stores it computes it.
+    assert not any(op.name == "math.erf" for op in group.walk())
+    assert len(scores.in_reads) == 2
+    assert _stays(module)
+
+
+def test_a_factor_of_what_a_member_of_its_group_writes_stays() -> None:
+    x, w, v = (t.input(name, (32, 32), "f16") for name in "xwv")
+    module = _loom(t.exp(t.softmax(x @ w, axis=-1)) @ v)
+    (group,) = (op for op in module.walk() if isinstance(op, loom.FusedOp))
+    assert not computed_factors(group)
+    take_apart(group, PatternRewriter(group))
+    *_, product = _operations(module)
+    assert len(computed_factors(product)) == 1
+
+
+@pytest.mark.parametrize("dtype", sorted(KINDS))
+def test_a_group_whose_factors_are_stored_gives_the_same(dtype: str) -> None:
+    module = _attended(2, 24, 16, dtype)
+    stored = module.clone()
+    (group,) = (op for op in stored.walk() if isinstance(op, loom.FusedOp))
+    apply_stores(stored, {group: (0,)})
+    verify_module(stored)
+    assert len(_operations(stored)) == len(_operations(module)) + 1
+    random = np.random.default_rng(0)
+    inputs = {name: random.normal(size=(2, 24, 16)).astype(KINDS[dtype]) for name in "qxv"}
+    for where in ("triton", "numpy"):
+        before, after = (
+            find_executor(where).run(one, inputs, NoWatch()).outputs[0] for one in (module, stored)
+        )
+        np.testing.assert_array_equal(before, after)
 
 
 def test_a_norm_of_few_rows_stays_with_its_products() -> None:

@@ -430,12 +430,13 @@ def _default(*, causal: bool) -> Schedule:
 def test_what_is_read_again_stays_in_a_part_of_the_l2_only() -> None:
     """Rows of 64 KB are held in registers, not read twice by 132 programs that write as much.
 
-    On an H100 the one took 107 us, the other 129, and 141 by more programs at once.
+    On an H100 the one took 107 us, the other 129, and 141 by more programs at once, when the one
+    still computed each exponential twice.
     """
     x = t.input("x", (2048, 32768), "f16")
     held = _scheduled(t.softmax(x, axis=1), "M = 1, K = 32768, warps = 16")
     again = _scheduled(t.softmax(x, axis=1), "M = 1, K = 8192, warps = 16")
     many = _scheduled(t.softmax(x, axis=1), "M = 1, K = 4096, warps = 4")
     assert 1.2 * held.bytes < again.bytes < many.bytes <= 1.5 * held.bytes
-    assert 1.25 * held.seconds > again.seconds > 1.2 * held.seconds
+    assert 1.3 * held.seconds > again.seconds > 1.2 * held.seconds
     assert many.bytes > 1.4 * held.bytes

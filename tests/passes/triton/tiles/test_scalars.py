@@ -43,5 +43,5 @@ def test_known_powers_are_products_and_roots():
     assert "power" not in printed(*KNOWN)
     assert "power(" in printed(1.5)
     # -0.0 to the power of a half is 0.0, whose root is -0.0; -infinity has no root.
-    root = 'tl.where(a == float("-inf"), float("inf"), tl.sqrt_rn(a) + 0.0)'
+    root = 'tl.where(x == float("-inf"), float("inf"), tl.sqrt_rn(x) + 0.0)'
     assert root in printed(0.5)

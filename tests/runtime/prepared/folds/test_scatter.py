@@ -274,27 +274,31 @@ def test_extrema_at_places_tell_zeros_apart(
         np.testing.assert_array_equal(np.signbit(row[:3]), np.signbit(want[:3]))
 
 
+@pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("largest", [False, True])
 @pytest.mark.parametrize("later", [False, True])
-def test_parts_go_with_what_leads(largest: bool, later: bool):
-    # Three lanes with places of their own, rows of two cells, and keys in any order.
+def test_parts_go_with_what_leads(largest: bool, later: bool, ties: bool):
+    # Three lanes with places of their own, rows of two cells, and keys in any order, some of which
+    # lead no more than the zero does, that points have elsewhere.
     keys = RNG.integers(0, 4, (1, 1, 1, 9))
     cells = RNG.normal(size=(3, 1, 2, 9)).astype("f4")
     at = RNG.integers(-2, 9, (3, 1, 1, 9))
-    zeros = (np.asarray(-5), np.full((), 7, "f4"))
+    least = (1 if largest else 2) if ties else (-5 if largest else 5)
+    if ties:
+        keys[..., -1] = least
+    zeros = (np.asarray(least), np.full((), 7, "f4"))
     points = Points(1, (3,), (0, 2), 1, (3, 6, 2, 9))
     key, cell = ScatterLed(points, Led(0, (0, 1), largest, later), zeros)([keys, cells, at])
-    for lane, place in np.ndindex(3, 6):
-        here = [n for n in range(9) if at[lane, 0, 0, n] == place + 1]
-        if not here:
-            assert (key[lane, place] == -5).all()
-            assert (cell[lane, place] == 7).all()
-            continue
-        best = (max if largest else min)(keys[0, 0, 0, n] for n in here)
-        equal = [n for n in here if keys[0, 0, 0, n] == best]
-        assert (key[lane, place] == best).all()
-        chosen = equal[-1 if later else 0]
-        np.testing.assert_array_equal(cell[lane, place], cells[lane, 0, :, chosen])
+    for lane, place, row in np.ndindex(3, 6, 2):
+        best, chosen = zeros
+        for n in range(9):
+            here = at[lane, 0, 0, n] == place + 1
+            own = keys[0, 0, 0, n] if here else zeros[0]
+            beyond = own > best if largest else own < best
+            if beyond or (later and own == best):
+                best, chosen = own, cells[lane, 0, row, n] if here else zeros[1]
+        assert key[lane, place, row] == best
+        assert cell[lane, place, row] == chosen
 
 
 def test_parts_that_nothing_leads_to():

@@ -136,7 +136,7 @@ def test_what_a_team_shares_is_the_same(
     graph = Graph(("float", "float"), (), (PRODUCT,), (2,), folds)
     team = _Team(threads)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loops, "_SHARE", 1)
+        patch.setattr(loops, "SHARE", 1)
         shared = Loop(graph, shape, axes, team=team)([x, y])
     for want, have in zip(Loop(graph, shape, axes)([x, y]), shared, strict=True):
         np.testing.assert_array_equal(have, want)
@@ -168,7 +168,7 @@ def test_a_kept_axis_is_shared(
     fold = (Folded(2, "arith.addf", 0.0),) if folded else ()
     graph, team = Graph(("float", "float"), (), (PRODUCT,), () if fold else (2,), fold), _Team(3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loops, "_SHARE", 1)
+        patch.setattr(loops, "SHARE", 1)
         Loop(graph, shape, folded, team=team)([x, y])
     assert team.shared == parts
 

@@ -1,0 +1,114 @@
+"""What a kernel takes at least with another schedule, known before it is built.
+
+    least = least_of(task, default, works, grids, find_spec("h200"))
+    least(Schedule({"M": 128, "N": 64, "K": 32}))       # seconds
+
+Of a product's kernel it is known how many programs there are, and how often each multiplies tiles
+of which size. Work of that alone, which loads nothing and holds nothing, takes no longer than the
+kernel: in the model more bytes, operations, registers and shared memory never take less time. For
+products of float32 that multiply parts of their factors it is most of what they take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from math import prod
+
+from tapestry.devices import DeviceSpec
+from tapestry.dialects.triton import Schedule
+from tapestry.passes.triton.cost.calls import Call
+from tapestry.passes.triton.cost.counting import split_lanes
+from tapestry.passes.triton.cost.ranking import Least
+from tapestry.passes.triton.cost.roofline import estimate_of
+from tapestry.passes.triton.cost.work import Work
+from tapestry.passes.triton.schedules.task import Task
+
+Counted = tuple[Work, Call, int]
+"""What a launch does with the default schedule, the launch, and how many there are of it."""
+
+
+def least_of(task: Task, default: Schedule, counted: Sequence[Counted], spec: DeviceSpec) -> Least:
+    """What bounds the seconds of a task's schedules from below; 0 where too little is known."""
+    if not all(_is_plain(task, default, work, call) for work, call, _ in counted):
+        return lambda _: 0.0
+
+    @cache
+    def seconds(tile: tuple[int, int, int], warps: int, programs: int) -> float:
+        return sum(
+            estimate_of(_products_alone(work, call, task, tile, warps, programs), spec).seconds * n
+            for work, call, n in counted
+        )
+
+    def least(schedule: Schedule) -> float:
+        if not _is_alike(schedule, default):
+            return 0.0
+        return seconds(_tile(schedule), schedule.warps, schedule.programs)
+
+    return least
+
+
+def _is_plain(task: Task, default: Schedule, work: Work, call: Call) -> bool:
+    """Whether a launch makes one product of whole blocks, each program in as many steps."""
+    if task.kind != "contraction" or task.bounded or task.grows or work.walks:
+        return False
+    if default.programs or len(work.products) != 1:
+        return False
+    if any(axis.block not in (None, "BLOCK_M", "BLOCK_N") for axis in call.grid):
+        return False
+    (product,), (m, n, k) = work.products, _tile(default)
+    steps = -(-task.lengths["K"] // k)
+    return (product.m, product.n, product.k, product.count) == (m, n, k, steps)
+
+
+def _tile(schedule: Schedule) -> tuple[int, int, int]:
+    """The rows, columns and terms of a product's tiles."""
+    return schedule.tile["M"], schedule.tile["N"], schedule.tile["K"]
+
+
+def _is_alike(schedule: Schedule, default: Schedule) -> bool:
+    """Whether schedules differ in nothing that decides how often tiles are multiplied."""
+    one, other = (
+        replace(each, tile={}, warps=1, stages=1, loads="pointer", programs=0)
+        for each in (schedule, default)
+    )
+    return one == other
+
+
+def _products_alone(
+    work: Work, call: Call, task: Task, tile: tuple[int, int, int], warps: int, programs: int
+) -> Work:
+    """What a launch does of its products, if tiles have m rows, n columns, and k terms each."""
+    m, n, k = tile
+    sizes = {"BLOCK_M": m, "BLOCK_N": n}
+    pairs = zip(call.grid, call.lengths(), strict=True)
+    blocks = prod(
+        length if axis.block is None else -(-length // sizes[axis.block]) for axis, length in pairs
+    )
+    programs = min(blocks, programs or blocks)
+    # Each of the programs that share blocks takes so many of them at least.
+    count = -(-task.lengths["K"] // k) * (blocks // programs)
+    product = replace(work.products[0], m=m, n=n, k=k, count=float(count))
+    lanes = split_lanes(m, n, k, warps) * count if product.is_split else 0.0
+    return Work(
+        programs=programs,
+        warps=warps,
+        stages=1,
+        steps=0.0,
+        streams=(),
+        products=(product,),
+        lanes=lanes,
+        waiting_lanes=lanes,
+        specials=0.0,
+        live=0,
+        staged=0,
+        passing=0,
+        direct=0,
+        rows=0.0,
+        descriptors=0,
+        held=0,
+        exchanged=0,
+        addresses=0,
+        buffers=work.buffers,
+    )

@@ -1,0 +1,150 @@
+"""A kernel's schedules by what the cost model says of them, looked at as far as is asked for.
+
+    found = Ranking(schedules, build, find_spec("h200"), least)
+    next(iter(found))               # the best one; others are built where they could be better
+    list(found)                     # all of them, in order
+
+To know what a schedule takes, its kernel is built and counted. What it takes at `least` is known
+without that (`bounds.py`): it is only looked at when that is less than what the next one takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from typing import Generic, TypeAlias, TypeVar
+
+from tapestry.devices import DeviceSpec
+from tapestry.dialects import triton
+from tapestry.dialects.triton import Schedule, ScheduleAttr
+from tapestry.passes.triton.cost.counting import work_of
+from tapestry.passes.triton.cost.predicting import Build, Calls, Prediction, summed
+from tapestry.passes.triton.cost.roofline import estimate_of
+from tapestry.passes.triton.cost.work import Work
+
+Item = TypeVar("Item")
+Least: TypeAlias = "Callable[[Schedule], float]"
+"""The seconds that a schedule's kernel takes at least, known without it."""
+
+_ROUNDED = 1 - 1e-9
+"""A sum of floats in another order may be less by so much."""
+
+
+class Seen(Generic[Item]):
+    """What an iterator gives, as a sequence that goes on only as far as is asked for."""
+
+    def __init__(self, items: Iterator[Item]) -> None:
+        self._items = items
+        self._seen: list[Item] = []
+
+    def __iter__(self) -> Iterator[Item]:
+        at = 0
+        while at < len(self._seen) or self._go_on():
+            yield self._seen[at]
+            at += 1
+
+    def _go_on(self) -> bool:
+        for item in self._items:
+            self._seen.append(item)
+            return True
+        return False
+
+    @property
+    def first(self) -> Item | None:
+        """The first of them; None where there is none."""
+        return next(iter(self), None)
+
+
+class Ranking:
+    """Predictions in order: what fits without spills first, then what fits, faster ones first.
+
+    Of equal ones that comes first which was given first. Warps and stages are not part of a
+    kernel's body: it is built once for all of them.
+    """
+
+    def __init__(
+        self,
+        schedules: Iterable[Schedule],
+        build: Build,
+        spec: DeviceSpec,
+        least: Least = lambda _: 0.0,
+    ) -> None:
+        self._build, self._spec, self._least = build, spec, least
+        self._given = 0
+        self._waiting: list[tuple[float, int, Schedule]] = []
+        self._found: list[tuple[_Worth, int, Prediction]] = []
+        self._ordered: list[tuple[_Worth, int, Prediction]] = []
+        self._built: dict[Schedule, tuple[triton.KernelOp, Calls]] = {}
+        self._works: dict[Schedule, list[tuple[Work, int]]] = {}
+        self.add(schedules)
+
+    def add(self, schedules: Iterable[Schedule]) -> None:
+        """Rank more schedules among those that are there; who goes through them begins again."""
+        for schedule in schedules:
+            self._waiting.append((self._least(schedule) * _ROUNDED, self._given, schedule))
+            self._given += 1
+        self._found += self._ordered
+        self._ordered = []
+        heapify(self._waiting)
+        heapify(self._found)
+
+    def __iter__(self) -> Iterator[Prediction]:
+        at = 0
+        while at < len(self._ordered) or self._go_on():
+            yield self._ordered[at][2]
+            at += 1
+
+    def go_on_with(self, build: Build) -> None:
+        """Build what is still looked at by `build`, which makes the same kernels.
+
+        What made those before may be of a program that is lowered by now.
+        """
+        self._built.clear()
+        self._build = build
+
+    def _go_on(self) -> bool:
+        """Find the next one in order; whether there is one."""
+        while self._waiting and not self._is_next():
+            _, number, schedule = heappop(self._waiting)
+            prediction = self._predicted(schedule)
+            heappush(self._found, (_worth(prediction), number, prediction))
+        if self._found:
+            self._ordered.append(heappop(self._found))
+            return True
+        return False
+
+    def _is_next(self) -> bool:
+        """Whether the best one that was looked at is better than all that were not."""
+        return bool(self._found) and self._found[0][0] < (False, False, self._waiting[0][0])
+
+    def _predicted(self, schedule: Schedule) -> Prediction:
+        staged = replace(schedule, stages=1)
+        body = replace(staged, warps=1)
+        if body not in self._built:
+            self._built[body] = self._build(schedule)
+        kernel, calls = self._built[body]
+        if staged not in self._works:
+            kernel.properties["schedule"] = ScheduleAttr(schedule)
+            self._works[staged] = [(work_of(kernel, call), count) for call, count in calls]
+        own = [(replace(work, stages=schedule.stages), n) for work, n in self._works[staged]]
+        estimate = summed([(estimate_of(work, self._spec), count) for work, count in own])
+        return Prediction(kernel.sym_name.data, schedule, estimate)
+
+
+_Worth: TypeAlias = "tuple[bool, bool, float]"
+
+
+def _worth(one: Prediction) -> _Worth:
+    """What predictions are ordered by, the best one least."""
+    estimate = one.estimate
+    return not estimate.fits, bool(estimate.problems), estimate.seconds
+
+
+Rankings: TypeAlias = "dict[Hashable, Ranking]"
+"""What was found of the schedules of kernels, by what these depend on."""
+
+
+def ranked(schedules: Iterable[Schedule], build: Build, spec: DeviceSpec) -> list[Prediction]:
+    """Schedules by what the kernels take that `build` makes: what fits first, faster ones first."""
+    return list(Ranking(schedules, build, spec))

@@ -1,0 +1,211 @@
+"""Compiled functions one after another, for parts that threads take in turns.
+
+    turns = Turns([Kind([Step(scale, (0, 0, n), ((0, Place(0, 0)), (1, Place(1, 0))))])])
+    failed = turns.run([(0, (0, 0)), (0, (4 * n, 4 * n))], [(x, y)], Workers())
+
+Between two functions of a library, a thread of Python's asks for the interpreter's lock, which
+another may have: where functions take some tens of microseconds, threads wait for each other more
+than they compute. Here a thread is in compiled code from its first part to its last.
+
+A *step* is a function of integers, some of which are addresses. A *kind* of parts has the steps of
+each. An address is that of a base, which is known when parts are run, and what it is away from it:
+in each part, and for this argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapestry.runtime.cpu.native import address_of, compiled
+from tapestry.runtime.cpu.threads import Team
+
+_TAKE = """
+define void @loop(ptr %thread) {
+entry:
+  %counter_at = getelementptr i64, ptr %thread, i64 0
+  %parts_at = getelementptr i64, ptr %thread, i64 1
+  %count_at = getelementptr i64, ptr %thread, i64 2
+  %arguments_at = getelementptr i64, ptr %thread, i64 3
+  %bases_at = getelementptr i64, ptr %thread, i64 4
+  %failed_at = getelementptr i64, ptr %thread, i64 5
+  %counter = load ptr, ptr %counter_at
+  %parts = load ptr, ptr %parts_at
+  %count = load i64, ptr %count_at
+  %arguments = load ptr, ptr %arguments_at
+  %bases = load ptr, ptr %bases_at
+  %failed = load ptr, ptr %failed_at
+  br label %take
+take:
+  %part = atomicrmw add ptr %counter, i64 1 monotonic
+  %is_left = icmp slt i64 %part, %count
+  br i1 %is_left, label %taken, label %done
+taken:
+  %row = mul i64 %part, 2
+  %kind_at = getelementptr i64, ptr %parts, i64 %row
+  %away_at = getelementptr i64, ptr %kind_at, i64 1
+  %kind = load ptr, ptr %kind_at
+  %away = load ptr, ptr %away_at
+  %places_at = getelementptr i64, ptr %kind, i64 0
+  %place_count_at = getelementptr i64, ptr %kind, i64 1
+  %steps_at = getelementptr i64, ptr %kind, i64 2
+  %step_count_at = getelementptr i64, ptr %kind, i64 3
+  %places = load ptr, ptr %places_at
+  %place_count = load i64, ptr %place_count_at
+  %steps = load ptr, ptr %steps_at
+  %step_count = load i64, ptr %step_count_at
+  br label %address
+address:
+  %n = phi i64 [ 0, %taken ], [ %n_next, %put ]
+  %has_place = icmp slt i64 %n, %place_count
+  br i1 %has_place, label %put, label %step
+put:
+  %place_row = mul i64 %n, 4
+  %argument_at = getelementptr i64, ptr %places, i64 %place_row
+  %base_at = getelementptr i64, ptr %argument_at, i64 1
+  %column_at = getelementptr i64, ptr %argument_at, i64 2
+  %offset_at = getelementptr i64, ptr %argument_at, i64 3
+  %argument = load i64, ptr %argument_at
+  %base_number = load i64, ptr %base_at
+  %column = load i64, ptr %column_at
+  %offset = load i64, ptr %offset_at
+  %base_of = getelementptr i64, ptr %bases, i64 %base_number
+  %away_of = getelementptr i64, ptr %away, i64 %column
+  %base = load i64, ptr %base_of
+  %moved = load i64, ptr %away_of
+  %there = add i64 %base, %moved
+  %value = add i64 %there, %offset
+  %into = getelementptr i64, ptr %arguments, i64 %argument
+  store i64 %value, ptr %into
+  %n_next = add i64 %n, 1
+  br label %address
+step:
+  %s = phi i64 [ 0, %address ], [ %s_next, %next ]
+  %has_step = icmp slt i64 %s, %step_count
+  br i1 %has_step, label %call, label %take
+call:
+  %step_row = mul i64 %s, 3
+  %function_at = getelementptr i64, ptr %steps, i64 %step_row
+  %first_at = getelementptr i64, ptr %function_at, i64 1
+  %status_at = getelementptr i64, ptr %function_at, i64 2
+  %function = load ptr, ptr %function_at
+  %first = load i64, ptr %first_at
+  %status = load i64, ptr %status_at
+  %own = getelementptr i64, ptr %arguments, i64 %first
+  call void %function(ptr %own)
+  %may_fail = icmp sge i64 %status, 0
+  br i1 %may_fail, label %look, label %next
+look:
+  %found_at = getelementptr i64, ptr %arguments, i64 %status
+  %found = load i64, ptr %found_at
+  %is_wrong = icmp ne i64 %found, 0
+  br i1 %is_wrong, label %wrong, label %next
+wrong:
+  %note_at = getelementptr i64, ptr %failed, i64 %part
+  store i64 1, ptr %note_at
+  br label %take
+next:
+  %s_next = add i64 %s, 1
+  br label %step
+done:
+  ret void
+}
+"""
+"""What a thread does: it takes the next part until there is none."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """An address: so many bytes after a base of a part."""
+
+    base: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """A compiled function, what it takes, and which of that are addresses.
+
+    If it `may_fail`, the last of what it takes is not zero afterwards if it did.
+    """
+
+    function: Any
+    arguments: tuple[int, ...]
+    places: tuple[tuple[int, Place], ...]
+    may_fail: bool = False
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Parts of one kind: as many bases as `bases`, and steps."""
+
+    steps: Sequence[Step]
+    bases: int
+
+
+def can_take() -> bool:
+    """Whether threads can take parts: functions are compiled here."""
+    return compiled(_TAKE, _ABOUT) is not None
+
+
+_ABOUT = "in which threads take parts"
+
+
+class Turns:
+    """Parts, each of a kind, with how far what it touches is from each base of its kind."""
+
+    def __init__(self, kinds: Sequence[Kind], parts: Sequence[tuple[int, Sequence[int]]]) -> None:
+        self._function: Any = compiled(_TAKE, _ABOUT)
+        self._held: list[Any] = [kinds]
+        arguments: list[int] = []
+        first_base, rows = 0, list[int]()
+        for kind in kinds:
+            places: list[tuple[int, int, int, int]] = []
+            steps: list[tuple[int, int, int]] = []
+            for step in kind.steps:
+                start = len(arguments)
+                arguments += step.arguments
+                places += [
+                    (start + argument, first_base + place.base, place.base, place.offset)
+                    for argument, place in step.places
+                ]
+                status = len(arguments) - 1 if step.may_fail else -1
+                steps.append((address_of(step.function), start, status))
+            tables = self._kept(places), self._kept(steps)
+            record = self._kept([tables[0], len(places), tables[1], len(steps)])
+            rows.append(record)
+            first_base += kind.bases
+        self._arguments = np.array(arguments, np.int64)
+        self._parts = np.array(
+            [(rows[number], self._kept(away)) for number, away in parts], np.int64
+        )
+
+    def run(self, bases: Sequence[NDArray[np.int64]], team: Team) -> list[int]:
+        """Run all parts, on as many threads as there are `bases`; the numbers of what failed.
+
+        Each thread's bases are those of all kinds, one kind after another.
+        """
+        count, size = len(self._parts), len(self._arguments)
+        counter, failed = np.zeros(1, np.int64), np.zeros(count, np.int64)
+        arguments = np.tile(self._arguments, (len(bases), 1))
+        rows = np.empty((len(bases), 6), np.int64)
+        shared = _address(counter), _address(self._parts), count
+        for number, own in enumerate(bases):
+            there = _address(arguments) + number * size * arguments.itemsize
+            rows[number] = (*shared, there, _address(own), _address(failed))
+        team.run(address_of(self._function), rows)
+        return [int(part) for part in np.flatnonzero(failed)]
+
+    def _kept(self, numbers: Sequence[Any]) -> int:
+        """The address of numbers in memory that stays."""
+        array = np.array(numbers, np.int64)
+        self._held.append(array)
+        return _address(array)
+
+
+def _address(array: NDArray[np.int64]) -> int:
+    return array.__array_interface__["data"][0]

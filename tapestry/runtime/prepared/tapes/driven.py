@@ -1,0 +1,196 @@
+"""Parts that compiled functions alone compute, with no interpreter between these.
+
+    driven = Driven(tapes, outs)
+    left = driven.run(wholes, views, threads)       # the parts that frames must play
+
+A frame of each kind of parts says where its values lie: some bytes after where what it reads, what
+it writes, or the thread's memory begins. That is the same for all parts of the kind. So parts are
+steps of `tapestry.runtime.cpu.turns`, as long as arrays lie as they did. A part in which a step
+fails, as it reads at a place that is not there, is left to a frame, which says what was wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapestry.runtime.cpu.blas import single_threaded
+from tapestry.runtime.cpu.multiplying import product_step
+from tapestry.runtime.cpu.threads import Workers, thread_count
+from tapestry.runtime.cpu.turns import Kind, Place, Step, Turns, can_take
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.loops.loop import Loop, lying
+from tapestry.runtime.prepared.tapes.frames import Settled
+from tapestry.runtime.prepared.tapes.kinds import Output, Tapes
+from tapestry.runtime.prepared.tapes.meanings import Arranged
+from tapestry.runtime.prepared.tapes.places import scratch
+from tapestry.runtime.prepared.tapes.tape import Call
+from tapestry.zspace import Range
+
+_LEAST = 2
+"""Parts from which it pays to prepare them together."""
+
+_WORKERS = Workers()
+
+_Wholes = Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """Parts, which are run together, and the bytes of memory that each thread needs for them."""
+
+    turns: Turns
+    parts: list[Range]
+    room: int
+
+
+class Driven:
+    """The parts of tapes that write some outputs."""
+
+    def __init__(self, tapes: Tapes, outs: Sequence[Output]) -> None:
+        self._tapes = tapes
+        self._outs = outs
+        self._possible = (
+            len(tapes.kinds) >= _LEAST
+            and tapes.loops is not None
+            and all(source.lies for one in tapes.recorded for source in one.sources)
+        )
+        self._ready: dict[object, _Ready | None] = {}
+
+    def run(self, wholes: _Wholes, views: Sequence[Array], threads: int) -> list[Range]:
+        """Compute all parts, or some, from what they are taken of; gives those that are left.
+
+        It is on as many threads of Tapestry's, or on all of the host's, if these share loops.
+        """
+        every = list(self._tapes.kinds)
+        if not self._possible or not can_take():
+            return every
+        arrays = [*(one for own in wholes for one in own), *views]
+        key = tuple((array.shape, array.strides) for array in arrays)
+        if key not in self._ready:
+            self._ready[key] = self._prepared(wholes, views)
+        ready = self._ready[key]
+        if ready is None:
+            return every
+        team = self._tapes.loops.team if self._tapes.loops is not None else None
+        if team is None:
+            team, count = _WORKERS, min(threads, thread_count())
+        else:
+            count = min(team.count(), len(every))
+        rooms = [scratch(ready.room, number) for number in range(count)]
+        written = [_address(view) for view in views]
+        bases = [
+            np.array([n for own in wholes for n in self._bases(own, written, room)], np.int64)
+            for room in rooms
+        ]
+        with single_threaded():
+            failed = ready.turns.run(bases, team)
+        return [ready.parts[number] for number in failed]
+
+    def _bases(self, own: Sequence[Array], written: Sequence[int], room: Array) -> list[int]:
+        """What addresses of a kind count from: what is read and written, memory, and nothing."""
+        return [*map(_address, own), *written, _address(room), 0]
+
+    def _prepared(self, wholes: _Wholes, views: Sequence[Array]) -> _Ready | None:
+        """All parts as steps; None where other functions compute some of them."""
+        tapes = self._tapes
+        kinds: list[Kind] = []
+        room, first, starts = 0, dict[int, list[Array]](), list[tuple[int, list[int]]]()
+        for part, kind in tapes.kinds.items():
+            given, into = tapes.given(wholes, part), self._into(views, part)
+            arrays = [*map(lying, given), *into]
+            if kind not in first:
+                settled = tapes.frame(part).settle(given, into)
+                found = None if settled is None else _steps(settled, given, into)
+                if settled is None or found is None or kind != len(kinds):
+                    return None
+                first[kind] = arrays
+                room = max(room, settled.plan.used)
+                kinds.append(Kind(found, len(arrays) + 2))
+            elif any(not _alike(*pair) for pair in zip(arrays, first[kind], strict=True)):
+                return None
+            begins = map(_address, [*wholes[kind], *views])
+            away = [_address(one) - begin for one, begin in zip(arrays, begins, strict=True)]
+            starts.append((kind, [*away, 0, 0]))
+        return _Ready(Turns(kinds, starts), list(tapes.kinds), room)
+
+    def _into(self, views: Sequence[Array], part: Range) -> list[Array]:
+        pairs = zip(self._outs, views, strict=True)
+        return [out.slicer.at(view, part) for out, view in pairs]
+
+
+def _steps(settled: Settled, given: Sequence[Any], into: Sequence[Array]) -> list[Step] | None:
+    """What a tape does as steps; None where it does more than loops, and views of what they make.
+
+    Bases are what is given, the outputs, the thread's memory, and nothing: a constant is where it
+    is.
+    """
+    tape, plan, values = settled.tape, settled.plan, settled.values
+    if plan.copied:
+        return None
+    begins = [*(_address(lying(one)) for one in given), *map(_address, into)]
+    begins += [_address(plan.scratch), 0]
+    base = {slot: number for number, slot in enumerate(tape.sources)}
+    base |= dict.fromkeys(tape.constants, len(begins) - 1)
+    planned = {id(call) for call, _ in plan.steps}
+    steps: list[Step] = []
+    for call in tape.calls:
+        if call.kind == "view" or isinstance(call.meaning, Arranged):
+            (slot,) = call.ins
+            if id(call) in planned:
+                values[call.out] = call.function(values[slot])
+            if not _within(values[call.out], values[slot]):
+                return None
+            base[call.out] = base[slot]
+            continue
+        for slot in call.outs:
+            direct = plan.direct.get(slot)
+            base[slot] = len(begins) - 2 if direct is None else len(given) + direct.number
+        step = _step(call, values, base, begins)
+        if step is None:
+            return None
+        steps.append(step)
+    return steps
+
+
+def _step(
+    call: Call, values: Sequence[Any], base: dict[int, int], begins: Sequence[int]
+) -> Step | None:
+    """A loop, or a product, of values where they are."""
+    slots = [*call.ins, *call.outs]
+    arrays = [*(lying(values[slot]) for slot in call.ins), *(values[slot] for slot in call.outs)]
+    if isinstance(call.function, Loop):
+        ready = call.function.ready([values[slot] for slot in call.ins], arrays, 1)
+        may_fail = ready is not None and ready.may_fail
+    elif call.function is np.matmul:
+        ready, may_fail = product_step(*arrays), False
+    else:
+        return None
+    if ready is None:
+        return None
+    places = [
+        (place, Place(base[slot], _address(array) - begins[base[slot]]))
+        for place, slot, array in zip(ready.addresses, slots, arrays, strict=True)
+    ]
+    return Step(ready.function, ready.arguments, tuple(places), may_fail)
+
+
+def _within(view: Any, of: Any) -> bool:
+    """Whether an array lies in the memory of another."""
+    if not isinstance(view, np.ndarray) or not isinstance(of, np.ndarray):
+        return False
+    low, high = np.lib.array_utils.byte_bounds(cast("Array", view))
+    first, last = np.lib.array_utils.byte_bounds(cast("Array", of))
+    return first <= low and high <= last
+
+
+def _alike(one: Array, other: Array) -> bool:
+    return (one.shape, one.strides, one.dtype) == (other.shape, other.strides, other.dtype)
+
+
+def _address(array: NDArray[Any]) -> int:
+    return array.__array_interface__["data"][0]

@@ -1,0 +1,253 @@
+"""A program over few cells, with the kernels that a device has for the same at its real size.
+
+    made = chosen(loom_of(case), "h100")
+    run = Shrunk(Cpu(), fallback=False, made=made).run(loom_of(case.small), inputs, NoWatch())
+
+What is chosen by sizes is found at the real one: which groups are cut, which factors are stored or
+copied, which folds are in parts, and the schedules. The small program gets the same, with tiles,
+persistent programs and swizzles made so small that what has several steps has several there too.
+"""
+
+# ruff: noqa: ARG002 - what is overridden is given more than is needed here
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from tapestry.devices import find_spec
+from tapestry.dialects import loom, triton
+from tapestry.dialects.triton import Schedule, ScheduleAttr
+from tapestry.passes.loom.rebuilding.bodies import in_group
+from tapestry.passes.loom.relayout import Axes, apply_layouts
+from tapestry.passes.loom.split_fold import Choice, SplitGroup, SplitOperation
+from tapestry.passes.triton.alternatives.alone import Scheduled
+from tapestry.passes.triton.alternatives.layouts import LayoutChooser, written_well
+from tapestry.passes.triton.alternatives.recutting import CutWhereFaster, Recutting
+from tapestry.passes.triton.alternatives.splitting import PartsChooser, apply_parts
+from tapestry.passes.triton.alternatives.storing import FactorChooser, Places, apply_stores
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.schedules.choosing import Chooser
+from tapestry.passes.triton.schedules.rungs import Rung
+from tapestry.passes.triton.schedules.schedule import check
+from tapestry.passes.triton.schedules.task import SCHEDULE, Task
+from tapestry.passes.triton.schedules.tiling import MIN_DOT, Tiling, power_of_two
+from tapestry.runtime.constants import as_arguments
+from tapestry.runtime.executor import Array
+from tapestry.runtime.program import main_function
+from tapestry.runtime.triton.devices import Device
+from tapestry.runtime.triton.executor import TritonExecutor
+
+STEP = 8
+"""The points of a tile that multiplies nothing, along an axis that has several blocks."""
+
+PROGRAMS = 3
+"""So many persistent programs take several blocks each."""
+
+TOGETHER = 2
+"""The blocks of rows, or the heads, that are taken together."""
+
+PARTS = 3
+"""The parts of a fold that is split."""
+
+Rungs = Mapping[str, Rung]
+What = TypeVar("What")
+
+
+@dataclass
+class Chosen:
+    """What is chosen for a program, by the labels of operations, and its kernels' schedules."""
+
+    cut: set[str] = field(default_factory=set[str])
+    stored: dict[str, Places] = field(default_factory=dict[str, Places])
+    axes: dict[str, Axes] = field(default_factory=dict[str, Axes])
+    split: set[str] = field(default_factory=set[str])
+    tasks: dict[str, Task] = field(default_factory=dict[str, Task])
+    schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule])
+
+
+def chosen(module: ModuleOp, device: str) -> Chosen:
+    """What is chosen for a program in loom on a device; the program stays as it is."""
+    made, lowered = Chosen(), module.clone()
+    _Choosing(device=device, made=made).lower(Context(), lowered, lambda t: _see(made, t))
+    kernels = (op for op in lowered.walk() if isinstance(op, triton.KernelOp))
+    made.schedules = {op.sym_name.data: op.schedule.data for op in kernels}
+    return made
+
+
+def _see(made: Chosen, task: Task) -> None:
+    made.tasks[task.name] = task
+
+
+def small(schedule: Schedule, real: Task, task: Task) -> Schedule:
+    """A schedule for a small task, with as much of it in several steps as at the real size."""
+    tile = {axis: _side(axis, schedule.tile[axis], real, task) for axis in task.lengths}
+    return replace(
+        schedule,
+        tile=tile,
+        programs=min(schedule.programs, PROGRAMS),
+        swizzle=min(schedule.swizzle, TOGETHER),
+        parts=min(schedule.parts, PARTS),
+    )
+
+
+def _side(axis: str, size: int, real: Task, task: Task) -> int:
+    """A side of a tile: of all points where it is so at the real size, else a few of them."""
+    least = MIN_DOT if axis in task.multiplied else 1
+    whole = power_of_two(task.lengths[axis])
+    if axis in task.held or real.lengths[axis] <= size:
+        return max(least, whole)
+    return max(least, min(size, whole, STEP))
+
+
+def _alike(task: Task, real: Task) -> bool:
+    """Whether a kernel has the tile axes of the real one; maps of few cells may have others."""
+    return task.kind != "map" or set(task.lengths) == set(real.lengths)
+
+
+@dataclass(frozen=True)
+class _Choosing(LoomToTriton):
+    """The lowering; `made` gets what is chosen."""
+
+    made: Chosen = field(default_factory=Chosen, compare=False)
+
+    def cut_groups(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
+        own = _Cuts(self._predictor(ctx), lambda _: False, made=self.made)
+        PatternRewriteWalker(CutWhereFaster(own), apply_recursively=False).rewrite_module(op)
+
+    def store_factors(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
+        found = FactorChooser(self._predictor(ctx)).chosen(op)
+        self.made.stored |= {one.label.data: what for one, what in found.items()}
+        apply_stores(op, found)
+
+    def relayout_inputs(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
+        found = LayoutChooser(self._predictor(ctx)).chosen(op)
+        self.made.axes |= {one.label.data: what for one, what in found.items()}
+        apply_layouts(op, found, written_well)
+
+    def split_folds(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
+        found = PartsChooser(find_spec(self.device), self._predictor(ctx)).chosen(op)
+        self.made.split |= {one.label.data for one in found}
+        apply_parts(op, found)
+
+
+@dataclass
+class _Cuts(Recutting):
+    """Remembers what is cut."""
+
+    made: Chosen = field(default_factory=Chosen)
+
+    def is_faster(self, op: loom.FusedOp) -> bool:
+        faster = super().is_faster(op)
+        self.made.cut |= {op.label.data} if faster else set()
+        return faster
+
+
+@dataclass
+class _SameCuts(_Cuts):
+    """Cuts what was cut."""
+
+    def is_faster(self, op: loom.FusedOp) -> bool:
+        return op.label.data in self.made.cut
+
+
+@dataclass(frozen=True)
+class _Split(RewritePattern):
+    """Splits what was split. Legal where `loom-split-fold` may split it."""
+
+    labels: set[str]
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: Scheduled, rewriter: PatternRewriter) -> None:
+        if op.label.data in self.labels and not in_group(op):
+            choice = Choice(PARTS, least=1)
+            pattern = SplitGroup(choice) if isinstance(op, loom.FusedOp) else SplitOperation(choice)
+            pattern.match_and_rewrite(op, rewriter)
+
+
+@dataclass(frozen=True)
+class _Same(LoomToTriton):
+    """The lowering of a small program as `made` says; `given` has the schedules by label."""
+
+    made: Chosen = field(default_factory=Chosen, compare=False)
+    given: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False)
+
+    def cut_groups(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
+        own = _SameCuts(self._predictor(ctx), lambda _: False, made=self.made)
+        PatternRewriteWalker(CutWhereFaster(own), apply_recursively=False).rewrite_module(op)
+
+    def store_factors(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
+        apply_stores(op, _labelled(op, self.made.stored))
+
+    def relayout_inputs(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
+        apply_layouts(op, _labelled(op, self.made.axes), written_well)
+
+    def split_folds(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
+        PatternRewriteWalker(_Split(self.made.split), apply_recursively=False).rewrite_module(op)
+        # Nothing is rewritten after this.
+        for one in op.walk():
+            if isinstance(one, Scheduled) and not in_group(one) and one.label.data in self.given:
+                one.attributes[SCHEDULE] = ScheduleAttr(self.given[one.label.data])
+
+    def _chooser(
+        self, tiling: Tiling, refused: Callable[[triton.KernelOp], bool]
+    ) -> Chooser | None:
+        return None
+
+
+def _labelled(module: ModuleOp, known: Mapping[str, What]) -> dict[loom.OperationOp, What]:
+    ops = (op for op in module.walk() if isinstance(op, loom.OperationOp) and not in_group(op))
+    return {op: known[op.label.data] for op in ops if op.label.data in known}
+
+
+@dataclass(frozen=True)
+class Shrunk(TritonExecutor):
+    """Runs a small program with the kernels that were chosen for it at its real size."""
+
+    made: Chosen = field(default_factory=Chosen, compare=False)
+    on: str = "h100"
+
+    def lowered(
+        self, module: ModuleOp, device: Device, rungs: Rungs | None = None, refused: object = None
+    ) -> tuple[ModuleOp, list[Array]]:
+        """The program in triton, for the device whose choices it gets, and its constants."""
+        lowered = module.clone()
+        constants = as_arguments(main_function(lowered))
+        return same(lowered, self.on, self.made), constants
+
+
+def same(module: ModuleOp, device: str, made: Chosen) -> ModuleOp:
+    """A small program in loom with what was chosen for a device; it stays as it is.
+
+    Raises ScheduleError where a small kernel cannot have what a real one has.
+    """
+    tasks: list[Task] = []
+    plain, lowered = module.clone(), module.clone()
+    _Same(device=device, made=made).lower(Context(), plain, tasks.append)
+    # Copies are all named alike, and get the default schedules.
+    alone = [one for one in tasks if [task.name for task in tasks].count(one.name) == 1]
+    given = {
+        task.name: small(made.schedules[task.name], made.tasks[task.name], task)
+        for task in alone
+        if task.name in made.schedules and _alike(task, made.tasks[task.name])
+    }
+    for task in tasks:
+        if task.name in given:
+            check(task, given[task.name])
+    _Same(device=device, made=made, given=given).lower(Context(), lowered)
+    return lowered
+
+
+def names(module: ModuleOp) -> Sequence[str]:
+    """The kernels of a program in triton."""
+    return sorted(op.sym_name.data for op in module.walk() if isinstance(op, triton.KernelOp))

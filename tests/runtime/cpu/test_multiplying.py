@@ -1,0 +1,92 @@
+"""Products of matrices by BLAS, called with addresses: what `np.matmul` gives, however they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.blas import find_function
+from tapestry.runtime.cpu.multiplying import product_step
+
+pytestmark = pytest.mark.skipif(
+    not native.is_ready() or find_function("cblas_sgemm") is None,
+    reason="nothing is compiled here, or NumPy multiplies by another library",
+)
+
+_Lay = Callable[[np.ndarray], np.ndarray]
+
+
+def _turned(matrix: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(matrix.mT).mT
+
+
+def _padded(matrix: np.ndarray) -> np.ndarray:
+    """Rows that are further apart than they are long."""
+    room = np.full((*matrix.shape[:-1], matrix.shape[-1] + 3), np.nan, matrix.dtype)
+    room[..., : matrix.shape[-1]] = matrix
+    return room[..., : matrix.shape[-1]]
+
+
+def _same(matrix: np.ndarray) -> np.ndarray:
+    return matrix
+
+
+def _apart(matrix: np.ndarray) -> np.ndarray:
+    """Dense along neither axis."""
+    return np.repeat(np.repeat(matrix, 2, -1), 2, -2)[..., ::2, ::2]
+
+
+def _random(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("lay_a", [_same, _turned, _padded])
+@pytest.mark.parametrize("lay_b", [_same, _turned, _padded])
+@pytest.mark.parametrize("lay_out", [_same, _padded])
+@pytest.mark.parametrize("stack", [(), (1,), (3,)])
+@pytest.mark.parametrize("sizes", [(5, 7, 9), (2, 3, 1)])
+def test_products(
+    dtype: str,
+    lay_a: _Lay,
+    lay_b: _Lay,
+    lay_out: _Lay,
+    stack: tuple[int, ...],
+    sizes: tuple[int, int, int],
+) -> None:
+    rows, columns, terms = sizes
+    a = lay_a(_random((*stack, rows, terms), dtype))
+    b = lay_b(_random((*stack, terms, columns), dtype))
+    out = lay_out(np.full((*stack, rows, columns), np.nan, dtype))
+    step = product_step(a, b, out)
+    assert step is not None
+    arguments = np.array(step.arguments, np.int64)
+    arguments[list(step.addresses)] = [one.ctypes.data for one in (a, b, out)]
+    step.function(arguments.ctypes.data)
+    np.testing.assert_allclose(out, a @ b, rtol=1e-5, atol=1e-6)
+
+
+def test_one_matrix_for_a_whole_stack() -> None:
+    a, b, out = _random((4, 5, 6), "f4"), _random((6, 7), "f4"), np.zeros((4, 5, 7), "f4")
+    wide = np.broadcast_to(b, (4, 6, 7))
+    step = product_step(a, wide, out)
+    assert step is not None
+    arguments = np.array(step.arguments, np.int64)
+    arguments[list(step.addresses)] = [one.ctypes.data for one in (a, wide, out)]
+    step.function(arguments.ctypes.data)
+    np.testing.assert_allclose(out, a @ b, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_left_to_numpy() -> None:
+    a, b, out = _random((5, 6), "f4"), _random((6, 7), "f4"), np.zeros((5, 7), "f4")
+    assert product_step(a, b, out) is not None
+    assert product_step(_apart(a), b, out) is None
+    assert product_step(a, _apart(b), out) is None
+    assert product_step(a, b, _turned(out)) is None
+    assert product_step(a[:1], b, out[:1]) is None  # a vector
+    assert product_step(a, b.astype("f8"), out.astype("f8")) is None
+    assert product_step(*(one.astype("i4") for one in (a, b, out))) is None
+    assert product_step(a, np.zeros((3, 6, 7), "f4"), np.zeros((3, 5, 7), "f4")) is None
