@@ -12,7 +12,7 @@ persistent programs and swizzles made so small that what has several steps has s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -36,12 +36,12 @@ from tapestry.passes.triton.alternatives.layouts import LayoutChooser, written_w
 from tapestry.passes.triton.alternatives.recutting import CutWhereFaster, Recutting
 from tapestry.passes.triton.alternatives.splitting import PartsChooser, apply_parts
 from tapestry.passes.triton.alternatives.storing import FactorChooser, Places, apply_stores
+from tapestry.passes.triton.cost.ranking import Rankings
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.passes.triton.schedules.choosing import Chooser
 from tapestry.passes.triton.schedules.rungs import Rung
 from tapestry.passes.triton.schedules.schedule import check
 from tapestry.passes.triton.schedules.task import SCHEDULE, Task
-from tapestry.passes.triton.schedules.tiling import MIN_DOT, Tiling, power_of_two
+from tapestry.passes.triton.schedules.tiling import MIN_DOT, power_of_two
 from tapestry.runtime.constants import as_arguments
 from tapestry.runtime.executor import Array
 from tapestry.runtime.program import main_function
@@ -60,8 +60,9 @@ TOGETHER = 2
 PARTS = 3
 """The parts of a fold that is split."""
 
-Rungs = Mapping[str, Rung]
+Rungs = Mapping[str, Rung] | None
 What = TypeVar("What")
+Op = TypeVar("Op", bound=Scheduled)
 
 
 @dataclass
@@ -121,22 +122,30 @@ class _Choosing(LoomToTriton):
 
     made: Chosen = field(default_factory=Chosen, compare=False)
 
-    def cut_groups(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
-        own = _Cuts(self._predictor(ctx), lambda _: False, made=self.made)
+    def cut_groups(
+        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
+    ) -> None:
+        own = _Cuts(self._predictor(ctx, rankings), lambda _: False, made=self.made)
         PatternRewriteWalker(CutWhereFaster(own), apply_recursively=False).rewrite_module(op)
 
-    def store_factors(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
-        found = FactorChooser(self._predictor(ctx)).chosen(op)
+    def store_factors(
+        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
+    ) -> None:
+        found = FactorChooser(self._predictor(ctx, rankings)).chosen(op)
         self.made.stored |= {one.label.data: what for one, what in found.items()}
         apply_stores(op, found)
 
-    def relayout_inputs(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
-        found = LayoutChooser(self._predictor(ctx)).chosen(op)
+    def relayout_inputs(
+        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
+    ) -> None:
+        found = LayoutChooser(self._predictor(ctx, rankings)).chosen(op)
         self.made.axes |= {one.label.data: what for one, what in found.items()}
         apply_layouts(op, found, written_well)
 
-    def split_folds(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
-        found = PartsChooser(find_spec(self.device), self._predictor(ctx)).chosen(op)
+    def split_folds(
+        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
+    ) -> None:
+        found = PartsChooser(find_spec(self.device), self._predictor(ctx, rankings)).chosen(op)
         self.made.split |= {one.label.data for one in found}
         apply_parts(op, found)
 
@@ -182,32 +191,38 @@ class _Same(LoomToTriton):
     made: Chosen = field(default_factory=Chosen, compare=False)
     given: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False)
 
-    def cut_groups(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
-        own = _SameCuts(self._predictor(ctx), lambda _: False, made=self.made)
+    def cut_groups(
+        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
+    ) -> None:
+        own = _SameCuts(self._predictor(ctx, rankings), lambda _: False, made=self.made)
         PatternRewriteWalker(CutWhereFaster(own), apply_recursively=False).rewrite_module(op)
 
-    def store_factors(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
-        apply_stores(op, _labelled(op, self.made.stored))
+    def store_factors(
+        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
+    ) -> None:
+        scheduled = (one for one in op.walk() if isinstance(one, Scheduled))
+        apply_stores(op, _labelled(scheduled, self.made.stored))
 
-    def relayout_inputs(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
-        apply_layouts(op, _labelled(op, self.made.axes), written_well)
+    def relayout_inputs(
+        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
+    ) -> None:
+        operations = (one for one in op.walk() if isinstance(one, loom.OperationOp))
+        apply_layouts(op, _labelled(operations, self.made.axes), written_well)
 
-    def split_folds(self, ctx: Context, op: ModuleOp, rungs: Rungs | None = None) -> None:
+    def split_folds(
+        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
+    ) -> None:
         PatternRewriteWalker(_Split(self.made.split), apply_recursively=False).rewrite_module(op)
         # Nothing is rewritten after this.
         for one in op.walk():
             if isinstance(one, Scheduled) and not in_group(one) and one.label.data in self.given:
                 one.attributes[SCHEDULE] = ScheduleAttr(self.given[one.label.data])
 
-    def _chooser(
-        self, tiling: Tiling, refused: Callable[[triton.KernelOp], bool]
-    ) -> Chooser | None:
-        return None
 
-
-def _labelled(module: ModuleOp, known: Mapping[str, What]) -> dict[loom.OperationOp, What]:
-    ops = (op for op in module.walk() if isinstance(op, loom.OperationOp) and not in_group(op))
-    return {op: known[op.label.data] for op in ops if op.label.data in known}
+def _labelled(ops: Iterable[Op], known: Mapping[str, What]) -> dict[Op, What]:
+    """What is known by the labels of operations that are in no group, by those of a program."""
+    found = {op.label.data: op for op in ops if not in_group(op)}
+    return {op: known[label] for label, op in found.items() if label in known}
 
 
 @dataclass(frozen=True)
@@ -218,7 +233,7 @@ class Shrunk(TritonExecutor):
     on: str = "h100"
 
     def lowered(
-        self, module: ModuleOp, device: Device, rungs: Rungs | None = None, refused: object = None
+        self, module: ModuleOp, device: Device, rungs: Rungs = None, refused: object = None
     ) -> tuple[ModuleOp, list[Array]]:
         """The program in triton, for the device whose choices it gets, and its constants."""
         lowered = module.clone()
@@ -233,7 +248,7 @@ def same(module: ModuleOp, device: str, made: Chosen) -> ModuleOp:
     """
     tasks: list[Task] = []
     plain, lowered = module.clone(), module.clone()
-    _Same(device=device, made=made).lower(Context(), plain, tasks.append)
+    _Same(device=device, made=made).lower(Context(), plain, tasks.append, choose=False)
     # Copies are all named alike, and get the default schedules.
     alone = [one for one in tasks if [task.name for task in tasks].count(one.name) == 1]
     given = {
@@ -244,7 +259,7 @@ def same(module: ModuleOp, device: str, made: Chosen) -> ModuleOp:
     for task in tasks:
         if task.name in given:
             check(task, given[task.name])
-    _Same(device=device, made=made, given=given).lower(Context(), lowered)
+    _Same(device=device, made=made, given=given).lower(Context(), lowered, choose=False)
     return lowered
 
 
