@@ -98,6 +98,31 @@ func.func @added(%x: !x) -> !y {
 }
 
 // -----
+// Of two values of one name each gets its own before anything is noted of it. Inputs keep theirs.
+// CHECK-LABEL: @two_of_one_name
+// CHECK: %x2 = loom.view %x
+// CHECK: ins(%x2 : {{.*}}, %x : {{.*}})
+// CHECK: {assumes = ["finite(x)", "finite(x2)"]}
+!x = !loom.tensor<[0, 0] : [6, 6], f32>
+!y = !loom.tensor<[0] : [6], f32>
+func.func @two_of_one_name(%x: !x) -> !y {
+  %x_1 = loom.view %x : (i, j) -> (j, i) : (!x) -> !x
+  %y = loom.operation @max over <[0, 0] : [6, 6]> [map, fold] by @max
+         ins(%x_1 : (i, j) -> (i, j), %x : (i, j) -> (i, j)) outs((i) -> (i))
+         wrap (%a: f32, %c: f32) {
+           %i = loom.index 0 : i64
+           %j = loom.index 1 : i64
+           %p = arith.cmpi sle, %j, %i : i64
+           %z = arith.constant 0.0 : f32
+           %n = arith.constant 0xFF800000 : f32
+           %m = arith.select %p, %z, %n : f32
+           %s = arith.addf %a, %c : f32
+           %r = arith.addf %s, %m : f32
+           loom.yield %r : f32 } : (!x, !x) -> !y
+  func.return %y : !y
+}
+
+// -----
 // The lowest finite number is not the zero of @max: a row of which all is masked has it as its maximum.
 // CHECK-LABEL: @lowest_number
 // CHECK-NOT: domain

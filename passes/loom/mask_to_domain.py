@@ -50,8 +50,9 @@ from xdsl.pattern_rewriter import (
 from tapestry.dialects import loom
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom.derivation.planning import always_folds
-from tapestry.passes.loom.masks.conditions import Fact, domain_of, rows_of
+from tapestry.passes.loom.masks.conditions import Fact, Row, domain_of, rows_of
 from tapestry.passes.loom.masks.heights import LEAST
+from tapestry.passes.loom.masks.names import tell_apart
 from tapestry.passes.loom.masks.outside import masked, rows_read, sees_scores
 from tapestry.passes.loom.masks.settling import settle
 from tapestry.passes.loom.rebuilding.bodies import in_group
@@ -81,6 +82,17 @@ class FoldWhereSeen(RewritePattern):
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         if in_group(op):
             return
+        seen = self._seen(op)
+        if seen is not None and tell_apart(read.value for read in op.in_reads):
+            seen = self._seen(op)  # by their new names
+        if seen is None:
+            return
+        rows, assumes = seen
+        new = rebuild(op, rewriter, inside=domain_of(rows, op.index))
+        _record(new, assumes)
+
+    def _seen(self, op: loom.OperationOp) -> tuple[list[Row], set[str]] | None:
+        """The rows of a fold's new domain and what it takes for granted; None without a mask."""
         found = list(masked(op))
         assumes = {assumed for mask in found for assumed in mask.assumes}
         rows = [*rows_of(op.inside), *(mask.row for mask in found)]
@@ -90,13 +102,11 @@ class FoldWhereSeen(RewritePattern):
             masks = [mask.row for mask in low]
             rows += masks
             if not always_folds(op, domain_of(rows, op.index)):
-                return
+                return None
             if self.lowest is None and not sees_scores(op, masks, lowest):
-                return
+                return None
             assumes = {f"above({lowest:g})"}.union(*(mask.assumes for mask in low))
-        if found or low:
-            new = rebuild(op, rewriter, inside=domain_of(rows, op.index))
-            _record(new, assumes)
+        return (rows, assumes) if found or low else None
 
 
 class FoldWhereRead(RewritePattern):

@@ -172,12 +172,12 @@ def _ends(op: loom.OperationOp) -> tuple[Attribute, ...] | None:
 def assumed_finite(op: loom.OperationOp | loom.KernelOp, ins: Sequence[Tensor]) -> frozenset[str]:
     """The inputs that an operation takes to be finite, by name (`loom-mask-to-domain`).
 
-    A name that several inputs have says nothing: it may be noted of another one.
+    A name that several values have says nothing: it may be noted of another one.
     """
     held = op.attributes.get(ASSUMES)
     notes = cast("ArrayAttr[Attribute]", held).data if isinstance(held, ArrayAttr) else ()
     said = {note.data for note in notes if isinstance(note, StringAttr)}
-    names = Counter(tensor.name for tensor in ins)
+    names = Counter(name for name, _ in {(tensor.name, tensor.buffer) for tensor in ins})
     return frozenset(n for n, count in names.items() if count == 1 and f"finite({n})" in said)
 
 

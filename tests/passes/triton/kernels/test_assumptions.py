@@ -31,3 +31,12 @@ def test_a_note_is_of_the_one_input_of_its_name(first: str, second: str, finite:
     module = parse_module(_TEXT.format(first=first, second=second))
     [op] = [one for one in module.walk() if isinstance(one, loom.OperationOp)]
     assert map_fold_of(op).finite == finite
+
+
+def test_a_note_is_of_an_input_however_often_it_is_read() -> None:
+    text = _TEXT.format(first="v", second="w").replace(
+        "%w : (i, j) -> (i, j)", "%v : (i, j) -> (j, i)"
+    )
+    square = text.replace("[4, 8]", "[4, 4]")
+    [op] = [one for one in parse_module(square).walk() if isinstance(one, loom.OperationOp)]
+    assert map_fold_of(op).finite == {"v"}
