@@ -7,73 +7,14 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
 from typing import Any
+
+from _kernel_attention import attention, attention_backward
+from _kernel_case import WARPGROUP_ROWS, Case, Given
 
 import tapestry as t
 from tapestry.importers.expressions.nodes import Expression
-
-WARPGROUP_ROWS = 64
-
-SMALL = 40
-"""Sizes of a case that is run in the interpreter are at most about this."""
-
-
-@dataclass(frozen=True)
-class Given:
-    """An input: integers are drawn below `below`."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str = "f16"
-    below: int = 0
-
-
-@dataclass(frozen=True)
-class Case:
-    """A program as an expression of its inputs, and the same in PyTorch.
-
-    `multiplies` says that its time goes into products of matrices of 64 rows or more, which
-    warpgroups are for.
-    `sizes` are what the inputs are made of, so that smaller ones can be. `beside` has what else it
-    is timed beside, `picked` says what PyTorch's own implementation is.
-    """
-
-    name: str
-    family: str
-    sizes: tuple[int, ...]
-    given: Callable[..., Sequence[Given]]
-    program: Callable[..., Expression]
-    peer: Callable[..., Any]
-    multiplies: bool = False
-    beside: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    picked: Callable[..., str] | None = None
-
-    @property
-    def inputs(self) -> Sequence[Given]:
-        return self.given(*self.sizes)
-
-    @property
-    def small(self) -> Case:
-        """The same program over few cells, odd where the sizes are: too few for warpgroups."""
-        return self.over(tuple(map(shortened, self.sizes)))
-
-    def over(self, sizes: tuple[int, ...]) -> Case:
-        """The same program over other sizes, too few for warpgroups."""
-        return replace(self, sizes=sizes, multiplies=False)
-
-    def expression(self) -> Expression:
-        """The program over inputs of these sizes."""
-        tensors = [t.input(one.name, one.shape, one.dtype) for one in self.inputs]
-        return self.program(*tensors)
-
-
-def shortened(size: int, most: int = SMALL) -> int:
-    """A size that is halved until it is at most `most`; odd where it was."""
-    while size > most:
-        size = size // 2 if size % 2 == 0 else size // 2 + 1 - (size // 2) % 2
-    return size
 
 
 def _matmul(dtype: str, *sizes: int, turned: bool = False, name: str = "") -> Case:
@@ -156,62 +97,6 @@ def _cross_entropy(rows: int, classes: int) -> Case:
     )
 
 
-def _attention(
-    name: str,
-    batch: int,
-    heads: int,
-    queries: int,
-    keys: int,
-    width: int,
-    *,
-    causal: bool,
-    kv: int,
-    dtype: str = "f16",
-) -> Case:
-    def given(b: int, h: int, m: int, n: int, d: int, g: int) -> list[Given]:
-        shapes = {"q": (b, h, m, d), "k": (b, g, n, d), "v": (b, g, n, d)}
-        return [Given(name, shape, dtype) for name, shape in shapes.items()]
-
-    options = {"is_causal": causal, "enable_gqa": kv != heads}
-
-    def peer(torch: Any, q: Any, k: Any, v: Any) -> Any:
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v, **options)
-
-    def by(backend: str) -> Callable[..., Any]:
-        def forced(torch: Any, *given: Any) -> Any:
-            from torch.nn.attention import SDPBackend, sdpa_kernel
-
-            with sdpa_kernel(getattr(SDPBackend, backend)):
-                return peer(torch, *given)
-
-        return forced
-
-    def picked(torch: Any, q: Any, k: Any, v: Any) -> str:
-        from torch.nn.attention import SDPBackend
-
-        chosen = torch._fused_sdp_choice(q, k, v, **options)  # noqa: SLF001 - there is no other way
-        return SDPBackend(chosen).name
-
-    def program(q: Expression, k: Expression, v: Expression) -> Expression:
-        if kv != heads:
-            return t.grouped_query_attention(q, k, v, causal=causal)
-        return t.scaled_dot_product_attention(q, k, v, causal=causal)
-
-    sizes = (batch, heads, queries, keys, width, kv)
-    flash = {"flash": by("FLASH_ATTENTION"), "cudnn": by("CUDNN_ATTENTION")}
-    return Case(
-        f"attention {name}",
-        "attention",
-        sizes,
-        given,
-        program,
-        peer,
-        multiplies=queries >= WARPGROUP_ROWS,
-        beside={"efficient": by("EFFICIENT_ATTENTION")} if dtype == "f32" else flash,
-        picked=picked,
-    )
-
-
 def _reduce(axis: int, shape: tuple[int, int, int]) -> Case:
     return Case(
         f"sum along axis {axis} of {'x'.join(map(str, shape))}",
@@ -249,10 +134,11 @@ def _chain_here(x: Expression, y: Expression) -> Expression:
     return t.nan_to_num(t.sqrt(inner)) + t.sigmoid(y)
 
 
-def _moment(x: Any, gradient: Any, mean: Any, square: Any) -> Any:
+def _adam(x: Any, gradient: Any, mean: Any, square: Any) -> tuple[Any, Any, Any]:
+    """The parameter and both moments after a step."""
     new = 0.9 * mean + 0.1 * gradient
     second = 0.999 * square + 0.001 * gradient * gradient
-    return x - 0.001 * new / (second**0.5 + 1e-8)
+    return x - 0.001 * new / (second**0.5 + 1e-8), new, second
 
 
 def _f32(*names: str) -> Callable[[int], list[Given]]:
@@ -319,19 +205,24 @@ CASES: tuple[Case, ...] = (
         _cross_entropy(rows, n)
         for rows, n in ((32768, 1024), (8192, 32000), (4096, 128256), (1024, 262144))
     ),
-    _attention("causal d=64", 4, 16, 4096, 4096, 64, causal=True, kv=16),
-    _attention("causal d=128", 4, 16, 4096, 4096, 128, causal=True, kv=16),
-    _attention("full d=64", 4, 16, 4096, 4096, 64, causal=False, kv=16),
-    _attention("full d=128", 4, 16, 4096, 4096, 128, causal=False, kv=16),
-    _attention("grouped d=128", 4, 32, 2048, 2048, 128, causal=True, kv=8),
-    _attention("decode d=128", 16, 32, 1, 8192, 128, causal=False, kv=32),
-    _attention("grouped decode d=128", 1, 32, 1, 32768, 128, causal=False, kv=8),
-    _attention("float32 d=64", 2, 16, 2048, 2048, 64, causal=True, kv=16, dtype="f32"),
-    _attention("float32 full d=128", 2, 16, 2048, 2048, 128, causal=False, kv=16, dtype="f32"),
-    _attention("float32 d=128", 2, 16, 2048, 2048, 128, causal=True, kv=16, dtype="f32"),
-    _attention("bfloat16 d=128", 4, 16, 4096, 4096, 128, causal=True, kv=16, dtype="bf16"),
-    _attention("bfloat16 d=64", 4, 16, 4096, 4096, 64, causal=True, kv=16, dtype="bf16"),
-    _attention("bfloat16 full d=64", 4, 16, 4096, 4096, 64, causal=False, kv=16, dtype="bf16"),
+    attention("causal d=64", 4, 16, 4096, 4096, 64, causal=True, kv=16),
+    attention("causal d=128", 4, 16, 4096, 4096, 128, causal=True, kv=16),
+    attention("full d=64", 4, 16, 4096, 4096, 64, causal=False, kv=16),
+    attention("full d=128", 4, 16, 4096, 4096, 128, causal=False, kv=16),
+    attention("grouped d=128", 4, 32, 2048, 2048, 128, causal=True, kv=8),
+    attention("decode d=128", 16, 32, 1, 8192, 128, causal=False, kv=32),
+    attention("grouped decode d=128", 1, 32, 1, 32768, 128, causal=False, kv=8),
+    attention("float32 d=64", 2, 16, 2048, 2048, 64, causal=True, kv=16, dtype="f32"),
+    attention("float32 full d=128", 2, 16, 2048, 2048, 128, causal=False, kv=16, dtype="f32"),
+    attention("float32 d=128", 2, 16, 2048, 2048, 128, causal=True, kv=16, dtype="f32"),
+    attention("bfloat16 d=128", 4, 16, 4096, 4096, 128, causal=True, kv=16, dtype="bf16"),
+    attention("bfloat16 d=64", 4, 16, 4096, 4096, 64, causal=True, kv=16, dtype="bf16"),
+    attention("bfloat16 full d=64", 4, 16, 4096, 4096, 64, causal=False, kv=16, dtype="bf16"),
+    attention_backward("causal d=64", 4, 16, 4096, 64, causal=True),
+    attention_backward("causal d=128", 4, 16, 4096, 128, causal=True),
+    attention_backward("full d=64", 4, 16, 4096, 64, causal=False),
+    attention_backward("full d=128", 4, 16, 4096, 128, causal=False),
+    attention_backward("bfloat16 d=128", 4, 16, 4096, 128, causal=True, dtype="bf16"),
     *(_reduce(axis, (512, 1024, 256)) for axis in range(3)),
     Case(
         "transpose 8192x8192",
@@ -376,7 +267,7 @@ CASES: tuple[Case, ...] = (
         "elementwise",
         (1 << 25,),
         _f32("x", "g", "m", "v"),
-        lambda x, g, m, v: _moment(x, g, m, abs(v)),
-        lambda _, x, g, m, v: _moment(x, g, m, v.abs()),
+        lambda x, g, m, v: _adam(x, g, m, abs(v)),
+        lambda _, x, g, m, v: _adam(x, g, m, v.abs()),
     ),
 )

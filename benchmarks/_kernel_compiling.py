@@ -12,7 +12,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from _kernel_cases import Case
+from _kernel_case import Case
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table

@@ -17,7 +17,7 @@ from traceback import print_exception
 from typing import Any
 
 from _gpu_rows import Rows, within
-from _kernel_cases import Case
+from _kernel_case import Case
 from _kernel_compiling import bytes_of, floor, loom_of, lowered_for
 from _kernel_errors import TOLERANCES, error_of
 from _kernel_peers import MODES, compiled_peer, eager_peer, inputs_of, others

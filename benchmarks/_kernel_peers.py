@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from _kernel_cases import Case
+from _kernel_case import Case
 
 MODES: dict[str, dict[str, str]] = {
     "compile": {},

@@ -7,7 +7,7 @@
 | products of matrices | 0.95 of cuBLAS |
 | softmax, norms, cross entropy | 0.92 of the bandwidth of memory |
 | linear layers with what follows them | 0.95 of their products alone, by cuBLAS |
-| attention | 1.0 of PyTorch's FlashAttention |
+| attention, and its gradients | 1.0 of PyTorch's FlashAttention |
 | attention of one query | 0.85 of the bandwidth of memory |
 | models | 1.15 of max-autotune in the geometric mean, and none below 0.9 |
 
@@ -115,6 +115,12 @@ def aims(tables: Mapping[str, Any]) -> list[Aim]:
             "attention / flash",
             1.0,
             lambda row: attention(row) and not decode(row),
+            beside("flash"),
+        ),
+        kernel(
+            "attention backward / flash",
+            1.0,
+            lambda row: row["family"] == "attention backward",
             beside("flash"),
         ),
         kernel("decode / bandwidth", 0.85, decode, bandwidth),

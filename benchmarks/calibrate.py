@@ -18,7 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from _kernel_cases import CASES, Case
+from _kernel_case import Case
+from _kernel_cases import CASES
 from _kernel_compiling import loom_of
 from rich.console import Console
 from rich.progress import track
