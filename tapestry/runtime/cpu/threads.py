@@ -19,7 +19,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from functools import cache
@@ -67,24 +67,43 @@ def share(work: Callable[[Item], object], items: Sequence[Item], threads: int) -
             for item in left:
                 work(item)
         return
+    errors: list[BaseException | None] = []
     with single_threaded():
         pool = _pool(threads - 1)
         pool.leave_core()
-        helpers = [
-            # Each has the caller's context: how NumPy reports errors is part of it.
-            pool.submit(copy_context().run, _work, work, left)
-            for _ in range(threads - 1)
-        ]
+        helpers: list[Future[None]] = []
         try:
+            with suppress(RuntimeError):  # no thread starts any more, as when a process exits
+                for _ in range(threads - 1):
+                    # Each has the caller's context: how NumPy reports errors is part of it.
+                    helpers.append(pool.submit(copy_context().run, _work, work, left))
             _work(work, left)
         finally:
+            errors += _ended(helpers, left)
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _ended(helpers: Sequence[Future[None]], left: Iterator[Any]) -> list[BaseException | None]:
+    """What helpers failed with, all of which have ended.
+
+    Also where a signal interrupts the caller: compiled functions write to arrays that it would let
+    go of.
+    """
+    interrupted: BaseException | None = None
+    while True:
+        try:
             for _ in left:
                 """What is left after an error is nobody's."""
             waiting = [helper for helper in helpers if not helper.cancel()]
             errors = [helper.exception() for helper in waiting]
-    for error in errors:
-        if error is not None:
-            raise error
+            break
+        except BaseException as error:  # noqa: BLE001 - whatever a signal's handler raises
+            interrupted = error
+    if interrupted is not None:
+        raise interrupted
+    return errors
 
 
 class Team(Protocol):

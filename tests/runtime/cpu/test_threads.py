@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -37,6 +41,51 @@ def test_an_error_ends_the_work_and_is_the_callers() -> None:
         with pytest.raises(ValueError, match="3"):
             share(work, range(10_000_000), threads)
     assert len(done) < 10_000_000
+
+
+def test_a_caller_that_is_interrupted_waits_for_the_others() -> None:
+    """They may be in compiled functions, which write to what the caller would let go of."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(item: int) -> None:
+        if threading.current_thread() is threading.main_thread():
+            begun.wait(60)
+            return
+        begun.set()
+        time.sleep(0.5)
+        ended.set()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            share(work, [0, 1], 2)
+        assert ended.is_set()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_the_caller_does_all_where_no_thread_starts_any_more() -> None:
+    """When a process exits, pools take no work; what is called then works as ever."""
+    program = """
+import atexit
+from tapestry.runtime.cpu.threads import share
+
+done = []
+
+def last():
+    share(done.append, range(9), 3)
+    print(len(done))
+
+atexit.register(last)
+share(done.append, range(9), 3)
+"""
+    made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (made.stdout.strip(), made.stderr) == ("18", "")
 
 
 def test_no_thread_is_woken_without_an_item(monkeypatch: pytest.MonkeyPatch) -> None:
