@@ -80,11 +80,13 @@ def product_step(a: Array, b: Array, out: Array) -> ProductStep | None:
         return None
     if 1 in (rows, columns) or (found := _function(letter)) is None:
         return None  # NumPy has other functions for vectors
-    function, address = found
+    function, address, most = found
     (turn_a, step_a), (turn_b, step_b), (_, step_out) = lies_a, lies_b, lies_out
     count = len(out) if out.ndim == 3 else 1
     apart = [one.strides[0] if one.ndim == 3 and len(one) > 1 else 0 for one in (a, b, out)]
     sizes = (turn_a, turn_b, rows, columns, terms, step_a)
+    if max(*sizes, step_b, step_out) > most:
+        return None
     arguments = (0, 0, 0, count, *apart, *sizes, address, step_b, step_out)
     return ProductStep(function, arguments)
 
@@ -99,14 +101,15 @@ def _lying(matrix: Array) -> tuple[int, int] | None:
     return None
 
 
-def _function(letter: str) -> tuple[Any, int] | None:
-    """A compiled function that calls BLAS's for products, and where that is."""
+def _function(letter: str) -> tuple[Any, int, int] | None:
+    """A compiled function that calls BLAS's for products, where that is, and its largest size."""
     found = find_function(f"cblas_{letter}gemm")
     if found is None:
         return None
     function, wide = found
     made = compiled(_text(letter, wide=wide), "that multiplies matrices")
-    return None if made is None else (made, address_of(function))
+    most = (1 << (63 if wide else 31)) - 1
+    return None if made is None else (made, address_of(function), most)
 
 
 @cache

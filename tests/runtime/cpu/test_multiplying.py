@@ -90,3 +90,17 @@ def test_what_is_left_to_numpy() -> None:
     assert product_step(a, b.astype("f8"), out.astype("f8")) is None
     assert product_step(*(one.astype("i4") for one in (a, b, out))) is None
     assert product_step(a, np.zeros((3, 6, 7), "f4"), np.zeros((3, 5, 7), "f4")) is None
+
+
+def test_sizes_that_the_library_has_no_numbers_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = find_function("cblas_sgemm")
+    assert found is not None
+    cells = _random((5, 6), "f4")
+    far = np.lib.stride_tricks.as_strided(cells, cells.shape, (1 << 34, 4))
+    b, out = _random((6, 7), "f4"), np.zeros((5, 7), "f4")
+    for wide in (False, True):
+        monkeypatch.setattr(
+            "tapestry.runtime.cpu.multiplying.find_function", lambda _, wide=wide: (found[0], wide)
+        )
+        assert product_step(cells, b, out) is not None
+        assert (product_step(far, b, out) is not None) == wide

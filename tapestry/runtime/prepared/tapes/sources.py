@@ -5,7 +5,7 @@
     source.at(whole, part)                  # for each part: the slice that it reads
 
 A source whose projection stays inside the tensor is a slice of one view. What is clipped is copied
-part by part; blocks and coordinates are made for each part.
+part by part; blocks, and coordinates along a long dimension, are made for each part.
 """
 
 from __future__ import annotations
@@ -148,9 +148,16 @@ def cells_read(
     return _Slices(operand, reader(projection, box, index), slicer(moving, index))
 
 
+_KEPT = 1 << 20
+"""Coordinates up to which all are kept, 8 MiB: more take longer to make than a call may."""
+
+
 @dataclass(frozen=True)
 class Coordinate:
-    """The coordinates along a dimension of an index space, `shift` added."""
+    """The coordinates along a dimension of an index space, `shift` added.
+
+    Those of a long dimension are made for each part.
+    """
 
     dim: int
     shift: int
@@ -158,14 +165,16 @@ class Coordinate:
 
     @property
     def lies(self) -> bool:
-        return True
+        return self.index.shape[self.dim] <= _KEPT
 
-    def whole(self, operands: Sequence[Array]) -> Array:  # noqa: ARG002
-        """All of them."""
-        return self._all
+    def whole(self, operands: Sequence[Array]) -> Array | None:  # noqa: ARG002
+        """All of them, if they are kept."""
+        return self._all if self.lies else None
 
-    def at(self, whole: Array, part: Range) -> Array:
+    def at(self, whole: Array | None, part: Range) -> Array:
         """Those of a part."""
+        if whole is None:
+            return coordinates(part)(self.dim) + np.int64(self.shift)
         return self._slicer.at(whole, part)
 
     @cached_property
