@@ -75,7 +75,7 @@ def kept(
     """
     known = TAPESTRY_UNIVERSE.all_passes
     ours = bool(passes) and all(one.name in known for one in passes)
-    lowering = _find(module, passes) if ours else None
+    lowering = _find(module, passes, asks=asked is not None) if ours else None
     found = None if lowering is None else lowering.read(asked)
     if found is not None:
         return found
@@ -160,8 +160,11 @@ class Lowering:
                 self.store.write(self.key, data)
 
 
-def _find(module: ModuleOp, passes: Sequence[ArgSpec]) -> Lowering | None:
-    """The entry of a module and passes; None where nothing is kept."""
+def _find(module: ModuleOp, passes: Sequence[ArgSpec], *, asks: bool) -> Lowering | None:
+    """The entry of a module and passes; None where nothing is kept.
+
+    What is made by answers is another entry than what passes make that ask nothing.
+    """
     store = find_current(KIND)
     if store is None:
         return None
@@ -177,6 +180,7 @@ def _find(module: ModuleOp, passes: Sequence[ArgSpec]) -> Lowering | None:
         {
             "program": program,
             "passes": text,
+            "asks": asks,
             "files": dict(_files(passes)),
             "environment": made_by,
         }

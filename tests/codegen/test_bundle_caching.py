@@ -9,9 +9,11 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import tapestry
+from tapestry.caching import lowered
 from tapestry.codegen import bundle as bundles
 from tapestry.codegen.aot import CompiledKernel
 from tapestry.codegen.refusals import KIND, Refusals
+from tapestry.devices import find_spec
 from tapestry.dialects import triton
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.store import find_store
@@ -24,14 +26,14 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[ModuleOp]:
     found: list[ModuleOp] = []
     lower = LoomToTriton.lower
 
-    def lowered(self: LoomToTriton, ctx: Any, op: ModuleOp, **options: Any) -> None:
+    def lowering(self: LoomToTriton, ctx: Any, op: ModuleOp, **options: Any) -> None:
         lower(self, ctx, op, **options)
         if self.split:  # else it is an alternative that is looked at
             found.append(op)
 
     monkeypatch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("TAPESTRY_CACHE", "1")
-    monkeypatch.setattr(LoomToTriton, "lower", lowered)
+    monkeypatch.setattr(LoomToTriton, "lower", lowering)
     monkeypatch.setattr(bundles, "compile_kernels", compiled_at_once)
     return found
 
@@ -89,6 +91,20 @@ def test_what_is_refused_meanwhile_is_not_taken_from_the_cache(
     # What was made by what is known now is kept in its place.
     assert compiled(tmp_path / "out") == second
     assert len(made) == 2
+
+
+def test_what_passes_make_that_ask_nothing_is_another_program(
+    made: list[ModuleOp], tmp_path: Path
+) -> None:
+    """The same pass as a pipeline knows of no kernel that is refused."""
+    a, b = tapestry.input("a", (512, 512), "f16"), tapestry.input("b", (512, 512), "f16")
+    module = tapestry.compile(a @ b, on="triton").lowered
+    lowering = LoomToTriton(device=find_spec("sm_90").name)
+    plain = lowered(module.clone(), str(lowering.spec(include_default=True)))
+    learn_of(plain, 90)
+    bundles.compile_bundle(module, tmp_path / "out")
+    assert len(made) == 2
+    assert kernel_of(made[1]).schedule != kernel_of(plain).schedule
 
 
 def test_what_one_target_refuses_others_may_take(made: list[ModuleOp], tmp_path: Path) -> None:

@@ -103,4 +103,5 @@ def test_sizes_that_the_library_has_no_numbers_for(monkeypatch: pytest.MonkeyPat
             "tapestry.runtime.cpu.multiplying.find_function", lambda _, wide=wide: (found[0], wide)
         )
         assert product_step(cells, b, out) is not None
-        assert (product_step(far, b, out) is not None) == wide
+        is_multiplied = product_step(far, b, out) is not None
+        assert is_multiplied == wide
