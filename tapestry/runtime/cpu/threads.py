@@ -74,9 +74,10 @@ def share(work: Callable[[Item], object], items: Sequence[Item], threads: int) -
         helpers: list[Future[None]] = []
         try:
             with suppress(RuntimeError):  # no thread starts any more, as when a process exits
-                for _ in range(threads - 1):
-                    # Each has the caller's context: how NumPy reports errors is part of it.
-                    helpers.append(pool.submit(copy_context().run, _work, work, left))
+                # Each has the caller's context: how NumPy reports errors is part of it.
+                helpers.extend(
+                    pool.submit(copy_context().run, _work, work, left) for _ in range(threads - 1)
+                )
             _work(work, left)
         finally:
             errors += _ended(helpers, left)

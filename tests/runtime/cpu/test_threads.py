@@ -47,7 +47,7 @@ def test_a_caller_that_is_interrupted_waits_for_the_others() -> None:
     """They may be in compiled functions, which write to what the caller would let go of."""
     begun, ended = threading.Event(), threading.Event()
 
-    def work(item: int) -> None:
+    def work(_: int) -> None:
         if threading.current_thread() is threading.main_thread():
             begun.wait(60)
             return
@@ -84,7 +84,9 @@ def last():
 atexit.register(last)
 share(done.append, range(9), 3)
 """
-    made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    made = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
     assert (made.stdout.strip(), made.stderr) == ("18", "")
 
 
