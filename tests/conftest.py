@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tapestry.codegen import aot, aot_processes
 from tests import on_gpu
 
 # Tests say nothing about time: a busy machine is no failure. They draw the same examples each run:
@@ -18,6 +19,19 @@ settings.load_profile("untimed")
 
 # Passes are tested as they are now: what they made before is not looked up.
 os.environ["TAPESTRY_CACHE"] = "rules,aot"
+
+_environment = aot_processes._environment
+
+
+def _environment_of_any_test() -> dict[str, str]:
+    """Without what names the test: processes that compile may serve the next one too."""
+    return {k: v for k, v in _environment().items() if k != "PYTEST_CURRENT_TEST"}
+
+
+aot_processes._environment = _environment_of_any_test
+
+# Most tests lower for a GPU and compile nothing, or not for one: they need no processes ahead.
+aot.prepare = lambda _: None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -67,18 +67,14 @@ def kernels_on_gpu() -> Iterator[None]:
     environment = {"TRITON_ALWAYS_COMPILE": "1", "TRITON_DUMP_PTXAS_LOG": "1"}
     with (
         mock.patch.dict(os.environ, environment),
-        mock.patch.object(aot, "_compile_part", _compiled_here),
+        mock.patch.object(aot, "_compile_one", _compiled_here),
         mock.patch.object(ladder.Ladder, "_say_numpy", _refuse),
     ):
         yield
 
 
 def _compiled_here(
-    path: Path,
-    targets: Sequence[int],
-    cache: Path | None,
-    seconds: float,
-    kernels: Sequence[KernelSpec],
+    path: Path, targets: Sequence[int], cache: Path | None, seconds: float, kernel: KernelSpec
 ) -> list[Mapping[str, Any]]:
     """The answers of `aot_worker` in this process, which is not ended where that takes long."""
     del seconds
@@ -86,7 +82,6 @@ def _compiled_here(
         functions = vars(load_kernels(path))
         return [
             aot_worker._kept(cache, functions[kernel.name], asdict(kernel), target)
-            for kernel in kernels
             for target in targets
         ]
 

@@ -10,13 +10,8 @@ compiled or interpreted, and here it must compile.
 from __future__ import annotations
 
 import base64
-import json
-import os
 import re
 import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -26,6 +21,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from tapestry.codegen.aot_processes import CompilerDiedError, compiler, prepare
 from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import TapestryError
 from tapestry.store import Store, key_of
@@ -147,9 +143,9 @@ def compile_kernels(
     if left:
         used = max(1, min(workers, len(left)))
         with ThreadPoolExecutor(used) as pool:
-            parts = [left[first::used] for first in range(used)]
-            found = list(pool.map(partial(_compile_part, path, targets, cache, seconds), parts))
-        made = [answer for part in found for answer in part]
+            # One by one, for they take unlike times: whichever process is free gets the next.
+            found = list(pool.map(partial(_compile_one, path, targets, cache, seconds), left))
+        made = [answer for one in found for answer in one]
         answers += made
         if index is not None:
             index.write(left, made)
@@ -162,6 +158,14 @@ def compile_kernels(
         raise CompileError(f"kernel {first} {why[first]}", why)
     at = {(one.name, one.target): one for one in map(_compiled, answers)}
     return tuple(at[kernel.name, target] for kernel in kernels for target in targets)
+
+
+def prepare_compiling(kernels: int, workers: int) -> None:
+    """Start the processes that will compile so many kernels, about, in `workers` processes.
+
+    They are ready to compile when the kernels are there: to be called before they are made.
+    """
+    prepare(min(workers, kernels))
 
 
 @dataclass(frozen=True)
@@ -201,61 +205,29 @@ def installed() -> str:
         return "none"
 
 
-def _compile_part(
-    path: Path,
-    targets: Sequence[int],
-    cache: Path | None,
-    seconds: float,
-    kernels: Sequence[KernelSpec],
+def _compile_one(
+    path: Path, targets: Sequence[int], cache: Path | None, seconds: float, kernel: KernelSpec
 ) -> list[Mapping[str, Any]]:
-    """The answers of a process about some kernels; a compiler that dies is an answer too."""
+    """The answers of a process about a kernel; that it died of it is an answer too."""
     request = {
         "path": str(path),
-        "kernels": [asdict(kernel) for kernel in kernels],
+        "kernel": asdict(kernel),
         "targets": list(targets),
         "cache": None if cache is None else str(cache),
         "seconds": seconds,
     }
     try:
-        done = _worker(json.dumps(request))
-        # What Python says as it starts may stand before the answers, which are one line.
-        answers = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+        with compiler() as process:
+            return process.ask(request)
     except OSError as error:
         raise _not_here(path, str(error)) from None
-    except (IndexError, ValueError):
-        raise _not_here(path, "the compiler gave no answer") from None
-    if answers is not None:
-        return answers
-    if done.returncode > 0:  # no kernel's fault: Triton is not there, or the module is not right
-        raise _not_here(path, _last_line(done.stderr))
-    if len(kernels) > 1:  # to find out which one it was
-        alone = partial(_compile_part, path, targets, cache, seconds)
-        return [answer for one in kernels for answer in alone([one])]
-    died = f"the compiler died of signal {-done.returncode}"
-    if -done.returncode == signal.SIGXCPU:
-        died = f"that takes more than {seconds:.0f} seconds"
-    return [{"name": kernels[0].name, "target": targets[0], "error": died}]
-
-
-def _worker(request: str) -> subprocess.CompletedProcess[str]:
-    """Run a process that compiles; OSError where it cannot be started."""
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    # A kernel from Triton's cache would come without what the assembler says of it.
-    environment |= {"TRITON_ALWAYS_COMPILE": "1", "TRITON_DUMP_PTXAS_LOG": "1"}
-    # The process has to find Tapestry where this one has.
-    found = [str(Path(__file__).parents[2]), environment.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, found))
-    with tempfile.TemporaryDirectory(prefix="tapestry-") as folder:
-        # Triton writes to its cache what it reads there no more, wherever that may be.
-        environment["TRITON_CACHE_DIR"] = folder
-        return subprocess.run(
-            [sys.executable, "-m", "tapestry.codegen.aot_worker"],
-            input=request,
-            capture_output=True,
-            text=True,
-            env=environment,
-            check=False,
-        )
+    except CompilerDiedError as died:
+        if died.status >= 0:  # no kernel's fault: Triton is not there, or the module is not right
+            raise _not_here(path, died.said) from None
+        why = f"the compiler died of signal {-died.status}"
+        if -died.status == signal.SIGXCPU:
+            why = f"that takes more than {seconds:.0f} seconds"
+        return [{"name": kernel.name, "target": targets[0], "error": why}]
 
 
 def _not_here(path: Path, why: str) -> CompileError:
@@ -279,8 +251,3 @@ def _compiled(answer: Mapping[str, Any]) -> CompiledKernel:
         tuple(map(str, answer["warnings"])),
         bool(answer["cached"]),
     )
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no message"

@@ -1,6 +1,6 @@
-"""The process that `aot.py` compiles in: reads a request from stdin, writes answers to stdout.
+"""The process that `aot.py` compiles in: reads requests from stdin, writes answers to stdout.
 
-Both are JSON; `compile_kernels` says what is in them.
+Both are lines of JSON; `compile_kernels` says what is in them.
 """
 
 from __future__ import annotations
@@ -9,40 +9,73 @@ import base64
 import contextlib
 import io
 import json
+import linecache
 import math
 import os
 import re
 import resource
+import select
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from tapestry.codegen.aot_processes import MARK, PATIENCE
 from tapestry.store import Store, key_of
 
 
 def main() -> None:
-    """Compile what stdin asks for."""
+    """Compile what stdin asks for, a line each, until it ends or has nothing to ask for long."""
     # What compilers write to stdout, also those in C, would mix with the answers.
     answering = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    request: Mapping[str, Any] = json.load(sys.stdin)
-    spec = spec_from_file_location("kernels", request["path"])
+    _import_compiler()
+    # What is asked waits for its answer before more is asked: no line waits in a buffer unseen.
+    while select.select([sys.stdin], [], [], PATIENCE)[0]:
+        line = sys.stdin.readline()
+        if not line:
+            break
+        request: Mapping[str, Any] = json.loads(line)
+        folder = None if request["cache"] is None else Path(request["cache"])
+        kernel = request["kernel"]
+        function = vars(_loaded(request["path"], Path(request["path"]).read_text()))[kernel["name"]]
+        answers = [
+            _limited(request["seconds"], folder, function, kernel, target)
+            for target in request["targets"]
+        ]
+        answering.write(f"{MARK}{json.dumps(answers)}\n")
+        answering.flush()
+
+
+def _import_compiler() -> None:
+    """Import what compiling takes, as nothing is asked yet; what is not there is said when it is.
+
+    Triton's key for its own cache is of all its files, which takes as long to read as a kernel
+    to compile. Nothing is ever found there: the folder is this process's own.
+    """
+    with contextlib.suppress(ImportError):
+        for name in ("triton", "triton.compiler.code_generator", "triton.backends.compiler"):
+            import_module(name)
+        cache: Any = import_module("triton.runtime.cache")
+        cache.triton_key = lambda: "this process"
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: str, source: str) -> ModuleType:
+    """The module in a file that holds `source`."""
+    del source
+    linecache.checkcache(path)  # Triton reads functions there
+    spec = spec_from_file_location("kernels", path)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules["kernels"] = module
     spec.loader.exec_module(module)
-    folder = None if request["cache"] is None else Path(request["cache"])
-    answers = [
-        _limited(request["seconds"], folder, vars(module)[kernel["name"]], kernel, target)
-        for kernel in request["kernels"]
-        for target in request["targets"]
-    ]
-    with answering:
-        json.dump(answers, answering)
+    return module
 
 
 def _limited(seconds: float, *asked: Any) -> dict[str, Any]:
@@ -62,7 +95,7 @@ def _kept(
 ) -> dict[str, Any]:
     """The answer for a kernel, from the cache if it is there; Triton's refusals are not kept."""
     if folder is None:
-        return {**_answer(function, kernel, target), "cached": False}
+        return {**answer_of(function, kernel, target), "cached": False}
     triton: Any = import_module("triton")
     how = {name: value for name, value in kernel.items() if name != "name"}
     # Triton's key is of the source of the kernel and of every function that it calls.
@@ -79,13 +112,13 @@ def _kept(
     known = store.read(key)
     if known is not None:
         return {**known, "name": kernel["name"], "cached": True, "key": key}
-    answer = _answer(function, kernel, target)
+    answer = answer_of(function, kernel, target)
     if "error" not in answer:
         store.write(key, answer)
     return {**answer, "cached": False, "key": key}
 
 
-def _answer(function: Any, kernel: Mapping[str, Any], target: int) -> dict[str, Any]:
+def answer_of(function: Any, kernel: Mapping[str, Any], target: int) -> dict[str, Any]:
     answer: dict[str, Any] = {"name": kernel["name"], "target": target}
     log = io.StringIO()
     try:

@@ -17,7 +17,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,13 @@ from xdsl.dialects.builtin import ModuleOp
 from tapestry import caching
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.codegen import driver, launches, loader, manifests, replay
-from tapestry.codegen.aot import MAX_SHARED_BYTES, CompiledKernel, CompileError, compile_kernels
+from tapestry.codegen.aot import (
+    MAX_SHARED_BYTES,
+    CompiledKernel,
+    CompileError,
+    compile_kernels,
+    prepare_compiling,
+)
 from tapestry.codegen.climbing import HINT, Climbing
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
@@ -45,7 +50,7 @@ from tapestry.files import whole_file
 from tapestry.locations import location_of
 from tapestry.passes.triton.loom_to_triton import NO_DEVICE, LoomToTriton
 from tapestry.passes.triton.schedules.rungs import Rung
-from tapestry.runtime.program import arguments, outputs
+from tapestry.runtime.program import arguments, main_function, outputs
 from tapestry.saving import ConstantFile
 from tapestry.store import find_store
 
@@ -99,8 +104,9 @@ def compile_bundle(
     kept = find_store("aot")
     refusals = Refusals(targets, find_store(REFUSED))
     climbing = Climbing(moved, device)
+    processes = workers or os.cpu_count() or 1
     while True:
-        lowered = _lowered(moved, lowering, refusals, climbing.rungs)
+        lowered = _lowered(moved, lowering, refusals, climbing.rungs, processes)
         printed = print_module(lowered)
         _write(folder, "kernels.py", printed.source.encode())
         try:
@@ -108,7 +114,7 @@ def compile_bundle(
                 folder / "kernels.py",
                 printed.kernels,
                 targets=targets,
-                workers=workers or os.cpu_count() or 1,
+                workers=processes,
                 cache=None if kept is None else kept.folder,
             )
             if refusals.learn(lowered, compiled):
@@ -148,13 +154,24 @@ def compile_bundle(
 
 
 def _lowered(
-    module: ModuleOp, lowering: LoomToTriton, refusals: Refusals, rungs: Mapping[str, Rung]
+    module: ModuleOp,
+    lowering: LoomToTriton,
+    refusals: Refusals,
+    rungs: Mapping[str, Rung],
+    processes: int,
 ) -> ModuleOp:
-    """A program as kernels; kept, unless some are to be made with more care than usual."""
+    """A program as kernels; kept, unless some are to be made with more care than usual.
+
+    Where it is not, the processes that compile them are started first.
+    """
     lowered, asked = module.clone(), Asked(refusals)
-    make = partial(lowering.lower, Context(), refused=asked)
+
+    def make(program: ModuleOp) -> None:
+        prepare_compiling(len(main_function(program).body.block.ops), processes)
+        lowering.lower(Context(), program, refused=asked, rungs=rungs)
+
     if rungs:
-        make(lowered, rungs=rungs)
+        make(lowered)
         return lowered
     return caching.kept(lowered, [lowering.spec(include_default=True)], make, asked=asked)
 

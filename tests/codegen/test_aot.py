@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tapestry.codegen import aot
+from tapestry.codegen import aot_processes
 from tapestry.codegen.aot import MAX_SHARED_BYTES, CompileError, compile_kernels
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.specs import KernelSpec
@@ -338,7 +338,8 @@ def test_a_folder_that_cannot_be_written_to_is_no_kernels_fault(tmp_path, monkey
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(aot.tempfile, "TemporaryDirectory", full)
+    aot_processes.end_all()
+    monkeypatch.setattr(aot_processes.tempfile, "mkdtemp", full)
     path, spec = broken(tmp_path, "")
     with pytest.raises(CompileError, match="compiling kernels.py failed: .*No space left") as found:
         compile_kernels(path, [spec])

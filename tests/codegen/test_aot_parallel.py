@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,27 +19,34 @@ from tapestry.frontend import run_pipeline
 
 
 class Compiler:
-    """Answers requests as the process that compiles does, and counts those at the same time."""
+    """Answers requests as processes that compile do, and counts those at the same time."""
 
     def __init__(self, together: int) -> None:
         self._lock = threading.Lock()
-        # All of a batch have to be there before one of them answers.
-        self._all = threading.Barrier(together, timeout=20)
+        # So many have to be there before the first of them answers.
+        self._first = threading.Barrier(together, timeout=20)
+        self._waiting = together
         self.now = self.most = 0
         self.asked: list[str] = []
 
-    def run(self, _: Any, *, input: str, **__: Any) -> Any:  # noqa: A002 - subprocess's name
-        request = json.loads(input)
+    @contextmanager
+    def process(self) -> Iterator[Compiler]:
+        yield self
+
+    def ask(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+        name = request["kernel"]["name"]
         with self._lock:
             self.now += 1
             self.most = max(self.most, self.now)
-            self.asked += [kernel["name"] for kernel in request["kernels"]]
-        self._all.wait()
+            self.asked.append(name)
+            first, self._waiting = self._waiting > 0, self._waiting - 1
+        if first:
+            self._first.wait()
         with self._lock:
             self.now -= 1
-        answers = [
+        return [
             {
-                "name": kernel["name"],
+                "name": name,
                 "target": target,
                 "ptx": "",
                 "cubin": "",
@@ -51,10 +57,8 @@ class Compiler:
                 "warnings": [],
                 "cached": False,
             }
-            for kernel in request["kernels"]
             for target in request["targets"]
         ]
-        return SimpleNamespace(returncode=0, stdout=json.dumps(answers), stderr="")
 
 
 def _spec(name: str) -> KernelSpec:
@@ -66,7 +70,7 @@ def test_as_many_processes_as_workers_and_no_more(
     kernels: int, workers: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiler = Compiler(expected)
-    monkeypatch.setattr(aot, "subprocess", SimpleNamespace(run=compiler.run))
+    monkeypatch.setattr(aot, "compiler", compiler.process)
     names = [f"kernel{n}" for n in range(kernels)]
     found = compile_kernels(
         Path("kernels.py"), [_spec(name) for name in names], targets=(90, 80), workers=workers
@@ -74,7 +78,6 @@ def test_as_many_processes_as_workers_and_no_more(
     assert compiler.most == expected
     assert sorted(compiler.asked) == sorted(names)
     assert [(one.name, one.target) for one in found] == [(n, c) for n in names for c in (90, 80)]
-    assert subprocess.run is not compiler.run
 
 
 def test_layers_and_shards_are_compiled_once() -> None:

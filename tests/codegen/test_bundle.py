@@ -290,7 +290,7 @@ def test_what_is_kept_needs_no_process(
     def started(*_: Any, **__: Any) -> None:
         raise AssertionError("a process was started")
 
-    monkeypatch.setattr(subprocess, "run", started)
+    monkeypatch.setattr(subprocess, "Popen", started)
     again = _compiled(tmp_path)
     assert [one.cubin for one in again.kernels] == [one.cubin for one in bundle.kernels]
 

@@ -55,6 +55,13 @@ def test_options_are_known() -> None:
     assert asked <= known, f"CUDAOptions has no {asked - known} {WHY}"
 
 
+def test_the_key_of_its_own_cache_can_be_given() -> None:
+    """By whoever has no use for that cache: to make it takes as long as to compile a kernel."""
+    cache = import_module("triton.runtime.cache")
+    assert callable(getattr(cache, "triton_key", None)), f"there is no triton_key {WHY}"
+    assert "triton_key()" in inspect.getsource(cache.get_cache_key), f"it is not called {WHY}"
+
+
 def test_the_environment_is_read() -> None:
     knobs = Path(import_module("triton.knobs").__file__).read_text()
     for name in ("TRITON_ALWAYS_COMPILE", "TRITON_DUMP_PTXAS_LOG"):

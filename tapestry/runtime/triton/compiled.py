@@ -82,6 +82,11 @@ def check_capability(capability: int) -> None:
         )
 
 
+def compilers() -> int:
+    """How many processes compile kernels at once."""
+    return min(os.cpu_count() or 1, _WORKERS)
+
+
 def compiled_launches(
     path: Path,
     specs: Sequence[KernelSpec],
@@ -102,7 +107,7 @@ def compiled_launches(
         path,
         specs,
         targets=(capability,),
-        workers=min(os.cpu_count() or 1, _WORKERS),
+        workers=compilers(),
         cache=None if store is None else store.folder,
     )
     if judge is not None and judge(compiled):

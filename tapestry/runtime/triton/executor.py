@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.caching import kept
+from tapestry.codegen.aot import prepare_compiling
 from tapestry.codegen.launches import Follow
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.refusals import Asked, Refusals
@@ -29,6 +29,7 @@ from tapestry.runtime.executor import Array, Result, Watch
 from tapestry.runtime.program import arguments, main_function, outputs
 from tapestry.runtime.triton.arrays import as_pairs, from_pairs
 from tapestry.runtime.triton.assertions import block_errors
+from tapestry.runtime.triton.compiled import compilers
 from tapestry.runtime.triton.devices import Device, PrintedProgram, find_device
 from tapestry.runtime.triton.following import (
     Following,
@@ -90,16 +91,22 @@ class TritonExecutor:
     ) -> tuple[ModuleOp, list[Array]]:
         """@main lowered to Triton, and the constants that it takes after its arguments.
 
-        Where something else is known to be refused than when it was kept, it is made anew.
+        Where something else is known to be refused than when it was kept, it is made anew; where
+        it is made, the processes that compile its kernels are started first.
         """
         lowered = module.clone()
         constants = as_arguments(main_function(lowered))
         tile = self.tile or device.tile
         lowering = LoomToTriton(tile=tile, numerics=self.numerics, device=device.model)
         asked = None if refused is None else Asked(refused)
-        make = partial(lowering.lower, Context(), refused=asked or never)
+
+        def make(program: ModuleOp) -> None:
+            if device.compiles:
+                prepare_compiling(len(main_function(program).body.block.ops), compilers())
+            lowering.lower(Context(), program, refused=asked or never, rungs=rungs)
+
         if rungs:
-            make(lowered, rungs=rungs)
+            make(lowered)
         else:
             spec = lowering.spec(include_default=True)
             lowered = kept(lowered, [spec], make, asked=asked)
