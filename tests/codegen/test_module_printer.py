@@ -134,7 +134,7 @@ func.func @main(%x: !loom.tensor<[0] : [4], f32>) -> !loom.tensor<[0] : [4], f32
     comment, _, function = print_module(module).source.partition("@triton.jit\n")
     lines = comment.splitlines()[-3:]
     assert lines[0] == "# twice, model.mlir:3"
-    assert lines[1] == "#   schedule: P = 4, warps = 4, stages = 1"
+    assert lines[1] == "#   schedule: P = 4, warps = 1, stages = 1"
     assert lines[2].startswith("#   numerics: mixed: ")
     assert function.startswith("def twice(")
 

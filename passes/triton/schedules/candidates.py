@@ -15,11 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
-from math import prod
 from typing import Final
 
 from tapestry.dialects.triton import AGAIN, LOADS, Schedule
-from tapestry.passes.triton.schedules.schedule import default, is_legal
+from tapestry.passes.triton.schedules.schedule import (
+    LANES,
+    cells_of,
+    default,
+    is_legal,
+    without_idle,
+)
 from tapestry.passes.triton.schedules.task import PROCESSORS, Task
 from tapestry.passes.triton.schedules.tiling import (
     MAX_SHARED_BYTES,
@@ -50,7 +55,8 @@ def candidates(
     first = default(task, tiling or Tiling())
     seen = {first}
     yield first
-    for schedule in (v for base in _family(task, first) for v in _versions(task, base)):
+    family = (without_idle(task, one) for one in _family(task, first))
+    for schedule in (v for base in family for v in _versions(task, base)):
         if schedule.loads == "descriptor" and not descriptors:
             continue
         if schedule not in seen and is_legal(task, schedule) and _fits(task, schedule):
@@ -150,8 +156,11 @@ def _rows(task: Task, first: Schedule) -> Iterator[Schedule]:
         return
     for k, m, warps in product((whole, *_DEPTHS), (1, 2, 4, 16, 64), (4, 8, 16, 32)):
         tile = _clipped(task, {**first.tile, rows: m, depth: k})
-        wide = tile[rows] * tile[depth] >= _WIDE * 32 * warps
-        if 512 <= m * k <= 32768 and (warps <= 16 or wide):
+        cells = tile[rows] * tile[depth]
+        wide = cells >= _WIDE * LANES * warps
+        # Of short rows a warp takes several: one leaves it threads without cells.
+        full = cells >= LANES or tile[rows] >= task.lengths[rows]
+        if 512 <= m * k <= 32768 and full and (warps <= 16 or wide):
             yield replace(first, tile=tile, warps=warps)
 
 
@@ -165,11 +174,9 @@ def _clipped(task: Task, tile: Mapping[str, int], least: int = 1) -> dict[str, i
 
 def _fits(task: Task, schedule: Schedule) -> bool:
     """Whether tiles fit registers and shared memory."""
-    tile, threads = schedule.tile, 32 * schedule.warps
+    tile, threads = schedule.tile, LANES * schedule.warps
     if not task.multiplied:
-        # A tile has two axes at most.
-        largest = sorted(tile.values())[-2:]
-        return prod(largest) <= threads * REGISTERS // 2
+        return cells_of(schedule) <= threads * REGISTERS // 2
     size = 2 if task.half else 4
     if task.kind == "contraction":
         shared = size * schedule.stages * tile["K"] * (tile["M"] + tile["N"])

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
+from math import prod
 
 from tapestry.dialects.triton import AGAIN, MAX_CELLS, Schedule, ScheduleError
 from tapestry.passes.triton.schedules.task import PROCESSORS, Task
@@ -29,6 +30,9 @@ MIN_AHEAD = 2
 GROUP = 8
 """How many blocks of rows take their columns together, where there are more."""
 
+LANES = 32
+"""The threads of a warp."""
+
 FILLED = 4
 """How many blocks of rows per multiprocessor take their longest walks together."""
 
@@ -39,7 +43,7 @@ def default(task: Task, tiling: Tiling) -> Schedule:
     Sides of products that are many blocks are swizzled, rows with longer walks come first: of so
     many heads together that they fill the device some times, and what they read stays in the L2.
     """
-    schedule = _tiles(task, tiling)
+    schedule = without_idle(task, _tiles(task, tiling))
     if task.swizzles and task.multiplied:
         rows, columns = (_blocks(task, schedule.tile, axis) for axis in task.grid[-2:])
         schedule = replace(schedule, swizzle=GROUP if rows > GROUP and columns > 1 else 1)
@@ -49,6 +53,22 @@ def default(task: Task, tiling: Tiling) -> Schedule:
         blocks = -(-task.lengths["M"] // schedule.tile["M"])
         schedule = replace(schedule, swizzle=_floor_power(FILLED * PROCESSORS // blocks))
     return schedule
+
+
+def without_idle(task: Task, schedule: Schedule) -> Schedule:
+    """A schedule with no more warps than a tile has cells for: others compute the same again.
+
+    Where tiles are multiplied, it is matrix units that say how many warps there are.
+    """
+    if task.multiplied:
+        return schedule
+    most = max(1, cells_of(schedule) // LANES)
+    return replace(schedule, warps=min(schedule.warps, _floor_power(most)))
+
+
+def cells_of(schedule: Schedule) -> int:
+    """The cells of the largest tile: it has two axes at most, where nothing is multiplied."""
+    return prod(sorted(schedule.tile.values())[-2:])
 
 
 def _floor_power(n: int) -> int:

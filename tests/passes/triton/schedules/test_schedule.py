@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule, ScheduleError
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.passes.triton.schedules.candidates import candidates
-from tapestry.passes.triton.schedules.schedule import check, default, is_legal
+from tapestry.passes.triton.schedules.schedule import cells_of, check, default, is_legal
 from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.schedules.tiling import Tiling
 from tapestry.passes.triton.tasks import candidates as candidates_of
@@ -297,3 +299,31 @@ def test_columns_are_long_where_each_block_folds_again_inside():
     lengths = {"M": 2048, "C": 64, "K": 4096, "N": 512}
     task = Task("o", "group", lengths, half=True, dots=True, grid=("B", "M", "N"))
     assert {schedule.tile["N"] for schedule in candidates(task)} == {256}
+
+
+@pytest.mark.parametrize(
+    ("kind", "lengths", "warps"),
+    [
+        ("map", {"P": 3}, 1),
+        ("map", {"M": 4, "N": 16}, 2),
+        ("fold", {"P": 1, "K": 16}, 1),
+        ("fold", {"P": 4, "K": 16}, 2),
+        ("fold", {"P": 450, "K": 10}, 4),
+        ("group", {"M": 1, "K": 16}, 1),
+        ("group", {"K": 16, "N": 2}, 1),
+        ("contraction", {"M": 16, "N": 16, "K": 16}, 4),
+    ],
+)
+def test_no_warp_is_without_cells(kind: Any, lengths: dict[str, int], warps: int) -> None:
+    task = Task("one", kind, lengths, walks=2 if kind == "group" else 1)
+    assert default(task, Tiling()).warps == warps
+    if not task.multiplied:
+        every = list(candidates(task))
+        assert all(cells_of(one) >= 32 * one.warps or one.warps == 1 for one in every)
+
+
+def test_a_warp_has_several_short_rows() -> None:
+    task = Task("softmax", "group", {"M": 450, "K": 10}, walks=2)
+    tiles = [one.tile for one in candidates(task)]
+    assert {"M": 2, "K": 16} in tiles
+    assert all(tile["M"] * tile["K"] >= 32 for tile in tiles)
