@@ -80,11 +80,16 @@ class Compiler:
         raise CompilerDiedError(process.wait(), self._said())
 
     def may_be_asked(self, environment: Mapping[str, str]) -> bool:
-        """Whether it is there, and one that would be started now would be the same."""
+        """Whether it is there, and one that would be started now would be the same.
+
+        Where the process that started it was forked, it stays the first one's: answers to both
+        would come through one pipe.
+        """
         waited = monotonic() - self._used
         return (
+            os.getpid() == self._owner
             # It ends later than that: not while it is being asked.
-            waited < PATIENCE / 2
+            and waited < PATIENCE / 2
             and self.environment == environment
             and self._process.poll() is None
         )

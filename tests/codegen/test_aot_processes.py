@@ -124,6 +124,20 @@ def test_they_end_with_the_process_that_started_them() -> None:
         assert not Path(folder).exists()
 
 
+def test_a_process_that_is_forked_does_not_ask_what_its_owner_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with compiler() as first:
+        pass
+    own = os.getpid()
+    with monkeypatch.context() as forked:
+        forked.setattr(aot_processes.os, "getpid", lambda: own + 1)
+        with compiler() as second:
+            assert second is not first
+        end_all()
+    first.end()
+
+
 def test_a_process_that_is_forked_leaves_them_to_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     with compiler() as process:
         own = os.getpid()
