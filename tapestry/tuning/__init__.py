@@ -18,7 +18,8 @@ older version, cost time only.
 from tapestry.tuning.benches import Bench, Candidate
 from tapestry.tuning.jobs import Job, jobs_of, predicted, settled
 from tapestry.tuning.records import Measurement, Records, Whole
-from tapestry.tuning.tuner import Tuned, Tuner, give_best
+from tapestry.tuning.tuned import Tuned
+from tapestry.tuning.tuner import Tuner, give_best
 
 __all__ = [
     "Bench",

@@ -33,11 +33,9 @@ from tapestry.devices import DeviceSpec
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects.triton import Schedule
 from tapestry.logs import channel
-from tapestry.passes.triton.cost.predicting import Prediction
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules.choosing import never
 from tapestry.passes.triton.schedules.measured import keep_measured
-from tapestry.passes.triton.schedules.schedule import is_legal
 from tapestry.runtime.program import outputs as output_types
 from tapestry.store import Store
 from tapestry.tuning.ahead import Ahead
@@ -45,9 +43,7 @@ from tapestry.tuning.benches import Bench, Candidate
 from tapestry.tuning.faults import Fault, TuningError, fault_of, said
 from tapestry.tuning.jobs import Job, Refused, jobs_of, predicted, settled
 from tapestry.tuning.records import Measurement, Records, Whole, record_key, whole_key
-
-HOPELESS: Final = 4.0
-"""What is predicted to take so many times what the best takes is not measured."""
+from tapestry.tuning.tuned import Tuned
 
 TOLERANCES: Final = {1: 0.2, 2: 2e-2, 4: 1e-3, 8: 1e-6}
 """How far outputs may be from those of the untuned, by the bytes of the narrowest output."""
@@ -59,52 +55,6 @@ UNFINISHED: Final = "the process ended while it was measured"
 """The problem of a candidate while it is measured."""
 
 _LONGEST_PROBLEM: Final = 300
-
-
-@dataclass(eq=False)
-class Tuned:
-    """A job, what is predicted of its candidates, and what was measured."""
-
-    job: Job
-    predictions: Sequence[Prediction]
-    records: Records
-    key: str
-
-    @property
-    def best(self) -> Measurement | None:
-        """The fastest measurement."""
-        return self.records.best()
-
-    @property
-    def untuned(self) -> Measurement | None:
-        """That of the schedule which the kernel has untuned."""
-        return self.records.made.get(self.job.untuned)
-
-    @property
-    def gain(self) -> float | None:
-        """How many times as fast as untuned the best one is; None where that is not known."""
-        now, best = self.untuned, self.best
-        if now is None or best is None or now.seconds is None or best.seconds is None:
-            return None
-        return now.seconds / best.seconds
-
-    @property
-    def better(self) -> Schedule | None:
-        """The best schedule, if it was measured to be faster than the kernel is untuned."""
-        gain, best = self.gain, self.best
-        if gain is None or best is None or gain <= 1 or not is_legal(self.job.task, best.schedule):
-            return None
-        return best.schedule
-
-    def left(self) -> Iterator[Schedule]:
-        """What is to be measured, in order."""
-        fitting = [one for one in self.predictions if not one.estimate.problems]
-        limit = HOPELESS * fitting[0].estimate.seconds if fitting else 0.0
-        worth = [one.schedule for one in fitting if one.estimate.seconds <= limit]
-        for schedule in dict.fromkeys((self.job.untuned, self.job.default, *worth)):
-            if schedule not in self.records.made:
-                yield schedule
-
 
 Watch = Callable[[Tuned, Measurement, int], None]
 """Told of each measurement, and how many candidates are left."""

@@ -1,7 +1,8 @@
 """Compiled functions one after another, for parts that threads take in turns.
 
-    turns = Turns([Kind([Step(scale, (0, 0, n), ((0, Place(0, 0)), (1, Place(1, 0))))])])
-    failed = turns.run([(0, (0, 0)), (0, (4 * n, 4 * n))], [(x, y)], Workers())
+    kind = Kind([Step(scale, (0, 0, n), ((0, Place(0, 0)), (1, Place(1, 0))))], bases=2)
+    turns = Turns([kind], [(0, (0, 0)), (0, (4 * n, 4 * n))])   # two parts: of x, and of y
+    failed = turns.run([np.array([x, y])], Workers())           # on one thread, by their addresses
 
 Between two functions of a library, a thread of Python's asks for the interpreter's lock, which
 another may have: where functions take some tens of microseconds, threads wait for each other more

@@ -19,28 +19,20 @@ import pytest
 
 import tapestry
 from tapestry.codegen import aot, climbing
-from tapestry.codegen.driver import MemoryShortError, OldDriverError
 from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import InvalidProgramError
-from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.schedules.rungs import Rung, smallest
 from tapestry.passes.triton.schedules.schedule import is_legal
 from tapestry.passes.triton.schedules.task import Task
-from tapestry.passes.triton.tasks import give, tasks
-from tapestry.runtime import externals
-from tapestry.runtime.executor import NoWatch, find_executor
+from tapestry.passes.triton.tasks import tasks
+from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.prepared.kernels import PreparedKernels
 from tapestry.runtime.triton import compiled
 from tapestry.runtime.triton.compiled import GpuError
 from tapestry.runtime.triton.devices import Cpu
 from tapestry.runtime.triton.executor import TritonExecutor
 from tests.codegen.standing import Gpu, Standing, compiled_at_once
-
-RNG = np.random.default_rng(1)
-X = RNG.normal(size=(48, 40)).astype(np.float32)
-W = RNG.normal(size=(40, 48)).astype(np.float32)
-WANT = np.maximum(X @ W, 0)
-
+from tests.runtime.triton.laddering import RNG, WANT, W, X, program, run
 
 COMPILE = compiled.compile_kernels
 
@@ -56,24 +48,6 @@ def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Kernels are really compiled."""
     monkeypatch.setattr(compiled, "compile_kernels", COMPILE)
     monkeypatch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path / "cache"))
-
-
-def program(schedule: str | None = None) -> Any:
-    x, w = tapestry.input("x", X.shape), tapestry.input("w", W.shape)
-    module = tapestry.compile(tapestry.relu(x @ w)).lowered
-    if schedule is not None:
-        (op,) = [op for op in module.walk() if op.name in ("loom.operation", "loom.fused")][:1]
-        give(op, Schedule.parse(schedule))
-    return module
-
-
-def run(
-    module: Any, change: Callable[[Standing], None] = lambda _: None, **options: Any
-) -> tuple[np.ndarray, PreparedKernels, Gpu]:
-    gpu = Gpu(change)
-    prepared = PreparedKernels(module, TritonExecutor(device=gpu, **options))
-    (made,) = prepared([X, W])
-    return made, prepared, gpu
 
 
 def refusing(
@@ -103,7 +77,7 @@ def test_a_given_schedule_that_does_not_compile_gives_way_to_the_default(monkeyp
     assert record.levelno == logging.WARNING
     said, hint = record.getMessage().split("\n")
     assert re.fullmatch(
-        rf"@\w+ \(.*test_ladder.py:\d+\) with {given}: does not compile for sm_90: X; "
+        rf"@\w+ \(.*laddering.py:\d+\) with {given}: does not compile for sm_90: X; "
         "it runs with the default schedule",
         said,
     )
@@ -234,96 +208,6 @@ def test_without_a_fallback_no_later_call_runs_on_numpy():
             prepared([X, W])
 
 
-def test_memory_that_is_short_at_a_launch_leaves_the_program_to_numpy(caplog):
-    """As where the driver makes room for a kernel when it is first launched."""
-
-    def short(device: Standing) -> None:
-        device.codes = dict.fromkeys(device.signatures, 2)
-
-    made, prepared, gpu = run(program(), short)
-    np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
-    (record,) = caplog.records
-    assert "failed: CUDA error 2; it runs on numpy, slowly\n  hint: free" in record.getMessage()
-    assert len(gpu.devices) == 1  # another schedule would not help
-    gpu.devices[0].codes = {}
-    prepared([X, W])
-    assert gpu.devices[0].launched
-
-
-@pytest.mark.parametrize("error", [MemoryShortError, OldDriverError])
-def test_what_is_no_schedules_fault_is_said_at_once(error, caplog, monkeypatch):
-    def function(*_: Any) -> None:
-        what = "kernel a cannot be loaded"
-        raise error(what) if error is MemoryShortError else error(what, 200)
-
-    monkeypatch.setattr(Standing, "function", function)
-    made, _, gpu = run(program())
-    np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
-    (record,) = caplog.records
-    assert "GPU: kernel a cannot be loaded; it runs on numpy, slowly" in record.getMessage()
-    assert "schedule" not in record.getMessage()
-    assert len(gpu.devices) == 1
-
-
-def test_what_numpy_computes_is_in_no_graph(caplog, monkeypatch):
-    def short(device: Standing) -> None:
-        device.short = 1
-
-    def refuse(device: Standing) -> None:
-        device.capability = lambda: 70  # type: ignore[method-assign]
-
-    monkeypatch.setattr(Gpu, "is_capturing", lambda _: True)
-    for change, said in ((short, "bytes of GPU memory"), (refuse, "when it was prepared")):
-        with pytest.raises(GpuError, match=f"{said}.* a CUDA graph holds nothing"):
-            run(program(), change)
-    (record,) = caplog.records
-    assert "this GPU is sm_70" in record.getMessage()
-
-
-def test_what_ran_is_what_numpy_ran():
-    def refuse(device: Standing) -> None:
-        device.codes = dict.fromkeys(device.signatures, 2)
-
-    executor = TritonExecutor(device=Gpu(refuse))
-    result = executor.run(program(), {"x": X, "w": W}, NoWatch())
-    want = find_executor("numpy").run(program(), {"x": X, "w": W}, NoWatch())
-    assert [one.name for one in result.records] == [one.name for one in want.records]
-    assert all(one.seconds > 0 for one in result.records)
-
-
-def test_memory_that_is_short_leaves_the_program_to_numpy(caplog):
-    def short(device: Standing) -> None:
-        device.short = 1
-
-    made, prepared, gpu = run(program(), short)
-    np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
-    assert "it runs on numpy, slowly" in caplog.records[0].getMessage()
-    gpu.devices[0].short = None
-    prepared([X, W])
-    assert gpu.devices[0].launched  # the GPU is tried again at the next call
-    with pytest.raises(GpuError, match="bytes of GPU memory"):
-        run(program(), short, fallback=False)
-
-
-def test_inputs_that_do_not_fit_leave_the_program_to_numpy(caplog, monkeypatch):
-    class OutOfMemoryError(RuntimeError):
-        pass
-
-    gpu = Gpu()
-    run = PreparedKernels(program(), TritonExecutor(device=gpu))
-
-    def put(_: np.ndarray) -> None:
-        left = f"GPU 0 has a total capacity of 80 GiB of which {next(free)} is free."
-        raise OutOfMemoryError(f"CUDA out of memory. Tried to allocate 9 GiB. {left}\nMore of it.")
-
-    free = iter(range(2))
-    monkeypatch.setattr(gpu, "put", put)
-    for _ in range(2):
-        np.testing.assert_allclose(run([X, W])[0], WANT, rtol=1e-4, atol=1e-5)
-    (_,) = caplog.records  # also where other bytes are free
-    assert "Tried to allocate 9 GiB; it runs on numpy" in caplog.records[0].getMessage()
-
-
 def test_a_gpu_that_failed_before_is_an_error(monkeypatch):
     gpu = Gpu()
     run = PreparedKernels(program(), TritonExecutor(device=gpu))
@@ -336,37 +220,6 @@ def test_a_gpu_that_failed_before_is_an_error(monkeypatch):
         run([X, W])
 
 
-def test_an_old_gpu_leaves_the_program_to_numpy(caplog):
-    def old(device: Standing) -> None:
-        device.capability = lambda: 70  # type: ignore[method-assign]
-
-    made, _, _ = run(program(), old)
-    np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
-    assert "this GPU is sm_70" in caplog.records[0].getMessage()
-    with pytest.raises(GpuError, match="sm_80 or newer"):
-        run(program(), old, fallback=False)
-
-
-@pytest.mark.usefixtures("compiler")
-def test_an_assembler_that_fails_leaves_the_program_to_numpy(monkeypatch, tmp_path, caplog):
-    """The real compiler, with a ptxas that refuses everything."""
-    broken = tmp_path / "ptxas"
-    version = '[ "$1" = --version ] && echo release 12.9, V12.9.86 && exit 0'
-    broken.write_text(f"#!/bin/sh\n{version}\necho ptxas fatal: broken >&2\nexit 255\n")
-    broken.chmod(broken.stat().st_mode | stat.S_IEXEC)
-    for name in ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"):
-        monkeypatch.setenv(name, str(broken))
-    made, _, _ = run(program())
-    np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
-    said = [record.getMessage() for record in caplog.records]
-    (text,) = said
-    assert "does not compile for sm_90: ptxas fatal: broken" in text
-    assert "nor does it run with the smallest schedule" in text
-    assert "it runs on numpy, slowly" in text
-    with pytest.raises(aot.CompileError, match="does not compile for sm_90"):
-        run(program(), fallback=False)
-
-
 @pytest.mark.usefixtures("compiler")
 def test_a_compiler_that_dies_is_an_answer(monkeypatch, tmp_path):
     dying = tmp_path / "python"
@@ -375,33 +228,6 @@ def test_a_compiler_that_dies_is_an_answer(monkeypatch, tmp_path):
     monkeypatch.setattr(aot.sys, "executable", str(dying))
     with pytest.raises(aot.CompileError, match="the compiler died of signal 11"):
         run(program(), fallback=False)
-
-
-@pytest.mark.usefixtures("compiler")
-def test_a_compiler_that_is_not_there_is_said_once(monkeypatch, tmp_path, caplog):
-    """It is no kernel's fault, so no kernel is made again."""
-    missing = tmp_path / "python"
-    missing.write_text("#!/bin/sh\necho ModuleNotFoundError: no module triton >&2\nexit 1\n")
-    missing.chmod(missing.stat().st_mode | stat.S_IEXEC)
-    monkeypatch.setattr(aot.sys, "executable", str(missing))
-    made, _, _ = run(program())
-    np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
-    (record,) = caplog.records
-    assert "no module triton; it runs on numpy" in record.getMessage()
-
-
-def test_what_has_no_implementation_on_the_gpu_runs_on_numpy(caplog, monkeypatch):
-    monkeypatch.delitem(externals._registered, ("sort", "torch"))
-    gpu = Gpu()
-    gpu.target = "torch"
-    x = tapestry.input("x", (4, 8))
-    module = tapestry.compile(x.sort(axis=1)[0]).lowered
-    array = RNG.normal(size=(4, 8)).astype(np.float32)
-    (made,) = PreparedKernels(module, TritonExecutor(device=gpu))([array])
-    np.testing.assert_array_equal(made, np.sort(array, axis=1))
-    assert "no implementation of @sort is registered for torch" in caplog.records[0].getMessage()
-    with pytest.raises(GpuError, match="no implementation"):
-        PreparedKernels(module, TritonExecutor(device=gpu, fallback=False))
 
 
 def test_a_schedule_that_is_illegal_is_the_users_to_change():
