@@ -85,8 +85,8 @@ class _Plain:
 class _Extreme:
     """The largest or smallest of floats: of those that are no NaN; signs; and where NaN was.
 
-    The sign bit of what all have in common is 0 if a value is positive. If the largest is zero,
-    such a value is +0. For the smallest, it is the bits that any has, and -0.
+    The sign bit of what all have in common is the sign of the largest. For the smallest, it is the
+    bits that any has.
     """
 
     largest: bool
@@ -106,12 +106,14 @@ class _Extreme:
 
     def finish(self, write: Writer, parts: Parts) -> Sequence[Value]:
         value, bits, nan = parts
-        zero, none = write.number(0.0, value.kind), write.number(0, bits.kind)
-        signed = write.compared("sge" if self.largest else "slt", bits, none)
-        at_zero = write.binary("and", write.compared("oeq", value, zero), signed)
-        best = write.number(0.0 if self.largest else -0.0, value.kind)
-        found = write.chosen(at_zero, best, value)
-        missing = write.number(float("nan"), value.kind)
+        # A largest number below zero is one of numbers that all have the sign; one above zero has
+        # none, nor does what all have in common: so that is the sign of zeros, and of all others.
+        lowest = 1 << (8 * BYTES[value.kind] - 1)
+        sign = write.binary("and", bits, write.number(-lowest, bits.kind))
+        size = write.cast("bitcast", value, bits.kind)
+        size = write.binary("and", size, write.number(lowest - 1, bits.kind))
+        found = write.cast("bitcast", write.binary("or", size, sign), value.kind)
+        missing, none = write.number(float("nan"), value.kind), write.number(0, nan.kind)
         return (write.chosen(write.compared("ne", nan, none), missing, found),)
 
     def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:

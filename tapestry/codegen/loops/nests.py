@@ -297,14 +297,14 @@ class _Nest:
         arrays = iter(self._folded)
         for fold, how, own in zip(self._graph.folds, self._accumulators, parts, strict=True):
             values = own[: len(fold.slots)]
-            if len(rows) > 1:
-                values = how.finish(self._write, own)
             places = [next(arrays)[0] for _ in values]
             to = [self._moved(array, last, pointers[array], at) for array in places]
             if any(self._layout.folded):
                 pairs = zip(places, to, strict=True)
                 before = [self._vector(array, one) for array, one in pairs]
-                values = how.both(self._write, before, values)
+                # As parts, for what is folded is finished once then, and not for either.
+                merged = how.merge(self._write, how.lift(self._write, before), own)
+                values = how.finish(self._write, merged)
             for array, one, value in zip(places, to, values, strict=True):
                 self._put(array, one, value)
         return []
