@@ -58,6 +58,7 @@ class Compiler:
                     stdout=subprocess.PIPE,
                     stderr=errors,
                     text=True,
+                    errors="replace",
                     env={**environment, "TRITON_CACHE_DIR": str(self._folder)},
                 )
         except OSError:

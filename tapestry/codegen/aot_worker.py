@@ -47,7 +47,8 @@ def main() -> None:
             _limited(request["seconds"], folder, function, kernel, target)
             for target in request["targets"]
         ]
-        answering.write(f"{MARK}{json.dumps(answers)}\n")
+        # What was said before may be no line.
+        answering.write(f"\n{MARK}{json.dumps(answers)}\n")
         answering.flush()
 
 

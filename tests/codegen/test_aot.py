@@ -296,8 +296,9 @@ def broken(tmp_path: Path, line: str) -> tuple[Path, KernelSpec]:
 
 
 def test_what_is_written_to_stdout_is_no_answer(tmp_path, monkeypatch):
-    """By C code, or by Python as it starts."""
-    (tmp_path / "sitecustomize.py").write_text("print('hello')\n")
+    """By C code, or by Python as it starts; of which no more than bytes is known."""
+    starting = "import os\nprint('hello', flush=True)\nos.write(1, b'no line, \\xff')\n"
+    (tmp_path / "sitecustomize.py").write_text(starting)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     path, spec = broken(tmp_path, "os.write(1, b'LLVM says so')")
     (made,) = compile_kernels(path, [spec])
