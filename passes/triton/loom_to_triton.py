@@ -249,7 +249,9 @@ class LoomToTriton(ModulePass):
         What is to be made with more care, by `rungs`, stays as it is.
         """
         if self.device != NO_DEVICE:
-            Recutting(self._predictor(ctx, rankings), _careful(rungs).__contains__).apply(op)
+            predict = self._predictor(ctx, rankings)
+            parts = PartsChooser(find_spec(self.device), predict)
+            Recutting(predict, _careful(rungs).__contains__, parts).apply(op)
 
     def split_folds(
         self,

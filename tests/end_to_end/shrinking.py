@@ -125,7 +125,9 @@ class _Choosing(LoomToTriton):
     def cut_groups(
         self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
     ) -> None:
-        own = _Cuts(self._predictor(ctx, rankings), lambda _: False, made=self.made)
+        predict = self._predictor(ctx, rankings)
+        parts = PartsChooser(find_spec(self.device), predict)
+        own = _Cuts(predict, lambda _: False, parts, made=self.made)
         PatternRewriteWalker(CutWhereFaster(own), apply_recursively=False).rewrite_module(op)
 
     def store_factors(

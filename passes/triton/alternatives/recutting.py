@@ -5,7 +5,8 @@
 in one kernel stores neither `a` nor `b`: each block of `b` takes all of `a` again, and programs are
 along rows alone. Where that is more than the device has to spare, or leaves it idle, groups of
 fewer members store what they make; the cost model says so, which counts the kernels of both. Which
-members stay together, `groups.cutting` says.
+members stay together, `groups.cutting` says. What leaves a device idle whole may fill it in parts
+(`splitting`) without storing anything: so both are compared as they are folded in the end.
 
 In and out: loom. What has a schedule is left as it is, for that is of the whole group.
 """
@@ -26,7 +27,12 @@ from xdsl.pattern_rewriter import (
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.passes.triton.alternatives.alone import alone, canonical
-from tapestry.passes.triton.alternatives.splitting import Predict, seconds
+from tapestry.passes.triton.alternatives.splitting import (
+    PartsChooser,
+    Predict,
+    apply_parts,
+    seconds,
+)
 from tapestry.passes.triton.cost.predicting import Prediction
 from tapestry.passes.triton.groups.cutting import cut
 from tapestry.passes.triton.groups.lowering import why_several_kernels
@@ -40,11 +46,12 @@ GAIN = 1.2
 class Recutting:
     """Cuts groups that are slower whole, but those whose names `skips` holds for.
 
-    Equal ones are looked at once.
+    Equal ones are looked at once. `parts` chooses the parts of folds, where these are split.
     """
 
     predict: Predict
     skips: Callable[[str], bool]
+    parts: PartsChooser | None = None
     _known: dict[str, bool] = field(default_factory=dict[str, bool])
 
     def apply(self, module: ModuleOp) -> None:
@@ -72,10 +79,16 @@ class Recutting:
             PatternRewriteWalker(CutOnce(), apply_recursively=False).rewrite_module(pieces)
             if seconds(self.predict(pieces, False)) * GAIN > seconds(whole):
                 return False
-            apart = seconds(self.predict(pieces, True))
-            return apart * GAIN <= seconds(self.predict(program, True))
+            return self._seconds(pieces) * GAIN <= self._seconds(program)
         except TapestryError:
             return False  # What it has no kernel for is said where it is lowered.
+
+    def _seconds(self, program: ModuleOp) -> float:
+        """What a program takes with the schedules, and the parts of folds, that are chosen."""
+        if self.parts is not None:
+            program = program.clone()
+            apply_parts(program, self.parts.chosen(program))
+        return seconds(self.predict(program, True))
 
 
 def _may_gain(one: Prediction) -> bool:

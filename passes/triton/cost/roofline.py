@@ -257,13 +257,15 @@ def _alone(work: Work, together: int, computing: float, spec: DeviceSpec) -> flo
     """Seconds of one of some programs that start together, if it never waited for another's work.
 
     Its loads are on their way for `stages - 1` steps (Little's law): a step takes no less than its
-    share of the time in which its bytes come. What is not staged it waits for as a whole; where
-    nothing is, it computes with cells when they are there, and asks for the next ones then.
+    share of the time in which its bytes come, nor than they take alone. What is not staged it waits
+    for as a whole; where nothing is, it computes with cells when they are there, and asks for the
+    next ones then.
     """
     latency, steps = spec.memory.latency, work.steps
     ahead = max(1, work.stages - 1) if work.staged else 1
     rate = spec.memory.l2_bandwidth / spec.multiprocessors / together
-    coming = max(0.0, steps - ahead) * (latency + work.staged / rate) / ahead
+    own_time = work.staged / rate
+    coming = max(0.0, steps - ahead) * max(own_time, (latency + own_time) / ahead)
     waiting = latency + work.direct / rate if work.direct else 0.0
     own = spec.coefficients
     copying = steps * work.rows * own.copied_row

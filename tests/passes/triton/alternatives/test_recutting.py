@@ -76,3 +76,15 @@ def test_the_pieces_give_what_the_whole_gives() -> None:
         find_executor("triton").run(one, given, NoWatch()).outputs[0] for one in (module, pieces)
     ]
     np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
+
+
+def test_what_few_programs_take_again_is_folded_in_parts_where_that_is_as_fast() -> None:
+    """Scores of one query a head: stored, they would be a kernel more than the two of parts."""
+    q, k, v = (
+        t.input(n, (1, heads, rows, 128), "f16")
+        for n, heads, rows in (("q", 32, 1), ("k", 8, 32768), ("v", 8, 32768))
+    )
+    module = t.compile(t.grouped_query_attention(q, k, v), on="triton").lowered
+    partial, merge = launches(module)
+    assert "C" in partial.schedule.tile
+    assert partial.estimate.waves > merge.estimate.waves

@@ -322,6 +322,14 @@ def test_two_stages_cannot_hide_what_comes_within_one_step() -> None:
     assert two.seconds > 1.1 * three.seconds
 
 
+def test_stages_bring_no_more_than_a_multiprocessor_gets() -> None:
+    (work,) = works(_product(128, 128, 1 << 16))
+    moving = replace(work, products=(), lanes=0.0, stages=6)
+    rate = H200.memory.l2_bandwidth / H200.multiprocessors
+    loaded = (work.steps - 5) * work.staged
+    assert loaded / rate <= estimate_of(moving, H200).seconds < 1.2 * loaded / rate
+
+
 def test_neighbours_along_blocks_are_lost_where_blocks_and_steps_are_one_loop() -> None:
     """Loads of rows of n are not staged there; those along k, and descriptors, are."""
     tile = "M = 128, N = 128, K = 64, warps = 8, stages = 3, swizzle = 8"
