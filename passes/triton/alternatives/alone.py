@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp, NameLoc, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tapestry.dialects import loom
@@ -26,8 +26,11 @@ def alone(op: Scheduled) -> ModuleOp:
     block = Block(arg_types=[value.type for value in taken])
     values: dict[SSAValue, SSAValue] = dict(zip(taken, block.args, strict=True))
     for number, (value, argument) in enumerate(zip(taken, block.args, strict=True)):
-        # Names need not differ where they come from, and inputs have to.
-        argument.name_hint = f"{value.name_hint or 'x'}_in{number}"
+        # Names need not differ where they come from, and inputs have to. What is noted of values
+        # goes by the names that they have there.
+        name = StringAttr(f"{value.name_hint or 'x'}_in{number}")
+        argument.location = NameLoc(name, UNKNOWN_LOC)
+        argument.name_hint = value.name_hint
     copy = op.clone(value_mapper=values)
     block.add_ops([copy, func.ReturnOp(*copy.results)])
     kinds = ([value.type for value in taken], [value.type for value in copy.results])

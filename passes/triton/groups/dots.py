@@ -70,9 +70,9 @@ class Dot:
         if len(frame) != 2 or not placed:
             raise NotOneKernelError(f"a product of {label} is no product of two tiles")
         dead = [any(vanishes(factor, self.zeros) for factor in factors) for factors, _ in sides]
-        masked = dead.index(True) if any(dead) else 0
-        self._require_finite(sides[1 - masked][0], label)
-        a, b = (self._side(side, dead[n], masks_all=n == masked) for n, side in enumerate(sides))
+        for zero in {dead.index(True)} if any(dead) else self._masked(sides, label):
+            self._require_finite(sides[1 - zero][0], label)
+        a, b = (self._side(side, dead[n], masks_all=not any(dead)) for n, side in enumerate(sides))
         kinds, precision = [element_of(a), element_of(b)], options.precision
         if kinds[0] != kinds[1]:
             half = kinds[0] if is_half(kinds[0]) else kinds[1]
@@ -127,22 +127,35 @@ class Dot:
         moves = self.axis in self.members.writer.space.along(port.access)
         return moves and port.fill == number(0, port.element)
 
+    def _masked(self, sides: tuple[Side, Side], label: str) -> set[int]:
+        """The sides that are masked where points are not folded: each row along the axes of one."""
+        axes = [{*frame, *self.members.roles.scalar} for _, frame in sides]
+        found: set[int] = set()
+        for along in self._partly():
+            covering = [side for side in range(2) if along <= axes[side]]
+            if not covering:
+                raise NotOneKernelError(f"{label} folds what no side of its product tells")
+            found.update(covering)
+        return found
+
+    def _partly(self) -> list[frozenset[str]]:
+        """The axes of the domain's rows that leave out points of some rows of a tile alone."""
+        every = (self.members.writer.space.along(row) for row in self.members.domain(self.member))
+        alone = {self.axis, *self.members.roles.scalar}
+        return [along for along in every if self.axis in along and not along <= alone]
+
     def _require_finite(self, factors: Sequence[SSAValue], label: str) -> None:
         """Factors outside the domain are multiplied by zero: their cells have to be finite."""
-        space, fold = self.members.writer.space, self.members.group.members[self.member].fold
+        fold = self.members.group.members[self.member].fold
         needed = needed_operations(factors)
         used = {operand for op in needed for operand in op.operands} | set(factors)
         cells = zip(self.body.args, fold.ins, strict=False)
         names = {tensor.name for argument, tensor in cells if argument in used}
-        if not self.members.options.is_strict or names <= fold.finite:
-            return
-        for row in self.members.domain(self.member):
-            along = space.along(row)
-            if self.axis in along and not along <= {self.axis, *self.members.roles.scalar}:
-                raise NotOneKernelError(
-                    f"{label} folds part of its points, and a product of zero with the cells of "
-                    "others is zero only if these are finite (numerics=fast takes them to be)"
-                )
+        if self._partly() and self.members.options.is_strict and not names <= fold.finite:
+            raise NotOneKernelError(
+                f"{label} folds part of its points, and a product of zero with the cells of "
+                "others is zero only if these are finite (numerics=fast takes them to be)"
+            )
 
 
 def ends_in_half(group: Group, member: int, part: int) -> bool:
