@@ -13,12 +13,12 @@ import torch
 from torch import fx
 from torch._C import DispatchKey
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tapestry.importers.torch.apart import APART, WITH_GRADIENTS
 from tapestry.importers.torch.decompositions import decompositions
+from tapestry.importers.torch.partitioning import partitioned
 
 _core: Any = vars(torch)["_C"]
 _below_gradients: Callable[[], Any] = _core._AutoDispatchBelowAutograd  # noqa: SLF001
@@ -43,7 +43,7 @@ def traced(
         bw_compiler=compiler("backward"),
         inference_compiler=compiler("inference"),
         decompositions=decompositions(),
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=partitioned,
     )
     # Attention is derived from the operators of its definition; the backends' own are opaque.
     with sdpa_kernel(SDPBackend.MATH), own_gradients():

@@ -1,0 +1,221 @@
+"""Attention is trained without its weights: the backward pass computes them again."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, fx, nn
+from torch._functorch.aot_autograd import aot_function
+from torch.nn import functional as F  # noqa: N812 (its name everywhere)
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from tapestry.codegen.module_printer import print_module
+from tapestry.frontend import run_pipeline
+from tapestry.importers.torch import partitioning
+from tapestry.importers.torch.decompositions import decompositions
+from tapestry.importers.torch.graphs import program_of
+from tapestry.importers.torch.partitioning import partitioned
+from tapestry.importers.torch.recomputing import RECOMPUTE, mark_recomputed
+from tapestry.importers.torch.tracing import own_gradients
+from tests.importers.torch.compare import compiled
+
+ROWS = 40
+"""Ten times the columns: scores are five times as large as what they are of."""
+
+COLUMNS = 4
+
+attend: Callable[..., Tensor] = F.scaled_dot_product_attention
+
+
+@pytest.fixture
+def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large results are computed again on the CPU too."""
+    monkeypatch.setattr(partitioning, "computes_again", lambda _: True)
+
+
+def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return attend(q, k, v, is_causal=True)
+
+
+def _masked(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    near = torch.arange(ROWS)[:, None] < torch.arange(ROWS) + 9
+    return attend(q, k, v, attn_mask=near)
+
+
+def _biased(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    far = torch.arange(ROWS, dtype=q.dtype)[:, None] - torch.arange(ROWS, dtype=q.dtype)
+    return attend(q, k, v, attn_mask=-0.1 * far.abs())
+
+
+def _grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return attend(q, k[:, :1], v[:, :1], is_causal=True, enable_gqa=True)
+
+
+def _shared(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return attend(q, q, attend(q, k, v))
+
+
+FORMS = [attend, _causal, _masked, _biased, _grouped, _shared]
+
+
+def _inputs(rows: int = ROWS, columns: int = COLUMNS, dtype: torch.dtype = torch.float32) -> Any:
+    torch.manual_seed(0)
+    return [torch.randn(2, 2, rows, columns, dtype=dtype, requires_grad=True) for _ in range(3)]
+
+
+@pytest.mark.usefixtures("as_on_a_gpu")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__.strip("_"))
+def test_gradients_are_those_of_eager_mode(form: Callable[..., Tensor], dtype: torch.dtype) -> None:
+    """Without a tensor of rows by rows among those that are kept."""
+    inputs = _inputs(dtype=dtype)
+    grad = torch.randn_like(inputs[0])
+    want = torch.autograd.grad(form(*inputs), inputs, grad)
+    kept: list[Tensor] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        made = compiled(form)(*inputs)
+    got = torch.autograd.grad(made, inputs, grad)
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-11
+    torch.testing.assert_close(got, want, rtol=10 * tolerance, atol=tolerance)
+    assert kept
+    assert max(x.numel() for x in kept) < ROWS * ROWS
+
+
+@pytest.mark.usefixtures("as_on_a_gpu")
+def test_what_is_dropped_is_dropped_again() -> None:
+    """The result is `weights @ v`, so `<result, w>` is `<v, gradient>` with the same weights."""
+    q, k, v = _inputs(dtype=torch.float64)
+    grad = torch.randn_like(v)
+    run = compiled(lambda q, k, v: attend(q, k, v, dropout_p=0.5))
+    results: list[Tensor] = []
+    for _ in range(2):
+        kept: list[Tensor] = []
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda x, kept=kept: kept.append(x) or x, lambda x: x
+        ):
+            made = run(q, k, v)
+        # PyTorch's own generator is asked in between: its state is not what is gone back to.
+        torch.rand(3)
+        (found,) = torch.autograd.grad(made, v, grad)
+        torch.testing.assert_close((made * grad).sum(), (v * found).sum())
+        assert max(x.numel() for x in kept if x.is_floating_point()) < ROWS * ROWS
+        assert not any(x.dtype == torch.bool and x.numel() >= ROWS * ROWS for x in kept)
+        results.append(made.detach())
+    assert not torch.equal(*results)
+
+
+class _Layer(nn.Module):
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.into, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, rows, width = x.shape
+        parts = self.into(x).view(batch, rows, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        made = attend(*parts, is_causal=True)
+        return self.out(made.transpose(1, 2).reshape(batch, rows, width))
+
+
+def _parts(function: Callable[..., Any], inputs: Any) -> dict[str, fx.GraphModule]:
+    """The graphs of the forward and the backward pass."""
+    found: dict[str, fx.GraphModule] = {}
+
+    def keep(name: str) -> Callable[..., Any]:
+        return lambda graph, _: found.setdefault(name, graph)
+
+    with sdpa_kernel(SDPBackend.MATH), own_gradients():
+        run = aot_function(
+            function,
+            fw_compiler=keep("forward"),
+            bw_compiler=keep("backward"),
+            partition_fn=partitioned,
+            decompositions=decompositions(),
+        )
+        run(*inputs).sum().backward()
+    return found
+
+
+@pytest.mark.usefixtures("as_on_a_gpu")
+@pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
+def test_each_pass_is_a_few_kernels_that_store_no_scores() -> None:
+    rows = 1024
+    counts: dict[str, int] = {}
+    inputs = [x.detach().repeat(2, 2, 1, 1) for x in _inputs(rows, 64, torch.bfloat16)]
+    for part, graph in _parts(_causal, [x.requires_grad_() for x in inputs]).items():
+        module = program_of(graph).module
+        run_pipeline(module, 'default,loom-to-triton{device="h100" numerics="mixed"}')
+        printed = print_module(module)
+        counts[part] = len(printed.kernels)
+        shapes = re.findall(r"allocate\(\(([\d, ]+)\)", printed.source)
+        cells = [math.prod(map(int, re.findall(r"\d+", shape))) for shape in shapes]
+        assert cells
+        assert max(cells) <= inputs[0].numel()
+    assert counts == {"forward": 1, "backward": 3}
+
+
+def _marked(function: Callable[..., Any], *inputs: Tensor) -> set[str]:
+    """The operators of what is computed again."""
+    found: set[str] = set()
+
+    def divide(joint: fx.GraphModule, given: Any, *, num_fwd_outputs: int, **options: Any) -> Any:
+        marked = mark_recomputed(joint.graph, num_fwd_outputs)
+        assert all(RECOMPUTE in node.meta for node in marked)
+        found.update(node.target.overloadpacket.__name__ for node in marked)
+        return partitioned(joint, given, num_fwd_outputs=num_fwd_outputs, **options)
+
+    def compiler(graph: fx.GraphModule, _: Any) -> Any:
+        return graph
+
+    run = aot_function(function, fw_compiler=compiler, bw_compiler=compiler, partition_fn=divide)
+    results = run(*inputs)
+    first = results if isinstance(results, Tensor) else results[0]
+    first.sum().backward()
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
+def test_what_is_computed_again() -> None:
+    q, k, _ = (x[:, 0] for x in _inputs())
+
+    def weigh(q: Tensor, k: Tensor) -> Tensor:
+        return (q @ k.mT).exp()
+
+    assert {"bmm", "exp"} <= _marked(lambda q, k: weigh(q, k) @ k, q, k)
+    # What leaves the chain is there anyway, and then it is kept.
+    assert not _marked(lambda q, k: (lambda w: (w @ k, w))(weigh(q, k)), q, k)
+    assert not _marked(lambda q, k: weigh(q, k), q, k)
+    # Few rows: scores are no larger than what they are of.
+    assert not _marked(lambda q, k: weigh(q, k) @ k, q[:, :8], k[:, :8])
+    # Many operations for each cell of the result.
+    wide = torch.randn(2, 1200, 130, requires_grad=True)
+    assert not _marked(lambda q, k: weigh(q, k) @ k, wide, wide)
+
+
+@pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
+def test_ordinary_layers_are_left_as_they_are() -> None:
+    x, first, second = torch.randn(64, 64), torch.randn(256, 64), torch.randn(64, 256)
+    weights = [first.requires_grad_(), second.requires_grad_()]
+    assert not _marked(lambda x, a, b: F.linear(F.gelu(F.linear(x, a)), b), x, *weights)
+
+
+def test_nothing_more_is_computed_again_on_the_cpu() -> None:
+    kept: list[Tensor] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        compiled(attend)(*_inputs())
+    assert max(x.numel() for x in kept) >= ROWS * ROWS
+
+
+@pytest.mark.usefixtures("as_on_a_gpu")
+def test_a_layer_is_trained() -> None:
+    torch.manual_seed(0)
+    layer, x = _Layer(8, 2), torch.randn(2, 48, 8)
+    leaves = list(layer.parameters())
+    want = torch.autograd.grad(layer(x).square().sum(), leaves)
+    got = torch.autograd.grad(compiled(layer)(x).square().sum(), leaves)
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
