@@ -3,10 +3,11 @@
     least = least_of(task, default, works, grids, find_spec("h200"))
     least(Schedule({"M": 128, "N": 64, "K": 32}))       # seconds
 
-Of a product's kernel it is known how many programs there are, and how often each multiplies tiles
-of which size. Work of that alone, which loads nothing and holds nothing, takes no longer than the
-kernel: in the model more bytes, operations, registers and shared memory never take less time. For
-products of float32 that multiply parts of their factors it is most of what they take.
+Of a kernel of products that share their rows, columns and terms it is known how many programs there
+are, and how often each multiplies tiles of which size. Work of that alone, which loads nothing and
+holds nothing, takes no longer than the kernel: in the model more bytes, operations, registers and
+shared memory never take less time. For products of float32 that multiply parts of their factors it
+is most of what they take.
 """
 
 from __future__ import annotations
@@ -50,16 +51,16 @@ def least_of(task: Task, default: Schedule, counted: Sequence[Counted], spec: De
 
 
 def _is_plain(task: Task, default: Schedule, work: Work, call: Call) -> bool:
-    """Whether a launch makes one product of whole blocks, each program in as many steps."""
-    if task.kind != "contraction" or task.bounded or task.grows or work.walks:
+    """Whether a launch makes products of whole blocks, each program in as many steps."""
+    if set(task.lengths) != {"M", "N", "K"} or task.bounded or task.grows or work.walks:
         return False
-    if default.programs or len(work.products) != 1:
+    if default.programs or not work.products:
         return False
     if any(axis.block not in (None, "BLOCK_M", "BLOCK_N") for axis in call.grid):
         return False
-    (product,), (m, n, k) = work.products, _tile(default)
+    m, n, k = _tile(default)
     steps = -(-task.lengths["K"] // k)
-    return (product.m, product.n, product.k, product.count) == (m, n, k, steps)
+    return all((one.m, one.n, one.k, one.count) == (m, n, k, steps) for one in work.products)
 
 
 def _tile(schedule: Schedule) -> tuple[int, int, int]:
@@ -69,8 +70,9 @@ def _tile(schedule: Schedule) -> tuple[int, int, int]:
 
 def _is_alike(schedule: Schedule, default: Schedule) -> bool:
     """Whether schedules differ in nothing that decides how often tiles are multiplied."""
+    # Several loops along an axis, such as one for whole blocks, take its steps together.
     one, other = (
-        replace(each, tile={}, warps=1, stages=1, loads="pointer", programs=0)
+        replace(each, tile={}, warps=1, stages=1, loads="pointer", programs=0, segments=1)
         for each in (schedule, default)
     )
     return one == other
@@ -89,15 +91,16 @@ def _products_alone(
     programs = min(blocks, programs or blocks)
     # Each of the programs that share blocks takes so many of them at least.
     count = -(-task.lengths["K"] // k) * (blocks // programs)
-    product = replace(work.products[0], m=m, n=n, k=k, count=float(count))
-    lanes = split_lanes(m, n, k, warps) * count if product.is_split else 0.0
+    products = tuple(replace(one, m=m, n=n, k=k, count=float(count)) for one in work.products)
+    split = sum(product.is_split for product in products)
+    lanes = split_lanes(m, n, k, warps) * count * split
     return Work(
         programs=programs,
         warps=warps,
         stages=1,
         steps=0.0,
         streams=(),
-        products=(product,),
+        products=products,
         lanes=lanes,
         waiting_lanes=lanes,
         specials=0.0,

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from tapestry.devices import DeviceSpec
 from tapestry.dialects import triton
-from tapestry.dialects.triton import Schedule
+from tapestry.dialects.triton import Schedule, ScheduleAttr
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.triton.cost.bounds import Counted, least_of
 from tapestry.passes.triton.cost.calls import calls_before
@@ -84,12 +84,27 @@ def best(
     if options.chooser is None or task is None or options.rung(task.name) > Rung.GIVEN:
         return built
 
-    def again(schedule: Schedule) -> tuple[triton.KernelOp, Calls]:
-        _, other = build(own, schedule)
+    standard = kernel.op.schedule.data
+    made = {replace(standard, warps=1, stages=1): (built, kernel)}
+
+    def again(schedule: Schedule) -> tuple[Built, Kernel]:
+        """What `build` makes: once for all warps and stages, which a kernel's body has no part in.
+
+        So what was looked at need not be built again to be chosen.
+        """
+        body = replace(schedule, warps=1, stages=1)
+        if body not in made:
+            made[body] = build(own, schedule)
+        made[body][1].op.properties["schedule"] = ScheduleAttr(schedule)
+        return made[body]
+
+    def looked_at(schedule: Schedule) -> tuple[triton.KernelOp, Calls]:
+        _, other = again(schedule)
         return other.op, calls_before(other, shards)
 
-    chosen = options.chooser(task, kernel.op, calls_before(kernel, shards), again, options.alike)
-    return built if chosen is None else build(own, chosen)[0]
+    calls = calls_before(kernel, shards)
+    chosen = options.chooser(task, kernel.op, calls, looked_at, options.alike)
+    return again(standard if chosen is None else chosen)[0]
 
 
 def never(_: triton.KernelOp) -> bool:
@@ -137,6 +152,7 @@ class Chooser:
         build: Build,
         alike: Hashable,
     ) -> Schedule | None:
+        standard = default.schedule.data  # later it may be another one's kernel (`best`)
         works = [(work, count) for work, _, count in counted]
         now = sum(estimate_of(work, self.spec).seconds * count for work, count in works)
         least = sum(least_seconds(work, self.spec) * count for work, count in works)
@@ -147,7 +163,7 @@ class Chooser:
         share = _LIKELY if task.kind == "contraction" else _SURE
         found = self.rankings.get((alike, task.kind, sound))
         if found is None:
-            bound = least_of(task, default.schedule.data, counted, self.spec)
+            bound = least_of(task, standard, counted, self.spec)
             found = self._ranked(task, build, bound, share, everything=not sound)
             if alike is not None:
                 self.rankings[alike, task.kind, sound] = found
@@ -168,7 +184,7 @@ class Chooser:
         chosen = self._accepted(better, build)
         if chosen is None and better.first is not None and not sound:
             chosen = better.first.schedule
-        return None if chosen == default.schedule.data else chosen
+        return None if chosen == standard else chosen
 
     def _faster(self, found: Ranking, share: float, now: float | None) -> Seen[Prediction]:
         """What surely fits, and is clearly faster than `now`, in order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from tapestry.dialects.triton import Schedule
 from tapestry.importers.expressions.nodes import Expression
 from tapestry.passes.triton.cost.predicting import Build, Calls
 from tapestry.passes.triton.cost.ranking import Least, Ranking, Seen, ranked
+from tapestry.passes.triton.kernels import lowering
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules import choosing
 
@@ -33,6 +34,14 @@ def _normed() -> Expression:
     return t.gelu(t.layer_norm(x, scale, shift) @ w)
 
 
+def _gated(dtype: str) -> Expression:
+    """Two products of a norm, in one kernel."""
+    x, g = t.input("x", (512, 256), dtype), t.input("g", (256,), dtype)
+    h = t.rms_norm(x, g, eps=1e-6)
+    w, v = (t.input(name, (256, 768), dtype) for name in "wv")
+    return t.swiglu(h @ w, h @ v)
+
+
 PRODUCTS: dict[str, tuple[str, Callable[[], Expression]]] = {
     "parts of float32": ("h100", lambda: _product("f32", (512, 384), (384, 640))),
     "float32 by warps": ("a100", lambda: _product("f32", (512, 384), (384, 640))),
@@ -40,6 +49,8 @@ PRODUCTS: dict[str, tuple[str, Callable[[], Expression]]] = {
     "odd": ("h100", lambda: _product("f16", (301, 133), (133, 517))),
     "batched": ("h100", lambda: _product("f16", (6, 256, 64), (6, 64, 192))),
     "a norm": ("h100", _normed),
+    "two products": ("h200", lambda: _gated("bf16")),
+    "two products of float32": ("h100", lambda: _gated("f32")),
 }
 
 EVERY = 9
@@ -135,6 +146,34 @@ def test_choices_are_those_of_all_that_is_looked_at(
     monkeypatch.setattr(choosing, "least_of", nothing_known)
     assert _printed(make, device) == found
     assert few < asked.built
+
+
+def test_a_kernel_is_built_once_to_be_looked_at_and_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The default one, too, which is among those that are looked at; for all warps and stages."""
+    own, built = lowering.best, list[list[Schedule]]()
+
+    def best(options: Any, shards: Any, build: Any) -> Any:
+        bodies = list[Schedule]()
+        built.append(bodies)
+
+        def noted(own: Any, schedule: Schedule | None) -> Any:
+            made = build(own, schedule)
+            bodies.append(replace(made[1].op.schedule.data, warps=1, stages=1))
+            return made
+
+        return own(options, shards, noted)
+
+    monkeypatch.setattr(lowering, "best", best)
+    module = t.compile(_product("bf16", (512, 512), (512, 512)), on="triton").lowered.clone()
+    chosen: list[Schedule | None] = []
+    LoomToTriton(device="h200").lower(Context(), module, chosen=lambda _, one: chosen.append(one))
+    (bodies,) = built
+    assert len(bodies) == len(set(bodies)) > 1
+    # The kernel has the warps and stages that are chosen, whichever were looked at last.
+    (kernel,) = (op for op in module.body.block.ops if isinstance(op, triton.KernelOp))
+    assert chosen == [kernel.schedule.data]
 
 
 def test_what_is_alike_is_ranked_once(asked: Asked) -> None:
