@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import tapestry
-from tapestry.codegen import aot, climbing
+from tapestry.codegen import aot, aot_processes, climbing
 from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.passes.triton.schedules.rungs import Rung, smallest
@@ -225,7 +225,8 @@ def test_a_compiler_that_dies_is_an_answer(monkeypatch, tmp_path):
     dying = tmp_path / "python"
     dying.write_text("#!/bin/sh\nkill -SEGV $$\n")
     dying.chmod(dying.stat().st_mode | stat.S_IEXEC)
-    monkeypatch.setattr(aot.sys, "executable", str(dying))
+    aot_processes.end_all()
+    monkeypatch.setattr(aot_processes.sys, "executable", str(dying))
     with pytest.raises(aot.CompileError, match="the compiler died of signal 11"):
         run(program(), fallback=False)
 
