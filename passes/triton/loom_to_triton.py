@@ -26,13 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import (
-    ModuleOp,
-)
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -47,7 +44,6 @@ from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import MAX_CELLS, Schedule
 from tapestry.passes.loom.outline import LoomInline
-from tapestry.passes.loom.relayout import apply_layouts
 from tapestry.passes.loom.simplification.constants import (
     FoldViewOfEqualCells,
     WriteEqualCellsIntoBody,
@@ -55,10 +51,8 @@ from tapestry.passes.loom.simplification.constants import (
 from tapestry.passes.loom.simplify import LoomSimplify
 from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
-from tapestry.passes.triton.alternatives.layouts import LayoutChooser, written_well
-from tapestry.passes.triton.alternatives.recutting import Recutting
-from tapestry.passes.triton.alternatives.splitting import PartsChooser, Predict, apply_parts
-from tapestry.passes.triton.alternatives.storing import FactorChooser, apply_stores
+from tapestry.passes.triton.alternatives.splitting import Predict
+from tapestry.passes.triton.alternatives.taking import Alternatives
 from tapestry.passes.triton.cost.predicting import Build, Calls, Choose, Prediction, predictions
 from tapestry.passes.triton.cost.ranking import Rankings
 from tapestry.passes.triton.host.functions import LowerFunction, LowerReturn, check_function
@@ -89,9 +83,6 @@ from tapestry.passes.triton.schedules.tiling import Tiling, power_of_two
 
 NUMERICS = {"strict": "ieee", "mixed": "bf16x6", "fast": "tf32"}
 """How float32 factors of a `tl.dot` are multiplied on a device whose tensor cores take bfloat16."""
-
-Op = TypeVar("Op", bound=loom.OperationOp | loom.FusedOp)
-Chosen = TypeVar("Chosen")
 
 Told = Callable[[Task, Schedule | None], None]
 """Told of the schedule that is chosen for a task, None where the default stays."""
@@ -227,87 +218,41 @@ class LoomToTriton(ModulePass):
         PatternRewriteWalker(
             GreedyRewritePatternApplier([FoldViewOfEqualCells(), WriteEqualCellsIntoBody()])
         ).rewrite_module(op)
-        rankings = {} if rankings is None else rankings
+        ways = self.alternatives(ctx, rungs, rankings)
+        if ways is None:
+            return
         if self.split:
-            self.cut_groups(ctx, op, rungs, rankings)
+            ways.cut_groups(op)
         if self.store:
-            self.store_factors(ctx, op, rungs, rankings)
+            ways.store_factors(op)
         if self.relayout:
-            self.relayout_inputs(ctx, op, rungs, rankings)
+            ways.relayout_inputs(op)
         if self.split:
-            self.split_folds(ctx, op, rungs, rankings)
+            ways.split_folds(op)
 
-    def cut_groups(
+    def alternatives(
         self,
         ctx: Context,
-        op: ModuleOp,
         rungs: Mapping[str, Rung] | None = None,
         rankings: Rankings | None = None,
-    ) -> None:
-        """Cut groups that are slower as one kernel on the device; without one, nothing.
-
-        What is to be made with more care, by `rungs`, stays as it is.
-        """
-        if self.device != NO_DEVICE:
-            predict = self._predictor(ctx, rankings)
-            parts = PartsChooser(find_spec(self.device), predict)
-            Recutting(predict, _careful(rungs).__contains__, parts).apply(op)
-
-    def split_folds(
-        self,
-        ctx: Context,
-        op: ModuleOp,
-        rungs: Mapping[str, Rung] | None = None,
-        rankings: Rankings | None = None,
-    ) -> None:
-        """Fold in parts what would be too few programs for the device; without one, nothing.
+    ) -> Alternatives | None:
+        """The other ways to compute programs that are taken on the device; None without one.
 
         What is to be made with more care, by `rungs`, stays as it is.
         """
         if self.device == NO_DEVICE:
-            return
-        chosen = PartsChooser(find_spec(self.device), self._predictor(ctx, rankings)).chosen(op)
-        apply_parts(op, _without_careful(chosen, rungs))
+            return None
+        careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
+        predict = self._predictor(ctx, {} if rankings is None else rankings)
+        return Alternatives(find_spec(self.device), predict, frozenset(careful))
 
-    def store_factors(
-        self,
-        ctx: Context,
-        op: ModuleOp,
-        rungs: Mapping[str, Rung] | None = None,
-        rankings: Rankings | None = None,
-    ) -> None:
-        """Store factors that products are slower to compute on the device; without one, nothing.
-
-        What is to be made with more care, by `rungs`, stays as it is.
-        """
-        if self.device == NO_DEVICE:
-            return
-        chosen = FactorChooser(self._predictor(ctx, rankings)).chosen(op)
-        apply_stores(op, _without_careful(chosen, rungs))
-
-    def relayout_inputs(
-        self,
-        ctx: Context,
-        op: ModuleOp,
-        rungs: Mapping[str, Rung] | None = None,
-        rankings: Rankings | None = None,
-    ) -> None:
-        """Copy inputs of products that lie badly for the device; without one, nothing.
-
-        What is to be made with more care, by `rungs`, stays as it is.
-        """
-        if self.device == NO_DEVICE:
-            return
-        chosen = LayoutChooser(self._predictor(ctx, rankings)).chosen(op)
-        apply_layouts(op, _without_careful(chosen, rungs), written_well)
-
-    def _predictor(self, ctx: Context, rankings: Rankings | None) -> Predict:
+    def _predictor(self, ctx: Context, rankings: Rankings) -> Predict:
         """What tells what the kernels of a program as it is take on the device."""
-        spec, known = find_spec(self.device), {} if rankings is None else rankings
+        spec = find_spec(self.device)
 
         def predict(program: ModuleOp, chosen: bool) -> list[Prediction]:
             lowered, device = program.clone(), self.device if chosen else NO_DEVICE
-            replace(self.settled, device=device).lower(ctx, lowered, rankings=known)
+            replace(self.settled, device=device).lower(ctx, lowered, rankings=rankings)
             return predictions(lowered, spec)
 
         return predict
@@ -349,16 +294,3 @@ class LoomToTriton(ModulePass):
             return schedule
 
         return told
-
-
-def _careful(rungs: Mapping[str, Rung] | None) -> set[str]:
-    """The labels of what is to be made with more care than usual."""
-    return {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
-
-
-def _without_careful(
-    chosen: Mapping[Op, Chosen], rungs: Mapping[str, Rung] | None
-) -> dict[Op, Chosen]:
-    """What is chosen for operations, but for those that are to be made with more care."""
-    careful = _careful(rungs)
-    return {one: what for one, what in chosen.items() if one.label.data not in careful}

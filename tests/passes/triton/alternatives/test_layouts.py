@@ -40,6 +40,12 @@ def _seconds(module: ModuleOp, *, relayout: bool) -> float:
     return sum(one.estimate.seconds for one in predictions(lowered, find_spec(DEVICE)))
 
 
+def _relayout(module: ModuleOp) -> None:
+    ways = LoomToTriton(device=DEVICE).alternatives(Context())
+    assert ways is not None
+    ways.relayout_inputs(module)
+
+
 def _convolution(shape: tuple[int, ...], weights: tuple[int, ...], dtype: str) -> Expression:
     x, w = t.input("x", shape, dtype), t.input("w", weights, dtype)
     return t.relu(t.conv2d(x, w, padding=[weights[2] // 2, weights[3] // 2]))
@@ -48,7 +54,7 @@ def _convolution(shape: tuple[int, ...], weights: tuple[int, ...], dtype: str) -
 def test_windows_are_read_channel_by_channel() -> None:
     module = _loom(_convolution((32, 128, 28, 28), (256, 128, 3, 3), "f16"))
     assert _seconds(module, relayout=True) * 1.5 < _seconds(module, relayout=False)
-    LoomToTriton(device=DEVICE).relayout_inputs(Context(), module)
+    _relayout(module)
     *copies, product = _operations(module)
     assert [op.label.data for op in copies] == ["copy", "copy"]
     assert {read.value for read in product.in_reads} == {copy.outs[0] for copy in copies}
@@ -61,7 +67,7 @@ def test_layers_pass_on_what_lies_well() -> None:
     )
     inner = t.relu(t.conv2d(x, v, padding=[1, 1]))
     module = _loom(t.relu(t.conv2d(inner, w, padding=[1, 1]) + x))
-    LoomToTriton(device=DEVICE).relayout_inputs(Context(), module)
+    _relayout(module)
     *copies, first, second = _operations(module)
     assert {op.label.data for op in copies} == {"copy"}
     assert len(copies) == 3
@@ -83,14 +89,14 @@ def test_layers_pass_on_what_lies_well() -> None:
 def test_others_stay(program: Expression) -> None:
     module = _loom(program)
     before = str(module)
-    LoomToTriton(device=DEVICE).relayout_inputs(Context(), module)
+    _relayout(module)
     assert str(module) == before
 
 
 def test_without_a_device_nothing_is_copied() -> None:
     module = _loom(_convolution((32, 128, 28, 28), (256, 128, 3, 3), "f16"))
     before = str(module)
-    LoomToTriton().relayout_inputs(Context(), module)
+    LoomToTriton().settle(Context(), module)
     assert str(module) == before
 
 
