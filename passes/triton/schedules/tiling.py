@@ -152,7 +152,8 @@ class Tiling:
                 # Tiles are of blocks of K and of one of the others.
                 most = max(MIN_DOT, self.cells * BESIDE // max(held.values()))
                 tile["K"] = min(tile["K"], most)
-            if "M" not in lengths and any(axis.startswith("C") for axis in held):
+            one_row = "M" not in lengths and any(axis.startswith("C") for axis in held)
+            if one_row and lengths.get("K", 1) > tile.get("K", 1):
                 # Of one row, what is summed within a step is soon done, and is waited for.
                 found = replace(found, warps=ALONE, stages=2, pipeline="loads")
             return replace(found, tile=tile | held)

@@ -327,3 +327,11 @@ def test_a_warp_has_several_short_rows() -> None:
     tiles = [one.tile for one in candidates(task)]
     assert {"M": 2, "K": 16} in tiles
     assert all(tile["M"] * tile["K"] >= 32 for tile in tiles)
+
+
+@pytest.mark.parametrize("length", [7, 4096])
+def test_defaults_of_one_row_load_ahead_where_there_is_a_loop(length: int) -> None:
+    task = Task("decoding", "group", {"K": length, "C": 16, "N": 16}, held=frozenset({"C", "N"}))
+    found = default(task, Tiling())
+    assert is_legal(task, found)
+    assert (found.pipeline == "loads") == (length > found.tile["K"])
