@@ -149,7 +149,9 @@ def _flops(node: fx.Node) -> int | None:
 
     positional: Any = map_arg(node.args, shape)
     named: Any = map_arg(node.kwargs, shape)
-    return None if made is None else int(formula(*positional, **named, out_val=made[0]))
+    if not made:
+        return None
+    return int(formula(*positional, **named, out_val=made[0] if len(made) == 1 else made))
 
 
 def _cells_of_factors(node: fx.Node) -> int:
