@@ -5,7 +5,7 @@
 !x = !loom.tensor<[0, 0] : [64, 128], f32>
 // CHECK:        exp = tl.exp(x - tl.where(mask, 0.0, y_peak)[:, None])
 // CHECK-NEXT:   y_total = tl.sum(exp, axis=1)
-// CHECK-NEXT:   quotient = tl.div_rn(exp, tl.where(mask, float("nan"), y_total)[:, None])
+// CHECK-NEXT:   quotient = exp / tl.where(mask, float("nan"), y_total)[:, None]
 func.func @main(%x: !x) -> !x {
   %y = weft.apply @softmax(%x) : (!x) -> !x
   func.return %y : !x

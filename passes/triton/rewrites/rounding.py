@@ -5,8 +5,8 @@
 
 A GPU divides float32 by a reciprocal, two units in the last place off: `49 / 49` is less than 1,
 and its floor is 0. So divisions are printed as those of IEEE 754 unless they are marked `afn`
-(approximate functions), where what follows rounds the error away. Divisions by powers of two are
-products, which are exact.
+(approximate functions), where what follows rounds the error away, or what is divided has as large a
+one. Divisions by powers of two are products, which are exact.
 """
 
 from __future__ import annotations
@@ -83,6 +83,21 @@ class RoundedQuotient(RewritePattern):
             rewriter.notify_op_modified(op)
 
 
+class ExponentialQuotient(RewritePattern):
+    """A quotient of an exponential may be approximate, as the weights of a row are.
+
+    Legal where rounding in other places is: a GPU's exponential is two units in the last place off,
+    and so is the quotient, for every divisor.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: arith.DivfOp, rewriter: PatternRewriter) -> None:
+        exponential = isinstance(op.lhs.owner, math.ExpOp | math.Exp2Op)
+        if exponential and element_of(op.result) == f32 and not is_approximate(op):
+            op.properties["fastmath"] = APPROXIMATE
+            rewriter.notify_op_modified(op)
+
+
 class BoundedRoot(RewritePattern):
     """`rsqrt(x + c)` may be approximate for a normal c > 0.
 
@@ -105,7 +120,7 @@ def round_where_needed(kernel: triton.KernelOp, *, strict: bool) -> None:
     """Mark what may be approximate; with `strict` quotients are those of IEEE 754 everywhere."""
     patterns: list[RewritePattern] = [PowerOfTwoDivisor(), BoundedRoot()]
     if not strict:
-        patterns.append(RoundedQuotient())
+        patterns += [RoundedQuotient(), ExponentialQuotient()]
     PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_region(kernel.body)
 
 

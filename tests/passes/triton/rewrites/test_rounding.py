@@ -35,6 +35,14 @@ def test_others_are_not():
     assert "tl.div_rn(" in _printed(x / np.array(2.0**-120, "f4"))
 
 
+def test_weights_are_as_exact_as_their_exponentials():
+    x = tapestry.input("x", (64, 32))
+    weights = tapestry.softmax(x)
+    assert "tl.div_rn" not in _printed(weights)
+    assert "tl.div_rn" in _printed(weights, "strict")
+    assert "tl.div_rn" in _printed((tapestry.exp(x) + 1) / x)
+
+
 def test_halves_round_the_error_away():
     x, y = (tapestry.input(name, (64,), "float16") for name in "xy")
     assert "tl.div_rn" not in _printed(x / y)
