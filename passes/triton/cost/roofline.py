@@ -87,6 +87,8 @@ class Estimate:
     """Whether registers are counted rather than guessed."""
     fits: bool = True
     """Whether it can be launched: registers may spill, which takes time."""
+    by_warps: bool = False
+    """Whether warps multiply where the device has warpgroups for it."""
 
     @property
     def bound(self) -> str:
@@ -126,6 +128,7 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
         problems=problems_of(work, spec),
         exact=any(product.is_split for product in work.products),
         fits=fits(work, spec),
+        by_warps=any(_is_by_warps(product, work, spec) for product in work.products),
     )
 
 
@@ -193,6 +196,12 @@ def peak(product: Product, spec: DeviceSpec) -> float:
             return rates.f64
         case _:
             return rates.f32
+
+
+def _is_by_warps(product: Product, work: Work, spec: DeviceSpec) -> bool:
+    """Whether warps multiply what warpgroups would, had tiles more rows."""
+    could = spec.has_warpgroups and product.kind in MATRIX_KINDS
+    return could and not by_warpgroups(product, work, spec)
 
 
 def _rate(product: Product, work: Work, spec: DeviceSpec) -> float:

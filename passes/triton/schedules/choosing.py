@@ -56,7 +56,7 @@ or what chains products; and a choice for one product, of which large tiles were
 What turns out to need more is refused, and costs another kernel."""
 
 _ALIKE = 1.03
-"""Where nothing is multiplied, what is predicted to be as fast within this is as fast."""
+"""What is predicted to be as fast within this is as fast."""
 
 _MUCH = 64
 """Registers of a thread with which 1024 threads have all that there are."""
@@ -170,7 +170,9 @@ class Chooser:
         else:
             found.go_on_with(build)
         better = self._faster(found, share, now if sound else None)
-        if not task.multiplied:
+        if task.multiplied:
+            better = Seen(_grouped_first(better))
+        else:
             better = Seen(iter(_plain_first(list(better))))
         if not sound and better.first is None:
             # All that fit may spill: what that takes is counted.
@@ -244,6 +246,21 @@ class Chooser:
         """Whether a kernel fits the device, registers as guessed being a share of all at most."""
         most = (1 if estimate.exact else share) * self.spec.limits.registers_per_thread
         return not estimate.problems and estimate.registers <= most
+
+
+def _grouped_first(found: Seen[Prediction]) -> Iterator[Prediction]:
+    """Predictions, of which those that are as fast as the first come by what multiplies.
+
+    How fast warps multiply beside warpgroups is estimated, and warpgroups take less of a thread.
+    No more is looked at than it takes where warpgroups are first.
+    """
+    first = found.first
+    alike: list[Prediction] = []
+    if first is not None and first.estimate.by_warps:
+        longest = _ALIKE * first.estimate.seconds
+        alike += takewhile(lambda one: one.estimate.seconds <= longest, found)
+    yield from sorted(alike, key=lambda one: one.estimate.by_warps)
+    yield from islice(found, len(alike), None)
 
 
 def _plain_first(found: Sequence[Prediction]) -> list[Prediction]:

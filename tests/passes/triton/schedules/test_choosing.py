@@ -73,6 +73,22 @@ def test_small_products_have_tiles_for_all_multiprocessors() -> None:
     assert programs >= 64 > (512 // default["M"]) * (512 // default["N"])
 
 
+def test_of_what_is_as_fast_warpgroups_multiply() -> None:
+    """For 512 rows a B200 is predicted to be as fast by warps, within three in a hundred."""
+    schedule = chosen(product(512, 512, 512), "b200")
+    assert schedule.tile["M"] >= 64
+    (one,) = predictions(lowered(product(512, 512, 512), "b200"), find_spec("b200"))
+    assert not one.estimate.by_warps
+
+
+def test_what_has_few_rows_is_multiplied_by_warps() -> None:
+    few = predicted(product(16, 512, 512), "h200")
+    assert few.estimate.by_warps
+    assert not predicted(product(8192, 8192, 8192), "h200").estimate.by_warps
+    on_a100 = lowered(product(512, 512, 512), "a100")
+    assert not predictions(on_a100, find_spec("a100"))[0].estimate.by_warps
+
+
 def test_thin_products_have_programs_for_all_multiprocessors() -> None:
     assert 8192 // chosen(product(16, 8192, 8192)).tile["N"] >= 128
 
