@@ -8,21 +8,23 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, fx, nn
-from torch._functorch.aot_autograd import aot_function
-from torch.nn import functional as F  # noqa: N812 (its name everywhere)
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tapestry.codegen.module_printer import print_module
-from tapestry.frontend import run_pipeline
-from tapestry.importers.torch import partitioning
-from tapestry.importers.torch.decompositions import decompositions
-from tapestry.importers.torch.graphs import program_of
-from tapestry.importers.torch.partitioning import partitioned
-from tapestry.importers.torch.recomputing import RECOMPUTE, mark_recomputed
-from tapestry.importers.torch.tracing import own_gradients
-from tests.importers.torch.compare import compiled
+torch = pytest.importorskip("torch")
+
+from torch import Tensor, fx, nn  # noqa: E402
+from torch._functorch.aot_autograd import aot_function  # noqa: E402
+from torch.nn import functional as F  # noqa: E402, N812 (its name everywhere)
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+
+from tapestry.codegen.module_printer import print_module  # noqa: E402
+from tapestry.frontend import run_pipeline  # noqa: E402
+from tapestry.importers.torch import partitioning  # noqa: E402
+from tapestry.importers.torch.decompositions import decompositions  # noqa: E402
+from tapestry.importers.torch.graphs import program_of  # noqa: E402
+from tapestry.importers.torch.partitioning import partitioned  # noqa: E402
+from tapestry.importers.torch.recomputing import RECOMPUTE, mark_recomputed  # noqa: E402
+from tapestry.importers.torch.tracing import own_gradients  # noqa: E402
+from tests.importers.torch.compare import compiled  # noqa: E402
 
 ROWS = 40
 """Ten times the columns: scores are five times as large as what they are of."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tapestry
-from tapestry.codegen import aot, climbing
+from tapestry.codegen import aot, aot_processes, climbing
 from tapestry.codegen.driver import MemoryShortError, OldDriverError
 from tapestry.runtime import externals
 from tapestry.runtime.executor import NoWatch, find_executor
@@ -164,7 +164,8 @@ def test_a_compiler_that_is_not_there_is_said_once(monkeypatch, tmp_path, caplog
     missing = tmp_path / "python"
     missing.write_text("#!/bin/sh\necho ModuleNotFoundError: no module triton >&2\nexit 1\n")
     missing.chmod(missing.stat().st_mode | stat.S_IEXEC)
-    monkeypatch.setattr(aot.sys, "executable", str(missing))
+    aot_processes.end_all()
+    monkeypatch.setattr(aot_processes.sys, "executable", str(missing))
     made, _, _ = run(program())
     np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
     (record,) = caplog.records
