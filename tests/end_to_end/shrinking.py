@@ -25,7 +25,6 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
-from tapestry.devices import find_spec
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import Schedule, ScheduleAttr
 from tapestry.passes.loom.rebuilding.bodies import in_group
@@ -36,6 +35,7 @@ from tapestry.passes.triton.alternatives.layouts import LayoutChooser, written_w
 from tapestry.passes.triton.alternatives.recutting import CutWhereFaster, Recutting
 from tapestry.passes.triton.alternatives.splitting import PartsChooser, apply_parts
 from tapestry.passes.triton.alternatives.storing import FactorChooser, Places, apply_stores
+from tapestry.passes.triton.alternatives.taking import Alternatives
 from tapestry.passes.triton.cost.ranking import Rankings
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules.rungs import Rung
@@ -117,39 +117,43 @@ def _alike(task: Task, real: Task) -> bool:
 
 
 @dataclass(frozen=True)
+class _Remembered(Alternatives):
+    """What is taken for a device; `made` gets it."""
+
+    made: Chosen = field(default_factory=Chosen)
+
+    def cut_groups(self, module: ModuleOp) -> None:
+        parts = PartsChooser(self.spec, self.predict)
+        own = _Cuts(self.predict, lambda _: False, parts, made=self.made)
+        PatternRewriteWalker(CutWhereFaster(own), apply_recursively=False).rewrite_module(module)
+
+    def store_factors(self, module: ModuleOp) -> None:
+        found = FactorChooser(self.predict).chosen(module)
+        self.made.stored |= {one.label.data: what for one, what in found.items()}
+        apply_stores(module, found)
+
+    def relayout_inputs(self, module: ModuleOp) -> None:
+        found = LayoutChooser(self.predict).chosen(module)
+        self.made.axes |= {one.label.data: what for one, what in found.items()}
+        apply_layouts(module, found, written_well)
+
+    def split_folds(self, module: ModuleOp) -> None:
+        found = PartsChooser(self.spec, self.predict).chosen(module)
+        self.made.split |= {one.label.data for one in found}
+        apply_parts(module, found)
+
+
+@dataclass(frozen=True)
 class _Choosing(LoomToTriton):
     """The lowering; `made` gets what is chosen."""
 
     made: Chosen = field(default_factory=Chosen, compare=False)
 
-    def cut_groups(
-        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
-    ) -> None:
-        predict = self._predictor(ctx, rankings)
-        parts = PartsChooser(find_spec(self.device), predict)
-        own = _Cuts(predict, lambda _: False, parts, made=self.made)
-        PatternRewriteWalker(CutWhereFaster(own), apply_recursively=False).rewrite_module(op)
-
-    def store_factors(
-        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
-    ) -> None:
-        found = FactorChooser(self._predictor(ctx, rankings)).chosen(op)
-        self.made.stored |= {one.label.data: what for one, what in found.items()}
-        apply_stores(op, found)
-
-    def relayout_inputs(
-        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
-    ) -> None:
-        found = LayoutChooser(self._predictor(ctx, rankings)).chosen(op)
-        self.made.axes |= {one.label.data: what for one, what in found.items()}
-        apply_layouts(op, found, written_well)
-
-    def split_folds(
-        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
-    ) -> None:
-        found = PartsChooser(find_spec(self.device), self._predictor(ctx, rankings)).chosen(op)
-        self.made.split |= {one.label.data for one in found}
-        apply_parts(op, found)
+    def alternatives(
+        self, ctx: Context, rungs: Rungs = None, rankings: Rankings | None = None
+    ) -> Alternatives | None:
+        own = super().alternatives(ctx, rungs, rankings)
+        return None if own is None else _Remembered(own.spec, own.predict, made=self.made)
 
 
 @dataclass
@@ -187,38 +191,46 @@ class _Split(RewritePattern):
 
 
 @dataclass(frozen=True)
+class _Again(Alternatives):
+    """What `made` says of the same program at its real size; `given` has schedules by label."""
+
+    made: Chosen = field(default_factory=Chosen)
+    given: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
+
+    def cut_groups(self, module: ModuleOp) -> None:
+        own = _SameCuts(self.predict, lambda _: False, made=self.made)
+        PatternRewriteWalker(CutWhereFaster(own), apply_recursively=False).rewrite_module(module)
+
+    def store_factors(self, module: ModuleOp) -> None:
+        scheduled = (one for one in module.walk() if isinstance(one, Scheduled))
+        apply_stores(module, _labelled(scheduled, self.made.stored))
+
+    def relayout_inputs(self, module: ModuleOp) -> None:
+        operations = (one for one in module.walk() if isinstance(one, loom.OperationOp))
+        apply_layouts(module, _labelled(operations, self.made.axes), written_well)
+
+    def split_folds(self, module: ModuleOp) -> None:
+        split = _Split(self.made.split)
+        PatternRewriteWalker(split, apply_recursively=False).rewrite_module(module)
+        # Nothing is rewritten after this.
+        for one in module.walk():
+            if isinstance(one, Scheduled) and not in_group(one) and one.label.data in self.given:
+                one.attributes[SCHEDULE] = ScheduleAttr(self.given[one.label.data])
+
+
+@dataclass(frozen=True)
 class _Same(LoomToTriton):
     """The lowering of a small program as `made` says; `given` has the schedules by label."""
 
     made: Chosen = field(default_factory=Chosen, compare=False)
     given: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False)
 
-    def cut_groups(
-        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
-    ) -> None:
-        own = _SameCuts(self._predictor(ctx, rankings), lambda _: False, made=self.made)
-        PatternRewriteWalker(CutWhereFaster(own), apply_recursively=False).rewrite_module(op)
-
-    def store_factors(
-        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
-    ) -> None:
-        scheduled = (one for one in op.walk() if isinstance(one, Scheduled))
-        apply_stores(op, _labelled(scheduled, self.made.stored))
-
-    def relayout_inputs(
-        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
-    ) -> None:
-        operations = (one for one in op.walk() if isinstance(one, loom.OperationOp))
-        apply_layouts(op, _labelled(operations, self.made.axes), written_well)
-
-    def split_folds(
-        self, ctx: Context, op: ModuleOp, rungs: Rungs = None, rankings: Rankings | None = None
-    ) -> None:
-        PatternRewriteWalker(_Split(self.made.split), apply_recursively=False).rewrite_module(op)
-        # Nothing is rewritten after this.
-        for one in op.walk():
-            if isinstance(one, Scheduled) and not in_group(one) and one.label.data in self.given:
-                one.attributes[SCHEDULE] = ScheduleAttr(self.given[one.label.data])
+    def alternatives(
+        self, ctx: Context, rungs: Rungs = None, rankings: Rankings | None = None
+    ) -> Alternatives | None:
+        own = super().alternatives(ctx, rungs, rankings)
+        made, given = self.made, self.given
+        return None if own is None else _Again(own.spec, own.predict, made=made, given=given)
 
 
 def _labelled(ops: Iterable[Op], known: Mapping[str, What]) -> dict[Op, What]:
