@@ -34,20 +34,7 @@ from tapestry.runtime.triton.executor import TritonExecutor
 from tests.codegen.standing import Gpu, Standing, compiled_at_once
 from tests.runtime.triton.laddering import RNG, WANT, W, X, program, run
 
-COMPILE = compiled.compile_kernels
-
-
-@pytest.fixture(autouse=True)
-def _apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(climbing, "_said", set())
-    monkeypatch.setattr(compiled, "compile_kernels", compiled_at_once)
-
-
-@pytest.fixture
-def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Kernels are really compiled."""
-    monkeypatch.setattr(compiled, "compile_kernels", COMPILE)
-    monkeypatch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("compiled_apart")
 
 
 def refusing(

@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import stat
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tapestry
-from tapestry.codegen import aot, aot_processes, climbing
+from tapestry.codegen import aot, aot_processes
 from tapestry.codegen.driver import MemoryShortError, OldDriverError
 from tapestry.runtime import externals
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared.kernels import PreparedKernels
-from tapestry.runtime.triton import compiled
 from tapestry.runtime.triton.compiled import GpuError
 from tapestry.runtime.triton.executor import TritonExecutor
-from tests.codegen.standing import Gpu, Standing, compiled_at_once
+from tests.codegen.standing import Gpu, Standing
 from tests.runtime.triton.laddering import RNG, WANT, W, X, program, run
 
-COMPILE = compiled.compile_kernels
-
-
-@pytest.fixture(autouse=True)
-def _apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(climbing, "_said", set())
-    monkeypatch.setattr(compiled, "compile_kernels", compiled_at_once)
-
-
-@pytest.fixture
-def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Kernels are really compiled."""
-    monkeypatch.setattr(compiled, "compile_kernels", COMPILE)
-    monkeypatch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("compiled_apart")
 
 
 def test_memory_that_is_short_at_a_launch_leaves_the_program_to_numpy(caplog):
