@@ -13,12 +13,13 @@ torch = pytest.importorskip("torch")
 
 from torch import Tensor, fx, nn  # noqa: E402
 from torch._functorch.aot_autograd import aot_function  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812 (its name everywhere)
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 from tapestry.codegen.module_printer import print_module  # noqa: E402
 from tapestry.frontend import run_pipeline  # noqa: E402
-from tapestry.importers.torch import partitioning  # noqa: E402
+from tapestry.importers.torch import partitioning, recomputing  # noqa: E402
 from tapestry.importers.torch.decompositions import decompositions  # noqa: E402
 from tapestry.importers.torch.graphs import program_of  # noqa: E402
 from tapestry.importers.torch.partitioning import partitioned  # noqa: E402
@@ -197,6 +198,22 @@ def test_what_is_computed_again() -> None:
     # Many operations for each cell of the result.
     wide = torch.randn(2, 1200, 130, requires_grad=True)
     assert not _marked(lambda q, k: weigh(q, k) @ k, wide, wide)
+
+
+def test_what_has_several_results_is_counted_by_all_of_them() -> None:
+    """The gradients of a convolution to its image and to its kernel take as many each."""
+    image, kernel, steps = torch.ones(2, 4, 6, 6), torch.ones(8, 4, 3, 3), [1, 1]
+
+    def gradients(ends: Tensor, x: Tensor, w: Tensor) -> Any:
+        wanted = [True, True, False]
+        of = torch.ops.aten.convolution_backward
+        return of(ends, x, w, None, steps, steps, steps, False, [0, 0], 1, wanted)[:2]
+
+    graph = make_fx(gradients, tracing_mode="fake")(torch.ones(2, 8, 6, 6), image, kernel).graph
+    (node,) = graph.find_nodes(
+        op="call_function", target=torch.ops.aten.convolution_backward.default
+    )
+    assert recomputing._flops(node) == 2 * (2 * 2 * 8 * 6 * 6) * (4 * 3 * 3)
 
 
 @pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
