@@ -8,8 +8,8 @@
 
 Most folds keep what they fold, a number or the parts of a state. The largest float is NaN where
 there is one, and +0 where there are zeros of both signs, which is several instructions for each
-comparison; apart, these are three short chains: the largest of what is no NaN, the bits that all
-have, and whether there was a NaN.
+comparison. The bits of floats as integers are in an order that says all that, with three
+instructions that do not wait for each other.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ from tapestry.codegen.loops.graphs import Folded, Merge, Merged
 from tapestry.codegen.loops.vectors import BYTES, Value, Writer
 
 Parts = Sequence[Value]
+
+_EXTREMES = ("arith.maxsi", "arith.maxui", "arith.minui")
+"""What is kept of the bits of floats, of which the largest or smallest is wanted."""
+
+_FLOATS = {"i32": ("float", 0x7F800000), "i64": ("double", 0x7FF << 52)}
+"""Floats by the integers of as many bits, and the bits of infinity."""
 
 
 class Accumulator(Protocol):
@@ -83,43 +89,45 @@ class _Plain:
 
 @dataclass(frozen=True)
 class _Extreme:
-    """The largest or smallest of floats: of those that are no NaN; signs; and where NaN was.
+    """The largest or smallest of floats, by their bits as integers.
 
-    The sign bit of what all have in common is the sign of the largest. For the smallest, it is the
-    bits that any has.
+    Of floats without a sign the order is that of their bits; of those with one, it is the reverse.
+    So three extremes of the bits say all: the largest as signed numbers, which is the largest float
+    without a sign if there is any, and a NaN if one of these is; the largest as unsigned numbers,
+    the smallest float with a sign, or a NaN; and the least as unsigned numbers, the largest float
+    with a sign if all have one, else the smallest without.
     """
 
     largest: bool
 
     def lift(self, write: Writer, values: Sequence[Value]) -> Parts:
-        (value,) = values
-        bits = write.cast("bitcast", value, _integer(value))
-        nan = write.cast("sext", write.compared("uno", value, value), _integer(value))
-        return value, bits, nan
+        bits = write.cast("bitcast", values[0], f"i{8 * BYTES[values[0].kind]}")
+        return (bits,) * len(_EXTREMES)
 
     def merge(self, write: Writer, left: Parts, right: Parts) -> Parts:
-        (a, bits, nan), (b, other_bits, other_nan) = left, right
-        # A comparison with NaN is false, which gives `a`: that is no NaN, or nothing matters.
-        better = write.compared("ogt" if self.largest else "olt", b, a)
-        signs = write.binary("and" if self.largest else "or", bits, other_bits)
-        return write.chosen(better, b, a), signs, write.binary("or", nan, other_nan)
+        three = zip(_EXTREMES, left, right, strict=True)
+        return [combined(extreme, write, a, b) for extreme, a, b in three]
 
     def finish(self, write: Writer, parts: Parts) -> Sequence[Value]:
-        value, bits, nan = parts
-        # A largest number below zero is one of numbers that all have the sign; one above zero has
-        # none, nor does what all have in common: so that is the sign of zeros, and of all others.
-        lowest = 1 << (8 * BYTES[value.kind] - 1)
-        sign = write.binary("and", bits, write.number(-lowest, bits.kind))
-        size = write.cast("bitcast", value, bits.kind)
-        size = write.binary("and", size, write.number(lowest - 1, bits.kind))
-        found = write.cast("bitcast", write.binary("or", size, sign), value.kind)
-        missing, none = write.number(float("nan"), value.kind), write.number(0, nan.kind)
-        return (write.chosen(write.compared("ne", nan, none), missing, found),)
+        signed, most, least = parts
+        kind, infinity = _FLOATS[signed.kind]
+        signs = 1 << (8 * BYTES[kind] - 1)
+
+        def number(value: int) -> Value:
+            return write.number(value, signed.kind)
+
+        if self.largest:
+            unsigned = write.compared("sge", signed, number(0))
+            found = write.chosen(unsigned, signed, least)
+        else:
+            some = write.compared("slt", most, number(0))
+            found = write.chosen(some, most, least)
+        without = write.compared("sgt", signed, number(infinity))
+        # As an unsigned number; that of a module's text has a sign.
+        beyond = write.compared("ugt", most, number(infinity - signs))
+        missing = write.binary("or", without, beyond)
+        found = write.cast("bitcast", found, kind)
+        return (write.chosen(missing, write.number(float("nan"), kind), found),)
 
     def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:
         return _single("arith.maximumf" if self.largest else "arith.minimumf", write, left, right)
-
-
-def _integer(value: Value) -> str:
-    """The type of integers of as many bits."""
-    return f"i{8 * BYTES[value.kind]}"
