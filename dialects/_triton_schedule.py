@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache, cached_property
 from types import MappingProxyType
 
 from xdsl.ir import Data
@@ -144,7 +145,15 @@ class Schedule:
                 raise ScheduleError(f"{name} = {getattr(self, name)} is not {' or '.join(words)}")
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((frozenset(self.tile.items()), self.besides("tile")))
+
+    def besides(self, *names: str) -> tuple[object, ...]:
+        """What it says besides some parameters, `tile` among them; equal where it says the same."""
+        return tuple(getattr(self, name) for name in _names_besides(names))
 
     @property
     def blocks(self) -> dict[str, int]:
@@ -208,6 +217,12 @@ class Schedule:
             if one.name not in ("tile", *items) and getattr(self, one.name) != one.default:
                 items[one.name] = getattr(self, one.name)
         return ", ".join(f"{name} = {value}" for name, value in items.items())
+
+
+@cache
+def _names_besides(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of a schedule's parameters without some of them."""
+    return tuple(one.name for one in fields(Schedule) if one.name not in names)
 
 
 @irdl_attr_definition

@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     ParsePropInAttrDict,
     irdl_op_definition,
     operand_def,
@@ -29,11 +28,12 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tapestry.dialects._triton_kernel import block_size
+from tapestry.dialects._triton_plain import PlainOp
 from tapestry.dialects._triton_types import element_of, shape_of, tile_type
 
 
 @irdl_op_definition
-class ProgramIdOp(IRDLOperation):
+class ProgramIdOp(PlainOp):
     """Which program of the grid this is: `tl.program_id(axis)`.
 
     Example: `%pid = triton.program_id 0 : i32`
@@ -53,7 +53,7 @@ class ProgramIdOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CdivOp(IRDLOperation):
+class CdivOp(PlainOp):
     """How many blocks cover a length: `tl.cdiv(length, BLOCK)`.
 
     Example: `%blocks = triton.cdiv %n by "BLOCK_N" : i32 -> i32`
@@ -77,7 +77,7 @@ class CdivOp(IRDLOperation):
 
 
 @irdl_op_definition
-class SwizzleOp(IRDLOperation):
+class SwizzleOp(PlainOp):
     """Which block of rows and columns a program takes: `tl.swizzle2d(i, j, rows, columns, GROUP)`.
 
     Blocks are numbered row by row; those of a group of rows are taken column by column.
@@ -121,7 +121,7 @@ class SwizzleOp(IRDLOperation):
 
 
 @irdl_op_definition
-class BlockSizeOp(IRDLOperation):
+class BlockSizeOp(PlainOp):
     """The size of a block, or another constant of the schedule, as a number: `BLOCK` itself.
 
     Example: `%step = triton.block_size "BLOCK_K" : i32`
@@ -143,7 +143,7 @@ class BlockSizeOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CoverOp(IRDLOperation):
+class CoverOp(PlainOp):
     """States that one block covers a length: `tl.static_assert(BLOCK >= length)`.
 
     Example: `triton.cover "BLOCK_K" 10 : i64`
@@ -168,7 +168,7 @@ class CoverOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ArangeOp(IRDLOperation):
+class ArangeOp(PlainOp):
     """The positions in a block: `tl.arange(0, BLOCK)`.
 
     Example: `%lanes = triton.arange "BLOCK_M" : tensor<64xi32>`
@@ -193,7 +193,7 @@ class ArangeOp(IRDLOperation):
 
 
 @irdl_op_definition
-class FullOp(IRDLOperation):
+class FullOp(PlainOp):
     """A tile of one value: `tl.full([BLOCK_M, BLOCK_N], value, dtype)`; a number over no blocks.
 
     Example: `%zero = triton.full 0.0 : f32 over ["BLOCK_M"] : tensor<64xf32>`
@@ -221,7 +221,7 @@ class FullOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ExpandDimsOp(IRDLOperation):
+class ExpandDimsOp(PlainOp):
     """A tile with one more dimension, of size 1: `x[:, None]`.
 
     Example: `%rows = triton.expand_dims %p at 1 : i64 : tensor<64xi32> -> tensor<64x1xi32>`
@@ -253,7 +253,7 @@ class ExpandDimsOp(IRDLOperation):
 
 
 @irdl_op_definition
-class TransposeOp(IRDLOperation):
+class TransposeOp(PlainOp):
     """A tile of two dimensions with these exchanged.
 
     Example: `%t = triton.transpose %x : tensor<64x32xf16> -> tensor<32x64xf16>`
@@ -279,7 +279,7 @@ class TransposeOp(IRDLOperation):
 
 
 @irdl_op_definition
-class BroadcastOp(IRDLOperation):
+class BroadcastOp(PlainOp):
     """A scalar or a tile with dimensions of size 1, repeated to a larger tile.
 
     Triton broadcasts in arithmetic by itself: the printer says `tl.broadcast_to` only where the

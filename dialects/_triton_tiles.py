@@ -29,6 +29,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tapestry.algebra.dtypes import byte_size
+from tapestry.dialects._triton_plain import PlainOp
 from tapestry.dialects._triton_types import PointerType, element_of, shape_of, tile_type
 
 PREDICATES = ("<", "<=", ">", ">=", "==", "!=")
@@ -49,7 +50,7 @@ def _check_evict(evict: StringAttr | None) -> None:
 
 
 @irdl_op_definition
-class CompareOp(IRDLOperation):
+class CompareOp(PlainOp):
     """Cell by cell comparison, signed on integers; false on NaN except for `!=`.
 
     Example: `%in = triton.compare "<" %p, %n : tensor<64xi32>, tensor<64xi32> -> tensor<64xi1>`
@@ -82,7 +83,7 @@ class CompareOp(IRDLOperation):
 
 
 @irdl_op_definition
-class WhereOp(IRDLOperation):
+class WhereOp(PlainOp):
     """Cell by cell choice: `tl.where(condition, lhs, rhs)`.
 
     Example:
@@ -115,7 +116,7 @@ class WhereOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PhiloxOp(IRDLOperation):
+class PhiloxOp(PlainOp):
     """Random bits, cell by cell: one word of Philox 4x32-10 for 64-bit seeds and counters.
 
     Example: `%b = triton.philox 0 %s, %n : tensor<64xi64>, tensor<64xi64> -> tensor<64xi32>`
@@ -149,7 +150,7 @@ class PhiloxOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CastOp(IRDLOperation):
+class CastOp(PlainOp):
     """Conversion to another element type: `x.to(dtype)`.
 
     Floats round to nearest even, floats to integers truncate, integers extend their sign, i1
@@ -188,7 +189,7 @@ class CastOp(IRDLOperation):
 
 
 @irdl_op_definition
-class BitcastOp(IRDLOperation):
+class BitcastOp(PlainOp):
     """The same bits as another element type of the same width: `x.to(dtype, bitcast=True)`.
 
     Example: `%i = triton.bitcast %x : tensor<64xf32> -> tensor<64xi32>`
@@ -266,7 +267,7 @@ class LoadOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AssertOp(IRDLOperation):
+class AssertOp(PlainOp):
     """Stops the run, with a message, unless every lane holds: `tl.device_assert`.
 
     Example: `triton.assert %inside, "row 7 of 5" : tensor<64xi1>`
@@ -341,7 +342,7 @@ class StoreOp(IRDLOperation):
 
 
 @irdl_op_definition
-class DotOp(IRDLOperation):
+class DotOp(PlainOp):
     """`acc + a @ b`: `tl.dot(a, b, acc, input_precision=...)`.
 
     `precision` says what becomes of float32 operands: `ieee` multiplies them as they are, `tf32`

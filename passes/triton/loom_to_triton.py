@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -51,6 +52,7 @@ from tapestry.passes.loom.simplification.constants import (
 from tapestry.passes.loom.simplify import LoomSimplify
 from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
+from tapestry.passes.triton.alternatives.alone import canonical
 from tapestry.passes.triton.alternatives.splitting import Predict
 from tapestry.passes.triton.alternatives.taking import Alternatives
 from tapestry.passes.triton.cost.predicting import Build, Calls, Choose, Prediction, predictions
@@ -137,13 +139,15 @@ class LoomToTriton(ModulePass):
         chosen: Told | None = None,
         choose: bool = True,
         rankings: Rankings | None = None,
+        worth: float = inf,
     ) -> None:
         """Lower every function of the module; `seen` is told of each task that is scheduled.
 
         `rungs` says by name which operations are to be made with more care (`schedules.rungs`),
         `refused` which kernels are known to be no good on the device. `chosen` is told of what is
-        chosen in place of a default; without `choose`, default schedules stay. `rankings` are what
-        is found of schedules, for other programs that are lowered by the same options.
+        chosen in place of a default; without `choose`, default schedules stay, and so they do where
+        no kernel takes `worth` seconds or less. `rankings` are what is found of schedules, for
+        other programs that are lowered by the same options.
         """
         rankings = {} if rankings is None else rankings
         self.settle(ctx, op, rungs, rankings)
@@ -153,7 +157,7 @@ class LoomToTriton(ModulePass):
             self._precision(),
             rounds=self.numerics != "strict",
             seen=seen,
-            chooser=self._chooser(refused, chosen, rankings) if choose else None,
+            chooser=self._chooser(refused, chosen, rankings, worth) if choose else None,
             rungs=rungs or {},
         )
         launcher, in_place = Launcher(options, op), InPlace()
@@ -249,11 +253,16 @@ class LoomToTriton(ModulePass):
     def _predictor(self, ctx: Context, rankings: Rankings) -> Predict:
         """What tells what the kernels of a program as it is take on the device."""
         spec = find_spec(self.device)
+        known: dict[tuple[str, bool, float], list[Prediction]] = {}
 
-        def predict(program: ModuleOp, chosen: bool) -> list[Prediction]:
-            lowered, device = program.clone(), self.device if chosen else NO_DEVICE
-            replace(self.settled, device=device).lower(ctx, lowered, rankings=rankings)
-            return predictions(lowered, spec)
+        def predict(program: ModuleOp, chosen: bool, worth: float = inf) -> list[Prediction]:
+            key = canonical(program), chosen, worth
+            if key not in known:
+                lowered, device = program.clone(), self.device if chosen else NO_DEVICE
+                own = replace(self.settled, device=device)
+                own.lower(ctx, lowered, rankings=rankings, worth=worth)
+                known[key] = predictions(lowered, spec)
+            return known[key]
 
         return predict
 
@@ -271,6 +280,7 @@ class LoomToTriton(ModulePass):
         refused: Callable[[triton.KernelOp], bool],
         chosen: Told | None,
         rankings: Rankings,
+        worth: float,
     ) -> Choose | None:
         if self.device == NO_DEVICE:
             return None
@@ -282,7 +292,7 @@ class LoomToTriton(ModulePass):
             return refused(launched)
 
         known = never if refused is never else refused_when_launched
-        chooser = Chooser(find_spec(self.device), Tiling(self.tile), known, rankings)
+        chooser = Chooser(find_spec(self.device), Tiling(self.tile), known, rankings, worth)
         if chosen is None:
             return chooser
 

@@ -84,8 +84,8 @@ class LayoutChooser:
                 return best
             if tried[best] >= whole:
                 return stay
-            turned = self._seconds(program, best, chosen=True)
-            return best if turned * GAIN <= seconds(self.predict(program, True)) else stay
+            turned = self._seconds(program, best, chosen=True) * GAIN
+            return best if turned <= seconds(self.predict(program, True, turned)) else stay
         except TapestryError:
             return stay  # What it has no kernel for is said where it is lowered.
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.pattern_rewriter import (
@@ -79,16 +80,17 @@ class Recutting:
             PatternRewriteWalker(CutOnce(), apply_recursively=False).rewrite_module(pieces)
             if seconds(self.predict(pieces, False)) * GAIN > seconds(whole):
                 return False
-            return self._seconds(pieces) * GAIN <= self._seconds(program)
+            apart = self._seconds(pieces) * GAIN
+            return apart <= self._seconds(program, apart)
         except TapestryError:
             return False  # What it has no kernel for is said where it is lowered.
 
-    def _seconds(self, program: ModuleOp) -> float:
+    def _seconds(self, program: ModuleOp, worth: float = inf) -> float:
         """What a program takes with the schedules, and the parts of folds, that are chosen."""
         if self.parts is not None:
             program = program.clone()
             apply_parts(program, self.parts.chosen(program))
-        return seconds(self.predict(program, True))
+        return seconds(self.predict(program, True, worth))
 
 
 def _may_gain(one: Prediction) -> bool:

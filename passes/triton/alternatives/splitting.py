@@ -11,9 +11,10 @@ In and out: loom. What has a schedule is left as it is, for that is of the whole
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
+from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.pattern_rewriter import (
@@ -32,8 +33,16 @@ from tapestry.passes.triton.alternatives.alone import Scheduled, alone, canonica
 from tapestry.passes.triton.cost.predicting import Prediction
 from tapestry.passes.triton.schedules.task import SCHEDULE
 
-Predict = Callable[[ModuleOp, bool], "list[Prediction]"]
-"""What the kernels of a program take, with the schedules that are chosen for the device or not."""
+
+class Predict(Protocol):
+    """What the kernels of a program take, with the schedules `chosen` for the device, or default
+    ones. Where one of them takes more than `worth` seconds anyway, what it takes is some more.
+    """
+
+    def __call__(
+        self, program: ModuleOp, chosen: bool, worth: float = inf
+    ) -> list[Prediction]: ...
+
 
 PARTS = (4, 16, 64, 256)
 """How many parts are tried, about."""
@@ -117,8 +126,8 @@ class PartsChooser:
             best = min(tried, key=lambda parts: tried[parts])
             if tried[best] * GAIN > seconds(whole):
                 return 1
-            apart = self._seconds(program, best, chosen=True)
-            return best if apart * GAIN <= seconds(self.predict(program, True)) else 1
+            apart = self._seconds(program, best, chosen=True) * GAIN
+            return best if apart <= seconds(self.predict(program, True, apart)) else 1
         except TapestryError:
             return 1  # What it has no kernel for is said where it is lowered.
 

@@ -144,7 +144,7 @@ class FactorChooser:
         try:
             tried = {places: self._seconds(program, places) for places in choices}
             best = min(tried, key=lambda places: tried[places])
-            whole = self.predict(program, True)
+            whole = self.predict(program, True, tried[best] * GAIN)
             waits = bool(best) and any(one.estimate.bound not in MOVING for one in whole)
             longest = seconds(whole) * (COMPUTED if waits else 1 / GAIN)
             return best if tried[best] <= longest else None

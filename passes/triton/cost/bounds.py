@@ -26,6 +26,10 @@ from tapestry.passes.triton.cost.roofline import estimate_of
 from tapestry.passes.triton.cost.work import Work
 from tapestry.passes.triton.schedules.task import Task
 
+_FREE = ("tile", "warps", "stages", "loads", "programs", "segments")
+"""What decides that together with lengths, or not at all: several loops along an axis, such as one
+for whole blocks, take its steps together."""
+
 Counted = tuple[Work, Call, int]
 """What a launch does with the default schedule, the launch, and how many there are of it."""
 
@@ -70,12 +74,7 @@ def _tile(schedule: Schedule) -> tuple[int, int, int]:
 
 def _is_alike(schedule: Schedule, default: Schedule) -> bool:
     """Whether schedules differ in nothing that decides how often tiles are multiplied."""
-    # Several loops along an axis, such as one for whole blocks, take its steps together.
-    one, other = (
-        replace(each, tile={}, warps=1, stages=1, loads="pointer", programs=0, segments=1)
-        for each in (schedule, default)
-    )
-    return one == other
+    return schedule.besides(*_FREE) == default.besides(*_FREE)
 
 
 def _products_alone(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
+from math import inf
 from typing import Generic, TypeAlias, TypeVar
 
 from tapestry.devices import DeviceSpec
@@ -95,6 +96,19 @@ class Ranking:
             yield self._ordered[at][2]
             at += 1
 
+    def within(self, seconds: float) -> Iterator[Prediction]:
+        """Those that fit without spills and take no longer than so many seconds, in order.
+
+        What takes longer at least is not built.
+        """
+        at = 0
+        while at < len(self._ordered) or self._go_on(seconds):
+            worth, _, one = self._ordered[at]
+            if worth > (False, False, seconds):
+                return
+            yield one
+            at += 1
+
     def go_on_with(self, build: Build) -> None:
         """Build what is still looked at by `build`, which makes the same kernels.
 
@@ -103,9 +117,11 @@ class Ranking:
         self._built.clear()
         self._build = build
 
-    def _go_on(self) -> bool:
-        """Find the next one in order; whether there is one."""
+    def _go_on(self, longest: float = inf) -> bool:
+        """Find the next one in order; whether there is one that may take so many seconds."""
         while self._waiting and not self._is_next():
+            if self._waiting[0][0] > longest:
+                return False
             _, number, schedule = heappop(self._waiting)
             prediction = self._predicted(schedule)
             heappush(self._found, (_worth(prediction), number, prediction))

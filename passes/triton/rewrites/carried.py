@@ -31,11 +31,7 @@ class CarryWhatIsNeeded(RewritePattern):
     def match_and_rewrite(self, op: scf.ForOp, rewriter: PatternRewriter) -> None:
         carried, end = op.body.block.args[1:], op.body.block.last_op
         assert isinstance(end, scf.YieldOp)
-        needed = [
-            place
-            for place, (argument, result) in enumerate(zip(carried, op.res, strict=True))
-            if argument.uses or result.uses
-        ]
+        needed = _needed(op)
         if len(needed) == len(carried):
             return
         rewriter.replace(end, scf.YieldOp(*(end.operands[place] for place in needed)))
@@ -56,6 +52,13 @@ class CarryWhatIsNeeded(RewritePattern):
 def carry_what_is_needed(kernel: triton.KernelOp) -> None:
     """Apply the rewrite to a kernel."""
     block: Block = kernel.body.block
-    if any(isinstance(op, scf.ForOp) and op.iter_args for op in kernel.body.walk()):
+    loops = [op for op in kernel.body.walk() if isinstance(op, scf.ForOp)]
+    if any(len(_needed(loop)) < len(loop.iter_args) for loop in loops):
         PatternRewriteWalker(CarryWhatIsNeeded()).rewrite_region(kernel.body)
         remove_unused(block)
+
+
+def _needed(loop: scf.ForOp) -> list[int]:
+    """Which of the values that a loop carries some step reads, or something after it."""
+    pairs = enumerate(zip(loop.body.block.args[1:], loop.res, strict=True))
+    return [place for place, (argument, result) in pairs if argument.uses or result.uses]

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
+from math import inf
 from typing import TypeVar
 
 from tapestry.devices import DeviceSpec
@@ -60,6 +61,9 @@ _ALIKE = 1.03
 
 _MUCH = 64
 """Registers of a thread with which 1024 threads have all that there are."""
+
+_SIZES = ("tile", "warps", "stages")
+"""What a schedule says besides how a kernel walks its points."""
 
 _TRIES = 8
 """How many schedules are looked at for one whose kernel is not refused."""
@@ -114,13 +118,18 @@ def never(_: triton.KernelOp) -> bool:
 
 @dataclass
 class Chooser:
-    """Chooses schedules for a device; `refused` says which kernels turned out badly there."""
+    """Chooses schedules for a device; `refused` says which kernels turned out badly there.
+
+    Schedules by which a kernel takes more than `worth` seconds are no choice, where the default one
+    fits or takes longer.
+    """
 
     spec: DeviceSpec
     tiling: Tiling
     refused: Callable[[triton.KernelOp], bool] = never
     rankings: Rankings = field(default_factory=dict[Hashable, Ranking])
     """What was found of kernels that are alike, which choosers of one device may share."""
+    worth: float = inf
     _known: dict[Hashable, Schedule | None] = field(
         default_factory=dict[Hashable, "Schedule | None"]
     )
@@ -161,20 +170,23 @@ class Chooser:
         if sound and now <= _GAIN * least:
             return None
         share = _LIKELY if task.kind == "contraction" else _SURE
+        longest = now / _GAIN if sound else inf
+        if sound or now > self.worth:
+            longest = min(longest, self.worth)
         found = self.rankings.get((alike, task.kind, sound))
         if found is None:
             bound = least_of(task, standard, counted, self.spec)
-            found = self._ranked(task, build, bound, share, everything=not sound)
-            if alike is not None:
+            found, is_all = self._ranked(task, build, bound, share, longest, everything=not sound)
+            if alike is not None and is_all:
                 self.rankings[alike, task.kind, sound] = found
         else:
             found.go_on_with(build)
-        better = self._faster(found, share, now if sound else None)
+        better = Seen(one for one in found.within(longest) if self._is_safe(one.estimate, share))
         if task.multiplied:
             better = Seen(_grouped_first(better))
         else:
             better = Seen(iter(_plain_first(list(better))))
-        if not sound and better.first is None:
+        if longest == inf and better.first is None:
             # All that fit may spill: what that takes is counted.
             whole = all(estimate_of(work, self.spec).fits for work, _ in works)
             better = Seen(
@@ -187,16 +199,6 @@ class Chooser:
         if chosen is None and better.first is not None and not sound:
             chosen = better.first.schedule
         return None if chosen == standard else chosen
-
-    def _faster(self, found: Ranking, share: float, now: float | None) -> Seen[Prediction]:
-        """What surely fits, and is clearly faster than `now`, in order."""
-
-        def is_faster(one: Prediction) -> bool:
-            return now is None or one.estimate.seconds * _GAIN <= now
-
-        # In order: what has problems comes after all that has none, and slower ones after these.
-        without = takewhile(lambda one: not one.estimate.problems and is_faster(one), found)
-        return Seen(one for one in without if self._is_safe(one.estimate, share))
 
     def _accepted(self, found: Iterable[Prediction], build: Build) -> Schedule | None:
         """The first schedule whose kernel is not refused, of some that are tried.
@@ -216,31 +218,42 @@ class Chooser:
         return None
 
     def _ranked(
-        self, task: Task, build: Build, least: Least, share: float, *, everything: bool
-    ) -> Ranking:
-        """The candidates of a task; of many, some first, then what is near the best of these.
+        self,
+        task: Task,
+        build: Build,
+        least: Least,
+        share: float,
+        longest: float,
+        *,
+        everything: bool,
+    ) -> tuple[Ranking, bool]:
+        """The candidates of a task, and whether they are the same however long they may take.
 
-        Where nothing is multiplied, tiles are found first: how loops and masks are written is for
-        the best of them.
+        Of many they are some, and then what is near the best of these. Where nothing is multiplied,
+        tiles are found first: how loops and masks are written is for the best of them.
         """
         described = self.spec.capability >= DESCRIPTORS
         every = list(candidates(task, self.tiling, descriptors=described))
         if everything or (task.multiplied and len(every) <= _MANY):
-            return Ranking(every, build, self.spec, least)
+            return Ranking(every, build, self.spec, least), True
         first, depth = every[0], list(task.lengths)[-1]
-        some = [one for one in every if _walk(one) == _walk(first, one.loads)]
+        plain = first.besides(*_SIZES, "loads")
+        some = [one for one in every if one.besides(*_SIZES, "loads") == plain]
         if len(some) > _MANY:
             some = [one for one in some if one.tile[depth] == first.tile[depth]]
         found = Ranking(some, build, self.spec, least)
-        safe = (one.schedule for one in found if self._is_safe(one.estimate, share))
-        bests = [*islice(_of_other_tiles(safe), _BESTS if task.multiplied else 1)] or [first]
+        within = found.within(longest) if self.worth < inf else found
+        safe = (one.schedule for one in within if self._is_safe(one.estimate, share))
+        wanted = _BESTS if task.multiplied else 1
+        bests = [*islice(_of_other_tiles(safe), wanted)]
+        is_all = self.worth == inf or len(bests) == wanted
         near = [
             one
             for one in every
-            if one not in some and any(_distance(one, best) == 1 for best in bests)
+            if one not in some and any(_distance(one, best) == 1 for best in bests or [first])
         ]
         found.add(near)
-        return found
+        return found, is_all
 
     def _is_safe(self, estimate: Estimate, share: float) -> bool:
         """Whether a kernel fits the device, registers as guessed being a share of all at most."""
@@ -274,11 +287,6 @@ def _plain_first(found: Sequence[Prediction]) -> list[Prediction]:
     return [*alike, *(one for one in found if one not in alike)]
 
 
-def _walk(schedule: Schedule, loads: str = "") -> Hashable:
-    """What a schedule says besides tile, warps and stages; of others, with these loads."""
-    return replace(schedule, tile={}, warps=1, stages=1, loads=loads or schedule.loads)
-
-
 def _of_other_tiles(found: Iterable[Schedule]) -> Iterator[Schedule]:
     """The first schedule of each tile, in order."""
     seen: set[tuple[tuple[str, int], ...]] = set()
@@ -292,4 +300,4 @@ def _of_other_tiles(found: Iterable[Schedule]) -> Iterator[Schedule]:
 def _distance(one: Schedule, other: Schedule) -> int:
     """In how many tile axes two schedules differ, and in how they are walked; warps are free."""
     axes = sum(one.tile[axis] != size for axis, size in other.tile.items())
-    return axes + (_walk(one) != _walk(other))
+    return axes + (one.besides(*_SIZES) != other.besides(*_SIZES))

@@ -95,6 +95,11 @@ def _number(value: float, element: Attribute) -> FloatAttr | IntegerAttr:
     return IntegerAttr(int(value), cast(IntegerType, element), truncate_bits=True)
 
 
+def _constant(number: FloatAttr | IntegerAttr) -> arith.ConstantOp:
+    """The operation of a constant, as its class makes it, but without asking what it is given."""
+    return arith.ConstantOp.create(properties={"value": number}, result_types=[number.type])
+
+
 def constant_value(value: SSAValue) -> Array | None:
     """The number that a scalar is known to be, or None."""
     owner = value.owner
@@ -214,7 +219,7 @@ class TileBuilder:
 
     def constant(self, value: float, element: Attribute) -> SSAValue:
         """A scalar constant."""
-        return self.once(arith.ConstantOp, number(value, element))
+        return self.once(_constant, number(value, element))
 
     def load(
         self,
