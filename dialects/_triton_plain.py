@@ -29,7 +29,7 @@ class PlainOp(IRDLOperation):
         result_types: Sequence[Attribute] = (),
         properties: Mapping[str, Attribute | None] | None = None,
     ) -> None:
-        given = {} if properties is None else properties
+        given: Mapping[str, Attribute | None] = {} if properties is None else properties
         Operation.__init__(
             self,
             operands=operands,

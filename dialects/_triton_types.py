@@ -46,7 +46,7 @@ def shape_of(value: SSAValue | Attribute) -> tuple[int, ...]:
 def element_of(value: SSAValue | Attribute) -> Attribute:
     """The element type of a tile, or the type of a scalar."""
     kind = _kind_of(value)
-    return cast(TensorType[Attribute], kind).element_type if type(kind) is TensorType else kind
+    return kind.element_type if type(kind) is TensorType else kind
 
 
 def _kind_of(value: SSAValue | Attribute) -> Attribute:
