@@ -37,12 +37,16 @@ PIPELINES = ("products", "loads")
 AGAIN = ("plain", "kept", "backward")
 """How rows are read that several walks read: as any cells, to be kept, or from the end as well."""
 
+EXTRAS = ("late", "early")
+"""When what a walk's end reads is loaded: where it is read, or before the walk."""
+
 _WORDS = {
     "loads": LOADS,
     "order": ORDERS,
     "masks": MASKS,
     "pipeline": PIPELINES,
     "again": AGAIN,
+    "extras": EXTRAS,
 }
 
 FLATTEN = "flatten"
@@ -103,6 +107,9 @@ class Schedule:
     walks before the last ask the L2 to keep what they read, and the last one to let it go; with
     `backward`, that also begins where the walk before it ended.
 
+    What is read at the end of a walk, such as a residual that is added to a product, is waited for
+    there; `extras` that are loaded `early`, before the walk, come meanwhile, and take registers.
+
     With `parts`, so many programs share the fold of each point, and merge what they folded in
     memory by atomics: in any order, so that the last bits of float sums differ from run to run.
     """
@@ -120,6 +127,7 @@ class Schedule:
     pipeline: str = "products"
     parts: int = 1
     again: str = "plain"
+    extras: str = "late"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tile", MappingProxyType(dict(self.tile)))
@@ -190,9 +198,18 @@ class Schedule:
                     f"{name} is no parameter of a schedule: tile axes (in capitals), "
                     + ", ".join((*_NUMBERS, *_WORDS))
                 )
-        loads, order, masks, pipeline, again = (words.get(n, w[0]) for n, w in _WORDS.items())
+        loads, order, masks, pipeline, again, extras = (
+            words.get(name, known[0]) for name, known in _WORDS.items()
+        )
         return Schedule(
-            tile, loads=loads, order=order, masks=masks, pipeline=pipeline, again=again, **numbers
+            tile,
+            loads=loads,
+            order=order,
+            masks=masks,
+            pipeline=pipeline,
+            again=again,
+            extras=extras,
+            **numbers,
         )
 
     @staticmethod

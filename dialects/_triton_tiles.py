@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
     FloatAttr,
     IntegerAttr,
     IntegerType,
@@ -113,6 +114,32 @@ class WhereOp(PlainOp):
         kinds = {self.lhs.type, self.rhs.type, self.result.type}
         if len(kinds) != 1 or shape_of(self.condition) != shape_of(self.lhs):
             raise VerifyException("both sides, the condition's shape and the result must agree")
+
+
+@irdl_op_definition
+class ErfcOp(PlainOp):
+    """The complementary error function, 1 - erf(x), cell by cell, without cancellation.
+
+    Example: `%v = triton.erfc %x : tensor<64xf32> -> tensor<64xf32>`
+    """
+
+    name = "triton.erfc"
+
+    source = operand_def()
+    result = result_def()
+
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue) -> None:
+        super().__init__(operands=[source], result_types=[source.type])
+
+    def verify_(self) -> None:
+        if (
+            not isinstance(element_of(self.source), AnyFloat)
+            or self.result.type != self.source.type
+        ):
+            raise VerifyException(f"{self.result.type} is not the function of {self.source.type}")
 
 
 @irdl_op_definition

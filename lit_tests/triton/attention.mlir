@@ -26,7 +26,7 @@
 // CHECK-NEXT:            chosen = tl.where(m[:, None] - k[None, :] >= 0, x, float("-inf"))
 // CHECK-NEXT:        o_weights_peak_block = tl.reduce(chosen, 1, combine_max)
 // CHECK:             centre = tl.where(o_weights_peak_2 == float("-inf"), 0.0, o_weights_peak_2)
-// CHECK-NEXT:        exp = tl.exp(o_weights_peak - centre)
+// CHECK-NEXT:        exp = tl.exp2((o_weights_peak - centre) * 1.442695)
 // CHECK-NEXT:        exponent = tl.fma(chosen, 0.18033688, (centre * -1.442695)[:, None])
 // CHECK-NEXT:        exp_2 = tl.exp2(exponent)
 // CHECK-NEXT:        o_weights_total_block = tl.sum(exp_2, axis=1)

@@ -13,7 +13,8 @@
 // CHECK:      for k_start in range(
 // CHECK:        k = tl.load(k_ptr +
 // CHECK-NOT:    tl.load(
-// CHECK:        tl.dot({{.*}}.to(tl.bfloat16), tl.trans(k), acc)
+// CHECK:        [[E:[a-z0-9_]+]] = tl.exp2({{.*}}).to(tl.bfloat16)
+// CHECK:        tl.dot([[E]], tl.trans(k), acc)
 
 !q = !loom.tensor<[0, 0] : [4096, 64], bf16>
 !s = !loom.tensor<[0, 0] : [4096, 4096], f32>

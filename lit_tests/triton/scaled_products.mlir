@@ -6,7 +6,7 @@
 // CHECK:      x = tl.load(x_ptr
 // CHECK:      y = tl.load(y_ptr
 // CHECK-NEXT: acc_2 = tl.dot(x, y)
-// CHECK-NEXT: acc_block = tl.sum(tl.exp(acc_2 * 0.25)
+// CHECK-NEXT: acc_block = tl.sum(tl.exp2(acc_2 * 0.36067376)
 
 // STRICT: product = x.to(tl.float32) * 0.5 * 0.5
 // STRICT: tl.dot(

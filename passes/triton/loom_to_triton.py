@@ -229,6 +229,8 @@ class LoomToTriton(ModulePass):
             ways.cut_groups(op)
         if self.store:
             ways.store_factors(op)
+            ways.part_products(op)
+            ways.join_maps(op)
         if self.relayout:
             ways.relayout_inputs(op)
         if self.split:

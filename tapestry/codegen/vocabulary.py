@@ -75,6 +75,7 @@ CALLS: dict[type[Operation], tuple[str, str]] = {
     math.CountTrailingZerosOp: ("trailing_zeros", ""),
     math.CtPopOp: ("count_ones", ""),
     math.ErfOp: ("error_function", ""),
+    triton.ErfcOp: ("complementary_error_function", ""),
     math.ExpOp: ("tl.exp", ""),
     math.Exp2Op: ("tl.exp2", ""),
     math.ExpM1Op: ("expm1", ""),

@@ -20,9 +20,13 @@ Scheduled = loom.OperationOp | loom.FusedOp
 _UNNAMED = ("derivation", SCHEDULE)
 
 
-def alone(op: Scheduled) -> ModuleOp:
-    """A program that computes an operation of its inputs, and nothing else."""
-    taken = list(dict.fromkeys(op.operands))
+def alone(*ops: Scheduled) -> ModuleOp:
+    """A program that computes operations of their inputs, and nothing else.
+
+    Of several, in order, it returns what others read of what they write.
+    """
+    made = {result for op in ops for result in op.results}
+    taken = list(dict.fromkeys(v for op in ops for v in op.operands if v not in made))
     block = Block(arg_types=[value.type for value in taken])
     values: dict[SSAValue, SSAValue] = dict(zip(taken, block.args, strict=True))
     for number, (value, argument) in enumerate(zip(taken, block.args, strict=True)):
@@ -31,13 +35,21 @@ def alone(op: Scheduled) -> ModuleOp:
         name = StringAttr(f"{value.name_hint or 'x'}_in{number}")
         argument.location = NameLoc(name, UNKNOWN_LOC)
         argument.name_hint = value.name_hint
-    copy = op.clone(value_mapper=values)
-    block.add_ops([copy, func.ReturnOp(*copy.results)])
-    kinds = ([value.type for value in taken], [value.type for value in copy.results])
+    copies = [op.clone(value_mapper=values) for op in ops]
+    inside = {inner for op in ops for inner in op.walk()}
+    outside = [
+        values[result]
+        for op in ops
+        for result in op.results
+        if len(ops) == 1 or any(use.operation not in inside for use in result.uses)
+    ]
+    block.add_ops([*copies, func.ReturnOp(*outside)])
+    kinds = ([value.type for value in taken], [value.type for value in outside])
     main = func.FuncOp("main", kinds, Region(block))
-    module = op.get_toplevel_object()
+    module = ops[0].get_toplevel_object()
     assert isinstance(module, ModuleOp)
-    return ModuleOp([*(one.clone() for one in _definitions(module, str(copy))), main])
+    text = "\n".join(map(str, copies))
+    return ModuleOp([*(one.clone() for one in _definitions(module, text)), main])
 
 
 def _definitions(module: ModuleOp, text: str) -> list[Operation]:

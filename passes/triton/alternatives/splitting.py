@@ -39,9 +39,7 @@ class Predict(Protocol):
     ones. Where one of them takes more than `worth` seconds anyway, what it takes is some more.
     """
 
-    def __call__(
-        self, program: ModuleOp, chosen: bool, worth: float = inf
-    ) -> list[Prediction]: ...
+    def __call__(self, program: ModuleOp, chosen: bool, worth: float = inf) -> list[Prediction]: ...
 
 
 PARTS = (4, 16, 64, 256)

@@ -3,6 +3,8 @@
     ways = Alternatives(find_spec("h200"), predict)
     ways.cut_groups(module)             # groups that are slower as one kernel (`recutting.py`)
     ways.store_factors(module)          # factors that are slower to compute again (`storing.py`)
+    ways.part_products(module)          # sums of products that are slower beside (`parting.py`)
+    ways.join_maps(module)              # maps that are faster with a fold they read (`joining.py`)
     ways.relayout_inputs(module)        # inputs of products that lie badly (`layouts.py`)
     ways.split_folds(module)            # folds that would be too few programs (`splitting.py`)
 
@@ -20,7 +22,9 @@ from xdsl.dialects.builtin import ModuleOp
 from tapestry.devices import DeviceSpec
 from tapestry.dialects import loom
 from tapestry.passes.loom.relayout import apply_layouts
+from tapestry.passes.triton.alternatives.joining import JoiningChooser, apply_joins
 from tapestry.passes.triton.alternatives.layouts import LayoutChooser, written_well
+from tapestry.passes.triton.alternatives.parting import PartingChooser, apply_partings
 from tapestry.passes.triton.alternatives.recutting import Recutting
 from tapestry.passes.triton.alternatives.splitting import PartsChooser, Predict, apply_parts
 from tapestry.passes.triton.alternatives.storing import FactorChooser, apply_stores
@@ -49,6 +53,17 @@ class Alternatives:
         """Store factors that products are slower to compute."""
         apply_stores(module, self._free(FactorChooser(self.predict).chosen(module)))
 
+    def part_products(self, module: ModuleOp) -> None:
+        """Sum products one after another that are slower beside each other."""
+        chooser = PartingChooser(self.predict)
+        while chosen := [op for op in chooser.chosen(module) if self._is_free(op)]:
+            apply_partings(module, chosen)
+
+    def join_maps(self, module: ModuleOp) -> None:
+        """Compute maps with folds that they read."""
+        chosen = self._free(JoiningChooser(self.predict).chosen(module))
+        apply_joins(module, {op: fold for op, fold in chosen.items() if self._is_free(fold)})
+
     def relayout_inputs(self, module: ModuleOp) -> None:
         """Copy inputs of products that lie badly."""
         apply_layouts(module, self._free(LayoutChooser(self.predict).chosen(module)), written_well)
@@ -59,4 +74,7 @@ class Alternatives:
 
     def _free(self, chosen: Mapping[Op, Chosen]) -> dict[Op, Chosen]:
         """What is chosen for operations, but for those that stay."""
-        return {one: what for one, what in chosen.items() if one.label.data not in self.kept}
+        return {one: what for one, what in chosen.items() if self._is_free(one)}
+
+    def _is_free(self, op: loom.OperationOp | loom.FusedOp) -> bool:
+        return op.label.data not in self.kept

@@ -26,7 +26,7 @@ from tapestry.passes.triton.cost.roofline import estimate_of
 from tapestry.passes.triton.cost.work import Work
 from tapestry.passes.triton.schedules.task import Task
 
-_FREE = ("tile", "warps", "stages", "loads", "programs", "segments")
+_FREE = ("tile", "warps", "stages", "loads", "programs", "segments", "extras")
 """What decides that together with lengths, or not at all: several loops along an axis, such as one
 for whole blocks, take its steps together."""
 
@@ -111,6 +111,7 @@ def _products_alone(
         descriptors=0,
         held=0,
         exchanged=0,
+        late=0.0,
         addresses=0,
         buffers=work.buffers,
     )

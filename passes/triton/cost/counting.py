@@ -80,6 +80,7 @@ _SPECIALS = Kinds(
     math.SinOp,
     math.SqrtOp,
     math.TanhOp,
+    triton.ErfcOp,
 )
 _EXPONENTIALS = Kinds(math.ExpOp, math.Exp2Op)
 _SPLIT, _PARTS = 14, 6
@@ -128,6 +129,9 @@ class _Counter:
     descriptors: int = 0
     held: int = 0
     parted: int = 0
+    late: float = 0.0
+    walked: bool = False
+    """Whether a loop has ended, and nothing more than an end follows."""
     addresses: int = 0
     after: set[SSAValue] = field(default_factory=set[SSAValue])
     repeats: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
@@ -181,6 +185,7 @@ class _Counter:
             descriptors=self.descriptors,
             held=self.held + self.factors.held + self.parted,
             exchanged=max(stored, default=0),
+            late=self.late,
             addresses=self.addresses,
             buffers=self.call.sizes,
             walks=self._walks(),
@@ -215,6 +220,7 @@ class _Counter:
                 self.after.update(op.results)
             if not multiplies and (repeats := self._repeated(op)) > 1:
                 self.repeats.update(dict.fromkeys(op.results, repeats))
+            self.walked |= kind is scf.ForOp
             self.indices.visit(op)
 
     def _op(self, op: Operation, times: _Times) -> None:
@@ -223,8 +229,9 @@ class _Counter:
             case scf.ForOp():
                 self._loop(op, times)
             case scf.IfOp():
-                taken = self.indices.of(op.cond).numbers
+                taken, walked = self.indices.of(op.cond).numbers, self.walked
                 self._block(op.true_region.block, self._times(times.numbers * taken))
+                self.walked = walked
                 self._block(op.false_region.block, self._times(times.numbers * (1 - taken)))
                 for region in op.regions:
                     end = region.block.last_op
@@ -238,6 +245,7 @@ class _Counter:
                 stream = self.accesses.of_cells(op, times.mean, self.kept)
                 self.streams.append(stream)
                 self.moved[op] = max(1, stream.vector // stream.cell)
+                self._end(op, stream)
                 if isinstance(op.parent_op(), scf.ForOp):
                     pieces = stream.cells * stream.cell // stream.vector
                     self.addresses += 2 * -(-pieces // self.threads)
@@ -246,6 +254,7 @@ class _Counter:
                     self.factors.runs[op.result] = stream.run
             case triton.LoadBlockOp() | triton.StoreBlockOp():
                 self.streams.append(self.accesses.of_block(op, times.mean))
+                self._end(op, self.streams[-1])
                 if isinstance(op, triton.LoadBlockOp):
                     self.factors.vectors[op.result] = VECTOR
                     if is_shared_out(op):
@@ -271,6 +280,11 @@ class _Counter:
                 self._lanes(op, count * times.mean)
             case _:
                 pass
+
+    def _end(self, op: Operation, stream: Stream) -> None:
+        """Count what is loaded when a loop has ended."""
+        if self.walked and not stream.writes and not isinstance(op.parent_op(), scf.ForOp):
+            self.late += stream.bytes
 
     def _elementwise(self, op: Operation, times: _Times) -> None:
         cells = max((self._cells(value) for value in (*op.results, *op.operands)), default=0)

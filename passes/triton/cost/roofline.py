@@ -268,7 +268,7 @@ def _alone(work: Work, together: int, computing: float, spec: DeviceSpec) -> flo
     Its loads are on their way for `stages - 1` steps (Little's law): a step takes no less than its
     share of the time in which its bytes come, nor than they take alone. What is not staged it waits
     for as a whole; where nothing is, it computes with cells when they are there, and asks for the
-    next ones then.
+    next ones then. So it does for what it asks for when its steps are done.
     """
     latency, steps = spec.memory.latency, work.steps
     ahead = max(1, work.stages - 1) if work.staged else 1
@@ -279,9 +279,10 @@ def _alone(work: Work, together: int, computing: float, spec: DeviceSpec) -> flo
     own = spec.coefficients
     copying = steps * work.rows * own.copied_row
     first = latency + work.descriptors * own.descriptor
+    ending = latency + work.late / rate if work.late else 0.0
     if not work.staged:
-        return first + computing + coming + steps * waiting
-    return first + max(computing + copying, coming) + steps * (waiting + own.step)
+        return first + computing + coming + steps * waiting + ending
+    return first + max(computing + copying, coming) + steps * (waiting + own.step) + ending
 
 
 def memory_bytes(work: Work, at_once: int, spec: DeviceSpec) -> float:

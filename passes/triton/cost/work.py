@@ -143,6 +143,8 @@ class Work:
     """Bytes of other tiles in shared memory."""
     exchanged: int
     """Bytes of a tile that threads exchange before it is stored."""
+    late: float
+    """Bytes of tiles that a program asks for when its loop has ended, and waits for."""
     addresses: int
     """Registers of a thread that hold where a loop reads and writes."""
     buffers: tuple[int, ...]
@@ -190,6 +192,7 @@ class Work:
             self.staged,
             self.direct,
             self.held,
+            self.late,
             streams,
             self.products,
             self.buffers,

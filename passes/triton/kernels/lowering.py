@@ -258,6 +258,7 @@ def _contraction_kernel(
         bounded=is_bounded(space),
         grows=grows(space),
         described=any_described(fold, space, [batch, *axes]),
+        extras=bool(fold.extras) and not fold.folds_apart,
     )
     schedule = options.schedule(task, fold.schedule)
     writer = KernelWriter(fold, space, [batch, *axes], schedule, spread)
@@ -268,6 +269,10 @@ def _contraction_kernel(
         factor_a = _factor(writer, a, ("M", "K"), masks["M", "K"])
         factor_b = _factor(writer, b, ("K", "N"), masks["K", "N"])
         zero = tiles.full(0.0, f32, ("BLOCK_M", "BLOCK_N"), "acc")
+        if schedule.extras == "early":
+            assert fold.unwrap is not None
+            read = fold.unwrap.args[len(fold.unwrap.args) - len(writer.extras) :]
+            writer.load_ahead(writer.extras, read, ("M", "N"))
 
         def step(carried: Sequence[SSAValue] | None) -> State:
             acc = zero if carried is None else carried[0]

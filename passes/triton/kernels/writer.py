@@ -41,6 +41,9 @@ from tapestry.passes.triton.tiles.bodies import Values, write_body
 from tapestry.passes.triton.tiles.builder import TileBuilder, number, remove_unused
 from tapestry.passes.triton.tiles.narrow import shifted
 
+_AHEAD = "ahead"
+"""What is remembered of cells that were loaded before they are needed."""
+
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
@@ -178,10 +181,30 @@ class KernelWriter(Walks):
         """
         if any(guard.fails for guard in port.access.guards):
             return self.tiles.once(arith.ConstantOp, port.fill)
+        if (ahead := self.tiles.recall((_AHEAD, port, frame))) is not None:
+            return ahead
         if self._descriptors is not None:
             found = self._descriptors.load(port, frame)
             if found is not None:
                 return found
+        return self._load_cells(port, frame, hint)
+
+    def load_ahead(
+        self, ports: Sequence[Port], arguments: Sequence[SSAValue], frame: Frame
+    ) -> None:
+        """Load the cells that arguments stand for, to be used where these are loaded again.
+
+        Pointers bring them to registers while nothing waits for them yet. Blocks of which a body
+        reads some cells are left alone.
+        """
+        for port, argument in zip(ports, arguments, strict=True):
+            fails = any(guard.fails for guard in port.access.guards)
+            if not fails and not isinstance(argument.type, loom.BlockType):
+                loaded = self._load_cells(port, frame, argument.name_hint or port.name)
+                self.tiles.remember((_AHEAD, port, frame), loaded)
+
+    def _load_cells(self, port: Port, frame: Frame, hint: str | None) -> SSAValue:
+        """The cells of a tensor over a frame, by a pointer to each."""
         cells, blocks = self._cells(port, frame), self.blocks(frame)
         turned = None if cells is None else self.tiles.recall((*cells, blocks[::-1]))
         if turned is not None:

@@ -25,7 +25,7 @@ from tapestry.dialects import triton
 
 
 class DescribeBeforeLoops(RewritePattern):
-    """A descriptor moves in front of the loops of its block that stand before it.
+    """A descriptor moves in front of the loops and the loads of its block that stand before it.
 
     Legal for the loops behind everything that it is made of: it reads nothing else.
     """
@@ -35,7 +35,7 @@ class DescribeBeforeLoops(RewritePattern):
         first: Operation | None = None
         before = op.prev_op
         while before is not None and not any(one.owner is before for one in op.operands):
-            if isinstance(before, scf.ForOp | scf.WhileOp):
+            if isinstance(before, scf.ForOp | scf.WhileOp | triton.LoadOp):
                 first = before
             before = before.prev_op
         if first is not None:

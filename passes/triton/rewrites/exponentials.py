@@ -16,7 +16,7 @@ from math import e as euler
 from math import inf, isfinite, log2
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr, f32
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -26,10 +26,10 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
-from tapestry.algebra.dtypes import is_half
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
-from tapestry.passes.triton.tiles.builder import number, remove_unused
+from tapestry.passes.triton.rewrites.functions import moves_halves
+from tapestry.passes.triton.tiles.builder import constant_of_cells, number, remove_unused
 
 _LOG2_E = log2(euler)
 
@@ -43,7 +43,7 @@ class NothingAdded(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.AddfOp, rewriter: PatternRewriter) -> None:
         for term, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            if _number(other) == 0 and term.type == op.result.type:
+            if constant_of_cells(other) == 0 and term.type == op.result.type:
                 rewriter.replace(op, [], [term])
                 return
 
@@ -56,7 +56,7 @@ class ScaleAfterChoice(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: triton.WhereOp, rewriter: PatternRewriter) -> None:
-        scaled, other = _scaled(op.lhs), _number(op.rhs)
+        scaled, other = _scaled(op.lhs), constant_of_cells(op.rhs)
         if scaled is None or scaled[1] == 1.0 or other not in (inf, -inf):
             return
         if len(list(op.lhs.uses)) != 1:
@@ -102,7 +102,10 @@ class ExponentialOfDifference(RewritePattern):
         minus = op.operand.owner
         if not isinstance(minus, arith.SubfOp) or element_of(op.result) != f32:
             return
-        if not isinstance(minus.rhs.owner, triton.BroadcastOp) or _number(minus.rhs) is not None:
+        if (
+            not isinstance(minus.rhs.owner, triton.BroadcastOp)
+            or constant_of_cells(minus.rhs) is not None
+        ):
             return
         scaled = _scaled(minus.lhs)
         value, factor = (minus.lhs, 1.0) if scaled is None else scaled
@@ -115,9 +118,8 @@ class ExponentialOfDifference(RewritePattern):
 
 
 def fold_scales(kernel: triton.KernelOp) -> None:
-    """Apply the rewrites to a kernel that multiplies 16-bit factors: others are bound by memory."""
-    dots = [op for op in kernel.body.walk() if isinstance(op, triton.DotOp)]
-    if not any(is_half(element_of(op.a)) for op in dots):
+    """Apply the rewrites to a kernel that moves 16-bit floats: of others, memory takes as long."""
+    if not moves_halves(kernel):
         return
     patterns: list[RewritePattern] = [
         NothingAdded(),
@@ -129,23 +131,13 @@ def fold_scales(kernel: triton.KernelOp) -> None:
     remove_unused(kernel.body.block)
 
 
-def _number(value: SSAValue) -> float | None:
-    """The float that all cells of a value are known to be."""
-    owner = value.owner
-    while isinstance(owner, triton.BroadcastOp):
-        owner = owner.source.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, FloatAttr):
-        return owner.value.value.data
-    return None
-
-
 def _scaled(value: SSAValue) -> tuple[SSAValue, float] | None:
     """A tile and the finite positive number that it is multiplied with, in float32."""
     owner = value.owner
     if not isinstance(owner, arith.MulfOp) or element_of(value) != f32:
         return None
     for tile, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
-        factor = _number(other)
+        factor = constant_of_cells(other)
         if factor is not None and factor > 0 and isfinite(factor):
             return tile, factor
     return None

@@ -14,7 +14,7 @@ from __future__ import annotations
 from math import frexp
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr, f32, f64
+from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -27,7 +27,12 @@ from xdsl.pattern_rewriter import (
 from tapestry.algebra.dtypes import is_half
 from tapestry.dialects import triton
 from tapestry.dialects.triton import APPROXIMATE, element_of, is_approximate, shape_of
-from tapestry.passes.triton.tiles.builder import number
+from tapestry.passes.triton.rewrites.functions import (
+    ComplementOfErrorFunction,
+    ExponentialInBaseTwo,
+    moves_halves,
+)
+from tapestry.passes.triton.tiles.builder import constant_of_cells, number
 
 _LEAST = 1e-30
 """Far above float32's denormals, whose inverse root a GPU takes for that of zero."""
@@ -52,7 +57,7 @@ class PowerOfTwoDivisor(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.DivfOp, rewriter: PatternRewriter) -> None:
-        divisor, element = _constant(op.rhs), element_of(op.result)
+        divisor, element = constant_of_cells(op.rhs), element_of(op.result)
         if divisor is None or element not in (f32, f64):
             return
         size, exponent = frexp(abs(divisor))
@@ -110,7 +115,9 @@ class BoundedRoot(RewritePattern):
         total = op.operand.owner
         if is_approximate(op) or not isinstance(total, arith.AddfOp):
             return
-        known = [n for n in (_constant(total.lhs), _constant(total.rhs)) if n is not None]
+        known = [
+            n for n in (constant_of_cells(total.lhs), constant_of_cells(total.rhs)) if n is not None
+        ]
         if any(n >= _LEAST for n in known):
             op.properties["fastmath"] = APPROXIMATE
             rewriter.notify_op_modified(op)
@@ -120,7 +127,8 @@ def round_where_needed(kernel: triton.KernelOp, *, strict: bool) -> None:
     """Mark what may be approximate; with `strict` quotients are those of IEEE 754 everywhere."""
     patterns: list[RewritePattern] = [PowerOfTwoDivisor(), BoundedRoot()]
     if not strict:
-        patterns += [RoundedQuotient(), ExponentialQuotient()]
+        patterns += [RoundedQuotient(), ExponentialQuotient(), ComplementOfErrorFunction()]
+        patterns += [ExponentialInBaseTwo()] if moves_halves(kernel) else []
     PatternRewriteWalker(GreedyRewritePatternApplier(patterns)).rewrite_region(kernel.body)
 
 
@@ -132,16 +140,3 @@ def _ends_in_halves(value: SSAValue) -> bool:
         else isinstance(user, _KEEPING) and _ends_in_halves(user.results[0])
         for user in users
     )
-
-
-def _constant(value: SSAValue) -> float | None:
-    owner = value.owner
-    if isinstance(owner, triton.BroadcastOp | triton.ExpandDimsOp):
-        return _constant(owner.source)
-    match owner:
-        case arith.ConstantOp(value=FloatAttr() as attribute):
-            return attribute.value.data
-        case triton.FullOp(value=FloatAttr() as attribute):
-            return attribute.value.data
-        case _:
-            return None

@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Final
 
-from tapestry.dialects.triton import AGAIN, LOADS, Schedule
+from tapestry.dialects.triton import AGAIN, EXTRAS, LOADS, Schedule
 from tapestry.passes.triton.schedules.schedule import (
     LANES,
     cells_of,
@@ -106,8 +106,11 @@ def _products(task: Task, first: Schedule) -> Iterator[Schedule]:
     for (m, n), k, warps, stages in product(_SIDES, (64, 32, 128), (8, 4), (3, 4, 2)):
         tile = _clipped(task, {"M": m, "N": n, "K": k}, least=MIN_DOT)
         schedule = replace(first, tile=tile, warps=warps, stages=stages)
-        yield schedule
-        yield from _shared_out(task, schedule)
+        for one in (schedule, *_shared_out(task, schedule)):
+            yield one
+            # Programs that share blocks load what ends one beside the steps of the next.
+            if task.extras and not one.programs:
+                yield replace(one, extras=EXTRAS[1])
 
 
 def _shared_out(task: Task, schedule: Schedule) -> Iterator[Schedule]:

@@ -141,6 +141,8 @@ def check(task: Task, schedule: Schedule) -> None:
             f"@{task.name} has no programs with full blocks beside others: along "
             f"{', '.join(task.grid) or 'no axis'}, all blocks are full, or there is one"
         )
+    if schedule.extras == "early" and not task.extras:
+        raise ScheduleError(f"@{task.name} reads nothing at the end of a walk that could be early")
     if schedule.parts > 1:
         _check_parts(task, schedule)
     if (schedule.pipeline == "loads" or schedule.unroll > 1) and not task.loops(tile):

@@ -33,7 +33,8 @@ class Task:
     block has to hold. An `ordered` fold takes one point at a time; one `across` memory has points
     that lie side by side; rows are read in `walks` walks. `described` says that some tensor can be
     moved by descriptors, `bounded` that a domain ends or starts walks along K, `grows` that they
-    are longer for later rows. States of an `atomic` fold are merged by memory itself.
+    are longer for later rows, `extras` that tensors are read when a walk has ended. States of an
+    `atomic` fold are merged by memory itself.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Task:
     described: bool = False
     bounded: bool = False
     grows: bool = False
+    extras: bool = False
     atomic: bool = False
 
     def __post_init__(self) -> None:

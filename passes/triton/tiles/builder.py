@@ -109,6 +109,19 @@ def constant_value(value: SSAValue) -> Array | None:
     return constant(owner.value.value.data, value.type)
 
 
+def constant_of_cells(value: SSAValue) -> float | None:
+    """The float that all cells of a value are known to be."""
+    match value.owner:
+        case triton.BroadcastOp(source=source) | triton.ExpandDimsOp(source=source):
+            return constant_of_cells(source)
+        case (
+            arith.ConstantOp(value=FloatAttr() as found) | triton.FullOp(value=FloatAttr() as found)
+        ):
+            return found.value.data
+        case _:
+            return None
+
+
 def remove_unused(block: Block) -> None:
     """Erase the operations of a block, and those inside of them, that nothing needs."""
     for op in reversed(list(block.ops)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import erf
+from scipy.special import erf, erfc
 
 import tapestry
 from tapestry.codegen.helpers import sources
@@ -28,6 +28,23 @@ def test_they_are_within_three_halves_of_a_unit_in_the_last_place_of_float32(nam
     want = exact(x.astype(np.float64))
     assert np.max(np.abs(got - want) / np.spacing(np.abs(want).astype(np.float32))) < 1.5
     np.testing.assert_array_equal(np.signbit(got), np.signbit(x))
+
+
+def test_the_complement_of_an_error_function_is_within_a_unit_of_one():
+    x = POINTS.astype(np.float32)
+    y = tapestry.input("x", x.shape)
+    below, above = (
+        np.asarray(tapestry.run(one, x=x, on="triton"))
+        for one in (1 - tapestry.erf(y), tapestry.erf(y) + 1)
+    )
+    exact = 1 - erf(x.astype(np.float64))
+    assert np.max(np.abs(below - exact)) < 1.5e-7
+    assert np.max(np.abs(above - (1 + erf(x.astype(np.float64))))) < 1.5e-7
+    # Where it is small it has digits of its own, and it ends at zero.
+    small = (x > 1) & (x < 3)
+    assert np.max(np.abs(below[small] / erfc(x[small].astype(np.float64)) - 1)) < 1e-3
+    assert not below[x > 20].any()
+    assert (below[x < -20] == 2).all()
 
 
 @pytest.mark.parametrize("name", ["erf", "tanh"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tapestry as t
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import loom
-from tapestry.dialects.triton import AGAIN, MASKS, ORDERS, PIPELINES, Schedule
+from tapestry.dialects.triton import AGAIN, EXTRAS, MASKS, ORDERS, PIPELINES, Schedule
 from tapestry.frontend import run_pipeline
 from tapestry.passes.triton.schedules.schedule import is_legal
 from tapestry.passes.triton.schedules.task import Task
@@ -45,6 +45,10 @@ def attention(q, k, v):
 
 PROGRAMS = {
     "product": (lambda x, w: t.relu(x @ w), lambda a, b, c: {"x": (a, b), "w": (b, c)}),
+    "linear": (
+        lambda x, w, b, r: t.gelu(x @ w + b) + r,
+        lambda a, b, c: {"x": (a, b), "w": (b, c), "b": (c,), "r": (a, c)},
+    ),
     "transposed": (lambda x, w: x @ w.T, lambda a, b, c: {"x": (a, b), "w": (c, b)}),
     "batched": (lambda x, w: x @ w, lambda a, b, c: {"x": (3, a, b), "w": (3, b, c)}),
     "softmax": (t.softmax, lambda a, b, _: {"x": (a, b)}),
@@ -88,6 +92,7 @@ def schedules(draw, task: Task):
         ("pipeline", PIPELINES),
         ("parts", (1, 2, 5)),
         ("again", AGAIN),
+        ("extras", EXTRAS),
     ):
         other = replace(schedule, **{how: draw(st.sampled_from(values))})
         if is_legal(task, other):

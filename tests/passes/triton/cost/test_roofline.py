@@ -152,6 +152,7 @@ def some_work(draw: st.DrawFn) -> Work:
         direct=draw(st.sampled_from((0, 1 << 12))),
         held=draw(st.sampled_from((0, 1 << 12))),
         exchanged=0,
+        late=draw(st.sampled_from((0.0, 1 << 14))),
         addresses=draw(st.integers(0, 32)),
         buffers=(draw(st.integers(1 << 8, 1 << 30)), draw(st.integers(1 << 8, 1 << 30))),
     )
