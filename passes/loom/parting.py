@@ -21,14 +21,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from tapestry.algebra.monoids import monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, TensorType
 from tapestry.passes.loom.rebuilding.bodies import in_group
-from tapestry.passes.loom.rebuilding.operations import reads_of, writes_of
+from tapestry.passes.loom.rebuilding.operations import Write, reads_of, writes_of
 from tapestry.passes.loom.rebuilding.outputs import drop_unread, merges_alone, wrapped_parts
 from tapestry.zspace import Projection
 
@@ -131,7 +131,7 @@ def _fold(
     label: str,
     parts: Sequence[int],
     values: Sequence[SSAValue],
-    writes: Sequence[tuple[Projection, Attribute]],
+    writes: Sequence[Write],
     given: Sequence[tuple[SSAValue, Read]],
     rewriter: PatternRewriter,
 ) -> loom.OperationOp:
