@@ -29,6 +29,7 @@ from tapestry.dialects.loom import tensor_type
 from tapestry.graph import flops, operations
 from tapestry.passes.triton.cost.calls import calls_of
 from tapestry.passes.triton.cost.counting import work_of
+from tapestry.passes.triton.cost.neighbours import VECTOR
 from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.cost.roofline import peak
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
@@ -152,6 +153,7 @@ def compiled_row(case: Case, module: Any, target: int, device: str | None = None
     row = predicted_row(case, module, lowered, target, device)
     row.taken = _taken(lowered, kernels, find_spec(device))
     _count(row, case, kernels, halves(lowered))
+    row.problems += _narrow(lowered, kernels)
     row.seconds = perf_counter() - started
     return row
 
@@ -220,6 +222,30 @@ def _count(
             if kernel.name in multiplying and kernel.tensor_cores != best
         ]
     row.problems += [problem for kernel in kernels for problem in kernel.problems]
+
+
+def _narrow(lowered: Any, kernels: Sequence[CompiledKernel]) -> list[str]:
+    """Kernels that move less than 16 bytes at once of all that they read or write.
+
+    It is expected of those of which some load or store has neighbouring, aligned cells, enough for
+    16 bytes of each thread.
+    """
+    known = {op.sym_name.data: op for op in lowered.walk() if isinstance(op, triton.KernelOp)}
+    wide: set[tuple[str, bool]] = set()
+    for launch in lowered.walk():
+        for call, _ in calls_of(launch) if isinstance(launch, triton.LaunchOp) else ():
+            work = work_of(known[launch.kernel_name], call)
+            wide |= {
+                (launch.kernel_name, stream.writes)
+                for stream in work.streams
+                if stream.vector >= VECTOR and stream.cells * stream.cell >= VECTOR * work.threads
+            }
+    return [
+        f"{kernel.name} {'writes' if writes else 'reads'} no {VECTOR} bytes at once"
+        for kernel in kernels
+        for writes, found in ((False, kernel.reads_wide), (True, kernel.writes_wide))
+        if (kernel.name, writes) in wide and not found
+    ]
 
 
 def compiled(cases: Sequence[Case], devices: Mapping[int, str], workers: int | None) -> list[Row]:

@@ -33,6 +33,14 @@ MAX_SHARED_BYTES = {target: 1024 * size for size, targets in _SHARED.items() for
 
 _ENTRY = re.compile(r"\.entry\s+(\w+)\s*\((.*?)\)", re.DOTALL)
 
+_WIDE_READ = re.compile(
+    r"\bld\.global\S*\.(v4\.[bfus]32|v2\.[bfus]64)|\bcp\.async\.c[ag]\.[^;]*\b(0x10|16)\b"
+    r"|\bcp\.async\.bulk\.tensor\S*shared\S*\.global"
+)
+_WIDE_WRITE = re.compile(
+    r"\bst\.global\S*\.(v4\.[bfus]32|v2\.[bfus]64)|\bcp\.async\.bulk\.tensor\S*\.global\.shared"
+)
+"""What moves 16 bytes of memory or more for a thread, or all of a block, in PTX."""
 
 LONGEST: Final = 600.0
 """Seconds of a processor after which a compiler that works on one kernel is ended."""
@@ -109,6 +117,16 @@ class CompiledKernel:
     def uses_wgmma(self) -> bool:
         """Whether it multiplies matrices by warpgroups, as Hopper does best."""
         return self.tensor_cores == "wgmma"
+
+    @property
+    def reads_wide(self) -> bool:
+        """Whether it reads 16 bytes of memory at once somewhere."""
+        return _WIDE_READ.search(self.ptx) is not None
+
+    @property
+    def writes_wide(self) -> bool:
+        """Whether it writes 16 bytes of memory at once somewhere."""
+        return _WIDE_WRITE.search(self.ptx) is not None
 
     @property
     def tensor_cores(self) -> str:

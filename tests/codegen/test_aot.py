@@ -52,6 +52,34 @@ func.func @main(%x: {x}, %w: {w}) -> {y} {{
 """)
 
 
+@pytest.mark.parametrize(("step", "wide"), [(1, True), (3, False)])
+def test_neighbouring_cells_are_moved_16_bytes_at_once(step, wide, tmp_path):
+    x = f"!loom.tensor<[0] : [{8192 * step}], f32>"
+    y = "!loom.tensor<[0] : [8192], f32>"
+    module = parse_text(f"""
+func.func @main(%x: {x}) -> {y} {{
+  %y = loom.operation @some over <[0] : [8192]> [map]
+    ins(%x : (d0) -> ({step} * d0)) outs((d0) -> (d0))
+    wrap (%a: f32) {{ %b = arith.negf %a : f32 loom.yield %b : f32 }} : ({x}) -> {y}
+  func.return %y : {y}
+}}
+""")
+    for kernel in compiled(module, "loom-to-triton", tmp_path):
+        assert kernel.reads_wide == wide
+        assert kernel.writes_wide
+
+
+def test_tiles_of_products_are_moved_16_bytes_at_once(tmp_path):
+    tile = "M = 128, N = 128, K = 64, warps = 8, stages = 3"
+    for loads in ("pointer", "descriptor"):
+        schedule = f"product: {tile}, loads = {loads}"
+        pipeline = f'loom-to-triton{{schedules="{schedule}"}}'
+        (kernel,) = compiled(matmul("f16"), pipeline, tmp_path, targets=(90,))
+        assert ("cp.async.bulk" in kernel.ptx) == (loads == "descriptor")
+        assert kernel.reads_wide
+        assert kernel.writes_wide
+
+
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
 def test_16_bit_matmuls_use_wgmma_on_hopper(kind, tmp_path):
     hopper, ampere = compiled(matmul(kind), "loom-to-triton", tmp_path)
