@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, i1
+from xdsl.dialects.builtin import IntegerAttr, i1, i64
 from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.codegen.expressions import (
@@ -39,6 +39,9 @@ from tapestry.dialects.triton import element_of, shape_of
 
 _LONG_LABEL = 12
 """Labels from this length on are left out of variables' names."""
+
+_NEAR = (1 << 31) - triton.MAX_CELLS
+"""An end from which the next step may be beyond 32 bits."""
 
 _LONGEST_INLINE = 40
 """Expressions longer than this get a variable."""
@@ -190,7 +193,8 @@ class BodyPrinter(ValuePrinter):
         taken = counter
         if triton.BACKWARD in op.attributes:
             taken = fresh(f"{counter}_back", self._names)
-        self._line(f"for {taken} in {self._range(op, f'{first}, {end}, {step}')}:")
+        start = f"tl.cast({first}, tl.int64)" if _passes_32_bits(op) else first
+        self._line(f"for {taken} in {self._range(op, f'{start}, {end}, {step}')}:")
         self._depth += 1
         if taken != counter:
             length = end if first == "0" else f"{end} - {first}"
@@ -265,6 +269,18 @@ class BodyPrinter(ValuePrinter):
         name = self._fresh(value, "value")
         self._line(f"{name} = {text}")
         return name
+
+
+def _passes_32_bits(loop: scf.ForOp) -> bool:
+    """Whether a loop's counter of 64 bits ends beyond 32, though the loop's end is not.
+
+    Triton gives a counter the type of its bounds, and numbers that fit have 32 bits.
+    """
+    end = loop.ub.owner
+    if loop.lb.type != i64 or not isinstance(end, arith.ConstantOp):
+        return False
+    number = end.value
+    return isinstance(number, IntegerAttr) and _NEAR <= number.value.data < 1 << 31
 
 
 def _uses(value: SSAValue) -> Iterator[Operation]:

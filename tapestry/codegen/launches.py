@@ -251,7 +251,8 @@ class Launches:
 
     def _call(self, step: Mapping[str, Any]) -> int:
         """Run a function that is no kernel, on boxes of tensors."""
-        tensors = [self._tensor(buffer) for buffer in step["buffers"]]
+        pairs = zip(step["buffers"], step["shapes"], strict=True)
+        tensors = [self._tensor(buffer).reshape(tuple(shape)) for buffer, shape in pairs]
         for row in step["rows"]:
             parts: list[Any] = []
             ends = iter(row)

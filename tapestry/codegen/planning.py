@@ -152,9 +152,10 @@ class _Planning:
         if op.parameters is not None:
             parameters = {n: plain_value(value) for n, value in op.parameters.data.items()}
         inputs, source = op.inputs.value.data, self._sources
+        shapes = tuple(tuple(triton.buffer_type(value).get_shape()) for value in op.buffers)
         self._sources += 1
         self._steps.append(
-            Call(op.function.data, buffers, op.rows, inputs, parameters, source=source)
+            Call(op.function.data, buffers, shapes, op.rows, inputs, parameters, source=source)
         )
 
 

@@ -82,11 +82,13 @@ class Filling:
 class Call:
     """A function that is given to the program, on a box of each buffer per row of `rows`.
 
-    `source` is as in `Launch`.
+    Boxes are of the buffers' cells under `shapes`, which an alias may give them. `source` is as in
+    `Launch`.
     """
 
     function: str
     buffers: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], ...]
     rows: tuple[tuple[int, ...], ...]
     inputs: int
     parameters: Mapping[str, Any]
@@ -215,6 +217,7 @@ def _step_json(step: PlanStep) -> dict[str, Any]:
             return {
                 "call": step.function,
                 "buffers": list(step.buffers),
+                "shapes": [list(shape) for shape in step.shapes],
                 "rows": [list(row) for row in step.rows],
                 "inputs": step.inputs,
                 "parameters": dict(step.parameters),

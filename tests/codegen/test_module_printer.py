@@ -144,3 +144,21 @@ def test_a_loop_that_carries_nothing_can_be_read():
     source = tapestry.compile(tapestry.softmax(rows, axis=1)).kernels()
     ast.parse(source)
     assert source.count("    for ") == 2  # a sweep that folds, and one that stores
+
+
+def test_a_counter_that_ends_beyond_32_bits_has_64():
+    text = """
+!x = !loom.tensor<[0] : [LENGTH], i8>
+!y = !loom.tensor<[] : [], i8>
+func.func @main(%x: !x) -> !y {
+  %y = loom.operation @total over <[0] : [LENGTH]> [fold] by @add
+         ins(%x : (d0) -> (d0)) outs(() -> ())
+         wrap (%a: i8) { loom.yield %a : i8 } : (!x) -> !y
+  func.return %y : !y
+}
+"""
+    for length, wide in ((2**31 - 1, True), (2**30, False)):
+        module = parse_text(text.replace("LENGTH", str(length)))
+        run_pipeline(module, "loom-to-triton")
+        source = print_module(module).source
+        assert (f"range(tl.cast(0, tl.int64), {length}, BLOCK_K)" in source) == wide

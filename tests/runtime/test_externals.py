@@ -120,3 +120,31 @@ def test_sorting_on_a_gpu_is_sorting_on_the_cpu(name, descending):
     (want,) = find_external(name, "numpy", None)([cells], given)
     (got,) = find_external(name, "torch", None)([torch.from_numpy(cells)], given)
     np.testing.assert_array_equal(got.numpy(), want)
+
+
+_RESHAPED = """
+!x = !loom.tensor<[0, 0] : [4, 6], f32>
+!v = !loom.tensor<[0, 0] : [6, 4], f32>
+!w = !loom.tensor<[0] : [24], f32>
+!y = !loom.tensor<[0] : [1], f32>
+func.func @main(%x: !x) -> (!y, !w) {
+  %v = loom.reshape %x : !x -> !v
+  %w = loom.reshape %x : !x -> !w
+  %y = loom.external @corner over <[] : []> ins(%v : () -> (0, 0) :> [2, 4])
+         outs(() -> (0) :> [1]) : (!v) -> !y
+  %s = loom.external @sort over <[] : []> ins(%w : () -> (0) :> [24])
+         outs(() -> (0) :> [24]) : (!w) -> !w
+  func.return %y, %s : !y, !w
+}
+"""
+
+
+@pytest.mark.parametrize("on", EXECUTORS)
+def test_what_is_read_under_another_shape_is_cut_in_that_shape(on: str) -> None:
+    register_external("corner")(lambda arrays, _: [arrays[0].sum(keepdims=True).reshape(1)])
+    module = parse_text(_RESHAPED)
+    verify_module(module)
+    x = np.arange(24, dtype=np.float32)[::-1].reshape(4, 6).copy()
+    corner, ordered = find_executor(on).run(module, {"x": x}, NoWatch()).outputs
+    np.testing.assert_array_equal(corner, [x.reshape(6, 4)[:2].sum()])
+    np.testing.assert_array_equal(ordered, np.arange(24))

@@ -187,6 +187,14 @@ def _check_parts(task: Task, schedule: Schedule) -> None:
             f"@{task.name} is shared in {schedule.parts} parts: programs = 0 and segments = 1 go "
             "with that"
         )
+    size = schedule.tile.get("K", 1)
+    steps = -(-task.lengths["K"] // (schedule.parts * size))
+    if schedule.parts * steps * size >= 1 << 31:
+        raise ScheduleError(
+            f"@{task.name} has parts of 2^31 points together or more, with parts = "
+            f"{schedule.parts} and K = {size}: of its {task.lengths['K']} points, "
+            f"{-(-task.lengths['K'] // size)} parts have some"
+        )
 
 
 def _blocks(task: Task, tile: Mapping[str, int], axis: str) -> int:

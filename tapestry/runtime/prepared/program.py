@@ -142,7 +142,11 @@ def _assembled(op: loom.AssembleOp) -> Assembled:
 
 
 def _read(op: loom.ViewOp) -> View:
-    """A view; one that has a cell more than once cannot be written to."""
+    """A view; one that has a cell more than once cannot be written to.
+
+    One without cells has none twice, and may lack dimensions all the same.
+    """
     box, projection = tensor_type(op.result).box, op.projection.data
     read = reader(projection, tensor_type(op.operands[0]).box, box)
-    return read if projection.is_injective_on(box) else partial(all_over, box, read)
+    is_plain = projection.is_injective_on(box) and not box.is_empty
+    return read if is_plain else partial(all_over, box, read)

@@ -14,10 +14,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -36,17 +37,25 @@ class InterpreterUnavailableError(TapestryError):
 
 @contextmanager
 def interpreted() -> Generator[None]:
-    """Define and run Triton kernels on the CPU.
+    """Define and run Triton kernels on the CPU; one thread at a time, and others wait.
 
-    Raises InterpreterUnavailableError when there is no Triton.
+    Triton's interpreter has one state for the process, and so have the corrections. Raises
+    InterpreterUnavailableError when there is no Triton.
     """
     if find_spec("triton") is None:
         raise InterpreterUnavailableError(
             "Triton is not installed, which the triton executor runs kernels with",
             hint="Triton is for Linux; elsewhere, run on numpy",
         )
-    with _environment(_SWITCH, "1"), _own_functions(), corrected(), np.errstate(all="ignore"):
+    ways = _environment(_SWITCH, "1"), _own_functions(), corrected(), np.errstate(all="ignore")
+    with _lock, ExitStack() as stack:
+        for way in ways:
+            stack.enter_context(way)
         yield
+
+
+_lock = RLock()
+"""Held while kernels are interpreted; a thread that does so may do so again inside."""
 
 
 @contextmanager

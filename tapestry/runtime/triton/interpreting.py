@@ -69,7 +69,8 @@ class Interpreted:
                 kernel = self._kernels[step.kernel][(step.programs,)]
                 kernel(*given, *step.numbers, **self._options[step.kernel])
             case Call():
-                self._call(step, [tensors[buffer].array for buffer in step.buffers])
+                pairs = zip(step.buffers, step.shapes, strict=True)
+                self._call(step, [tensors[one].array.reshape(shape) for one, shape in pairs])
 
     def _call(self, step: Call, arrays: Sequence[Array]) -> None:
         for row in step.rows:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import tapestry
 from tapestry.diagnostics import TapestryError
 from tapestry.frontend import parse_text, run_pipeline
 from tapestry.importers.building import ProgramBuilder
@@ -230,3 +231,16 @@ def test_a_product_of_which_a_triangle_counts(heads: int) -> None:
     want = np.where(np.tri(8, 9, dtype=bool), np.matmul(q, k.transpose(0, 2, 1)), 0) + 1
     np.testing.assert_array_equal(got, want)
     assert len(shapes) == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "shape"),
+    [
+        (lambda x: tapestry.broadcast_to(x, (4, 0, 3)), (0, 3)),
+        (lambda x: tapestry.transpose(tapestry.broadcast_to(x, (4, 0, 3)), perm=[2, 0, 1]), (0, 3)),
+        (lambda x: tapestry.stack([x, x], axis=1), (0,)),
+    ],
+)
+def test_what_is_repeated_of_nothing_has_its_shape(program, shape) -> None:
+    made = program(tapestry.input("x", shape, "float32"))
+    assert tapestry.compile(made)(np.zeros(shape, "f4")).shape == tuple(made.shape)

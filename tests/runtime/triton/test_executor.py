@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+import tapestry
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.frontend import parse_text, verify_module
 from tapestry.runtime.executor import NoWatch
@@ -230,6 +232,7 @@ def test_torch_is_not_needed_on_the_cpu():
     """Triton's own drivers may look for it."""
     script = '''
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 class NoTorch:
     def find_spec(self, name, *_):
@@ -282,3 +285,19 @@ print(type(triton.language.sum).__name__)
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     assert done.stdout.strip() == "JITFunction", done.stderr
+
+
+def test_several_threads_may_interpret_programs():
+    x = tapestry.input("x", (16, 24))
+    programs = [
+        tapestry.compile(program, on="triton")
+        for program in (tapestry.softmax(x), tapestry.cumsum(x, axis=1))
+    ]
+    given = np.random.default_rng(0).normal(size=(16, 24)).astype("f4")
+    wanted = [program(given) for program in programs]
+
+    def call(number: int) -> bool:
+        return np.array_equal(programs[number % 2](given), wanted[number % 2])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(call, range(32)))

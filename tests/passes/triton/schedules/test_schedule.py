@@ -335,3 +335,10 @@ def test_defaults_of_one_row_load_ahead_where_there_is_a_loop(length: int) -> No
     found = default(task, Tiling())
     assert is_legal(task, found)
     assert (found.pipeline == "loads") == (length > found.tile["K"])
+
+
+def test_parts_of_more_points_than_32_bits_count_are_refused() -> None:
+    task = Task("total", "fold", {"P": 1, "K": 1100000}, grid=("P",), atomic=True)
+    check(task, Schedule({"P": 1, "K": 524288}, parts=4095))
+    with pytest.raises(ScheduleError, match="2\\^31 points together or more.*3 parts have some"):
+        check(task, Schedule({"P": 1, "K": 524288}, parts=4096))
