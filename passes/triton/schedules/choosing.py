@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from tapestry.devices import DeviceSpec
 from tapestry.dialects import triton
-from tapestry.dialects.triton import Schedule, ScheduleAttr
+from tapestry.dialects.triton import EXTRAS, Schedule, ScheduleAttr
 from tapestry.passes._collection import collection_paused
 from tapestry.passes.triton.cost.bounds import Counted, least_of
 from tapestry.passes.triton.cost.calls import calls_before
@@ -230,30 +230,41 @@ class Chooser:
         """The candidates of a task, and whether they are the same however long they may take.
 
         Of many they are some, and then what is near the best of these. Where nothing is multiplied,
-        tiles are found first: how loops and masks are written is for the best of them.
+        tiles are found first: how loops and masks are written is for the best of them, and so is
+        what is loaded early.
         """
         described = self.spec.capability >= DESCRIPTORS
         every = list(candidates(task, self.tiling, descriptors=described))
-        if everything or (task.multiplied and len(every) <= _MANY):
-            return Ranking(every, build, self.spec, least), True
         first, depth = every[0], list(task.lengths)[-1]
-        plain = first.besides(*_SIZES, "loads")
-        some = [one for one in every if one.besides(*_SIZES, "loads") == plain]
-        if len(some) > _MANY:
-            some = [one for one in some if one.tile[depth] == first.tile[depth]]
+        late = [one for one in every if one.extras == first.extras]
+        wanted = _BESTS if task.multiplied else 1
+        if everything or (task.multiplied and len(late) <= _MANY):
+            some, wanted = late, 1
+        else:
+            plain = first.besides(*_SIZES, "loads")
+            some = [one for one in late if one.besides(*_SIZES, "loads") == plain]
+            if len(some) > _MANY:
+                some = [one for one in some if one.tile[depth] == first.tile[depth]]
         found = Ranking(some, build, self.spec, least)
+        if len(some) == len(every):
+            return found, True
         within = found.within(longest) if self.worth < inf else found
         safe = (one.schedule for one in within if self._is_safe(one.estimate, share))
-        wanted = _BESTS if task.multiplied else 1
         bests = [*islice(_of_other_tiles(safe), wanted)]
-        is_all = self.worth == inf or len(bests) == wanted
-        near = [
+        around = bests or [first]
+        early = [replace(best, extras=EXTRAS[1]) for best in around]
+        looked_at = set(some)
+        found.add(
             one
             for one in every
-            if one not in some and any(_distance(one, best) == 1 for best in bests or [first])
-        ]
-        found.add(near)
-        return found, is_all
+            if one in early
+            or (
+                one.extras == first.extras
+                and one not in looked_at
+                and any(_distance(one, best) == 1 for best in around)
+            )
+        )
+        return found, self.worth == inf or len(bests) == wanted
 
     def _is_safe(self, estimate: Estimate, share: float) -> bool:
         """Whether a kernel fits the device, registers as guessed being a share of all at most."""
