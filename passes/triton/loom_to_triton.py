@@ -77,7 +77,7 @@ from tapestry.passes.triton.kernels.lowering import Options
 from tapestry.passes.triton.rewrites.indices import replace_indices
 from tapestry.passes.triton.rewrites.rounding import round_where_needed
 from tapestry.passes.triton.schedules.choosing import Chooser, never
-from tapestry.passes.triton.schedules.given import give_schedules
+from tapestry.passes.triton.schedules.given import give_schedules, refuse_schedule
 from tapestry.passes.triton.schedules.measured import give_measured
 from tapestry.passes.triton.schedules.rungs import Rung
 from tapestry.passes.triton.schedules.task import Task
@@ -213,6 +213,9 @@ class LoomToTriton(ModulePass):
             check_function(function)
         replace_indices(op)
         if holds_complex(op):
+            for group in op.walk():
+                if isinstance(group, loom.FusedOp):
+                    refuse_schedule(group, "in a program with complex numbers, each member is one")
             # Members are split one by one.
             PatternRewriteWalker(Ungroup(), apply_recursively=False).rewrite_module(op)
             # Triton has no complex numbers; simplified, operations read the parts where they are.

@@ -29,6 +29,9 @@ from tapestry.codegen.replay import Replayed
 
 HERE = Path(__file__).parent
 
+LEAST_CAPABILITY = 80
+"""The least compute capability that programs are compiled for."""
+
 
 class Program:
     """What was compiled: called with a tensor per input, in order or by name.
@@ -193,6 +196,12 @@ def _target(targets: Sequence[int], capability: int) -> int:
     """
     family = capability // 10 if capability < 90 else None
     fitting = [t for t in targets if t == capability or (t // 10 == family and t < capability)]
+    if not fitting and capability < LEAST_CAPABILITY:
+        own, least = (f"{one // 10}.{one % 10}" for one in (capability, LEAST_CAPABILITY))
+        raise LoadError(
+            f"this GPU is sm_{capability}, which is too old: its compute capability is {own}, and "
+            f"programs are compiled for {least} at least"
+        )
     if not fitting:
         have = ", ".join(f"sm_{target}" for target in targets)
         raise LoadError(
@@ -216,6 +225,8 @@ def _content(folder: Path, name: str, digest: str, *, keep: bool = True) -> byte
                     kept.append(part)
     except OSError as error:
         raise LoadError(f"cannot read {folder / name}: {error.strerror}") from None
+    except ValueError:  # a character that no path has: NUL, or half of a surrogate pair
+        raise LoadError(f"{name!r} is not a file of {folder}") from None
     if found.hexdigest() != digest:
         raise LoadError(f"{folder / name} is damaged; compile the program again")
     return b"".join(kept)

@@ -17,14 +17,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from tapestry.diagnostics import TapestryError, UsageError
-from tapestry.metakernels.documents import Entries, read_file
+from tapestry.metakernels.documents import Entries, Leaf, read_file
 
-Count = Annotated[int, Field(gt=0)]
-Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+# Bounds are far from what any GPU has: beyond them, a figure is a slip, and estimates overflow.
+Count = Annotated[int, Field(gt=0, le=1 << 20)]
+Bytes = Annotated[int, Field(gt=0, le=1 << 40)]
+Speed = Annotated[float, Field(ge=1e8, le=1e20, allow_inf_nan=False)]
+"""Bytes or operations per second."""
+Seconds = Annotated[float, Field(ge=1e-12, le=1, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Reached = Annotated[float, Field(ge=1e-3, le=1)]
+"""A share of a rate, which nothing would be done at if it were 0."""
 
 FOLDER: Final = Path(__file__).parent
 
@@ -46,51 +53,75 @@ class Limits(_Model):
     programs: Count
     registers: Count
     registers_per_thread: Count
-    shared: Count
+    shared: Bytes
     """Bytes of a multiprocessor, of which each program takes `shared_reserved` besides its own."""
-    shared_per_program: Count
+    shared_per_program: Bytes
     shared_reserved: int = Field(ge=0)
+
+    @field_validator("shared_per_program")
+    @classmethod
+    def _fits_whole(cls, value: int, info: ValidationInfo) -> int:
+        whole: int | None = info.data.get("shared")
+        if whole is not None and value > whole:
+            raise PydanticCustomError(
+                "shared",
+                "a program has at most what a multiprocessor has, shared = {whole}",
+                {"whole": whole},
+            )
+        return value
+
+    @field_validator("shared_reserved")
+    @classmethod
+    def _fits_beside(cls, value: int, info: ValidationInfo) -> int:
+        whole, own = info.data.get("shared"), info.data.get("shared_per_program")
+        if whole is not None and own is not None and own + value > whole:
+            raise PydanticCustomError(
+                "shared",
+                "with shared_per_program = {own} that is more than shared = {whole}",
+                {"own": own, "whole": whole},
+            )
+        return value
 
 
 class Memory(_Model):
     """Bytes per second, seconds and bytes of the levels of memory."""
 
-    bandwidth: Amount
-    latency: Amount
+    bandwidth: Speed
+    latency: Seconds
     requests: Count
     """How many loads and stores of a warp a multiprocessor waits for at once, of 128 bytes."""
-    l2_bytes: Count
-    l2_bandwidth: Amount
-    shared_bandwidth: Amount
+    l2_bytes: Bytes
+    l2_bandwidth: Speed
+    shared_bandwidth: Speed
     """Of all multiprocessors together."""
 
 
 class Rates(_Model):
     """Operations per second; a product is two. `special` are exponentials, roots, quotients."""
 
-    f8: Amount | None = None
-    f16: Amount
-    bf16: Amount
-    tf32: Amount
-    f32: Amount
-    f64: Amount
-    special: Amount
+    f8: Speed | None = None
+    f16: Speed
+    bf16: Speed
+    tf32: Speed
+    f32: Speed
+    f64: Speed
+    special: Speed
 
 
 class Coefficients(_Model):
     """What the model takes from measurements rather than from the hardware's description."""
 
-    launch: Amount
+    launch: Seconds
     """Seconds from one kernel to the next in a stream."""
-    step: Amount
+    step: Seconds
     """Seconds that a step of a loop waits for its barriers, apart from memory."""
-    copied_row: Amount
+    copied_row: Seconds
     """Seconds that products wait for a row that their warps copy besides others."""
-    descriptor: Amount
+    descriptor: Seconds
     """Seconds that a program takes to describe a tensor to the hardware that moves its blocks."""
-    warp_products: Share
+    warp_products: Reached
     """Of the rate of tensor cores, what products by warps reach beside those by warpgroups."""
-    scalar_products: Share
+    scalar_products: Reached
     """Of the rate of arithmetic, what products without tensor cores reach."""
     overlap: Share
     """How much of the lesser works of a multiprocessor hides behind its largest, where one program
@@ -104,12 +135,23 @@ class DeviceSpec(_Model):
 
     name: Annotated[str, Field(min_length=1)]
     title: str
-    capability: Count
+    capability: int
     multiprocessors: Count
     limits: Limits
     memory: Memory
     rates: Rates
     coefficients: Coefficients
+
+    @field_validator("capability")
+    @classmethod
+    def _is_compiled_for(cls, value: int) -> int:
+        if typical(value) is None:
+            raise PydanticCustomError(
+                "capability",
+                "there are kernels for {known}, and for what is newer of these generations",
+                {"known": ", ".join(map(str, sorted(TYPICAL)))},
+            )
+        return value
 
     @property
     def has_bfloat16(self) -> bool:
@@ -125,9 +167,9 @@ class DeviceSpec(_Model):
 def read_spec(path: Path) -> DeviceSpec:
     """The device that a file describes; DeviceError where it does not, at the wrong place."""
     try:
-        document = read_file(path)
+        document = read_file(path, "a device file is a mapping from names to figures")
     except TapestryError as error:
-        raise DeviceError(error.message, location=error.location) from None
+        raise DeviceError(error.message, location=error.location, hint=error.hint) from None
     return spec_of(document)
 
 
@@ -137,6 +179,10 @@ def spec_of(document: Entries) -> DeviceSpec:
         return DeviceSpec.model_validate(document.plain())
     except ValidationError as error:
         raise _problem(document, error.errors()[0]) from None
+
+
+_SHOWN: Final = 40
+"""How many characters of a wrong figure are shown."""
 
 
 def _problem(document: Entries, problem: Any) -> DeviceError:
@@ -151,8 +197,13 @@ def _problem(document: Entries, problem: Any) -> DeviceError:
             key = parent.key(str(path[-1])) if isinstance(parent, Entries) else None
             place = (key or node).location
             return DeviceError(f"a device has no {name}", location=place)
+        case "model_type":
+            message = f"{name} is no mapping from names to figures"
+            return DeviceError(message, location=node.location)
         case _:
-            given = problem["input"]
+            given = node.text if isinstance(node, Leaf) else str(problem["input"])
+            if len(given) > _SHOWN:
+                given = f"{given[:_SHOWN]}..."
             message = f"{name} = {given}: {problem['msg'][:1].lower()}{problem['msg'][1:]}"
             return DeviceError(message, location=node.location)
 

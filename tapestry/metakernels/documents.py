@@ -114,9 +114,12 @@ def text_of(node: Node) -> Text:
     return Text(f"[{', '.join(text_of(item).text for item in items)}]", node.location, exact=False)
 
 
-def read_file(path: Path) -> Entries:
-    """The document in a file; a TemplateError says why it cannot be read."""
-    return read_yaml(read_text(path), str(path))
+_TEMPLATES: Final = "a template file is a mapping from names to templates"
+
+
+def read_file(path: Path, form: str = _TEMPLATES) -> Entries:
+    """The document in a file; a TemplateError says why it cannot be read, or what its form is."""
+    return read_yaml(read_text(path), str(path), form=form)
 
 
 def read_text(path: Path) -> str:
@@ -132,10 +135,11 @@ def read_text(path: Path) -> str:
     return text
 
 
-def read_yaml(text: str, file: str, *, first_line: int = 1) -> Entries:
+def read_yaml(text: str, file: str, *, first_line: int = 1, form: str = _TEMPLATES) -> Entries:
     """The document in `text`, which must be one mapping; `file` names it in messages.
 
-    `first_line` is the line of the file that `text` begins with.
+    `first_line` is the line of the file that `text` begins with, and `form` says what is not
+    followed where it is no mapping.
     """
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -153,9 +157,7 @@ def read_yaml(text: str, file: str, *, first_line: int = 1) -> Entries:
         return Entries((), Location(file, first_line, 1))
     document = _Reader(file, first_line).node(root, 0)
     if not isinstance(document, Entries):
-        raise TemplateError(
-            "a template file is a mapping from names to templates", location=document.location
-        )
+        raise TemplateError(form, location=document.location)
     return document
 
 

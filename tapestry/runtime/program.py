@@ -22,6 +22,7 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.diagnostics import InvalidProgramError, Location, TapestryError
 from tapestry.dialects.loom import TensorType
 from tapestry.locations import location_of, source_locations
+from tapestry.passes.triton.host.functions import no_tensor
 from tapestry.runtime.executor import Array
 
 ENTRY = "main"
@@ -53,10 +54,7 @@ def main_function(module: ModuleOp) -> func.FuncOp:
             raise InvalidProgramError("@main must have one block", location=location_of(function))
         for kind in (*function.function_type.inputs, *function.function_type.outputs):
             if not isinstance(kind, TensorType):
-                raise InvalidProgramError(
-                    f"@main takes or returns {kind}; only !loom.tensor types can be run",
-                    location=location_of(function),
-                )
+                raise no_tensor(function, kind, "only !loom.tensor types can be run")
         return function
     have = ", ".join(f"@{function.sym_name.data}" for function in functions) or "no function"
     raise InvalidProgramError(f"there is no func.func @main to run; the module has {have}")

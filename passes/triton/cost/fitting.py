@@ -123,7 +123,7 @@ def occupancy_of(work: Work, shared: int, spec: DeviceSpec) -> int:
             limits.programs,
             limits.warps // work.warps,
             limits.registers // given,
-            limits.shared // (shared + limits.shared_reserved),
+            limits.shared // max(1, shared + limits.shared_reserved),
         ),
     )
 

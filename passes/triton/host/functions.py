@@ -12,6 +12,7 @@ from __future__ import annotations
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     FunctionType,
+    MemRefType,
     UnrealizedConversionCastOp,
 )
 from xdsl.ir import Attribute
@@ -62,6 +63,22 @@ class LowerReturn(RewritePattern):
         rewriter.replace(op, func.ReturnOp(*(as_buffer(rewriter, v) for v in op.operands)))
 
 
+def no_tensor(function: func.FuncOp, kind: Attribute, wanted: str) -> InvalidProgramError:
+    """What is wrong with a function that takes or returns what is no tensor: maybe it is lowered.
+
+    `wanted` says what can be done with tensors.
+    """
+    what = f"@{function.sym_name.data} takes or returns {kind}"
+    if not isinstance(kind, MemRefType):
+        return InvalidProgramError(f"{what}; {wanted}", location=location_of(function))
+    return InvalidProgramError(
+        f"{what}: it is lowered to Triton already",
+        location=location_of(function),
+        hint="leave `loom-to-triton` out of the pipeline: `run --on triton`, `tune` and `compile` "
+        "do that themselves, with the schedule that an operation's attribute `schedule` says",
+    )
+
+
 def check_function(function: func.FuncOp) -> None:
     """Raise InvalidProgramError for a function that cannot be lowered."""
     name = function.sym_name.data
@@ -73,10 +90,7 @@ def check_function(function: func.FuncOp) -> None:
         )
     for value in (*function.function_type.inputs, *function.function_type.outputs):
         if not isinstance(value, TensorType):
-            raise InvalidProgramError(
-                f"@{name} takes or returns {value}; only tensors can be lowered to Triton",
-                location=location_of(function),
-            )
+            raise no_tensor(function, value, "only tensors can be lowered to Triton")
     if len(function.body.blocks) != 1:
         raise InvalidProgramError(
             f"@{name} has {len(function.body.blocks)} blocks; only straight-line functions can be "

@@ -40,7 +40,11 @@ from tapestry.passes.triton.kernels.mapfold import (
     merged_of,
 )
 from tapestry.passes.triton.kernels.merging import Merging
-from tapestry.passes.triton.schedules.given import illegal_schedules, refuse_schedule
+from tapestry.passes.triton.schedules.given import (
+    illegal_schedules,
+    refuse_schedule,
+    refuse_schedules_inside,
+)
 from tapestry.passes.triton.schedules.rungs import Rung
 from tapestry.zspace import Range
 
@@ -112,6 +116,7 @@ class LowerGroup(RewritePattern):
                 rewriter.insertion_point = InsertPoint.before(piece)
                 self._lower(piece, rewriter)
             return
+        refuse_schedules_inside(op)
         operands = [as_buffer(rewriter, value) for value in op.ins]
         made = self.in_place.outs(rewriter, op)
         origins = [origin(name, op.location), *_notes(op)]

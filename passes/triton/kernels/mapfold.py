@@ -14,14 +14,16 @@ from functools import cached_property
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 
 from tapestry.algebra.dtypes import body_type
 from tapestry.algebra.monoids import Monoid, monoid_of
 from tapestry.algebra.parts import repeated_axes
+from tapestry.diagnostics import InvalidProgramError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, Read, tensor_type
 from tapestry.dialects.triton import Schedule, ScheduleAttr
+from tapestry.locations import location_of
 from tapestry.passes.loom.rebuilding.notes import ASSUMES
 from tapestry.passes.loom.split_fold import ENDS
 from tapestry.passes.triton.schedules.task import SCHEDULE
@@ -158,10 +160,16 @@ def map_fold_of(op: loom.OperationOp) -> MapFold:
     )
 
 
-def given_schedule(op: Operation) -> Schedule | None:
-    """The schedule that an operation says its kernel has."""
+def given_schedule(op: loom.OperationOp | loom.FusedOp) -> Schedule | None:
+    """The schedule that an operation says its kernel has; InvalidProgramError for what is none."""
     held = op.attributes.get(SCHEDULE)
-    return held.data if isinstance(held, ScheduleAttr) else None
+    if held is None or isinstance(held, ScheduleAttr):
+        return None if held is None else held.data
+    raise InvalidProgramError(
+        f"the attribute `{SCHEDULE}` of @{op.label.data} is {held}, which is no schedule",
+        location=location_of(op),
+        hint=f"write it as `{SCHEDULE} = #triton.schedule<M = 128, N = 128, K = 64, warps = 8>`",
+    )
 
 
 def _ends(op: loom.OperationOp) -> tuple[Attribute, ...] | None:

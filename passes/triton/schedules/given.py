@@ -20,6 +20,7 @@ from tapestry.passes.triton.schedules.task import SCHEDULE
 
 def give_schedules(module: ModuleOp, given: Sequence[str]) -> None:
     """Give operations schedules by their labels; UsageError where there is none of a label."""
+    labels: set[str] = set()
     for text in given:
         label, sign, schedule = text.partition(":")
         if not sign:
@@ -28,6 +29,11 @@ def give_schedules(module: ModuleOp, given: Sequence[str]) -> None:
             attribute = ScheduleAttr(Schedule.parse(schedule))
         except ScheduleError as error:
             raise UsageError(f"the schedule of {label.strip()}: {error}") from error
+        if label.strip() in labels:
+            raise UsageError(
+                f"{label.strip()!r} is given several schedules", hint="give it one of them"
+            )
+        labels.add(label.strip())
         found = [
             op
             for op in module.walk()
@@ -58,3 +64,15 @@ def refuse_schedule(op: loom.FusedOp, reason: str) -> None:
             location=location_of(op),
             hint="give schedules to its members",
         )
+
+
+def refuse_schedules_inside(op: loom.FusedOp) -> None:
+    """Say that members of a group that is one kernel have no schedules but the group's."""
+    for member in op.members:
+        if given_schedule(member) not in (None, given_schedule(op)):
+            raise InvalidProgramError(
+                f"@{member.label.data} has a schedule, but is no kernel of its own: it is part of "
+                f"that of @{op.label.data}",
+                location=location_of(member),
+                hint=f"give the schedule to @{op.label.data}",
+            )
