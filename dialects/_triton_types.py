@@ -54,11 +54,13 @@ def _kind_of(value: SSAValue | Attribute) -> Attribute:
 
     Asked 100,000 times of a block of a network: `isinstance` of what has abstract bases is slower.
     """
-    return cast(SSAValue, value).type if type(value) in _VALUES else cast(Attribute, value)
+    if type(value) in _VALUES:
+        return cast(SSAValue, value).type
+    return value.type if isinstance(value, SSAValue) else value
 
 
 _VALUES = frozenset({OpResult, BlockArgument})
-"""All that values are."""
+"""What values are, but for those of a rewrite that is under way."""
 
 
 def buffer_type(value: SSAValue) -> MemRefType[Attribute]:

@@ -9,7 +9,9 @@
 // CHECK-NOT:     triton.launch @
 // CHECK:         func.return
 
-// WITHIN:        triton.launch
+// WITHIN-LABEL: func.func @main
+// WITHIN-NOT:    factor
+// WITHIN:        func.return
 
 !x = !loom.tensor<[0, 0] : [8192, 768], bf16>
 !s = !loom.tensor<[0] : [768], bf16>

@@ -34,11 +34,11 @@ MAX_SHARED_BYTES = {target: 1024 * size for size, targets in _SHARED.items() for
 _ENTRY = re.compile(r"\.entry\s+(\w+)\s*\((.*?)\)", re.DOTALL)
 
 _WIDE_READ = re.compile(
-    r"\bld\.global\S*\.(v4\.[bfus]32|v2\.[bfus]64)|\bcp\.async\.c[ag]\.[^;]*\b(0x10|16)\b"
+    r"\bld\.global\S*\.(v[48]\.[bfus]32|v[24]\.[bfus]64)|\bcp\.async\.c[ag]\.[^;]*\], (0x10|16)\b"
     r"|\bcp\.async\.bulk\.tensor\S*shared\S*\.global"
 )
 _WIDE_WRITE = re.compile(
-    r"\bst\.global\S*\.(v4\.[bfus]32|v2\.[bfus]64)|\bcp\.async\.bulk\.tensor\S*\.global\.shared"
+    r"\bst\.global\S*\.(v[48]\.[bfus]32|v[24]\.[bfus]64)|\bcp\.async\.bulk\.tensor\S*\.global\.shared"
 )
 """What moves 16 bytes of memory or more for a thread, or all of a block, in PTX."""
 

@@ -4,8 +4,9 @@
     run = Shrunk(Cpu(), fallback=False, made=made).run(loom_of(case.small), inputs, NoWatch())
 
 What is chosen by sizes is found at the real one: which groups are cut, which factors are stored or
-copied, which folds are in parts, and the schedules. The small program gets the same, with tiles,
-persistent programs and swizzles made so small that what has several steps has several there too.
+copied, which products are parted, which maps join folds, which folds are in parts, and the
+schedules. The small program gets the same, with tiles, persistent programs and swizzles made so
+small that what has several steps has several there too.
 """
 
 # ruff: noqa: ARG002 - what is overridden is given more than is needed here
@@ -31,7 +32,9 @@ from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.relayout import Axes, apply_layouts
 from tapestry.passes.loom.split_fold import Choice, SplitGroup, SplitOperation
 from tapestry.passes.triton.alternatives.alone import Scheduled
+from tapestry.passes.triton.alternatives.joining import JoiningChooser, apply_joins
 from tapestry.passes.triton.alternatives.layouts import LayoutChooser, written_well
+from tapestry.passes.triton.alternatives.parting import PartingChooser, apply_partings
 from tapestry.passes.triton.alternatives.recutting import CutWhereFaster, Recutting
 from tapestry.passes.triton.alternatives.splitting import PartsChooser, apply_parts
 from tapestry.passes.triton.alternatives.storing import FactorChooser, Places, apply_stores
@@ -72,6 +75,8 @@ class Chosen:
     cut: set[str] = field(default_factory=set[str])
     stored: dict[str, Places] = field(default_factory=dict[str, Places])
     axes: dict[str, Axes] = field(default_factory=dict[str, Axes])
+    parted: list[set[str]] = field(default_factory=list[set[str]])
+    joined: dict[str, str] = field(default_factory=dict[str, str])
     split: set[str] = field(default_factory=set[str])
     tasks: dict[str, Task] = field(default_factory=dict[str, Task])
     schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule])
@@ -131,6 +136,17 @@ class _Remembered(Alternatives):
         found = FactorChooser(self.predict).chosen(module)
         self.made.stored |= {one.label.data: what for one, what in found.items()}
         apply_stores(module, found)
+
+    def part_products(self, module: ModuleOp) -> None:
+        chooser = PartingChooser(self.predict)
+        while found := chooser.chosen(module):
+            self.made.parted.append({one.label.data for one in found})
+            apply_partings(module, found)
+
+    def join_maps(self, module: ModuleOp) -> None:
+        found = JoiningChooser(self.predict).chosen(module)
+        self.made.joined |= {one.label.data: fold.label.data for one, fold in found.items()}
+        apply_joins(module, found)
 
     def relayout_inputs(self, module: ModuleOp) -> None:
         found = LayoutChooser(self.predict).chosen(module)
@@ -204,6 +220,25 @@ class _Again(Alternatives):
     def store_factors(self, module: ModuleOp) -> None:
         scheduled = (one for one in module.walk() if isinstance(one, Scheduled))
         apply_stores(module, _labelled(scheduled, self.made.stored))
+
+    def part_products(self, module: ModuleOp) -> None:
+        for labels in self.made.parted:
+            operations = [one for one in module.walk() if isinstance(one, loom.OperationOp)]
+            apply_partings(module, [one for one in operations if one.label.data in labels])
+
+    def join_maps(self, module: ModuleOp) -> None:
+        every = [one for one in module.walk() if isinstance(one, Scheduled)]
+        folds = _labelled(every, {label: label for label in self.made.joined.values()})
+        named = {label: one for one, label in folds.items()}
+        maps = _labelled(every, self.made.joined)
+        apply_joins(
+            module,
+            {
+                one: named[label]
+                for one, label in maps.items()
+                if isinstance(one, loom.OperationOp) and label in named
+            },
+        )
 
     def relayout_inputs(self, module: ModuleOp) -> None:
         operations = (one for one in module.walk() if isinstance(one, loom.OperationOp))

@@ -131,7 +131,9 @@ class _Counter:
     parted: int = 0
     late: float = 0.0
     walked: bool = False
-    """Whether a loop has ended, and nothing more than an end follows."""
+    """Whether a loop has ended."""
+    loops: int = 0
+    """The loops that are gone into."""
     addresses: int = 0
     after: set[SSAValue] = field(default_factory=set[SSAValue])
     repeats: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
@@ -245,7 +247,7 @@ class _Counter:
                 stream = self.accesses.of_cells(op, times.mean, self.kept)
                 self.streams.append(stream)
                 self.moved[op] = max(1, stream.vector // stream.cell)
-                self._end(op, stream)
+                self._end(stream)
                 if isinstance(op.parent_op(), scf.ForOp):
                     pieces = stream.cells * stream.cell // stream.vector
                     self.addresses += 2 * -(-pieces // self.threads)
@@ -254,7 +256,7 @@ class _Counter:
                     self.factors.runs[op.result] = stream.run
             case triton.LoadBlockOp() | triton.StoreBlockOp():
                 self.streams.append(self.accesses.of_block(op, times.mean))
-                self._end(op, self.streams[-1])
+                self._end(self.streams[-1])
                 if isinstance(op, triton.LoadBlockOp):
                     self.factors.vectors[op.result] = VECTOR
                     if is_shared_out(op):
@@ -281,9 +283,9 @@ class _Counter:
             case _:
                 pass
 
-    def _end(self, op: Operation, stream: Stream) -> None:
+    def _end(self, stream: Stream) -> None:
         """Count what is loaded when a loop has ended."""
-        if self.walked and not stream.writes and not isinstance(op.parent_op(), scf.ForOp):
+        if self.walked and not self.loops and not stream.writes:
             self.late += stream.bytes
 
     def _elementwise(self, op: Operation, times: _Times) -> None:
@@ -328,7 +330,9 @@ class _Counter:
         if any(isinstance(one, triton.LoadOp | triton.LoadBlockOp) for one in body.ops):
             self.steps += self._mean(times.numbers * -(-trips // unrolled(op)))
             self.walks += times.numbers * trips
+        self.loops += 1
         self._block(body, self._times(times.numbers * trips))
+        self.loops -= 1
         self.factors.end_loop(op)
         last = body.last_op
         assert last is not None

@@ -12,8 +12,7 @@ attention. The first and the last give other zeros and round in other places, so
 
 from __future__ import annotations
 
-from math import e as euler
-from math import inf, isfinite, log2
+from math import inf, isfinite
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import f32
@@ -26,12 +25,11 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from tapestry.algebra.dtypes import is_half
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
-from tapestry.passes.triton.rewrites.functions import moves_halves
+from tapestry.passes.triton.rewrites.functions import LOG2_E
 from tapestry.passes.triton.tiles.builder import constant_of_cells, number, remove_unused
-
-_LOG2_E = log2(euler)
 
 
 class NothingAdded(RewritePattern):
@@ -110,7 +108,7 @@ class ExponentialOfDifference(RewritePattern):
         scaled = _scaled(minus.lhs)
         value, factor = (minus.lhs, 1.0) if scaled is None else scaled
         centre = _repeated(minus.rhs, rewriter)
-        scale = _constant(factor * _LOG2_E, shape_of(value), rewriter)
+        scale = _constant(factor * LOG2_E, shape_of(value), rewriter)
         inner = math.FmaOp(value, scale, centre)
         power = math.Exp2Op(inner.result)
         power.result.name_hint = op.result.name_hint
@@ -118,8 +116,12 @@ class ExponentialOfDifference(RewritePattern):
 
 
 def fold_scales(kernel: triton.KernelOp) -> None:
-    """Apply the rewrites to a kernel that moves 16-bit floats: of others, memory takes as long."""
-    if not moves_halves(kernel):
+    """Apply the rewrites to a kernel that multiplies 16-bit factors, as attention does.
+
+    Elsewhere what is subtracted may be as large as floats are, which times log2(e) is more.
+    """
+    dots = [op for op in kernel.body.walk() if isinstance(op, triton.DotOp)]
+    if not any(is_half(element_of(op.a)) for op in dots):
         return
     patterns: list[RewritePattern] = [
         NothingAdded(),
@@ -173,7 +175,7 @@ def _repeated(value: SSAValue, rewriter: PatternRewriter) -> SSAValue:
     elif isinstance(owner, triton.ExpandDimsOp):
         made = triton.ExpandDimsOp(_repeated(owner.source, rewriter), owner.axis.value.data)
     else:
-        made = arith.MulfOp(value, _constant(-_LOG2_E, shape_of(value), rewriter))
+        made = arith.MulfOp(value, _constant(-LOG2_E, shape_of(value), rewriter))
         made.result.name_hint = "shift"
     rewriter.insert(made)
     return made.results[0]

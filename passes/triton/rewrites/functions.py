@@ -14,7 +14,7 @@ with what denormal results need around it.
 from __future__ import annotations
 
 from math import e as euler
-from math import isfinite, log2
+from math import log2
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import f32
@@ -26,7 +26,10 @@ from tapestry.dialects import triton
 from tapestry.dialects.triton import PointerType, element_of, shape_of
 from tapestry.passes.triton.tiles.builder import constant_of_cells, number
 
-_LOG2_E = log2(euler)
+LOG2_E = log2(euler)
+
+_LARGEST = 2.0**127 / LOG2_E
+"""A factor that log2(e) times is a float32 yet."""
 
 
 class ComplementOfErrorFunction(RewritePattern):
@@ -71,7 +74,7 @@ class ExponentialInBaseTwo(RewritePattern):
         if element_of(op.result) != f32:
             return
         value, factor = _factored(op.operand)
-        scale = arith.ConstantOp(number(factor * _LOG2_E, f32))
+        scale = arith.ConstantOp(number(factor * LOG2_E, f32))
         rewriter.insert(scale)
         by: SSAValue = scale.result
         if shape := shape_of(op.result):
@@ -85,14 +88,14 @@ class ExponentialInBaseTwo(RewritePattern):
 
 
 def _factored(value: SSAValue) -> tuple[SSAValue, float]:
-    """A value as another one times a finite number; once, where there are several numbers."""
+    """A value as another one times a number that is not near the end of the type."""
     owner = value.owner
     if isinstance(owner, arith.NegfOp):
         return owner.operand, -1.0
     if isinstance(owner, arith.MulfOp):
         for one, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
             factor = constant_of_cells(other)
-            if factor is not None and isfinite(factor):
+            if factor is not None and abs(factor) <= _LARGEST:
                 return one, factor
     return value, 1.0
 

@@ -124,7 +124,10 @@ class BoundedRoot(RewritePattern):
 
 
 def round_where_needed(kernel: triton.KernelOp, *, strict: bool) -> None:
-    """Mark what may be approximate; with `strict` quotients are those of IEEE 754 everywhere."""
+    """Mark what may be approximate, and use cheaper functions (`functions.py`).
+
+    With `strict` quotients are those of IEEE 754 everywhere, and functions those of the program.
+    """
     patterns: list[RewritePattern] = [PowerOfTwoDivisor(), BoundedRoot()]
     if not strict:
         patterns += [RoundedQuotient(), ExponentialQuotient(), ComplementOfErrorFunction()]

@@ -147,7 +147,8 @@ class Chooser:
         What `build` makes is all the same where `alike` is, unless that is None.
         """
         counted = [(work_of(default, call), call, count) for call, count in calls]
-        key = (task.kind, tuple(task.lengths.items()), *((w.summary, n) for w, _, n in counted))
+        kind = (task.kind, tuple(task.lengths.items()), task.described, task.grows, task.extras)
+        key = (*kind, *((work.summary, count) for work, _, count in counted))
         if key not in self._known:
             with collection_paused():
                 self._known[key] = self._chosen(task, default, counted, build, alike)
@@ -207,7 +208,8 @@ class Chooser:
         """
         refused: set[Hashable] = set()
         for schedule in (one.schedule for one in found):
-            held = (tuple(schedule.tile.items()), schedule.warps, schedule.loads)
+            own = (schedule.warps, schedule.loads, schedule.extras)
+            held = (tuple(schedule.tile.items()), *own)
             if held in refused:
                 continue
             if not self.refused(build(schedule)[0]):

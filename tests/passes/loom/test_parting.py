@@ -18,7 +18,7 @@ from xdsl.pattern_rewriter import (
 import tapestry as t
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.frontend import verify_module
+from tapestry.frontend import parse_text, verify_module
 from tapestry.passes.loom.parting import find_parting, part_off
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.program import arguments
@@ -142,8 +142,46 @@ def test_what_depends_on_a_part_by_two_values_stays() -> None:
 def test_parts_that_merge_together_stay() -> None:
     x = t.input("x", (32, 64), "f32")
     module = lowered(t.softmax(x).sum(axis=1))
-    assert all(
-        find_parting(op, range(len(op.state_types))) is None
-        for op in operations(module)
-        if op.fold_dims and op.unwrap_block is not None and len(op.state_types) > 1
-    )
+    folds = [op for op in operations(module) if op.fold_dims and len(op.state_types) > 1]
+    assert folds
+    assert [find_parting(op, range(len(op.state_types))) for op in folds] == [None] * len(folds)
+
+
+PAIR = """
+!x = !loom.tensor<[0, 0] : [6, 8], f32>
+!w = !loom.tensor<[0, 0] : [4, 8], f32>
+!z = !loom.tensor<[0, 0] : [6, 4], f32>
+loom.monoid @pair commutative zero [0.0 : f32, 0.0 : f32]
+  merge (%a: f32, %b: f32, %c: f32, %d: f32) {
+    %s = arith.addf %a, %c : f32
+    %t = arith.addf %b, %d : f32
+    loom.yield %s, %t : f32, f32
+  }
+func.func @main(%x: !x, %w: !w, %v: !w) -> !z {
+  %z = loom.operation @both over <[0, 0, 0] : [6, 4, 8]> [map, map, fold] by @pair
+         ins(%x : (d0, d1, d2) -> (d0, d2), %w : (d0, d1, d2) -> (d1, d2),
+             %v : (d0, d1, d2) -> (d1, d2))
+         outs((d0, d1) -> (d0, d1)) MORE
+         wrap (%a: f32, %b: f32, %c: f32) {
+           %p = arith.mulf %a, %b : f32
+           %q = arith.mulf %a, %c : f32
+           loom.yield %p, %q : f32, f32
+         }
+         unwrap (%u: f32, %v_: f32) { %q = arith.mulf %v_, %u : f32  loom.yield %q : f32 }
+         : (!x, !w, !w) -> !z
+  func.return %z : !z
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "stays"),
+    [
+        ("", False),
+        ("domain(d0 - d2 >= 0)", True),
+        ("shards <grid [[0, 3, 6], [0, 4], [0, 8]]>", True),
+    ],
+)
+def test_what_has_shards_or_a_domain_stays(more: str, stays: bool) -> None:
+    (op,) = operations(parse_text(PAIR.replace("MORE", more)))
+    assert (find_parting(op, range(2)) is None) == stays

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from scipy.special import erf, erfc
@@ -60,3 +61,32 @@ def test_helpers_come_after_those_that_they_call():
     text = "\n".join(sources({"tanh", "error_function"}))
     for called in ("copy_sign", "expm1"):
         assert text.index(f"def {called}(") < text.index("def tanh(")
+
+
+KINDS = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_exponentials_of_halves_are_those_of_the_program(kind):
+    x = np.array([-30.0, -2.5, -0.0, 0.25, 3.0, 9.0, np.inf, -np.inf, np.nan], np.float32)
+    y = tapestry.input("x", x.shape, kind)
+    halves = x.astype(KINDS[kind])
+    wide = halves.astype(np.float64)
+    for made, wanted in (
+        (lambda one: tapestry.exp(one.astype("float32")), np.exp(wide)),
+        (lambda one: tapestry.exp(-one.astype("float32")), np.exp(-wide)),
+        (lambda one: tapestry.exp(one.astype("float32") * 0.5), np.exp(wide * 0.5)),
+        (lambda one: tapestry.exp(one.astype("float32") * -3e38), np.exp(wide * -3e38)),
+        (lambda one: tapestry.sigmoid(one.astype("float32")), 1 / (1 + np.exp(-wide))),
+    ):
+        got = np.asarray(tapestry.run(made(y), x=halves, on="triton"))
+        np.testing.assert_allclose(got, wanted.astype(np.float32), rtol=3e-6)
+
+
+def test_rows_of_the_least_number_are_spread_evenly():
+    """As a mask of the least float leaves them: their distance times log2(e) must not overflow."""
+    least = float(ml_dtypes.finfo(ml_dtypes.bfloat16).min)
+    x = np.full((2, 64), least, np.float32).astype(ml_dtypes.bfloat16)
+    x[1] = 3e38
+    got = tapestry.run(tapestry.softmax(tapestry.input("x", x.shape, "bfloat16")), x=x, on="triton")
+    np.testing.assert_array_equal(np.asarray(got).astype(np.float32), 1 / 64)

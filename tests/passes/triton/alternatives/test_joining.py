@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
+
 import numpy as np
 import pytest
 from xdsl.context import Context
@@ -9,11 +12,16 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tapestry as t
 from tapestry.dialects import loom
+from tapestry.dialects.triton import Schedule, ScheduleAttr
+from tapestry.dialects.zspace import PartitionAttr
 from tapestry.frontend import parse_text, verify_module
 from tapestry.passes.triton.alternatives.joining import apply_joins
+from tapestry.passes.triton.alternatives.splitting import Predict
 from tapestry.passes.triton.alternatives.taking import Alternatives
+from tapestry.passes.triton.cost.predicting import Prediction
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.executor import NoWatch, find_executor
+from tapestry.zspace import Partition
 
 DEVICE = "h100"
 
@@ -136,3 +144,30 @@ func.func @main(%x: !x) -> !x {
   func.return %y : !x
 }
 """
+
+
+def _slower(own: Predict) -> Predict:
+    """Predictions by which one kernel takes longer than several."""
+
+    def predict(program: ModuleOp, chosen: bool, worth: float = inf) -> list[Prediction]:
+        found = own(program, chosen, worth)
+        return found * 9 if len(found) == 1 else found
+
+    return predict
+
+
+def test_what_has_a_schedule_or_shards_or_is_no_faster_stays() -> None:
+    for change in ("schedule", "shards", "slower"):
+        module = _rows(FOLD, 8192)
+        _, fold, last = _kernels(module)
+        if change == "schedule":
+            fold.attributes["schedule"] = ScheduleAttr(Schedule({"P": 1, "K": 1024}))
+        if change == "shards":
+            assert isinstance(last, loom.OperationOp)
+            last.shards = PartitionAttr(Partition.grid([[0, 4096, 8192], [0, 768]]))
+        ways = _ways()
+        if change == "slower":
+            ways = replace(ways, predict=_slower(ways.predict))
+        before = str(module)
+        ways.join_maps(module)
+        assert str(module) == before, change
