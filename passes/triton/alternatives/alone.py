@@ -7,11 +7,13 @@ canonical(program)          # the text without names: equal for the layers of a 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, MutableMapping
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp, NameLoc, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.passes.triton.schedules.task import SCHEDULE
 
@@ -50,6 +52,22 @@ def alone(*ops: Scheduled) -> ModuleOp:
     assert isinstance(module, ModuleOp)
     text = "\n".join(map(str, copies))
     return ModuleOp([*(one.clone() for one in _definitions(module, text)), main])
+
+
+def gains(
+    program: ModuleOp, asked: Callable[[ModuleOp], bool], known: MutableMapping[str, bool]
+) -> bool:
+    """Whether another way to compute a program gains, which is asked once of equal ones.
+
+    It does not where something has no kernel, which is said where that is lowered.
+    """
+    text = canonical(program)
+    if text not in known:
+        try:
+            known[text] = asked(program)
+        except TapestryError:
+            known[text] = False
+    return known[text]
 
 
 def _definitions(module: ModuleOp, text: str) -> list[Operation]:

@@ -23,14 +23,13 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
-from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.passes.loom.group import plan_kernel
 from tapestry.passes.loom.grouping.one_kernel import Limits
 from tapestry.passes.loom.grouping.plan import Plan, put_group
 from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.ungroup import name_inside, names_inside, take_apart
-from tapestry.passes.triton.alternatives.alone import Scheduled, alone, canonical
+from tapestry.passes.triton.alternatives.alone import Scheduled, alone, gains
 from tapestry.passes.triton.alternatives.splitting import Predict, seconds
 from tapestry.passes.triton.schedules.task import SCHEDULE
 
@@ -78,19 +77,12 @@ class JoiningChooser:
         for op in order:
             if isinstance(op, loom.OperationOp) and not op.fold_dims and _is_free(op):
                 fold = _last_read(op, order)
-                if fold is not None and fold not in found.values() and self._is_faster(fold, op):
+                if fold is not None and fold not in found.values() and self._joins(fold, op):
                     found[op] = fold
         return found
 
-    def _is_faster(self, fold: Scheduled, op: loom.OperationOp) -> bool:
-        program = alone(fold, op)
-        text = canonical(program)
-        if text not in self._known:
-            try:
-                self._known[text] = self._gains(program)
-            except TapestryError:
-                self._known[text] = False  # What it has no kernel for is said where it is lowered.
-        return self._known[text]
+    def _joins(self, fold: Scheduled, op: loom.OperationOp) -> bool:
+        return gains(alone(fold, op), self._gains, self._known)
 
     def _gains(self, program: ModuleOp) -> bool:
         joined = program.clone()

@@ -24,12 +24,11 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import InsertPoint
 
-from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.passes.loom.parting import find_parting, part_off
 from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.separate import separable_parts, separate
-from tapestry.passes.triton.alternatives.alone import alone, canonical
+from tapestry.passes.triton.alternatives.alone import alone, gains
 from tapestry.passes.triton.alternatives.splitting import Predict, seconds
 from tapestry.passes.triton.kernels.contraction import find_contractions
 from tapestry.passes.triton.kernels.mapfold import map_fold_of
@@ -70,18 +69,10 @@ class PartingChooser:
         return [
             op
             for op in module.walk()
-            if isinstance(op, loom.OperationOp) and _may_part(op) and self._is_faster(op)
+            if isinstance(op, loom.OperationOp)
+            and _may_part(op)
+            and gains(alone(op), self._gains, self._known)
         ]
-
-    def _is_faster(self, op: loom.OperationOp) -> bool:
-        program = alone(op)
-        text = canonical(program)
-        if text not in self._known:
-            try:
-                self._known[text] = self._gains(program)
-            except TapestryError:
-                self._known[text] = False  # What it has no kernel for is said where it is lowered.
-        return self._known[text]
 
     def _gains(self, program: ModuleOp) -> bool:
         parted = program.clone()
