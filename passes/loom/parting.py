@@ -78,17 +78,18 @@ def part_off(
     writes, yielded = writes_of(op), loom.yielded(unwrap)
     every = range(len(writes))
     later = [out for out in every if out not in parting.outputs]
-    own = [yielded[out] for out in parting.outputs]
-    stored = [writes[out] for out in parting.outputs]
+    stored = [(yielded[out], writes[out]) for out in parting.outputs]
     box = op.kept_range(op.index)
     places = Projection.identity(box.rank)
-    if parting.through is not None:
-        own.append(parting.through)
-        stored.append((places, TensorType.of(box, parting.through.type)))
-    before = _fold(op, f"{op.label.data}_part", (part,), own, stored, (), rewriter)
+    passed = parting.through
+    held = None if passed is None else (passed, (places, TensorType.of(box, passed.type)))
+    if held is not None and held not in stored:
+        stored.append(held)
+    own, outs = [value for value, _ in stored], [write for _, write in stored]
+    before = _fold(op, f"{op.label.data}_part", (part,), own, outs, (), rewriter)
     through: list[tuple[SSAValue, Read]] = []
-    if parting.through is not None:
-        through.append((parting.through, Read(before.outs[-1], places)))
+    if held is not None:
+        through.append((held[0], Read(before.outs[stored.index(held)], places)))
     values, kept = [yielded[out] for out in later], [writes[out] for out in later]
     after = _fold(op, op.label.data, rest, values, kept, through, rewriter)
     results = dict(zip(parting.outputs, before.outs, strict=False))

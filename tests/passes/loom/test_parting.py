@@ -116,6 +116,17 @@ def test_the_parts_give_what_the_whole_gives(made, dtype: str, where: str) -> No
     same(made(dtype), parted(made(dtype)), dtype, where)
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_what_is_returned_and_goes_on_is_stored_once(dtype: str) -> None:
+    x, w, v, _, _ = inputs(dtype).values()
+    gate = t.relu(x @ w)
+    module = lowered((gate, gate * (x @ v)))
+    before, after = operations(parted(module))
+    assert [len(op.outs) for op in (before, after)] == [1, 1]
+    assert before.outs[0] in [read.value for read in after.extra_reads]
+    same(module, parted(module), dtype, "reference")
+
+
 def test_sums_that_are_mixed_before_they_are_rounded_are_stored_as_they_are() -> None:
     x, w, v, _, _ = inputs("f32").values()
     module = lowered(t.exp(x @ w) * (x @ v))
