@@ -12,10 +12,11 @@ attention. The first and the last give other zeros and round in other places, so
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import inf, isfinite
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f16, f32
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -30,6 +31,12 @@ from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
 from tapestry.passes.triton.rewrites.functions import LOG2_E
 from tapestry.passes.triton.tiles.builder import constant_of_cells, number, remove_unused
+
+_LARGE = 2.0**126
+"""What is less is finite times log2(e)."""
+
+_SMALL_RATE = 2.0**-20
+"""What any number is finite times, and far apart ones are far apart."""
 
 
 class NothingAdded(RewritePattern):
@@ -92,7 +99,12 @@ class ExponentialOfDifference(RewritePattern):
     """`exp(x * k - y)` is `exp2(fma(x, k * log2(e), -log2(e) * y))`, where y is along fewer axes.
 
     Legal up to rounding, in float32: the product is exact in the sum, and what y's is off by is the
-    same for all x beside it. Where x is y the result may be a few units more than 1.
+    same for all x beside it, as of the weights of a row. Where x is y the result may be more than 1
+    by |y| units of 2^-24.
+
+    A y near the end of the type, as a row that is masked by the least float has, would be infinite
+    times log2(e). Numbers of that size are the same or far apart, and any other base tells these
+    from those: it is 2^(2^-20) there. A k keeps its base, for such an x times it is infinite.
     """
 
     @op_type_rewrite_pattern
@@ -106,10 +118,14 @@ class ExponentialOfDifference(RewritePattern):
         ):
             return
         scaled = _scaled(minus.lhs)
-        value, factor = (minus.lhs, 1.0) if scaled is None else scaled
-        centre = _repeated(minus.rhs, rewriter)
-        scale = _constant(factor * LOG2_E, shape_of(value), rewriter)
-        inner = math.FmaOp(value, scale, centre)
+        if scaled is None and not _is_of_f16(minus.lhs):
+            scale, centre = _repeated(minus.rhs, rewriter, _guarded)
+            inner = math.FmaOp(minus.lhs, scale, centre)
+        else:
+            value, factor = (minus.lhs, 1.0) if scaled is None else scaled
+            (centre,) = _repeated(minus.rhs, rewriter, _shifted)
+            scale = _constant(factor * LOG2_E, shape_of(value), rewriter)
+            inner = math.FmaOp(value, scale, centre)
         power = math.Exp2Op(inner.result)
         power.result.name_hint = op.result.name_hint
         rewriter.replace(op, [inner, power])
@@ -165,17 +181,59 @@ def _replace_by_product(
     rewriter.replace(op, product)
 
 
-def _repeated(value: SSAValue, rewriter: PatternRewriter) -> SSAValue:
-    """A tile that repeats a smaller one, times -log2(e): multiplied before it is repeated."""
+def _repeated(
+    value: SSAValue,
+    rewriter: PatternRewriter,
+    make: Callable[[SSAValue, PatternRewriter], Sequence[SSAValue]],
+) -> list[SSAValue]:
+    """What is made of a tile that repeats a smaller one: made of that one, and repeated."""
     owner = value.owner
     if isinstance(owner, triton.BroadcastOp):
-        source = _repeated(owner.source, rewriter)
         blocks = None if owner.blocks is None else [block.data for block in owner.blocks]
-        made = triton.BroadcastOp(source, shape_of(value), blocks)
+        ops: list[Operation] = [
+            triton.BroadcastOp(source, shape_of(value), blocks)
+            for source in _repeated(owner.source, rewriter, make)
+        ]
     elif isinstance(owner, triton.ExpandDimsOp):
-        made = triton.ExpandDimsOp(_repeated(owner.source, rewriter), owner.axis.value.data)
+        axis = owner.axis.value.data
+        sources = _repeated(owner.source, rewriter, make)
+        ops = [triton.ExpandDimsOp(source, axis) for source in sources]
     else:
-        made = arith.MulfOp(value, _constant(-LOG2_E, shape_of(value), rewriter))
-        made.result.name_hint = "shift"
+        return list(make(value, rewriter))
+    for op in ops:
+        rewriter.insert(op)
+    return [op.results[0] for op in ops]
+
+
+def _shifted(value: SSAValue, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+    """A tile times -log2(e)."""
+    return (_product(value, _constant(-LOG2_E, shape_of(value), rewriter), "shift", rewriter),)
+
+
+def _guarded(value: SSAValue, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+    """The base two's exponent of each number of a tile, and the tile times minus that."""
+    shape = shape_of(value)
+    size = math.AbsFOp(value)
+    rewriter.insert(size)
+    large = triton.CompareOp(">", size.result, _constant(_LARGE, shape, rewriter))
+    rewriter.insert(large)
+    rates = _constant(_SMALL_RATE, shape, rewriter), _constant(LOG2_E, shape, rewriter)
+    rate = triton.WhereOp(large.result, *rates)
+    rate.result.name_hint = "rate"
+    rewriter.insert(rate)
+    negated = arith.NegfOp(rate.result)
+    rewriter.insert(negated)
+    return rate.result, _product(value, negated.result, "shift", rewriter)
+
+
+def _product(a: SSAValue, b: SSAValue, hint: str, rewriter: PatternRewriter) -> SSAValue:
+    made = arith.MulfOp(a, b)
+    made.result.name_hint = hint
     rewriter.insert(made)
-    return made.results[0]
+    return made.result
+
+
+def _is_of_f16(value: SSAValue) -> bool:
+    """Whether a tile's numbers are those of float16, which are far from the end of float32."""
+    owner = value.owner
+    return isinstance(owner, triton.CastOp) and element_of(owner.source) == f16
