@@ -225,26 +225,27 @@ def _count(
 
 
 def _narrow(lowered: Any, kernels: Sequence[CompiledKernel]) -> list[str]:
-    """Kernels that move less than 16 bytes at once of all that they read or write.
+    """Kernels that read less than 16 bytes at once of all that they read.
 
-    It is expected of those of which some load or store has neighbouring, aligned cells, enough for
-    16 bytes of each thread.
+    More is expected of those of which some load has neighbouring, aligned cells, enough for 16
+    bytes of each thread. Stores are not judged: those of a convolution, whose rows are pixels of
+    several axes, are narrow, since a compiler does not see through how these are taken apart.
     """
     known = {op.sym_name.data: op for op in lowered.walk() if isinstance(op, triton.KernelOp)}
-    wide: set[tuple[str, bool]] = set()
+    wide: set[str] = set()
     for launch in lowered.walk():
         for call, _ in calls_of(launch) if isinstance(launch, triton.LaunchOp) else ():
             work = work_of(known[launch.kernel_name], call)
-            wide |= {
-                (launch.kernel_name, stream.writes)
+            if any(
+                stream.vector >= VECTOR and stream.cells * stream.cell >= VECTOR * work.threads
                 for stream in work.streams
-                if stream.vector >= VECTOR and stream.cells * stream.cell >= VECTOR * work.threads
-            }
+                if not stream.writes
+            ):
+                wide.add(launch.kernel_name)
     return [
-        f"{kernel.name} {'writes' if writes else 'reads'} no {VECTOR} bytes at once"
+        f"{kernel.name} reads no {VECTOR} bytes at once"
         for kernel in kernels
-        for writes, found in ((False, kernel.reads_wide), (True, kernel.writes_wide))
-        if (kernel.name, writes) in wide and not found
+        if kernel.name in wide and not kernel.reads_wide
     ]
 
 

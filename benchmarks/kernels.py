@@ -6,7 +6,7 @@
     python benchmarks/kernels.py --measure --tune 240       # tune for four minutes of these
 
 Without a GPU every case is compiled, in parallel, with the schedules that the cost model chooses.
-A case has problems where a kernel spills registers, takes more shared memory than there is, moves
+A case has problems where a kernel spills registers, takes more shared memory than there is, reads
 less than 16 bytes at once of neighbouring cells, or multiplies matrices of 16 bits without wgmma on
 sm_90, whichever of its best schedules it has; the script then fails. `floor` is the least time of
 an H200 or an A100, for each input read once and each output written once, and for products, the
