@@ -101,8 +101,9 @@ class LoomToTriton(ModulePass):
     `numerics` is `strict` (contractions give what the fold gives, in exact products of float32),
     `mixed` (the default: beside a factor of 16 bits, a computed one that is at most 1 is rounded to
     its type, if what is folded is stored in 16 bits; on a `device` with tensor cores for bfloat16,
-    products of float32 are six of these, which are within 2^-20 of them) or `fast` (also TF32;
-    cells outside a domain are taken to be finite).
+    products of float32 are six of these, which are within 2^-20 of them; functions are written as
+    cheaper ones, `rewrites/functions.py`) or `fast` (also TF32; cells outside a domain are taken to
+    be finite).
 
     Schedules follow from extents alone, or with a `device` (`h200`, `sm_90`, a file: see
     `tapestry.devices`) are what the cost model takes for the fastest there. Others, `schedules`,
