@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tapestry.codegen.driver import Cuda
+from tapestry.codegen.module_files import write_module
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
 from tapestry.devices import DeviceSpec
@@ -32,7 +33,6 @@ from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.program import arguments
 from tapestry.runtime.triton.compiled import compiled_launches
-from tapestry.runtime.triton.module import write_module
 from tapestry.store import find_store
 from tapestry.tuning.cuda import CudaBench, sustained_seconds, turns
 from tapestry.tuning.programs import tuner_on

@@ -95,19 +95,19 @@ def child(model: str, *, stages: bool) -> None:
     from tapestry.caching import lowered
     from tapestry.codegen.aot import compile_kernels
     from tapestry.codegen.aot_processes import end_all
+    from tapestry.codegen.module_files import write_module
     from tapestry.codegen.module_printer import print_module
     from tapestry.codegen.refusals import find_refusals
     from tapestry.devices import find_spec
     from tapestry.runtime.triton.compiled import compilers
     from tapestry.runtime.triton.devices import GPU_TILE, Cpu
     from tapestry.runtime.triton.executor import TritonExecutor
-    from tapestry.runtime.triton.module import write_module
     from tapestry.store import find_store
 
     device, executor = Cpu(), TritonExecutor(tile=GPU_TILE)
     # What kernels are lowered and compiled for; nothing is run.
-    device.model, device.compiles = model, True
-    capability = find_spec(model).capability
+    device.model = model
+    device.capability = capability = find_spec(model).capability
 
     def lower() -> tuple[ModuleOp, list[Array]]:
         return executor.lowered(module, device, refused=find_refusals(model))
@@ -144,7 +144,7 @@ def _processor() -> float:
 def _stages(path: Path, kernels: Any, capability: int) -> _Taken:
     """What each stage of Triton takes for all kernels, compiled one after another here."""
     from tapestry.codegen import aot_worker
-    from tapestry.runtime.triton.module import load_kernels
+    from tapestry.codegen.module_files import load_kernels
 
     knobs: Any = import_module("triton.knobs")
     import_module("triton.compiler.code_generator")

@@ -33,13 +33,13 @@ from xdsl.context import Context
 
 from tapestry.codegen.driver import Cuda, LoadError
 from tapestry.codegen.launches import Function, Launches
+from tapestry.codegen.module_files import load_kernels, write_module
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
 from tapestry.codegen.replay import Replayed
 from tapestry.frontend import parse_text
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.triton.compiled import compiled_launches
-from tapestry.runtime.triton.module import load_kernels, write_module
 
 RESULTS = Path(__file__).parent / "results" / "launch.json"
 AIM = 10.0

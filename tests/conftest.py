@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tapestry.codegen import aot, aot_processes
+from tapestry.codegen import aot, aot_ahead, aot_processes
 from tests import on_gpu
 
 # Tests say nothing about time: a busy machine is no failure. They draw the same examples each run:
@@ -32,6 +32,7 @@ aot_processes._environment = _environment_of_any_test
 
 # Most tests lower for a GPU and compile nothing, or not for one: they need no processes ahead.
 aot.prepare = lambda _: None
+aot_ahead.find_store = lambda _: None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

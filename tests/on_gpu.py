@@ -11,20 +11,19 @@ that would run on numpy after all is an error. Without a GPU every test is skipp
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from threading import Lock
 from typing import Any
 from unittest import mock
 
-from tapestry.codegen import aot, aot_worker
-from tapestry.codegen.specs import KernelSpec
+from tapestry.codegen import aot_worker
+from tapestry.codegen.aot_jobs import Job
+from tapestry.codegen.module_files import load_kernels, write_module
 from tapestry.runtime.triton import ladder
-from tapestry.runtime.triton.module import load_kernels
 
 SWITCH = "TAPESTRY_TESTS_ON"
 
@@ -67,23 +66,18 @@ def kernels_on_gpu() -> Iterator[None]:
     environment = {"TRITON_ALWAYS_COMPILE": "1", "TRITON_DUMP_PTXAS_LOG": "1"}
     with (
         mock.patch.dict(os.environ, environment),
-        mock.patch.object(aot, "_compile_one", _compiled_here),
+        mock.patch.object(Job, "asked", _compiled_here),
         mock.patch.object(ladder.Ladder, "_say_numpy", _refuse),
     ):
         yield
 
 
-def _compiled_here(
-    path: Path, targets: Sequence[int], cache: Path | None, seconds: float, kernel: KernelSpec
-) -> list[Mapping[str, Any]]:
-    """The answers of `aot_worker` in this process, which is not ended where that takes long."""
-    del seconds
+def _compiled_here(job: Job) -> Mapping[str, Any]:
+    """The answer of `aot_worker` in this process, which is not ended where that takes long."""
+    kernel = job.kernel
     with _compiling:
-        functions = vars(load_kernels(path))
-        return [
-            aot_worker._kept(cache, functions[kernel.name], asdict(kernel), target)
-            for target in targets
-        ]
+        functions = vars(load_kernels(write_module(job.unit, name=kernel.name)))
+        return aot_worker.answer_of(functions[kernel.name], asdict(kernel), job.target)
 
 
 def _refuse(_: ladder.Ladder, what: str, why: str, hint: str) -> None:

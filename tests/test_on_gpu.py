@@ -12,7 +12,7 @@ _SCRIPT = """
 import tapestry as t
 from tapestry.codegen import aot
 from tapestry.codegen.module_printer import print_module
-from tapestry.runtime.triton.module import write_module
+from tapestry.codegen.module_files import write_module
 from tests import on_gpu
 
 module = t.compile(t.softmax(t.input("x", (20, 300)))).lowered.clone()

@@ -25,6 +25,7 @@ not, it is cut into groups that can (`groups.cutting`), and a comment says why.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -41,7 +42,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.transforms.reconcile_unrealized_casts import reconcile_unrealized_casts
 
 from tapestry.devices import find_spec
-from tapestry.diagnostics import UsageError
+from tapestry.diagnostics import TapestryError, UsageError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import MAX_CELLS, Schedule
 from tapestry.passes.loom.outline import LoomInline
@@ -52,14 +53,15 @@ from tapestry.passes.loom.simplification.constants import (
 from tapestry.passes.loom.simplify import LoomSimplify
 from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
-from tapestry.passes.triton.alternatives.alone import canonical
+from tapestry.passes.triton.alternatives.alone import alone, canonical
 from tapestry.passes.triton.alternatives.splitting import Predict
+from tapestry.passes.triton.alternatives.storing import computed_factors
 from tapestry.passes.triton.alternatives.taking import Alternatives
 from tapestry.passes.triton.cost.predicting import Build, Calls, Choose, Prediction, predictions
 from tapestry.passes.triton.cost.ranking import Rankings
 from tapestry.passes.triton.host.functions import LowerFunction, LowerReturn, check_function
 from tapestry.passes.triton.host.in_place import AssembleUnreshaped, InPlace
-from tapestry.passes.triton.host.launching import Launcher
+from tapestry.passes.triton.host.launching import Launcher, Made
 from tapestry.passes.triton.host.operations import (
     LowerApplication,
     LowerGroup,
@@ -141,6 +143,7 @@ class LoomToTriton(ModulePass):
         choose: bool = True,
         rankings: Rankings | None = None,
         worth: float = inf,
+        made: Made | None = None,
     ) -> None:
         """Lower every function of the module; `seen` is told of each task that is scheduled.
 
@@ -148,10 +151,16 @@ class LoomToTriton(ModulePass):
         `refused` which kernels are known to be no good on the device. `chosen` is told of what is
         chosen in place of a default; without `choose`, default schedules stay, and so they do where
         no kernel takes `worth` seconds or less. `rankings` are what is found of schedules, for
-        other programs that are lowered by the same options.
+        other programs that are lowered by the same options. `made` is told of each kernel as soon
+        as it is there.
         """
         rankings = {} if rankings is None else rankings
-        self.settle(ctx, op, rungs, rankings)
+
+        def begin(module: ModuleOp) -> None:
+            if made is not None:
+                self._begin(ctx, module, made, refused, rankings)
+
+        self.settle(ctx, op, rungs, rankings, begin)
         give_measured(op, self.device)
         options = Options(
             Tiling(self.tile),
@@ -161,7 +170,7 @@ class LoomToTriton(ModulePass):
             chooser=self._chooser(refused, chosen, rankings, worth) if choose else None,
             rungs=rungs or {},
         )
-        launcher, in_place = Launcher(options, op), InPlace()
+        launcher, in_place = Launcher(options, op, made), InPlace()
         PatternRewriteWalker(AssembleUnreshaped()).rewrite_module(op)
         # First, because members that are taken out of a group are operations like any other.
         PatternRewriteWalker(
@@ -192,6 +201,7 @@ class LoomToTriton(ModulePass):
         op: ModuleOp,
         rungs: Mapping[str, Rung] | None = None,
         rankings: Rankings | None = None,
+        begin: Callable[[ModuleOp], None] = lambda _: None,
     ) -> None:
         """Bring a program to the operations that become its kernels, which are loom still.
 
@@ -231,6 +241,7 @@ class LoomToTriton(ModulePass):
             return
         if self.split:
             ways.cut_groups(op)
+            begin(op)
         if self.store:
             ways.store_factors(op)
             ways.part_products(op)
@@ -239,6 +250,31 @@ class LoomToTriton(ModulePass):
             ways.relayout_inputs(op)
         if self.split:
             ways.split_folds(op)
+
+    def _begin(
+        self,
+        ctx: Context,
+        op: ModuleOp,
+        made: Made,
+        refused: Callable[[triton.KernelOp], bool],
+        rankings: Rankings,
+    ) -> None:
+        """Make kernels of groups that stay as they are by all we know, and tell of them.
+
+        Of groups of several folds: these take a compiler longest, and it may begin with them while
+        the others are still being chosen.
+        """
+        known: set[str] = set()
+        for group in op.walk():
+            if not isinstance(group, loom.FusedOp) or computed_factors(group):
+                continue
+            if sum(bool(member.fold_dims) for member in group.members) < 2:
+                continue
+            program = alone(group)
+            if (text := canonical(program)) not in known:
+                known.add(text)
+                with suppress(TapestryError):  # what is wrong is said where it is lowered
+                    self.settled.lower(ctx, program, refused=refused, rankings=rankings, made=made)
 
     def alternatives(
         self,

@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import base64
 import re
-import signal
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
-from functools import partial
-from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from tapestry.codegen.aot_processes import CompilerDiedError, compiler, prepare
+from tapestry.codegen.aot_ahead import answers_of
+from tapestry.codegen.aot_jobs import LONGEST, CompileError, Job
+from tapestry.codegen.aot_processes import prepare
 from tapestry.codegen.specs import KernelSpec
-from tapestry.diagnostics import TapestryError
-from tapestry.store import Store, key_of
+from tapestry.codegen.units import unit_of
+from tapestry.store import Store
 
 _SHARED = {99: (86, 89, 120, 121), 163: (80, 87), 227: (90, 100, 103)}
 
@@ -41,24 +38,6 @@ _WIDE_WRITE = re.compile(
     r"\bst\.global\S*\.(v[48]\.[bfus]32|v[24]\.[bfus]64)|\bcp\.async\.bulk\.tensor\S*\.global\.shared"
 )
 """What moves 16 bytes of memory or more for a thread, or all of a block, in PTX."""
-
-LONGEST: Final = 600.0
-"""Seconds of a processor after which a compiler that works on one kernel is ended."""
-
-
-class CompileError(TapestryError):
-    """Kernels that Triton does not compile; the message is about the first.
-
-    `kernels` has for each what is wrong with it; it is empty where that is no kernel's fault.
-    """
-
-    kind = "compile"
-
-    def __init__(
-        self, message: str, kernels: Mapping[str, str] | None = None, *, hint: str | None = None
-    ) -> None:
-        super().__init__(message, hint=hint)
-        self.kernels = dict(kernels or {})
 
 
 @dataclass(frozen=True)
@@ -147,35 +126,27 @@ def compile_kernels(
     """Compile kernels of the module in `path` for each target, in `workers` processes.
 
     They come in the order of `kernels`, each for all targets. What is in the folder `cache` is not
-    compiled again. A kernel that takes more than `seconds` of a processor is not compiled. Raises
-    CompileError, naming the kernel, when Triton refuses one.
+    compiled again, and what is being compiled (`aot_ahead.py`) is waited for. A kernel that takes
+    more than `seconds` of a processor is not compiled. Raises CompileError, naming the kernel, when
+    Triton refuses one.
     """
-    index = None if cache is None else _Index(cache, sha256(path.read_bytes()).hexdigest())
-    answers: list[Mapping[str, Any]] = []
-    left: list[KernelSpec] = []
-    for kernel in kernels:
-        known = [None if index is None else index.read(kernel, target) for target in targets]
-        if None in known:
-            left.append(kernel)
-        answers += [] if None in known else [answer for answer in known if answer is not None]
-    if left:
-        used = max(1, min(workers, len(left)))
-        with ThreadPoolExecutor(used) as pool:
-            # One by one, for they take unlike times: whichever process is free gets the next.
-            found = list(pool.map(partial(_compile_one, path, targets, cache, seconds), left))
-        made = [answer for one in found for answer in one]
-        answers += made
-        if index is not None:
-            index.write(left, made)
-    refused = [answer for answer in answers if "error" in answer]
+    source = path.read_text()
+    store = None if cache is None else Store(cache)
+    jobs = [
+        Job(path, unit_of(source, kernel.name), kernel, target, store, seconds)
+        for kernel in kernels
+        for target in targets
+    ]
+    refused: dict[str, str] = {}
+    answers = answers_of(jobs, workers)
+    for answer in answers:
+        if "error" in answer:
+            why = f"does not compile for sm_{answer['target']}: {answer['error']}"
+            refused.setdefault(answer["name"], why)
     if refused:
-        why: dict[str, str] = {}
-        for one in refused:
-            why.setdefault(one["name"], f"does not compile for sm_{one['target']}: {one['error']}")
-        first = next(iter(why))
-        raise CompileError(f"kernel {first} {why[first]}", why)
-    at = {(one.name, one.target): one for one in map(_compiled, answers)}
-    return tuple(at[kernel.name, target] for kernel in kernels for target in targets)
+        first = next(iter(refused))
+        raise CompileError(f"kernel {first} {refused[first]}", refused)
+    return tuple(map(_compiled, answers))
 
 
 def prepare_compiling(kernels: int, workers: int) -> None:
@@ -184,76 +155,6 @@ def prepare_compiling(kernels: int, workers: int) -> None:
     They are ready to compile when the kernels are there: to be called before they are made.
     """
     prepare(min(workers, kernels))
-
-
-@dataclass(frozen=True)
-class _Index:
-    """Where a module's kernels are in the cache: their keys there are Triton's to say.
-
-    So a program that was compiled before needs no process that imports Triton.
-    """
-
-    cache: Path
-    module: str
-
-    def read(self, kernel: KernelSpec, target: int) -> Mapping[str, Any] | None:
-        """The answer about a kernel, if it is kept."""
-        entry = Store(self.cache / "index").read(self._key(kernel, target))
-        known = None if entry is None else Store(self.cache).read(str(entry.get("key")))
-        return None if known is None else {**known, "name": kernel.name, "cached": True}
-
-    def write(self, kernels: Sequence[KernelSpec], answers: Sequence[Mapping[str, Any]]) -> None:
-        """Keep where answers are."""
-        named = {kernel.name: kernel for kernel in kernels}
-        for answer in answers:
-            if "key" in answer and "error" not in answer:
-                key = self._key(named[str(answer["name"])], int(answer["target"]))
-                Store(self.cache / "index").write(key, {"key": answer["key"]})
-
-    def _key(self, kernel: KernelSpec, target: int) -> str:
-        what = {"module": self.module, "kernel": asdict(kernel), "target": target}
-        return key_of({**what, "triton": installed()})
-
-
-def installed() -> str:
-    """The version of Triton that is installed."""
-    try:
-        return version("triton")
-    except PackageNotFoundError:
-        return "none"
-
-
-def _compile_one(
-    path: Path, targets: Sequence[int], cache: Path | None, seconds: float, kernel: KernelSpec
-) -> list[Mapping[str, Any]]:
-    """The answers of a process about a kernel; that it died of it is an answer too."""
-    request = {
-        "path": str(path),
-        "kernel": asdict(kernel),
-        "targets": list(targets),
-        "cache": None if cache is None else str(cache),
-        "seconds": seconds,
-    }
-    try:
-        with compiler() as process:
-            return process.ask(request)
-    except OSError as error:
-        raise _not_here(path, str(error)) from None
-    except CompilerDiedError as died:
-        if died.status >= 0:  # no kernel's fault: Triton is not there, or the module is not right
-            raise _not_here(path, died.said) from None
-        why = f"the compiler died of signal {-died.status}"
-        if -died.status == signal.SIGXCPU:
-            why = f"that takes more than {seconds:.0f} seconds"
-        return [{"name": kernel.name, "target": targets[0], "error": why}]
-
-
-def _not_here(path: Path, why: str) -> CompileError:
-    """Nothing compiles on this machine, as it is."""
-    return CompileError(
-        f"compiling {path.name} failed: {why}",
-        hint="compiling takes Triton, and a few megabytes in the folder for temporary files",
-    )
 
 
 def _compiled(answer: Mapping[str, Any]) -> CompiledKernel:

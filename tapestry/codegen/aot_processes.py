@@ -65,8 +65,8 @@ class Compiler:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
 
-    def ask(self, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """The answers to a request; CompilerDiedError where the process ends instead."""
+    def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to a request; CompilerDiedError where the process ends instead."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None

@@ -25,7 +25,6 @@ from types import ModuleType
 from typing import Any
 
 from tapestry.codegen.aot_processes import MARK, PATIENCE
-from tapestry.store import Store, key_of
 
 
 def main() -> None:
@@ -40,15 +39,11 @@ def main() -> None:
         if not line:
             break
         request: Mapping[str, Any] = json.loads(line)
-        folder = None if request["cache"] is None else Path(request["cache"])
-        kernel = request["kernel"]
-        function = vars(_loaded(request["path"], Path(request["path"]).read_text()))[kernel["name"]]
-        answers = [
-            _limited(request["seconds"], folder, function, kernel, target)
-            for target in request["targets"]
-        ]
+        path, kernel = request["path"], request["kernel"]
+        function = vars(_loaded(path, Path(path).read_text()))[kernel["name"]]
+        answer = _limited(request["seconds"], function, kernel, request["target"])
         # What was said before may be no line.
-        answering.write(f"\n{MARK}{json.dumps(answers)}\n")
+        answering.write(f"\n{MARK}{json.dumps(answer)}\n")
         answering.flush()
 
 
@@ -79,7 +74,9 @@ def _loaded(path: str, source: str) -> ModuleType:
     return module
 
 
-def _limited(seconds: float, *asked: Any) -> dict[str, Any]:
+def _limited(
+    seconds: float, function: Any, kernel: Mapping[str, Any], target: int
+) -> dict[str, Any]:
     """The answer for a kernel; the process ends where it works for longer, and the assembler too.
 
     Of what they wait for nothing is said: a machine may be busy.
@@ -88,38 +85,11 @@ def _limited(seconds: float, *asked: Any) -> dict[str, Any]:
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
     wanted = math.ceil(spent.ru_utime + spent.ru_stime + seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (wanted if most < 0 else min(wanted, most), most))
-    return _kept(*asked)
-
-
-def _kept(
-    folder: Path | None, function: Any, kernel: Mapping[str, Any], target: int
-) -> dict[str, Any]:
-    """The answer for a kernel, from the cache if it is there; Triton's refusals are not kept."""
-    if folder is None:
-        return {**answer_of(function, kernel, target), "cached": False}
-    triton: Any = import_module("triton")
-    how = {name: value for name, value in kernel.items() if name != "name"}
-    # Triton's key is of the source of the kernel and of every function that it calls.
-    key = key_of(
-        {
-            "source": function.cache_key,
-            "how": how,
-            "target": target,
-            "triton": triton.__version__,
-            "fp_fusion": False,
-        }
-    )
-    store = Store(folder)
-    known = store.read(key)
-    if known is not None:
-        return {**known, "name": kernel["name"], "cached": True, "key": key}
-    answer = answer_of(function, kernel, target)
-    if "error" not in answer:
-        store.write(key, answer)
-    return {**answer, "cached": False, "key": key}
+    return answer_of(function, kernel, target)
 
 
 def answer_of(function: Any, kernel: Mapping[str, Any], target: int) -> dict[str, Any]:
+    """What became of a kernel on a target, or why Triton refuses it."""
     answer: dict[str, Any] = {"name": kernel["name"], "target": target}
     log = io.StringIO()
     try:

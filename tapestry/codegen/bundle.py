@@ -34,6 +34,7 @@ from tapestry.codegen.aot import (
     compile_kernels,
     prepare_compiling,
 )
+from tapestry.codegen.aot_ahead import compiling_ahead
 from tapestry.codegen.climbing import HINT, Climbing
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
@@ -106,7 +107,7 @@ def compile_bundle(
     climbing = Climbing(moved, device)
     processes = workers or os.cpu_count() or 1
     while True:
-        lowered = _lowered(moved, lowering, refusals, climbing.rungs, processes)
+        lowered = _lowered(moved, lowering, refusals, climbing.rungs, targets, processes)
         printed = print_module(lowered)
         _write(folder, "kernels.py", printed.source.encode())
         try:
@@ -158,6 +159,7 @@ def _lowered(
     lowering: LoomToTriton,
     refusals: Refusals,
     rungs: Mapping[str, Rung],
+    targets: Sequence[int],
     processes: int,
 ) -> ModuleOp:
     """A program as kernels; kept, unless some are to be made with more care than usual.
@@ -168,7 +170,8 @@ def _lowered(
 
     def make(program: ModuleOp) -> None:
         prepare_compiling(len(main_function(program).body.block.ops), processes)
-        lowering.lower(Context(), program, refused=asked, rungs=rungs)
+        with compiling_ahead(targets, processes) as made:
+            lowering.lower(Context(), program, refused=asked, rungs=rungs, made=made)
 
     if rungs:
         make(lowered)

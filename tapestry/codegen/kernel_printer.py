@@ -320,7 +320,7 @@ def print_kernel(kernel: triton.KernelOp, name: str, shared: Shared) -> PrintedK
     reductions = [op for op in kernel.body.walk() if isinstance(op, triton.CombineOp)]
     # Combiners come first, so that no variable takes the name of one.
     combiners = {op: _combiner(op, shared) for op in reductions if ready_reduction(op) is None}
-    names = {*shared.names, *blocks}
+    names = {*(shared.names - shared.kernels), name, *blocks}
     printer = BodyPrinter(shared, names, combiners, name, kernel.stages)
     arguments = [printer.argument(a, f"arg{n}") for n, a in enumerate(kernel.body.block.args)]
     parameters = [*arguments, *(f"{block}: tl.constexpr" for block in blocks)]

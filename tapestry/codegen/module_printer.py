@@ -112,6 +112,7 @@ def print_module(module: ModuleOp) -> PrintedModule:
     )
     functions = {k.sym_name.data: fresh(k.sym_name.data, taken) for k in kernels}
     shared.names.update(functions.values())
+    shared.kernels.update(functions.values())
     printed = [print_kernel(k, functions[k.sym_name.data], shared) for k in kernels]
     host = HostPrinter(shared.names, functions)
     for kernel in kernels:
@@ -126,7 +127,6 @@ def print_module(module: ModuleOp) -> PrintedModule:
             case _:
                 raise not_printable(op)
     constants = [op for op in module.walk() if isinstance(op, triton.ConstantOp)]
-    combiners = [f"@triton.jit\ndef {name}{text}\n" for text, name in shared.combiners.items()]
     hosting = [
         host.tables(),
         _ALLOCATE,
@@ -137,8 +137,7 @@ def print_module(module: ModuleOp) -> PrintedModule:
     ]
     text = _joined(
         _HEADER.format(entry=ENTRY),
-        *sources(shared.helpers),
-        *combiners,
+        *_called(shared),
         *(kernel.text for kernel in printed),
         *hosting,
     )
@@ -148,6 +147,22 @@ def print_module(module: ModuleOp) -> PrintedModule:
         for op, kernel in zip(kernels, printed, strict=True)
     ]
     return PrintedModule(text, tuple(specs))
+
+
+def print_alone(kernel: triton.KernelOp, launches: Sequence[triton.LaunchOp]) -> PrintedModule:
+    """A module of one kernel without a host: what it is compiled from, if nothing has its name."""
+    taken = set(_RESERVED).union(*map(bound_names, launches))
+    name = fresh(kernel.sym_name.data, taken)
+    shared = Shared({*_RESERVED, name}, {name})
+    printed = print_kernel(kernel, name, shared)
+    text = _joined(_HEADER.format(entry=ENTRY), *_called(shared), printed.text)
+    return PrintedModule(text, (spec_of(kernel, name, printed.arguments, launches),))
+
+
+def _called(shared: Shared) -> list[str]:
+    """The functions that kernels call."""
+    combiners = [f"@triton.jit\ndef {name}{text}\n" for text, name in shared.combiners.items()]
+    return [*sources(shared.helpers), *combiners]
 
 
 def _launches_of(

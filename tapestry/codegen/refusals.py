@@ -19,7 +19,8 @@ from hashlib import sha256
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 
-from tapestry.codegen.aot import CompiledKernel, installed
+from tapestry.codegen.aot import CompiledKernel
+from tapestry.codegen.aot_jobs import installed
 from tapestry.devices import find_spec
 from tapestry.dialects import triton
 from tapestry.encoding import text_without_names

@@ -147,9 +147,14 @@ DEFAULT_NAMES = {
 
 @dataclass
 class Shared:
-    """What the kernels of one module share: combiners by their text, and the helpers they call."""
+    """What the kernels of one module share: combiners by their text, and the helpers they call.
+
+    `names` are taken in the module, by `kernels` too: these may have variables of each other's
+    names, so that what a kernel looks like does not depend on what others there are.
+    """
 
     names: set[str]
+    kernels: set[str] = field(default_factory=set[str])
     combiners: dict[str, str] = field(default_factory=dict[str, str])
     helpers: set[str] = field(default_factory=set[str])
 

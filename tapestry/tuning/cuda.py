@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.codegen.aot import compile_kernels
 from tapestry.codegen.driver import Cuda, LoadError
+from tapestry.codegen.module_files import write_module
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.planning import plan_of
 from tapestry.codegen.refusals import find_refusals
@@ -33,7 +34,6 @@ from tapestry.runtime.triton.compiled import compiled_launches
 from tapestry.runtime.triton.devices import Gpu
 from tapestry.runtime.triton.executor import TritonExecutor
 from tapestry.runtime.triton.ladder import Ladder
-from tapestry.runtime.triton.module import write_module
 from tapestry.store import find_store
 from tapestry.tuning.benches import Candidate
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from tapestry.codegen.aot import CompileError
+from tapestry.codegen.aot_jobs import CompileError
 from tapestry.codegen.driver import DriverError, LoadError, MemoryShortError
 from tapestry.diagnostics import TapestryError
 from tapestry.runtime.triton.compiled import GpuError

@@ -19,7 +19,7 @@ from typing import Final, TypeGuard, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tapestry.codegen.aot import installed
+from tapestry.codegen.aot_jobs import installed
 from tapestry.dialects.triton import Schedule, ScheduleError
 from tapestry.encoding import EncodingError, text_without_names
 from tapestry.environment import environment

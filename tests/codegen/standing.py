@@ -19,11 +19,11 @@ import numpy as np
 from tapestry.codegen.aot import CompiledKernel
 from tapestry.codegen.driver import LoadError
 from tapestry.codegen.launches import Launches
+from tapestry.codegen.module_files import load_kernels
 from tapestry.codegen.specs import KernelSpec
 from tapestry.runtime.triton.compiled import compiled_launches
 from tapestry.runtime.triton.devices import PrintedProgram
 from tapestry.runtime.triton.interpreter import interpreted
-from tapestry.runtime.triton.module import load_kernels
 
 _OWN = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64", "i1": "bool"}
 _OWN |= {f"{s}{n}": f"{'u' * (s == 'u')}int{n}" for s in "iu" for n in (8, 16, 32, 64)}
@@ -301,7 +301,7 @@ class Gpu:
     tile = 256
     target = "numpy"
     model = "none"
-    compiles = True
+    capability = 90
 
     def __init__(self, change: Callable[[Standing], None] = lambda _: None) -> None:
         self._change = change

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tapestry as t
-from tapestry.codegen import aot
+from tapestry.codegen import aot_jobs
 from tapestry.codegen.aot import compile_kernels
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.specs import KernelSpec
@@ -33,7 +33,7 @@ class Compiler:
     def process(self) -> Iterator[Compiler]:
         yield self
 
-    def ask(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         name = request["kernel"]["name"]
         with self._lock:
             self.now += 1
@@ -44,39 +44,39 @@ class Compiler:
             self._first.wait()
         with self._lock:
             self.now -= 1
-        return [
-            {
-                "name": name,
-                "target": target,
-                "ptx": "",
-                "cubin": "",
-                "scratch": 0,
-                "registers": 32,
-                "spills": 0,
-                "shared": 0,
-                "warnings": [],
-                "cached": False,
-            }
-            for target in request["targets"]
-        ]
+        return {
+            "name": name,
+            "target": request["target"],
+            "ptx": "",
+            "cubin": "",
+            "scratch": 0,
+            "registers": 32,
+            "spills": 0,
+            "shared": 0,
+            "warnings": [],
+        }
 
 
 def _spec(name: str) -> KernelSpec:
     return KernelSpec(name, (), (), 4, 1)
 
 
-@pytest.mark.parametrize(("kernels", "workers", "expected"), [(12, 3, 3), (2, 8, 2), (5, 1, 1)])
+@pytest.mark.parametrize(("kernels", "workers", "expected"), [(12, 3, 3), (2, 8, 4), (5, 1, 1)])
 def test_as_many_processes_as_workers_and_no_more(
-    kernels: int, workers: int, expected: int, monkeypatch: pytest.MonkeyPatch
+    kernels: int,
+    workers: int,
+    expected: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compiler = Compiler(expected)
-    monkeypatch.setattr(aot, "compiler", compiler.process)
+    monkeypatch.setattr(aot_jobs, "compiler", compiler.process)
     names = [f"kernel{n}" for n in range(kernels)]
-    found = compile_kernels(
-        Path("kernels.py"), [_spec(name) for name in names], targets=(90, 80), workers=workers
-    )
+    (tmp_path / "kernels.py").write_text("")
+    specs = [_spec(name) for name in names]
+    found = compile_kernels(tmp_path / "kernels.py", specs, targets=(90, 80), workers=workers)
     assert compiler.most == expected
-    assert sorted(compiler.asked) == sorted(names)
+    assert sorted(compiler.asked) == sorted(2 * names)
     assert [(one.name, one.target) for one in found] == [(n, c) for n in names for c in (90, 80)]
 
 

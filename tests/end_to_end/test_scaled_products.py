@@ -9,10 +9,10 @@ import pytest
 
 import tapestry as t
 from tapestry.codegen.aot import compile_kernels
+from tapestry.codegen.module_files import write_module
 from tapestry.codegen.module_printer import print_module
 from tapestry.frontend import run_pipeline
 from tapestry.runtime.executor import NoWatch, find_executor
-from tapestry.runtime.triton.module import write_module
 
 EPS = 1e-6
 

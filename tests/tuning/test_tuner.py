@@ -13,7 +13,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import tapestry as t
-from tapestry.codegen.aot import CompileError
+from tapestry.codegen.aot_jobs import CompileError
 from tapestry.codegen.driver import LoadError, MemoryShortError
 from tapestry.devices import find_spec
 from tapestry.dialects import loom

@@ -7,8 +7,9 @@ layers of a network do, is a launch of its kernels (`sameness.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import ArrayAttr, LocationAttr, MemRefType, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
@@ -36,14 +37,18 @@ from tapestry.passes.triton.tiles.builder import number
 from tapestry.passes.triton.tiles.folds import FoldState
 from tapestry.zspace import Range
 
+Made: TypeAlias = "Callable[[triton.KernelOp, triton.LaunchOp], None]"
+"""Told of a kernel as soon as it is made, with the first launch of it."""
+
 
 class Launcher:
-    """Makes launches, and the kernels that they run."""
+    """Makes launches, and the kernels that they run; `made` is told of each of these."""
 
-    def __init__(self, options: Options, module: ModuleOp) -> None:
-        self.options = options
+    def __init__(self, options: Options, module: ModuleOp, made: Made | None = None) -> None:
+        self.options, self._made = options, made
         self._start = InsertPoint.at_start(module.body.block)
         self._names: set[str] = set()
+        self._told: set[triton.KernelOp] = set()
         self._kernels: dict[str, triton.KernelOp] = {}
         # Who chooses schedules is told of the task of each operation, so all are made then.
         shared = options.seen is None
@@ -236,6 +241,9 @@ class Launcher:
             comment=None if sharded is None else shards_comment(sharded),
         )
         launch.location = location
+        if self._made is not None and kernel.op.parent is not None and kernel.op not in self._told:
+            self._told.add(kernel.op)
+            self._made(kernel.op, launch)
         return launch
 
     def _insert(

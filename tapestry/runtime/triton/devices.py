@@ -25,6 +25,7 @@ from tapestry.codegen.aot import CompiledKernel
 from tapestry.codegen.climbing import say
 from tapestry.codegen.driver import Cuda
 from tapestry.codegen.launches import Calls, Follow
+from tapestry.codegen.module_files import load_kernels
 from tapestry.codegen.planning import plan_of
 from tapestry.codegen.plans import Plan
 from tapestry.codegen.refusals import Refusals
@@ -38,7 +39,6 @@ from tapestry.runtime.triton.arrays import HostTensor, host_allocate, host_uploa
 from tapestry.runtime.triton.compiled import compiled_launches
 from tapestry.runtime.triton.interpreter import interpreted
 from tapestry.runtime.triton.interpreting import Interpreted
-from tapestry.runtime.triton.module import load_kernels
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,11 @@ class Device(Protocol):
 
     tile: int
     target: Target
-    compiles: bool
+
+    @property
+    def capability(self) -> int | None:
+        """What kernels are compiled for (90 for sm_90); None where they are interpreted."""
+        ...
 
     @property
     def model(self) -> str:
@@ -107,7 +111,7 @@ class Cpu:
     tile = CPU_TILE
     target: Target = "numpy"
     model = NO_DEVICE
-    compiles = False
+    capability: int | None = None
 
     def session(self) -> AbstractContextManager[None]:
         """The state of the process in which kernels are interpreted."""
@@ -145,7 +149,6 @@ class Gpu:
 
     tile = GPU_TILE
     target: Target = "torch"
-    compiles = True
 
     def __init__(self, torch: Any, index: int | None = None) -> None:
         self._torch = torch
@@ -155,10 +158,14 @@ class Gpu:
     @property
     def model(self) -> str:
         """The device that schedules are chosen for, as `tapestry.devices` names it."""
-        cuda = self._torch.cuda
-        major, minor = cuda.get_device_capability(self._index)
-        known = name_of(cuda.get_device_name(self._index), 10 * major + minor)
-        return known or NO_DEVICE
+        name = self._torch.cuda.get_device_name(self._index)
+        return name_of(name, self.capability) or NO_DEVICE
+
+    @property
+    def capability(self) -> int:
+        """What kernels are compiled for (90 for sm_90)."""
+        major, minor = self._torch.cuda.get_device_capability(self._index)
+        return 10 * major + minor
 
     def session(self) -> AbstractContextManager[None]:
         """Nothing needs to be prepared."""

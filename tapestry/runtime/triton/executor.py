@@ -9,6 +9,7 @@ interpreter pays per operation.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -17,7 +18,9 @@ from xdsl.dialects.builtin import ModuleOp
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.caching import kept
 from tapestry.codegen.aot import prepare_compiling
+from tapestry.codegen.aot_ahead import compiling_ahead
 from tapestry.codegen.launches import Follow
+from tapestry.codegen.module_files import load_kernels, write_module
 from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.refusals import Asked, Refusals
 from tapestry.logs import channel
@@ -40,7 +43,6 @@ from tapestry.runtime.triton.following import (
     records_of,
 )
 from tapestry.runtime.triton.ladder import Ladder
-from tapestry.runtime.triton.module import load_kernels, write_module
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,13 @@ class TritonExecutor:
         asked = None if refused is None else Asked(refused)
 
         def make(program: ModuleOp) -> None:
-            if device.compiles:
-                prepare_compiling(len(main_function(program).body.block.ops), compilers())
-            lowering.lower(Context(), program, refused=asked or never, rungs=rungs)
+            with ExitStack() as stack:
+                made = None
+                if device.capability is not None:
+                    prepare_compiling(len(main_function(program).body.block.ops), compilers())
+                    ahead = compiling_ahead([device.capability], compilers())
+                    made = stack.enter_context(ahead)
+                lowering.lower(Context(), program, refused=asked or never, rungs=rungs, made=made)
 
         if rungs:
             make(lowered)
@@ -115,7 +121,7 @@ class TritonExecutor:
     def run(self, module: ModuleOp, inputs: Mapping[str, Array], watch: Watch) -> Result:
         """Run @main of a module in the loom dialect."""
         device = self.device or find_device()
-        if device.compiles:
+        if device.capability is not None:
             return self._compiled(module, inputs, watch, device)
         names = [argument.name for argument in arguments(module)]
         printed = self.printed(module, device)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.algebra.dtypes import numpy_dtype
-from tapestry.codegen.aot import CompileError
+from tapestry.codegen.aot_jobs import CompileError
 from tapestry.codegen.climbing import HINT, Climbing, say
 from tapestry.codegen.driver import DriverError, LoadError, MemoryShortError
 from tapestry.codegen.launches import Calls, Follow, Launches

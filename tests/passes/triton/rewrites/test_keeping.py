@@ -12,6 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 
 import tapestry as t
 from tapestry.codegen.aot import compile_kernels
+from tapestry.codegen.module_files import write_module
 from tapestry.codegen.module_printer import print_module
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import Schedule, ScheduleAttr
@@ -23,7 +24,6 @@ from tapestry.passes.triton.schedules.schedule import is_legal
 from tapestry.passes.triton.schedules.task import SCHEDULE, Task
 from tapestry.passes.triton.tasks import tasks
 from tapestry.runtime.executor import NoWatch, find_executor
-from tapestry.runtime.triton.module import write_module
 from tests.end_to_end.rows import ROWS, drawn
 from tests.passes.triton.cost.test_long_rows import layer_norm, rms_norm, scheduled, softmax
 

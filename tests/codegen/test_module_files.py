@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tapestry.codegen import module_files
+from tapestry.codegen.module_files import load_kernels, write_module
 from tapestry.diagnostics import TapestryError
-from tapestry.runtime.triton import module
-from tapestry.runtime.triton.module import load_kernels, write_module
 
 SOURCE = "VALUE = 3\n"
 
@@ -30,7 +30,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
     def fail(*_paths):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tapestry.runtime.triton.module.os.replace", fail)
+    monkeypatch.setattr("tapestry.codegen.module_files.os.replace", fail)
     with pytest.raises(KeyboardInterrupt):
         write_module(SOURCE, tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -38,14 +38,14 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
 
 def test_a_disk_that_is_full_is_none_to_write_to(tmp_path, monkeypatch):
     """The file is elsewhere then; where there is no room either, that is said."""
-    own = module.tempfile.mkstemp
+    own = module_files.tempfile.mkstemp
 
     def mkstemp(*, dir, suffix):  # noqa: A002 - its name
         if full in (None, dir):
             raise OSError(28, "No space left on device")
         return own(dir=dir, suffix=suffix)
 
-    monkeypatch.setattr(module.tempfile, "mkstemp", mkstemp)
+    monkeypatch.setattr(module_files.tempfile, "mkstemp", mkstemp)
     full = tmp_path
     path = write_module(SOURCE, tmp_path)
     assert path.parent != tmp_path

@@ -19,22 +19,25 @@ from tapestry.diagnostics import TapestryError
 from tapestry.logs import channel
 from tapestry.store import cache_directory
 
+_LONGEST = 60
+"""Characters of a file's name that say what is in it."""
 
-def write_module(source: str, directory: Path | None = None) -> Path:
-    """The file that holds `source`.
+
+def write_module(source: str, directory: Path | None = None, name: str = "kernels") -> Path:
+    """The file that holds `source`, whose name starts with `name`.
 
     It is in the cache; where no file can be written there, as on a disk that is full, in a folder
     for temporary files that lasts as long as the process. TapestryError where there is no room
     either.
     """
     digest = sha256(source.encode()).hexdigest()[:24]
-    name = f"kernels_{digest}.py"
+    file = f"{name[:_LONGEST]}_{digest}.py"
     try:
-        return _written(source, (directory or cache_directory("triton")) / name)
+        return _written(source, (directory or cache_directory("triton")) / file)
     except OSError as error:
         channel("cache").info("triton: kernels are not kept: %s", error.strerror or error)
     try:
-        return _written(source, Path(_own_folder().name) / name)
+        return _written(source, Path(_own_folder().name) / file)
     except OSError as error:
         raise TapestryError(
             f"kernels cannot be written to a file: {error.strerror or error}",

@@ -1,0 +1,164 @@
+"""Kernels that are compiled while their program is lowered: asked once, and never instead."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tapestry as t
+from tapestry.codegen import aot_ahead
+from tapestry.codegen.aot import CompileError, compile_kernels
+from tapestry.codegen.aot_ahead import compiling_ahead
+from tapestry.codegen.aot_jobs import Job
+from tapestry.codegen.module_files import write_module
+from tapestry.codegen.module_printer import PrintedModule, print_module
+from tapestry.codegen.specs import KernelSpec
+from tapestry.frontend import make_context
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.store import Store
+
+
+class Asked:
+    """Answers jobs in place of processes; those begun wait while `waits` is not set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: list[str] = []
+        self.waits = threading.Event()
+        self.waits.set()
+        self.error = ""
+        monkeypatch.setattr(Job, "asked", lambda job: self(job))
+
+    def __call__(self, job: Job) -> Mapping[str, Any]:
+        self.names.append(f"{job.kernel.name} {job.target}")
+        assert self.waits.wait(20)
+        about = {"name": job.kernel.name, "target": job.target}
+        if self.error:
+            return {**about, "error": self.error}
+        numbers = {"scratch": 0, "registers": 32, "spills": 0, "shared": 0}
+        return {**about, **numbers, "ptx": job.unit, "cubin": "", "warnings": []}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Asked]:
+    monkeypatch.setattr(aot_ahead, "find_store", lambda _: Store(tmp_path / "aot"))
+    made = Asked(monkeypatch)
+    yield made
+    made.waits.set()
+
+
+def _program(rows: int = 256) -> t.Expr:
+    """A norm, a linear layer and attention: kernels of every kind that is begun."""
+    x = t.input("x", (rows, 512), "bf16")
+    h = t.rms_norm(x, t.input("g", (512,), "bf16")) @ t.input("w", (512, 512), "bf16")
+    q, k, v = (h + n for n in range(3))
+    return t.softmax(q @ k.T) @ v
+
+
+def _lowered(made: Any, out: Any = None) -> PrintedModule:
+    module = t.compile(_program() if out is None else out, pipeline="default").lowered.clone()
+    LoomToTriton(device="h200").lower(make_context(), module, made=made)
+    return print_module(module)
+
+
+def _compiled(printed: PrintedModule, tmp_path: Path, **options: Any) -> list[str]:
+    path = write_module(printed.source, tmp_path)
+    made = compile_kernels(path, printed.kernels, cache=tmp_path / "aot", workers=2, **options)
+    return [f"{one.name} {one.target}" for one in made]
+
+
+def test_every_kernel_is_begun_ahead_and_asked_for_once(asked: Asked, tmp_path: Path) -> None:
+    with compiling_ahead((90, 80), 2) as made:
+        printed = _lowered(made)
+        asked.waits.wait()
+    found = _compiled(printed, tmp_path, targets=(90, 80))
+    assert len(found) == 2 * len(printed.kernels) > 2
+    assert sorted(asked.names) == sorted(found)
+    # What is kept is not begun again.
+    with compiling_ahead((90, 80), 2) as made:
+        _lowered(made)
+    assert sorted(asked.names) == sorted(found)
+
+
+def test_what_was_begun_is_waited_for_and_the_rest_is_run_beside_it(
+    asked: Asked, tmp_path: Path
+) -> None:
+    asked.waits.clear()
+    with compiling_ahead((90,), 2) as made:
+        printed = _lowered(made)
+    begun = set(aot_ahead._begun.jobs)
+    assert len(begun) == len(printed.kernels)
+    threading.Timer(0.2, asked.waits.set).start()
+    # sm_80 was not asked for ahead.
+    found = _compiled(printed, tmp_path, targets=(90, 80))
+    assert sorted(asked.names) == sorted(found)
+    assert len(found) == 2 * len(begun)
+    assert not aot_ahead._begun.jobs
+
+
+def test_another_program_with_a_kernel_does_not_compile_it_again(
+    asked: Asked, tmp_path: Path
+) -> None:
+    x = t.input("x", (64, 4096))
+    first = _lowered(None, t.softmax(x))
+    other = _lowered(None, (t.softmax(x), x @ t.input("w", (4096, 512))))
+    shared = {spec.name for spec in first.kernels} & {spec.name for spec in other.kernels}
+    assert shared
+    _compiled(first, tmp_path)
+    found = _compiled(other, tmp_path)
+    assert len(asked.names) == len(first.kernels) + len(found) - len(shared)
+
+
+def test_a_kernel_that_is_refused_is_refused_in_the_end(asked: Asked, tmp_path: Path) -> None:
+    asked.error = "no such thing"
+    with compiling_ahead((90,), 2) as made:
+        printed = _lowered(made)
+    with pytest.raises(CompileError, match="does not compile for sm_90: no such thing") as error:
+        _compiled(printed, tmp_path)
+    assert len(error.value.kernels) == len(printed.kernels)
+    asked.error = ""
+    assert len(_compiled(printed, tmp_path)) == len(printed.kernels)
+
+
+def test_what_is_not_begun_when_lowering_fails_is_given_up(asked: Asked) -> None:
+    asked.waits.clear()
+    with pytest.raises(RuntimeError), compiling_ahead((90,), 1) as made:
+        _lowered(made)
+        raise RuntimeError
+    asked.waits.set()
+    assert len(asked.names) == 1
+
+
+def test_who_waits_for_what_is_given_up_compiles_it(asked: Asked, tmp_path: Path) -> None:
+    asked.waits.clear()
+    spec = KernelSpec("one", (), (), 4, 1)
+    jobs = [Job(tmp_path, str(n), spec, 90, Store(tmp_path / "aot")) for n in range(2)]
+    futures = [aot_ahead._begun.begin(job, 1) for job in jobs]
+    timers = [threading.Timer(0.1, futures[1].cancel), threading.Timer(0.3, asked.waits.set)]
+    for timer in timers:
+        timer.start()
+    assert [answer["ptx"] for answer in aot_ahead.answers_of(jobs, 1)] == ["0", "1"]
+
+
+def test_a_process_that_is_forked_begins_anew(
+    asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its owner begun is done by threads that it does not have."""
+    asked.waits.clear()
+    job = Job(tmp_path, "", KernelSpec("one", (), (), 4, 1), 90, Store(tmp_path / "aot"))
+    before = aot_ahead._begun
+    before.begin(job, 1)
+    with monkeypatch.context() as forked:
+        forked.setattr(aot_ahead.os, "getpid", lambda: before.owner + 1)
+        assert aot_ahead._of_this_process() is not before
+        assert aot_ahead._of_this_process().find(job) is None
+    monkeypatch.setattr(aot_ahead, "_begun", before)
+
+
+def test_where_nothing_is_kept_nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aot_ahead, "find_store", lambda _: None)
+    with compiling_ahead((90,), 2) as made:
+        assert made is None
