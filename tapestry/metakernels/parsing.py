@@ -8,14 +8,13 @@
     ...     print(error.message)
     cannot read the pattern `[$a, ]`: unexpected `]` at column 6
 
-The grammar (`grammar.lark`) is LALR(1) and built once, when first used.
+The grammar (`grammar.lark`) is LALR(1); its tables are beside it (`tables.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from lark import Lark, Token, UnexpectedInput, UnexpectedToken
@@ -32,6 +31,7 @@ from tapestry.metakernels.syntax import (
     Variable,
     depth,
 )
+from tapestry.metakernels.tables import parser_of
 from tapestry.metakernels.text import Text
 from tapestry.metakernels.trees import TreeBuilder
 
@@ -77,14 +77,7 @@ class _Callbacks:
 
 @cache
 def _grammar() -> Lark:
-    text = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    return Lark(
-        text,
-        parser="lalr",
-        start=list(_STARTS),
-        maybe_placeholders=True,
-        transformer=cast(Any, _Callbacks(TreeBuilder())),
-    )
+    return parser_of(_Callbacks(TreeBuilder()))
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ import tapestry
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("tapestry", "dialects", "passes", "tools")
-DATA = (".py", ".yaml", ".lark", ".typed")
+DATA = (".py", ".yaml", ".lark", ".typed", "_tables.json")
 
 
 @pytest.fixture(scope="module")
