@@ -11,7 +11,7 @@ earlier halves what is counted. No operation of the program is known by name her
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log2, prod
 from typing import Any, TypeAlias
 
@@ -27,7 +27,8 @@ from tapestry.passes.triton.cost.addressing import cells_at_once
 from tapestry.passes.triton.cost.calls import Call
 from tapestry.passes.triton.cost.factors import Factors, tile_bytes
 from tapestry.passes.triton.cost.kinds import Kinds
-from tapestry.passes.triton.cost.lives import live_bytes, unrolled
+from tapestry.passes.triton.cost.lanes import Cells, Lanes, repeats
+from tapestry.passes.triton.cost.lives import Lives, unrolled
 from tapestry.passes.triton.cost.neighbours import VECTOR, Neighbours
 from tapestry.passes.triton.cost.programs import Columns, Indices
 from tapestry.passes.triton.cost.surroundings import (
@@ -35,7 +36,7 @@ from tapestry.passes.triton.cost.surroundings import (
     is_carried,
     is_shared_out,
 )
-from tapestry.passes.triton.cost.work import WARP_ROWS, Product, Stream, Work
+from tapestry.passes.triton.cost.work import SPLIT, WARP_ROWS, Product, Stream, Work
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
@@ -99,7 +100,55 @@ def split_lanes(m: int, n: int, k: int, warps: int) -> float:
 
 def work_of(kernel: triton.KernelOp, call: Call) -> Work:
     """What a launch of a kernel does."""
+    return counts_of(kernel, call).work(kernel.warps, kernel.stages)
+
+
+def counts_of(kernel: triton.KernelOp, call: Call) -> Counts:
+    """What a launch of a kernel does, whatever its warps and stages."""
     return _Counter(kernel, call).count()
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What a launch of a kernel does, by warps and stages, which its body has no part in.
+
+    `one` has all that does not depend on these. Of each product it is known whether another one
+    waits for it.
+    """
+
+    one: Work
+    products: tuple[tuple[Product, bool], ...]
+    lanes: Lanes
+    waiting_lanes: Lanes
+    specials: Lanes
+    lives: Lives
+    registers: int
+    pieces: tuple[int, ...]
+
+    def work(self, warps: int, stages: int) -> Work:
+        """What it does with so many warps and stages."""
+        threads = 32 * warps
+        products = tuple(
+            replace(one, count=one.count * repeats(one.m, warps)) if feeds else one
+            for one, feeds in self.products
+        )
+        # Products wait for the parts of their factors, and their sum for the products.
+        parting = sum(
+            split_lanes(one.m, one.n, one.k, warps) * one.count
+            for one, _ in self.products
+            if one.is_split
+        )
+        return replace(
+            self.one,
+            warps=warps,
+            stages=stages,
+            products=products,
+            lanes=self.lanes.of(warps) + parting,
+            waiting_lanes=self.waiting_lanes.of(warps) + parting,
+            specials=self.specials.of(warps),
+            live=self.lives.bytes(threads) + self.registers,
+            addresses=sum(2 * -(-pieces // threads) for pieces in self.pieces),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +164,19 @@ class _Counter:
     kernel: triton.KernelOp
     call: Call
     streams: list[Stream] = field(default_factory=list[Stream])
-    products: list[Product] = field(default_factory=list[Product])
+    products: list[tuple[Product, bool]] = field(default_factory=list["tuple[Product, bool]"])
+    """Products for one warp, and whether another one waits for each."""
     kept: dict[str, float] = field(default_factory=dict[str, float])
-    lanes: float = 0.0
-    each: dict[Operation, float] = field(default_factory=dict[Operation, float])
-    """Operations of lanes, cell by cell, by the elementwise operation of the kernel."""
+    lanes: Lanes = field(default_factory=Lanes)
+    each: dict[Operation, tuple[Cells, float]] = field(
+        default_factory=dict[Operation, "tuple[Cells, float]"]
+    )
+    """The cells of each elementwise operation of the kernel, and how often it is done."""
     moved: dict[Operation, int] = field(default_factory=dict[Operation, int])
     """The cells that a lane moves at once, by load and store."""
-    waiting_lanes: float = 0.0
-    specials: float = 0.0
+    waiting_lanes: Lanes = field(default_factory=Lanes)
+    """Of `lanes`, but for what takes factors apart, those that products need, or that need them."""
+    specials: Lanes = field(default_factory=Lanes)
     steps: float = 0.0
     factors: Factors = field(default_factory=Factors)
     descriptors: int = 0
@@ -134,14 +187,14 @@ class _Counter:
     """Whether a loop has ended."""
     loops: int = 0
     """The loops that are gone into."""
-    addresses: int = 0
+    addresses: list[int] = field(default_factory=list[int])
+    """The pieces that loads and stores of loops move."""
     after: set[SSAValue] = field(default_factory=set[SSAValue])
-    repeats: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    """How many warps each compute what is computed of a product that another one waits for."""
+    rows: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """The rows of a product that another one waits for, by what is computed of it."""
 
     def __post_init__(self) -> None:
         sizes = self.kernel.constants
-        self.threads = 32 * self.kernel.warps
         self.programs = 1
         for axis, length in zip(self.call.grid, self.call.lengths(), strict=True):
             size = 1 if axis.block is None else sizes[axis.block]
@@ -162,24 +215,26 @@ class _Counter:
         for argument, number in zip(arguments[count:], numbers, strict=True):
             self.indices.place(argument, number)
 
-    def count(self) -> Work:
+    def count(self) -> Counts:
         """Count everything."""
         self._block(self.kernel.body.block, self._times(np.ones(len(self.columns.pids))))
-        for op, cells in cells_at_once(self.kernel, self.moved).items():
-            self.lanes -= self.each.get(op, 0.0) * (1 - 1 / cells)
+        for op, at_once in cells_at_once(self.kernel, self.moved).items():
+            if op in self.each:
+                cells, count = self.each[op]
+                self.lanes.add(cells, -count * (1 - 1 / at_once))
         stored = [s.cells * s.cell for s in self.streams if s.writes and self._is_exchanged(s)]
         staging = self.factors.largest()
-        return Work(
+        one = Work(
             programs=self.programs,
-            warps=self.kernel.warps,
-            stages=self.kernel.stages,
+            warps=1,
+            stages=1,
             steps=self.steps,
             streams=tuple(self.streams),
-            products=tuple(self.products),
-            lanes=self.lanes,
-            waiting_lanes=self.waiting_lanes,
-            specials=self.specials,
-            live=live_bytes(self.kernel, self.factors.elsewhere) + self.factors.registers,
+            products=(),
+            lanes=0.0,
+            waiting_lanes=0.0,
+            specials=0.0,
+            live=0,
             staged=staging.staged,
             passing=staging.passing,
             direct=staging.direct,
@@ -188,10 +243,14 @@ class _Counter:
             held=self.held + self.factors.held + self.parted,
             exchanged=max(stored, default=0),
             late=self.late,
-            addresses=self.addresses,
+            addresses=0,
             buffers=self.call.sizes,
             walks=self._walks(),
         )
+        lives = Lives.of(self.kernel, self.factors.elsewhere)
+        lanes = (self.lanes, self.waiting_lanes, self.specials)
+        counted = (tuple(self.products), *lanes, lives, self.factors.registers)
+        return Counts(one, *counted, tuple(self.addresses))
 
     def _walks(self) -> tuple[float, ...]:
         """The steps of the last programs, where not all have as many, relative to the mean."""
@@ -220,8 +279,8 @@ class _Counter:
             multiplies = kind is triton.DotOp
             if multiplies or not self.after.isdisjoint(op.operands):
                 self.after.update(op.results)
-            if not multiplies and (repeats := self._repeated(op)) > 1:
-                self.repeats.update(dict.fromkeys(op.results, repeats))
+            if not multiplies and (rows := self._rows(op)):
+                self.rows.update(dict.fromkeys(op.results, rows))
             self.walked |= kind is scf.ForOp
             self.indices.visit(op)
 
@@ -241,16 +300,15 @@ class _Counter:
                     for result, value in zip(op.results, end.operands, strict=True):
                         if value in self.after:
                             self.after.add(result)
-                        if value in self.repeats:
-                            self.repeats[result] = self.repeats[value]
+                        if value in self.rows:
+                            self.rows[result] = self.rows[value]
             case triton.LoadOp() | triton.StoreOp():
                 stream = self.accesses.of_cells(op, times.mean, self.kept)
                 self.streams.append(stream)
                 self.moved[op] = max(1, stream.vector // stream.cell)
                 self._end(stream)
                 if isinstance(op.parent_op(), scf.ForOp):
-                    pieces = stream.cells * stream.cell // stream.vector
-                    self.addresses += 2 * -(-pieces // self.threads)
+                    self.addresses.append(stream.cells * stream.cell // stream.vector)
                 if isinstance(op, triton.LoadOp):
                     self.factors.vectors[op.result] = 1 if is_carried(op, stream) else stream.vector
                     self.factors.runs[op.result] = stream.run
@@ -278,8 +336,8 @@ class _Counter:
                 depth = 1.0
                 if isinstance(op, triton.ScanOp):
                     depth = max(1.0, log2(shape_of(op.tiles[0])[op.axis.value.data]))
-                count = depth * len(inner) * self._cells(op.tiles[0]) * self._repeated(op)
-                self._lanes(op, count * times.mean)
+                cells = Cells(self._cells(op.tiles[0]), self._rows(op))
+                self._lanes(op, cells, depth * len(inner) * times.mean)
             case _:
                 pass
 
@@ -289,31 +347,32 @@ class _Counter:
             self.late += stream.bytes
 
     def _elementwise(self, op: Operation, times: _Times) -> None:
-        cells = max((self._cells(value) for value in (*op.results, *op.operands)), default=0)
-        count = cells * times.mean * self._repeated(op)
-        self._lanes(op, count)
-        self.each[op] = self.each.get(op, 0.0) + count
+        most = max((self._cells(value) for value in (*op.results, *op.operands)), default=0)
+        cells, count = Cells(most, self._rows(op)), times.mean
+        self._lanes(op, cells, count)
+        self.each[op] = cells, self.each[op][1] + count if op in self.each else count
         if _SPECIALS[type(op)]:
-            self.specials += count
+            self.specials.add(cells, count)
             if not _EXPONENTIALS[type(op)]:
-                self._lanes(op, _CORRECTED * count)
+                self._lanes(op, cells, _CORRECTED * count)
 
-    def _lanes(self, op: Operation, count: float) -> None:
+    def _lanes(self, op: Operation, cells: Cells, count: float) -> None:
         """Count operations of lanes; those need products that read what needs them."""
-        self.lanes += count
+        self.lanes.add(cells, count)
         if not self.after.isdisjoint(op.operands):
-            self.waiting_lanes += count
+            self.waiting_lanes.add(cells, count)
 
-    def _repeated(self, op: Operation) -> int:
-        """How many warps compute the same cells for an operation."""
-        if not self.repeats:
-            return 1
-        return max((self.repeats.get(value, 1) for value in op.operands), default=1)
+    def _rows(self, op: Operation) -> int:
+        """The fewest rows of a product that an operation computes with, 0 where there are none."""
+        if not self.rows:
+            return 0
+        found = (self.rows[value] for value in op.operands if value in self.rows)
+        return min(found, default=0)
 
     def _cells(self, value: SSAValue) -> int:
-        """The lanes that compute a tile: at least all of a program's, which do the same."""
+        """The cells of a tile; 0 of a number."""
         shape = shape_of(value)
-        return max(prod(shape), self.threads) if shape else 0
+        return prod(shape) if shape else 0
 
     def _loop(self, op: scf.ForOp, times: _Times) -> None:
         start, end, step = (self.indices.of(value) for value in (op.lb, op.ub, op.step))
@@ -346,23 +405,19 @@ class _Counter:
         kind = name_of(element_of(op.a))
         if kind == "f32":
             kind = "lanes" if op.precision.data == "ieee" else op.precision.data
-        repeats = 1
-        if feeds_product(op):
+        feeds = feeds_product(op)
+        if feeds:
             # Warps lie along rows alone then, so that each has whole rows of what it reduces, and
             # does what others do; where a branch hides what follows, they exchange parts of rows,
             # which takes as long: 64 rows by 8 warps 601 us on an H100, by 4 warps 353.
-            repeats = self.repeats[op.result] = max(1, WARP_ROWS * self.kernel.warps // m)
-        self.products.append(Product(m, n, k, kind, times.mean * repeats))
+            self.rows[op.result] = m
+        self.products.append((Product(m, n, k, kind, times.mean), feeds))
         for factor, by_registers in ((op.a, True), (op.b, False)):
             for one in self.factors.place(op, factor, by_registers=by_registers):
                 if _FREE[type(one)] or any(value in self.after for value in one.operands):
                     continue
                 cells = max(map(self._cells, (*one.results, *one.operands)))
-                self.waiting_lanes += cells * times.mean
-        if self.products[-1].is_split:
-            # Products wait for the parts of their factors, and their sum for the products.
-            waiting = split_lanes(m, n, k, self.kernel.warps) * times.mean
-            self.lanes += waiting
-            self.waiting_lanes += waiting
+                self.waiting_lanes.add(Cells(cells), times.mean)
+        if kind == SPLIT:
             # Where the parts of one product were, those of the next one are.
             self.parted = max(self.parted, _PARTS * k * n)

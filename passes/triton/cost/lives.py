@@ -15,7 +15,9 @@ is not held.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
@@ -40,34 +42,56 @@ _CHEAP = Kinds(
 )
 
 
-def live_bytes(kernel: triton.KernelOp, elsewhere: Collection[SSAValue]) -> int:
-    """The most bytes that are alive at once, but for values that are held `elsewhere`."""
-    lives = _Lives(kernel)
-    values = [
-        value
-        for value in lives.first
-        if shape_of(value) and value not in elsewhere and not _CHEAP[type(value.owner)]
-    ]
-    sizes = {value: _bytes(value, 32 * kernel.warps) * _copies(value) for value in values}
-
-    def alive(at: int) -> list[SSAValue]:
-        return [v for v in values if lives.first[v] <= at < lives.last.get(v, lives.first[v])]
-
-    found = [sum(sizes[value] for value in alive(at)) for at in lives.whole]
-    for at in lives.late:
-        # What is computed on the way is one tile after another.
-        there = alive(at)
-        kept = [value for value in there if _KEPT[type(value.owner)]]
-        passing = [sizes[value] for value in there if value not in kept]
-        found.append(sum(sizes[value] for value in kept) + max(passing, default=0))
-    return max(found, default=0)
+Tile: TypeAlias = "tuple[int, int]"
+"""The bytes of the cells of a tile, and how many steps' tiles are there at once."""
 
 
-def _bytes(value: SSAValue, threads: int) -> int:
-    """The registers' bytes of a tile: each thread holds a cell of it at least."""
-    shape = shape_of(value)
-    wide = max(byte_size(element_of(value)), 2)
-    return max(prod(shape) * wide, threads * _REGISTER)
+@dataclass(frozen=True)
+class Lives:
+    """The tiles that are alive at places of a kernel: all of some, and one of others at a time."""
+
+    places: tuple[tuple[tuple[Tile, ...], tuple[Tile, ...]], ...]
+
+    @staticmethod
+    def of(kernel: triton.KernelOp, elsewhere: Collection[SSAValue]) -> Lives:
+        """Those of a kernel, but for values that are held `elsewhere`."""
+        order = _Order(kernel)
+        tiles = {
+            value: _tile(value)
+            for value in order.first
+            if shape_of(value) and value not in elsewhere and not _CHEAP[type(value.owner)]
+        }
+        spans = [(v, order.first[v], order.last.get(v, order.first[v])) for v in tiles]
+
+        def alive(at: int) -> list[SSAValue]:
+            return [value for value, first, last in spans if first <= at < last]
+
+        places: list[tuple[tuple[Tile, ...], tuple[Tile, ...]]] = [
+            (tuple(tiles[value] for value in alive(at)), ()) for at in order.whole
+        ]
+        for at in order.late:
+            # What is computed on the way is one tile after another.
+            there = alive(at)
+            kept = tuple(tiles[value] for value in there if _KEPT[type(value.owner)])
+            passing = tuple(tiles[value] for value in there if not _KEPT[type(value.owner)])
+            places.append((kept, passing))
+        return Lives(tuple(dict.fromkeys(places)))
+
+    def bytes(self, threads: int) -> int:
+        """The most bytes of registers at once: each thread holds a cell of a tile at least."""
+        least = threads * _REGISTER
+
+        def size(tile: Tile) -> int:
+            return max(tile[0], least) * tile[1]
+
+        return max(
+            (sum(map(size, kept)) + max(map(size, one), default=0) for kept, one in self.places),
+            default=0,
+        )
+
+
+def _tile(value: SSAValue) -> Tile:
+    return prod(shape_of(value)) * max(byte_size(element_of(value)), 2), _copies(value)
 
 
 def unrolled(loop: scf.ForOp) -> int:
@@ -89,7 +113,7 @@ def _copies(value: SSAValue) -> int:
     return unrolled(loop) if isinstance(loop, scf.ForOp) else 1
 
 
-class _Lives:
+class _Order:
     """Where each value of a kernel is made, and where it is last used, in the order of the text.
 
     `whole` are the places where whole tiles have to be there, `late` loads that come after loops.

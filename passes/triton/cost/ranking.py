@@ -17,12 +17,10 @@ from math import inf
 from typing import Generic, TypeAlias, TypeVar
 
 from tapestry.devices import DeviceSpec
-from tapestry.dialects import triton
-from tapestry.dialects.triton import Schedule, ScheduleAttr
-from tapestry.passes.triton.cost.counting import work_of
-from tapestry.passes.triton.cost.predicting import Build, Calls, Prediction, summed
+from tapestry.dialects.triton import Schedule
+from tapestry.passes.triton.cost.counting import Counts, counts_of
+from tapestry.passes.triton.cost.predicting import Build, Prediction, summed
 from tapestry.passes.triton.cost.roofline import estimate_of
-from tapestry.passes.triton.cost.work import Work
 
 Item = TypeVar("Item")
 Least: TypeAlias = "Callable[[Schedule], float]"
@@ -76,8 +74,7 @@ class Ranking:
         self._waiting: list[tuple[float, int, Schedule]] = []
         self._found: list[tuple[_Worth, int, Prediction]] = []
         self._ordered: list[tuple[_Worth, int, Prediction]] = []
-        self._built: dict[Schedule, tuple[triton.KernelOp, Calls]] = {}
-        self._works: dict[Schedule, list[tuple[Work, int]]] = {}
+        self._counted: dict[Schedule, tuple[str, list[tuple[Counts, int]]]] = {}
         self.add(schedules)
 
     def add(self, schedules: Iterable[Schedule]) -> None:
@@ -114,7 +111,6 @@ class Ranking:
 
         What made those before may be of a program that is lowered by now.
         """
-        self._built.clear()
         self._build = build
 
     def _go_on(self, longest: float = inf) -> bool:
@@ -135,17 +131,15 @@ class Ranking:
         return bool(self._found) and self._found[0][0] < (False, False, self._waiting[0][0])
 
     def _predicted(self, schedule: Schedule) -> Prediction:
-        staged = replace(schedule, stages=1)
-        body = replace(staged, warps=1)
-        if body not in self._built:
-            self._built[body] = self._build(schedule)
-        kernel, calls = self._built[body]
-        if staged not in self._works:
-            kernel.properties["schedule"] = ScheduleAttr(schedule)
-            self._works[staged] = [(work_of(kernel, call), count) for call, count in calls]
-        own = [(replace(work, stages=schedule.stages), n) for work, n in self._works[staged]]
-        estimate = summed([(estimate_of(work, self._spec), count) for work, count in own])
-        return Prediction(kernel.sym_name.data, schedule, estimate)
+        body = replace(schedule, warps=1, stages=1)
+        if body not in self._counted:
+            kernel, calls = self._build(schedule)
+            counts = [(counts_of(kernel, call), count) for call, count in calls]
+            self._counted[body] = kernel.sym_name.data, counts
+        name, counts = self._counted[body]
+        works = [(one.work(schedule.warps, schedule.stages), count) for one, count in counts]
+        estimate = summed([(estimate_of(work, self._spec), count) for work, count in works])
+        return Prediction(name, schedule, estimate)
 
 
 _Worth: TypeAlias = "tuple[bool, bool, float]"

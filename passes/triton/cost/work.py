@@ -28,6 +28,9 @@ WARP_ROWS = 16
 SECTOR = 32
 """Bytes that memory moves at least."""
 
+SPLIT = "bf16x6"
+"""How float32 is multiplied where threads take factors apart."""
+
 _BASE_REGISTERS = 24
 """What a thread that multiplies matrices needs besides tiles."""
 
@@ -105,7 +108,7 @@ class Product:
     @property
     def is_split(self) -> bool:
         """Whether threads split the factors before tensor cores have them."""
-        return self.kind == "bf16x6"
+        return self.kind == SPLIT
 
     @property
     def flops(self) -> float:
