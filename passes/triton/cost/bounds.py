@@ -5,9 +5,9 @@
 
 Of a kernel of products that share their rows, columns and terms it is known how many programs there
 are, and how often each multiplies tiles of which size. Work of that alone, which loads nothing and
-holds nothing, takes no longer than the kernel: in the model more bytes, operations, registers and
-shared memory never take less time. For products of float32 that multiply parts of their factors it
-is most of what they take.
+holds no more than a sum, takes no longer than the kernel: in the model more bytes, operations,
+registers and shared memory never take less time. For products of float32 that multiply parts of
+their factors it is most of what they take.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from tapestry.passes.triton.cost.ranking import Least
 from tapestry.passes.triton.cost.roofline import estimate_of
 from tapestry.passes.triton.cost.work import Work
 from tapestry.passes.triton.schedules.task import Task
+
+_SUM = 4
+"""Bytes of a cell of a sum, at least."""
 
 _FREE = ("tile", "warps", "stages", "loads", "programs", "segments", "extras")
 """What decides that together with lengths, or not at all: several loops along an axis, such as one
@@ -103,7 +106,7 @@ def _products_alone(
         lanes=lanes,
         waiting_lanes=lanes,
         specials=0.0,
-        live=0,
+        live=_SUM * m * n,
         staged=0,
         passing=0,
         direct=0,
