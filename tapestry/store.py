@@ -41,7 +41,9 @@ SWITCH: Final = "TAPESTRY_CACHE"
 LIMIT: Final = 1 << 30
 """Bytes of a folder."""
 
-_PARTIAL: Final = ".partial"
+PARTIAL: Final = ".partial"
+"""What the name of a file ends with that is being written."""
+
 _FORGOTTEN: Final = 3600.0
 """Seconds after which a file that was being written is of a process that is no more."""
 
@@ -138,7 +140,7 @@ class Store:
         held = _text(answer)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            handle, partial = tempfile.mkstemp(dir=self.folder, suffix=_PARTIAL)
+            handle, partial = tempfile.mkstemp(dir=self.folder, suffix=PARTIAL)
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(_digest(key, held) + b"\n" + held)
@@ -146,7 +148,7 @@ class Store:
             except BaseException:
                 os.unlink(partial)
                 raise
-            self._trim()
+            trim(self.folder, self.limit)
         except OSError as error:
             self.say(key, f"cannot be kept: {error.strerror or error}")
 
@@ -157,25 +159,28 @@ class Store:
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.json"
 
-    def _trim(self) -> None:
-        """Remove what was not used for longest, down to three quarters of the limit."""
-        found: list[tuple[float, int, str]] = []
-        for entry in os.scandir(self.folder):
-            with suppress(FileNotFoundError):
-                status = entry.stat()
-                if not entry.name.endswith(_PARTIAL):
-                    found.append((status.st_mtime, status.st_size, entry.path))
-                elif time() - status.st_mtime > _FORGOTTEN:
-                    os.unlink(entry.path)
-        held = sum(size for _, size, _ in found)
-        if held <= self.limit:
-            return
-        for _, size, path in sorted(found):
-            if held <= self.limit * 3 // 4:
-                break
-            with suppress(FileNotFoundError):
-                os.unlink(path)
-            held -= size
+
+def trim(folder: Path, limit: int = LIMIT) -> None:
+    """Remove the files of a folder that were not used for longest, down to 3/4 of so many bytes."""
+    found: list[tuple[float, int, str]] = []
+    for entry in os.scandir(folder):
+        with suppress(FileNotFoundError):
+            status = entry.stat()
+            if not entry.is_file(follow_symlinks=False):
+                continue
+            if not entry.name.endswith(PARTIAL):
+                found.append((status.st_mtime, status.st_size, entry.path))
+            elif time() - status.st_mtime > _FORGOTTEN:
+                os.unlink(entry.path)
+    held = sum(size for _, size, _ in found)
+    if held <= limit:
+        return
+    for _, size, path in sorted(found):
+        if held <= limit * 3 // 4:
+            break
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        held -= size
 
 
 def _digest(key: str, held: bytes) -> bytes:

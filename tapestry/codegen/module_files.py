@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
@@ -17,10 +18,13 @@ from types import ModuleType
 
 from tapestry.diagnostics import TapestryError
 from tapestry.logs import channel
-from tapestry.store import cache_directory
+from tapestry.store import PARTIAL, cache_directory, trim
 
 _LONGEST = 60
 """Characters of a file's name that say what is in it."""
+
+_TRIMMING = "0"
+"""Last digits of the names of files after which the folder is trimmed: one in 16 is enough."""
 
 
 def write_module(source: str, directory: Path | None = None, name: str = "kernels") -> Path:
@@ -33,7 +37,11 @@ def write_module(source: str, directory: Path | None = None, name: str = "kernel
     digest = sha256(source.encode()).hexdigest()[:24]
     file = f"{name[:_LONGEST]}_{digest}.py"
     try:
-        return _written(source, (directory or cache_directory("triton")) / file)
+        written = _written(source, (directory or cache_directory("triton")) / file)
+        if directory is None and digest[-1] in _TRIMMING:
+            with suppress(OSError):
+                trim(written.parent)
+        return written
     except OSError as error:
         channel("cache").info("triton: kernels are not kept: %s", error.strerror or error)
     try:
@@ -51,12 +59,11 @@ def _own_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def _written(source: str, path: Path) -> Path:
-    try:
+    with suppress(OSError, UnicodeDecodeError):
         if path.read_text() == source:
+            os.utime(path)  # it is used: others go first
             return path
-    except (OSError, UnicodeDecodeError):
-        pass
-    handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+    handle, partial = tempfile.mkstemp(dir=path.parent, suffix=PARTIAL)
     try:
         with os.fdopen(handle, "w") as file:
             file.write(source)

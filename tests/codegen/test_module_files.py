@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tapestry.codegen import module_files
 from tapestry.codegen.module_files import load_kernels, write_module
 from tapestry.diagnostics import TapestryError
+from tapestry.store import trim
 
 SOURCE = "VALUE = 3\n"
 
@@ -53,6 +56,27 @@ def test_a_disk_that_is_full_is_none_to_write_to(tmp_path, monkeypatch):
     full = None
     with pytest.raises(TapestryError, match="cannot be written to a file: No space left"):
         write_module("VALUE = 5\n", tmp_path)
+
+
+def test_what_was_not_used_for_longest_goes_where_there_is_much(tmp_path, monkeypatch):
+    """Of the cache alone: a folder of the caller's may hold anything."""
+    monkeypatch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(module_files, "_TRIMMING", "0123456789abcdef")
+    monkeypatch.setattr(module_files, "trim", lambda folder: trim(folder, 100))
+    sources = [f"VALUE = '{n:030}'\n" for n in range(4)]
+    paths = [write_module(sources[0])]
+    os.utime(paths[0], (1, 1))
+    paths.append(write_module(sources[1]))
+    os.utime(paths[1], (2, 2))
+    assert write_module(sources[0]) == paths[0]
+    assert paths[0].stat().st_mtime > 2
+    paths += map(write_module, sources[2:])
+    assert [path.exists() for path in paths][1] is False
+    assert paths[-1].read_text() == sources[-1]
+    own = tmp_path / "own"
+    own.mkdir()
+    assert all(write_module(source, own).exists() for source in sources)
+    assert len(list(own.iterdir())) == 4
 
 
 def test_a_module_is_loaded_once(tmp_path):
