@@ -55,7 +55,6 @@ from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
 from tapestry.passes.triton.alternatives.alone import alone, canonical
 from tapestry.passes.triton.alternatives.splitting import Predict
-from tapestry.passes.triton.alternatives.storing import computed_factors
 from tapestry.passes.triton.alternatives.taking import Alternatives
 from tapestry.passes.triton.cost.predicting import Build, Calls, Choose, Prediction, predictions
 from tapestry.passes.triton.cost.ranking import Rankings
@@ -156,11 +155,11 @@ class LoomToTriton(ModulePass):
         """
         rankings = {} if rankings is None else rankings
 
-        def begin(module: ModuleOp) -> None:
+        def first(module: ModuleOp) -> None:
             if made is not None:
-                self._begin(ctx, module, made, refused, rankings)
+                self._make_first(ctx, module, made, refused, rankings)
 
-        self.settle(ctx, op, rungs, rankings, begin)
+        self.settle(ctx, op, rungs, rankings, first)
         give_measured(op, self.device)
         options = Options(
             Tiling(self.tile),
@@ -201,12 +200,13 @@ class LoomToTriton(ModulePass):
         op: ModuleOp,
         rungs: Mapping[str, Rung] | None = None,
         rankings: Rankings | None = None,
-        begin: Callable[[ModuleOp], None] = lambda _: None,
+        first: Callable[[ModuleOp], None] = lambda _: None,
     ) -> None:
         """Bring a program to the operations that become its kernels, which are loom still.
 
-        On a device they are what the alternatives make of those that it has. Where complex numbers
-        were, functions take and return pairs.
+        On a device they are what the alternatives make of those that it has; `first` is given the
+        program when its groups are known. Where complex numbers were, functions take and return
+        pairs.
         """
         if self.tile < 16 or self.tile > MAX_CELLS or power_of_two(self.tile) != self.tile:
             raise UsageError(
@@ -241,7 +241,7 @@ class LoomToTriton(ModulePass):
             return
         if self.split:
             ways.cut_groups(op)
-            begin(op)
+            first(op)
         if self.store:
             ways.store_factors(op)
             ways.part_products(op)
@@ -251,7 +251,7 @@ class LoomToTriton(ModulePass):
         if self.split:
             ways.split_folds(op)
 
-    def _begin(
+    def _make_first(
         self,
         ctx: Context,
         op: ModuleOp,
@@ -259,14 +259,15 @@ class LoomToTriton(ModulePass):
         refused: Callable[[triton.KernelOp], bool],
         rankings: Rankings,
     ) -> None:
-        """Make kernels of groups that stay as they are by all we know, and tell of them.
+        """Make the kernels of groups of several folds, as they are alone, and tell of them.
 
-        Of groups of several folds: these take a compiler longest, and it may begin with them while
-        the others are still being chosen.
+        These take a compiler longest, and it may begin with them while the others are still being
+        chosen. Where another operation changes what becomes of a group, it begins in vain.
         """
         known: set[str] = set()
+        own = replace(self, schedules=())
         for group in op.walk():
-            if not isinstance(group, loom.FusedOp) or computed_factors(group):
+            if not isinstance(group, loom.FusedOp):
                 continue
             if sum(bool(member.fold_dims) for member in group.members) < 2:
                 continue
@@ -274,7 +275,8 @@ class LoomToTriton(ModulePass):
             if (text := canonical(program)) not in known:
                 known.add(text)
                 with suppress(TapestryError):  # what is wrong is said where it is lowered
-                    self.settled.lower(ctx, program, refused=refused, rankings=rankings, made=made)
+                    own.settle(ctx, program, rankings=rankings)
+                    own.settled.lower(ctx, program, refused=refused, rankings=rankings, made=made)
 
     def alternatives(
         self,

@@ -133,7 +133,7 @@ def compile_kernels(
     source = path.read_text()
     store = None if cache is None else Store(cache)
     jobs = [
-        Job(path, unit_of(source, kernel.name), kernel, target, store, seconds)
+        Job(unit_of(source, kernel.name), kernel, target, store, seconds)
         for kernel in kernels
         for target in targets
     ]

@@ -11,13 +11,13 @@ as it is then: what was begun ahead only saves time. Nothing is where no answers
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from threading import Lock
-from typing import Any, TypeAlias
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Final, TypeAlias
 
 from tapestry.codegen.aot_jobs import Job
 from tapestry.codegen.module_printer import print_alone
@@ -27,103 +27,142 @@ from tapestry.passes.triton.host.launching import Made
 from tapestry.store import find_store
 
 _Answer: TypeAlias = "Mapping[str, Any]"
+_Begun: TypeAlias = "Future[_Answer]"
+
+_KEPT: Final = 256
+"""How many refusals are kept, of kernels that nobody has asked for."""
 
 
 @dataclass
-class _Begun:
-    """The jobs of this process that were begun ahead, by their keys, until they are done."""
+class _Ahead:
+    """The jobs of this process that were begun ahead, until they are done and kept.
+
+    What is refused is not kept: it stays here until somebody asks for it. Threads are daemons: a
+    process that ends does not wait for kernels.
+    """
 
     owner: int = field(default_factory=os.getpid)
-    pools: dict[int, ThreadPoolExecutor] = field(default_factory=dict[int, ThreadPoolExecutor])
-    jobs: dict[str, Future[_Answer]] = field(default_factory=dict[str, "Future[_Answer]"])
+    jobs: dict[Job, _Begun] = field(default_factory=dict[Job, "_Begun"])
+    queue: SimpleQueue[tuple[Job, _Begun]] = field(
+        default_factory=SimpleQueue["tuple[Job, _Begun]"]
+    )
+    threads: list[Thread] = field(default_factory=list[Thread])
     lock: Any = field(default_factory=Lock)
 
-    def find(self, job: Job) -> Future[_Answer] | None:
-        """The answer of a job that is not done yet."""
+    def find(self, job: Job) -> _Begun | None:
+        """The answer of a job that was begun; who asks for it takes it."""
         with self.lock:
-            return self.jobs.get(job.key)
+            found = self.jobs.get(job)
+            if found is not None and found.done():
+                del self.jobs[job]
+            return found
 
-    def begin(self, job: Job, workers: int) -> Future[_Answer]:
-        """Have a job run, unless it is, in one of so many processes."""
+    def begin(self, job: Job, workers: int) -> _Begun:
+        """Have a job run, unless it is, by one of so many threads, or of those that there are."""
         with self.lock:
-            found = self.jobs.get(job.key)
-            if found is not None:
-                return found
-            pool = self.pools.setdefault(workers, ThreadPoolExecutor(workers))
-            made = self.jobs[job.key] = pool.submit(job.run)
-        # Where it is done already, this is called at once, and takes the lock.
-        made.add_done_callback(lambda _: self._forget(job.key))
+            if job in self.jobs:
+                return self.jobs[job]
+            made = self.jobs[job] = Future()
+            while len(self.threads) < max(1, workers):
+                self.threads.append(Thread(target=self._work, daemon=True))
+                self.threads[-1].start()
+        self.queue.put((job, made))
         return made
 
-    def _forget(self, key: str) -> None:
-        with self.lock:
-            self.jobs.pop(key, None)
+    def _work(self) -> None:
+        while True:
+            job, made = self.queue.get()
+            kept = False
+            if made.set_running_or_notify_cancel():
+                try:
+                    answer = job.run()
+                    kept = "error" not in answer
+                    made.set_result(answer)
+                except BaseException as error:  # noqa: BLE001 - who waits for it is told
+                    made.set_exception(error)
+            with self.lock:
+                if kept or made.cancelled():
+                    self.jobs.pop(job, None)
+                done = [one for one, begun in self.jobs.items() if begun.done()]
+                for one in done[:-_KEPT]:
+                    del self.jobs[one]
 
 
-_begun = _Begun()
+_ahead = _Ahead()
 
 
-def _of_this_process() -> _Begun:
+def _of_this_process() -> _Ahead:
     """What was begun here: a process that was forked has no threads of the one before."""
-    global _begun  # noqa: PLW0603 - one for each process
-    if _begun.owner != os.getpid():
-        _begun = _Begun()
-    return _begun
+    global _ahead  # noqa: PLW0603 - one for each process
+    if _ahead.owner != os.getpid():
+        _ahead = _Ahead()
+    return _ahead
 
 
 @contextmanager
 def compiling_ahead(targets: Sequence[int], workers: int) -> Generator[Made | None]:
     """What is told of kernels that are to be compiled for each target; None where none is kept.
 
-    What is not begun when an error ends it is not compiled.
+    What is not running when an error ends it is not compiled.
     """
     store = find_store("aot")
     if store is None:
         yield None
         return
-    begun, futures = _of_this_process(), list[Future[_Answer]]()
+    ahead, begun = _of_this_process(), list[_Begun]()
 
     def made(kernel: triton.KernelOp, launch: triton.LaunchOp) -> None:
         printed = print_alone(kernel, [launch])
         (spec,) = printed.kernels
         unit = unit_of(printed.source, spec.name)
         for target in targets:
-            job = Job(Path(f"{spec.name}.py"), unit, spec, target, store)
+            job = Job(unit, spec, target, store)
             if job.known() is None:
-                futures.append(begun.begin(job, workers))
+                begun.append(ahead.begin(job, workers))
 
     try:
         yield made
     except BaseException:
-        for one in futures:
-            one.cancel()
+        _give_up(begun)
         raise
 
 
 def answers_of(jobs: Sequence[Job], workers: int) -> list[_Answer]:
-    """The answers to jobs, in order, of at most so many processes at once.
+    """The answers to jobs, in order.
 
     Those that were begun ahead are waited for; where there are some, the others are run beside
-    them, by the same processes.
+    them, by the same threads. Else so many run at once.
     """
-    begun = _of_this_process()
-    running = {job.key: one for job in jobs if (one := begun.find(job)) is not None}
+    ahead = _of_this_process()
+    begun = {job: one for job in jobs if (one := ahead.find(job)) is not None}
     # What was done in between is known now.
-    found = {job.key: job.known() for job in jobs if job.key not in running}
-    left = [job for job in jobs if job.key not in running and found[job.key] is None]
-    if running:
-        running |= {job.key: begun.begin(job, workers) for job in left}
-        found |= {job.key: _result(job, running[job.key]) for job in jobs if job.key in running}
-    elif left:
+    known = {job: answer for job in jobs if job not in begun and (answer := job.known())}
+    left = [job for job in jobs if job not in begun and job not in known]
+    if not begun:
         with ThreadPoolExecutor(max(1, min(workers, len(left)))) as pool:
             # One by one, for they take unlike times: whichever process is free gets the next.
-            found |= zip((job.key for job in left), pool.map(Job.run, left), strict=True)
-    return [answer for job in jobs if (answer := found[job.key]) is not None]
-
-
-def _result(job: Job, running: Future[_Answer]) -> _Answer:
-    """The answer of a job that is running, which who began it may have given up."""
+            known |= zip(left, pool.map(Job.run, left), strict=True)
+        return [known[job] for job in jobs]
+    begun |= {job: ahead.begin(job, workers) for job in left}
     try:
-        return running.result()
+        known |= {job: _result(job, one) for job, one in begun.items()}
+    except BaseException:
+        _give_up(begun.values())
+        raise
+    for job in begun:
+        ahead.find(job)  # a refusal has been told
+    return [known[job] for job in jobs]
+
+
+def _give_up(begun: Iterable[_Begun]) -> None:
+    """Run none of some jobs that does not run yet."""
+    for one in begun:
+        one.cancel()
+
+
+def _result(job: Job, begun: _Begun) -> _Answer:
+    """The answer of a job that was begun, which who began it may have given up."""
+    try:
+        return begun.result()
     except CancelledError:
         return job.run()

@@ -1,6 +1,6 @@
 """A kernel that is compiled for a target: what of, where its answer is kept, and who is asked.
 
-    job = Job(path, unit_of(path.read_text(), spec.name), spec, 90, Store(cache))
+    job = Job(unit_of(source, spec.name), spec, 90, Store(cache))
     answer = job.known() or job.run()
 
 An answer is what `aot_worker.py` says of a kernel. It is kept by the source that the kernel is
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tapestry.codegen.aot_processes import CompilerDiedError, compiler
-from tapestry.codegen.module_files import write_module
+from tapestry.codegen.module_files import temporary_folder, write_module
 from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import TapestryError
 from tapestry.store import Store, key_of
@@ -46,11 +46,9 @@ class CompileError(TapestryError):
 class Job:
     """A kernel to compile for a target (90 for sm_90).
 
-    `unit` is the source of a module with that kernel alone, `path` what messages call the module
-    that it is from. It may take `seconds` of a processor.
+    `unit` is the source of a module with that kernel alone. It may take `seconds` of a processor.
     """
 
-    path: Path
     unit: str
     kernel: KernelSpec
     target: int
@@ -66,6 +64,7 @@ class Job:
                 "kernel": asdict(self.kernel),
                 "target": self.target,
                 "triton": installed(),
+                "fp_fusion": False,  # as the worker says
             }
         )
 
@@ -77,7 +76,8 @@ class Job:
     def run(self) -> Mapping[str, Any]:
         """The answer of a process; that it died of the kernel is an answer too.
 
-        What Triton refuses is not kept. Raises CompileError for what is no kernel's fault.
+        What Triton refuses is not kept. Raises CompileError for what is no kernel's fault, and
+        TapestryError where there is no room for a file.
         """
         answer = {**self.asked(), "cached": False}
         if self.store is not None and "error" not in answer:
@@ -87,7 +87,7 @@ class Job:
     def asked(self) -> Mapping[str, Any]:
         """What a process says."""
         request = {
-            "path": str(write_module(self.unit, name=self.kernel.name)),
+            "path": str(self._written()),
             "kernel": asdict(self.kernel),
             "target": self.target,
             "seconds": self.seconds,
@@ -105,10 +105,15 @@ class Job:
                 why = f"that takes more than {self.seconds:.0f} seconds"
             return {"name": self.kernel.name, "target": self.target, "error": why}
 
+    def _written(self) -> Path:
+        """The file that holds the unit: in the cache, where answers are kept at all."""
+        folder = None if self.store is not None else temporary_folder()
+        return write_module(self.unit, folder, self.kernel.name)
+
     def _not_here(self, why: str) -> CompileError:
         """Nothing compiles on this machine, as it is."""
         return CompileError(
-            f"compiling {self.path.name} failed: {why}",
+            f"compiling {self.kernel.name} failed: {why}",
             hint="compiling takes Triton, and a few megabytes in the folder for temporary files",
         )
 

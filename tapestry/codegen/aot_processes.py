@@ -117,6 +117,9 @@ class Compiler:
 
 
 _idle: list[Compiler] = []
+_asked: set[Compiler] = set()
+"""Those that work on a kernel."""
+
 _lock = Lock()
 
 
@@ -138,11 +141,14 @@ def compiler() -> Generator[Compiler]:
         _drop_stale(environment)
         found = _idle.pop(0) if _idle else None
     found = Compiler(environment) if found is None else found
+    _asked.add(found)
     try:
         yield found
     except BaseException:
         found.end()
         raise
+    finally:
+        _asked.discard(found)
     with _lock:
         _idle.append(found)
 
@@ -152,6 +158,13 @@ def _drop_stale(environment: Mapping[str, str]) -> None:
     stale = [one for one in _idle if not one.may_be_asked(environment)]
     _idle[:] = [one for one in _idle if one not in stale]
     for one in stale:
+        one.end()
+
+
+@atexit.register
+def _end_asked() -> None:
+    """End the processes that nobody waits for any more, as the interpreter ends."""
+    for one in list(_asked):
         one.end()
 
 

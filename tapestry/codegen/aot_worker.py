@@ -1,6 +1,6 @@
 """The process that `aot.py` compiles in: reads requests from stdin, writes answers to stdout.
 
-Both are lines of JSON; `compile_kernels` says what is in them.
+Both are lines of JSON; `Job.asked` says what is in a request, `answer_of` what in an answer.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from functools import lru_cache
 from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 
 from tapestry.diagnostics import TapestryError
@@ -45,7 +46,7 @@ def write_module(source: str, directory: Path | None = None, name: str = "kernel
     except OSError as error:
         channel("cache").info("triton: kernels are not kept: %s", error.strerror or error)
     try:
-        return _written(source, Path(_own_folder().name) / file)
+        return _written(source, temporary_folder() / file)
     except OSError as error:
         raise TapestryError(
             f"kernels cannot be written to a file: {error.strerror or error}",
@@ -53,9 +54,18 @@ def write_module(source: str, directory: Path | None = None, name: str = "kernel
         ) from None
 
 
-@lru_cache(maxsize=1)
-def _own_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="tapestry-")
+_folders: dict[int, tempfile.TemporaryDirectory[str]] = {}
+"""The folder of each process: one that was forked has the first one's in its memory."""
+
+_making = Lock()
+
+
+def temporary_folder() -> Path:
+    """A folder for temporary files that lasts as long as the process. OSError without room."""
+    with _making:
+        if os.getpid() not in _folders:
+            _folders[os.getpid()] = tempfile.TemporaryDirectory(prefix="tapestry-")
+        return Path(_folders[os.getpid()].name)
 
 
 def _written(source: str, path: Path) -> Path:

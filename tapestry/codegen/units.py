@@ -18,24 +18,22 @@ from functools import lru_cache
 def unit_of(source: str, kernel: str) -> str:
     """The source of a module with all that is there for a kernel.
 
-    Functions and named values that it does not use are not in it, nor is what stands between them.
+    Functions and named values that nothing in it uses are not in it, nor what stands between them.
     """
     parts = _parts(source)
-    by_name = {name: part for part in parts for name in part.names}
-    kept = {kernel}
-    found = [kernel]
-    while found:
-        part = by_name.get(found.pop())
-        new = (part.uses & by_name.keys()) - kept if part is not None else set[str]()
+    known = {name for part in parts for name in part.names}
+    kept: set[str] = set()
+    new = {kernel}.union(*(part.uses for part in parts if not part.names))
+    while new:
         kept |= new
-        found += new
+        new = {n for part in parts if kept & part.names for n in part.uses & known} - kept
     texts = [part.text for part in parts if not part.names or kept & part.names]
     return "\n\n\n".join(texts) + "\n"
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A statement of a module: the names that it alone defines, none where it is always kept."""
+    """A statement of a module: the name that it alone defines, none where it is always kept."""
 
     text: str
     names: frozenset[str]
@@ -48,19 +46,23 @@ def _parts(source: str) -> tuple[_Part, ...]:
 
 
 def _parts_of(source: str) -> Iterator[_Part]:
-    lines = source.splitlines()
     try:
         tree = ast.parse(source)
     except SyntaxError:  # who compiles it says so
         yield _Part(source, frozenset(), frozenset())
         return
+    # Not `splitlines`, for which more ends a line than for Python.
+    lines = source.split("\n")
     for node in tree.body:
         match node:
             case ast.Expr(value=ast.Constant()):  # what the module is for
                 continue
-            case ast.FunctionDef(name=name):
-                names = frozenset([name])
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            case (
+                ast.FunctionDef(name=name)
+                | ast.Assign(targets=[ast.Name(id=name)])
+                | ast.AnnAssign(target=ast.Name(id=name))
+                | ast.AugAssign(target=ast.Name(id=name))
+            ):
                 names = frozenset([name])
             case _:
                 names = frozenset[str]()
@@ -71,8 +73,13 @@ def _parts_of(source: str) -> Iterator[_Part]:
 
 def _used(node: ast.stmt) -> frozenset[str]:
     """The names that a statement takes from its module: variables of a function are its own."""
-    names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
-    own = {one.id for one in names if isinstance(one.ctx, ast.Store)}
-    own |= {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
-    kept = own if isinstance(node, ast.FunctionDef) else set[str]()
-    return frozenset(one.id for one in names) - kept
+    if not isinstance(node, ast.FunctionDef):
+        return frozenset(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+    inside = [one for statement in node.body for one in ast.walk(statement)]
+    own = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
+    own |= {o.id for o in inside if isinstance(o, ast.Name) and isinstance(o.ctx, ast.Store)}
+    # What decorators, defaults and annotations name is the module's, whatever it is inside.
+    outside = [*node.decorator_list, node.args, *([node.returns] if node.returns else [])]
+    found = {o.id for one in outside for o in ast.walk(one) if isinstance(o, ast.Name)}
+    found |= {one.id for one in inside if isinstance(one, ast.Name)} - own
+    return frozenset(found)

@@ -50,7 +50,8 @@ def write() -> None:
 
 def made_by(grammar: str) -> Sequence[str]:
     """What tables depend on."""
-    return [lark.__version__, sha256(grammar.encode()).hexdigest()]
+    text = f"{grammar}{sorted(_options(None).items(), key=str)}"
+    return [lark.__version__, sha256(text.encode()).hexdigest()]
 
 
 def _options(callbacks: object) -> dict[str, Any]:
@@ -66,9 +67,9 @@ def _kept(wanted: Sequence[str]) -> dict[str, Any] | None:
     """The tables that are kept, if they are made by what is wanted."""
     try:
         made = json.loads(TABLES.read_text(encoding="utf-8"), object_hook=_numbered)
-    except OSError:
+        return made if made.pop("made_by") == wanted else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
-    return made if made.pop("made_by") == wanted else None
 
 
 def _numbered(read: dict[str, Any]) -> dict[Any, Any]:

@@ -370,6 +370,6 @@ def test_a_folder_that_cannot_be_written_to_is_no_kernels_fault(tmp_path, monkey
     aot_processes.end_all()
     monkeypatch.setattr(aot_processes.tempfile, "mkdtemp", full)
     path, spec = broken(tmp_path, "")
-    with pytest.raises(CompileError, match="compiling kernels.py failed: .*No space left") as found:
+    with pytest.raises(CompileError, match="compiling plain failed: .*No space left") as found:
         compile_kernels(path, [spec])
     assert not found.value.kernels

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -45,6 +47,7 @@ class Asked:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Asked]:
     monkeypatch.setattr(aot_ahead, "find_store", lambda _: Store(tmp_path / "aot"))
+    monkeypatch.setattr(aot_ahead, "_ahead", aot_ahead._Ahead())  # with threads of its own
     made = Asked(monkeypatch)
     yield made
     made.waits.set()
@@ -89,14 +92,14 @@ def test_what_was_begun_is_waited_for_and_the_rest_is_run_beside_it(
     asked.waits.clear()
     with compiling_ahead((90,), 2) as made:
         printed = _lowered(made)
-    begun = set(aot_ahead._begun.jobs)
+    begun = set(aot_ahead._ahead.jobs)
     assert len(begun) == len(printed.kernels)
     threading.Timer(0.2, asked.waits.set).start()
     # sm_80 was not asked for ahead.
     found = _compiled(printed, tmp_path, targets=(90, 80))
     assert sorted(asked.names) == sorted(found)
     assert len(found) == 2 * len(begun)
-    assert not aot_ahead._begun.jobs
+    assert not aot_ahead._ahead.jobs
 
 
 def test_another_program_with_a_kernel_does_not_compile_it_again(
@@ -119,6 +122,9 @@ def test_a_kernel_that_is_refused_is_refused_in_the_end(asked: Asked, tmp_path: 
     with pytest.raises(CompileError, match="does not compile for sm_90: no such thing") as error:
         _compiled(printed, tmp_path)
     assert len(error.value.kernels) == len(printed.kernels)
+    # Nobody was asked twice, though a refusal is not kept; the next one is asked anew.
+    assert len(asked.names) == len(printed.kernels)
+    assert not aot_ahead._ahead.jobs
     asked.error = ""
     assert len(_compiled(printed, tmp_path)) == len(printed.kernels)
 
@@ -135,8 +141,8 @@ def test_what_is_not_begun_when_lowering_fails_is_given_up(asked: Asked) -> None
 def test_who_waits_for_what_is_given_up_compiles_it(asked: Asked, tmp_path: Path) -> None:
     asked.waits.clear()
     spec = KernelSpec("one", (), (), 4, 1)
-    jobs = [Job(tmp_path, str(n), spec, 90, Store(tmp_path / "aot")) for n in range(2)]
-    futures = [aot_ahead._begun.begin(job, 1) for job in jobs]
+    jobs = [Job(str(n), spec, 90, Store(tmp_path / "aot")) for n in range(2)]
+    futures = [aot_ahead._ahead.begin(job, 1) for job in jobs]
     timers = [threading.Timer(0.1, futures[1].cancel), threading.Timer(0.3, asked.waits.set)]
     for timer in timers:
         timer.start()
@@ -148,17 +154,86 @@ def test_a_process_that_is_forked_begins_anew(
 ) -> None:
     """What its owner begun is done by threads that it does not have."""
     asked.waits.clear()
-    job = Job(tmp_path, "", KernelSpec("one", (), (), 4, 1), 90, Store(tmp_path / "aot"))
-    before = aot_ahead._begun
+    job = Job("", KernelSpec("one", (), (), 4, 1), 90, Store(tmp_path / "aot"))
+    before = aot_ahead._ahead
     before.begin(job, 1)
     with monkeypatch.context() as forked:
         forked.setattr(aot_ahead.os, "getpid", lambda: before.owner + 1)
         assert aot_ahead._of_this_process() is not before
         assert aot_ahead._of_this_process().find(job) is None
-    monkeypatch.setattr(aot_ahead, "_begun", before)
+    monkeypatch.setattr(aot_ahead, "_ahead", before)
 
 
 def test_where_nothing_is_kept_nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aot_ahead, "find_store", lambda _: None)
     with compiling_ahead((90,), 2) as made:
         assert made is None
+
+
+@pytest.mark.parametrize("keys", [512, 4096])
+def test_what_alternatives_make_of_a_group_is_begun(
+    keys: int, asked: Asked, tmp_path: Path
+) -> None:
+    """Attention over many keys is split: the kernels of its parts are begun, and nothing else."""
+    q, k, v = (t.input(name, (n, 64), "bf16") for name, n in (("q", 64), ("k", keys), ("v", keys)))
+    with compiling_ahead((90,), 2) as made:
+        printed = _lowered(made, t.softmax(q @ k.T) @ v)
+    assert sorted(asked.names) == sorted(_compiled(printed, tmp_path))
+
+
+def test_another_cache_is_another_job(asked: Asked, tmp_path: Path) -> None:
+    with compiling_ahead((90,), 2) as made:
+        printed = _lowered(made)
+    path, other = write_module(printed.source, tmp_path), tmp_path / "other"
+    compile_kernels(path, printed.kernels, cache=other)
+    assert len(list(other.iterdir())) == len(printed.kernels)
+    assert len(asked.names) == 2 * len(printed.kernels)
+
+
+def test_an_error_of_a_process_gives_up_the_rest(
+    asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked.waits.clear()
+    spec = KernelSpec("one", (), (), 4, 1)
+    jobs = [Job(str(n), spec, 90, Store(tmp_path / "aot")) for n in range(4)]
+    aot_ahead._ahead.begin(jobs[0], 1)
+
+    def fails(job: Job) -> Mapping[str, Any]:
+        asked.waits.wait(20)
+        raise CompileError(f"no compiler for {job.unit}")
+
+    monkeypatch.setattr(Job, "asked", fails)
+    threading.Timer(0.1, asked.waits.set).start()
+    with pytest.raises(CompileError, match="no compiler for"):
+        aot_ahead.answers_of(jobs, 0)
+
+
+def test_refusals_that_nobody_asks_for_are_not_kept_for_ever(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aot_ahead, "_KEPT", 2)
+    asked.error = "no such thing"
+    spec = KernelSpec("one", (), (), 4, 1)
+    for n in range(6):
+        aot_ahead._ahead.begin(Job(str(n), spec, 90, None), 1).result()
+    aot_ahead._ahead.begin(Job("last", spec, 90, None), 1).result()
+    assert len(aot_ahead._ahead.jobs) <= 3
+
+
+_EXIT = """
+import time
+from tapestry.codegen import aot_ahead
+from tapestry.codegen.aot_jobs import Job
+from tapestry.codegen.specs import KernelSpec
+
+Job.asked = lambda job: time.sleep(600)
+for n in range(3):
+    aot_ahead._ahead.begin(Job(str(n), KernelSpec("one", (), (), 4, 1), 90, None), 1)
+"""
+
+
+def test_a_process_that_ends_does_not_wait_for_kernels() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _EXIT], timeout=120, check=True, stderr=subprocess.PIPE
+    )
+    assert done.stderr == b""

@@ -397,7 +397,7 @@ def test_a_compiler_that_is_not_there_is_an_error(
     monkeypatch.setenv("TAPESTRY_CACHE", "0")
     monkeypatch.setattr(sys, "executable", "/bin/false")
     x = tapestry.input("x", (16, 16))
-    with pytest.raises(tapestry.TapestryError, match="compiling kernels.py failed"):
+    with pytest.raises(tapestry.TapestryError, match="compiling .* failed"):
         compile_bundle(tapestry.compile(x @ x).lowered, tmp_path)
 
 

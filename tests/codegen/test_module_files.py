@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -77,6 +78,15 @@ def test_what_was_not_used_for_longest_goes_where_there_is_much(tmp_path, monkey
     own.mkdir()
     assert all(write_module(source, own).exists() for source in sources)
     assert len(list(own.iterdir())) == 4
+
+
+def test_threads_share_the_folder_for_temporary_files(monkeypatch):
+    """Where one had made another, its files would be gone."""
+    monkeypatch.setattr(module_files, "_folders", {})
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(lambda _: module_files.temporary_folder(), range(64)))
+    assert len(found) == 1
+    assert found.pop().is_dir()
 
 
 def test_a_module_is_loaded_once(tmp_path):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 import tapestry as t
+from tapestry.codegen.module_files import load_kernels, write_module
 from tapestry.codegen.module_printer import PrintedModule, print_alone, print_module
 from tapestry.codegen.units import unit_of
 from tapestry.dialects import triton
@@ -73,6 +77,25 @@ def _printed(out: Any, device: str = "h200") -> tuple[PrintedModule, list[triton
 def test_a_unit_is_a_kernel_and_what_it_calls() -> None:
     assert unit_of(MODULE, "kernel") == UNIT
     assert "tl.store" not in unit_of(MODULE, "lonely")
+
+
+EDITED = {
+    "what is always kept uses": "Z = 1\nA, B = Z, 2\nclass C:\n    z = Z\n",
+    "a value is changed": "X = 1\nX += 2\nif X != 3:\n    raise AssertionError\n",
+    "a name has two values": "X = 1\nY = X\nY = Y + 1\n",
+    "a default is the module's": "Y = 2\n",
+    "lines that Python does not end": 'S = "a\\x0cb\x0c\u2028"\n# \u2028\nY = 2\n',
+}
+
+
+@pytest.mark.parametrize("what", EDITED)
+def test_a_unit_runs_where_its_module_does(what: str, tmp_path: Path) -> None:
+    kernel = "def deco(f):\n    return f\n\n\n@deco\ndef kernel(x, Y=Y):\n    return x + Y\n"
+    source = EDITED[what] if "Y" in EDITED[what] else EDITED[what] + "Y = 2\n"
+    unit = unit_of(f"{source}\n\ndef other():\n    pass\n\n\n{kernel}", "kernel")
+    module = load_kernels(write_module(unit, tmp_path))
+    assert module.kernel(1) == 3
+    assert not hasattr(module, "other")
 
 
 def test_what_is_no_python_is_its_own_unit() -> None:

@@ -34,13 +34,19 @@ def test_every_rule_that_texts_are_read_by_is_a_start() -> None:
     assert set(parsing._STARTS) == set(tables.STARTS)
 
 
-@pytest.mark.parametrize("what", ["missing", "of another lark"])
+DAMAGED = {"missing": None, "empty": "", "cut": '{"made_by": [', "no table": "{}", "a list": "[]"}
+
+
+@pytest.mark.parametrize("what", [*DAMAGED, "of another lark"])
 def test_where_there_are_none_they_are_made(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = parse_pattern(PATTERN)
     other = tmp_path / "grammar_tables.json"
-    if what != "missing":
+    damaged = DAMAGED.get(what)
+    if damaged is not None:
+        other.write_text(damaged)
+    elif what not in DAMAGED:
         made = json.loads(tables.TABLES.read_text()) | {"made_by": ["0.1", ""]}
         other.write_text(json.dumps(made))
     monkeypatch.setattr(tables, "TABLES", other)

@@ -350,7 +350,8 @@ class _Counter:
         most = max((self._cells(value) for value in (*op.results, *op.operands)), default=0)
         cells, count = Cells(most, self._rows(op)), times.mean
         self._lanes(op, cells, count)
-        self.each[op] = cells, self.each[op][1] + count if op in self.each else count
+        _, before = self.each.get(op, (cells, 0.0))
+        self.each[op] = cells, before + count
         if _SPECIALS[type(op)]:
             self.specials.add(cells, count)
             if not _EXPONENTIALS[type(op)]:
