@@ -22,7 +22,7 @@ from unittest import mock
 
 from tapestry.codegen import aot_worker
 from tapestry.codegen.aot_jobs import Job
-from tapestry.codegen.module_files import load_kernels, write_module
+from tapestry.codegen.module_files import load_kernels
 from tapestry.runtime.triton import ladder
 
 SWITCH = "TAPESTRY_TESTS_ON"
@@ -76,7 +76,7 @@ def _compiled_here(job: Job) -> Mapping[str, Any]:
     """The answer of `aot_worker` in this process, which is not ended where that takes long."""
     kernel = job.kernel
     with _compiling:
-        functions = vars(load_kernels(write_module(job.unit, name=kernel.name)))
+        functions = vars(load_kernels(job.written()))
         return aot_worker.answer_of(functions[kernel.name], asdict(kernel), job.target)
 
 

@@ -87,7 +87,7 @@ class Job:
     def asked(self) -> Mapping[str, Any]:
         """What a process says."""
         request = {
-            "path": str(self._written()),
+            "path": str(self.written()),
             "kernel": asdict(self.kernel),
             "target": self.target,
             "seconds": self.seconds,
@@ -105,7 +105,7 @@ class Job:
                 why = f"that takes more than {self.seconds:.0f} seconds"
             return {"name": self.kernel.name, "target": self.target, "error": why}
 
-    def _written(self) -> Path:
+    def written(self) -> Path:
         """The file that holds the unit: in the cache, where answers are kept at all."""
         folder = None if self.store is not None else temporary_folder()
         return write_module(self.unit, folder, self.kernel.name)

@@ -14,7 +14,7 @@ MODULES = ["tapestry.metakernels"] + [
 ]
 WITHOUT = {
     "application", "checking", "composition", "families", "kernels", "library", "list_checking",
-    "operations", "parameters", "picking", "rules", "scalars", "spaces", "templates",
+    "operations", "parameters", "picking", "rules", "scalars", "spaces", "tables", "templates",
 }  # fmt: skip
 
 
