@@ -156,7 +156,8 @@ class LoomToTriton(ModulePass):
         rankings = {} if rankings is None else rankings
 
         def first(module: ModuleOp) -> None:
-            if made is not None:
+            # Where something is made with more care, it may be because a compiler worked in vain.
+            if made is not None and not rungs:
                 self._make_first(ctx, module, made, refused, rankings)
 
         self.settle(ctx, op, rungs, rankings, first)

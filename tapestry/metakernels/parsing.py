@@ -31,7 +31,7 @@ from tapestry.metakernels.syntax import (
     Variable,
     depth,
 )
-from tapestry.metakernels.tables import parser_of
+from tapestry.metakernels.tables import STARTS, parser_of
 from tapestry.metakernels.text import Text
 from tapestry.metakernels.trees import TreeBuilder
 
@@ -40,18 +40,6 @@ MAX_LENGTH: Final = 2000
 
 MAX_DEPTH: Final = 100
 """Levels of the tree of one expression, which parentheses that only group leave no trace in."""
-
-_STARTS: Final = {
-    "pattern": "pattern",
-    "expr": "expression",
-    "list": "list",
-    "projection": "projection",
-    "clause": "family",
-    "dtype": "dtype",
-    "dtype_value": "dtype",
-    "scalar": "body",
-    "condition": "condition",
-}
 
 _EXPECTED: Final = {
     "pattern": "a size (`$name`), a number, `=(expression)`, `_` or `...`",
@@ -89,7 +77,7 @@ def _parse(start: str, text: str) -> Tree:
 def parse(start: str, source: str | Text, kind: type[_T]) -> _T:
     """The tree of `source` read by the grammar's rule `start`; it must be a `kind`."""
     text = Text.of(source)
-    what = f"cannot read the {_STARTS[start]} `{_shortened(text.text)}`"
+    what = f"cannot read the {STARTS[start]} `{_shortened(text.text)}`"
     if len(text.text) > MAX_LENGTH:
         raise LimitError(
             f"{what}: it has {len(text.text)} characters, more than {MAX_LENGTH}",

@@ -22,11 +22,18 @@ GRAMMAR: Final = Path(__file__).with_name("grammar.lark")
 
 TABLES: Final = Path(__file__).with_name("grammar_tables.json")
 
-STARTS: Final = (
-    *("pattern", "expr", "list", "projection", "clause"),
-    *("dtype", "dtype_value", "scalar", "condition"),
-)
-"""The rules that texts are read by."""
+STARTS: Final = {
+    "pattern": "pattern",
+    "expr": "expression",
+    "list": "list",
+    "projection": "projection",
+    "clause": "family",
+    "dtype": "dtype",
+    "dtype_value": "dtype",
+    "scalar": "body",
+    "condition": "condition",
+}
+"""The rules that texts are read by, and what messages call such a text."""
 
 
 def parser_of(callbacks: object) -> lark.Lark:

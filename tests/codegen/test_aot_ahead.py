@@ -19,8 +19,10 @@ from tapestry.codegen.aot_jobs import Job
 from tapestry.codegen.module_files import write_module
 from tapestry.codegen.module_printer import PrintedModule, print_module
 from tapestry.codegen.specs import KernelSpec
+from tapestry.dialects import loom, triton
 from tapestry.frontend import make_context
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.schedules.rungs import Rung
 from tapestry.store import Store
 
 
@@ -179,6 +181,23 @@ def test_what_alternatives_make_of_a_group_is_begun(
     with compiling_ahead((90,), 2) as made:
         printed = _lowered(made, t.softmax(q @ k.T) @ v)
     assert sorted(asked.names) == sorted(_compiled(printed, tmp_path))
+
+
+def test_a_group_that_is_made_with_more_care_is_not_begun_as_it_was(asked: Asked) -> None:
+    """Its kernel may be one that a compiler has worked on in vain."""
+    q, k, v = (t.input(name, (512, 64), "bf16") for name in "qkv")
+    lowered = t.compile(t.softmax(q @ k.T) @ v, pipeline="default").lowered
+    (group,) = (op for op in lowered.walk() if isinstance(op, loom.FusedOp))
+    told: list[str] = []
+    for rungs in ({}, {group.label.data: Rung.APART}):
+        module = lowered.clone()
+        told.clear()
+        LoomToTriton(device="h200").lower(
+            make_context(), module, rungs=rungs, made=lambda one, _: told.append(one.sym_name.data)
+        )
+        kernels = [op.sym_name.data for op in module.walk() if isinstance(op, triton.KernelOp)]
+        assert set(told) == set(kernels)
+    assert not asked.names
 
 
 def test_another_cache_is_another_job(asked: Asked, tmp_path: Path) -> None:

@@ -30,10 +30,6 @@ def test_tables_are_those_of_the_grammar() -> None:
     assert grammar == tables.made_by(tables.GRAMMAR.read_text())[1], "tables.write() makes them"
 
 
-def test_every_rule_that_texts_are_read_by_is_a_start() -> None:
-    assert set(parsing._STARTS) == set(tables.STARTS)
-
-
 DAMAGED = {"missing": None, "empty": "", "cut": '{"made_by": [', "no table": "{}", "a list": "[]"}
 
 
