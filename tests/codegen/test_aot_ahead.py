@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,13 @@ class Asked:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Asked]:
     monkeypatch.setattr(aot_ahead, "find_store", lambda _: Store(tmp_path / "aot"))
-    monkeypatch.setattr(aot_ahead, "_ahead", aot_ahead._Ahead())  # with threads of its own
+    ahead = aot_ahead._Ahead()  # with threads of its own
+    monkeypatch.setattr(aot_ahead, "_ahead", ahead)
     made = Asked(monkeypatch)
     yield made
     made.waits.set()
+    # None may ask the next test's compiler.
+    assert not wait(list(ahead.jobs.values()), timeout=20).not_done
 
 
 def _program(rows: int = 256) -> t.Expr:
