@@ -13,6 +13,7 @@ are large or nest deep are refused.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -142,11 +143,16 @@ def read_yaml(text: str, file: str, *, first_line: int = 1, form: str = _TEMPLAT
     followed where it is no mapping.
     """
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    openings = sum(map(text.count, _OPENING))
     try:
-        if sum(map(text.count, _OPENING)) > _MANY_OPENINGS:
+        if openings > _MANY_OPENINGS:
             _check_nesting(text, file, first_line, loader)
         root: yaml.Node | None = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
+        if openings > MAX_NESTING:
+            # libyaml may have looked ahead of what it has read, and found it too deep by itself.
+            with suppress(yaml.YAMLError):
+                _check_nesting(text, file, first_line, yaml.SafeLoader)
         mark = error.problem_mark or error.context_mark
         place = None if mark is None else Location(file, first_line + mark.line, mark.column + 1)
         raise TemplateError(f"this is not YAML: {error.problem}", location=place) from None

@@ -40,6 +40,7 @@ CASES = {
     "an alias bomb": (BOMB, "invalid_template"),
     "deep lists": ("t: " + "[" * 100_000, "limit"),
     "deep mappings": ("t: " + "{a: " * 20_000 + "1" + "}" * 20_000, "limit"),
+    "lists as deep as some libyaml reads": ("t: " + "[" * 2000 + "]" * 2000, "limit"),
     "deep sequences": ("t: \n  " + "- " * 50_000 + "1", "limit"),
     "deep but well formed": ("t: " + "[" * 60 + "]" * 60, "limit"),
     "a large file": ("#" * (MAX_BYTES + 1), "limit"),
