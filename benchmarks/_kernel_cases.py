@@ -125,6 +125,19 @@ def _conv(n: int, c: int, size: int, k: int, kernel: int, stride: int = 1) -> Ca
     )
 
 
+def _depthwise(n: int, c: int, size: int, kernel: int) -> Case:
+    """A filter of its own for each channel, which multiplies no matrices."""
+    pad = kernel // 2
+    return Case(
+        f"depthwise {n}x{c}x{size}x{size}, {kernel}x{kernel}",
+        "windows",
+        (n, c, size),
+        lambda n, c, h: [Given("x", (n, c, h, h)), Given("w", (c, 1, kernel, kernel))],
+        lambda x, w: t.conv2d(x, w, padding=[pad, pad], groups=w.shape[0]),
+        lambda torch, x, w: torch.nn.functional.conv2d(x, w, padding=pad, groups=w.shape[0]),
+    )
+
+
 def _chain(torch: Any, x: Any, y: Any) -> Any:
     return torch.tanh(torch.exp(-(x * y + 1).abs()) * x).sqrt().nan_to_num() + y.sigmoid()
 
@@ -254,6 +267,16 @@ CASES: tuple[Case, ...] = (
     _conv(32, 512, 7, 512, 3),
     _conv(32, 128, 56, 128, 3, 2),
     _conv(32, 3, 224, 64, 7, 2),
+    Case(
+        "max pool 64x64x112x112, 3x3 by 2",
+        "windows",
+        (64, 64, 112),
+        lambda n, c, h: [Given("x", (n, c, h, h))],
+        lambda x: t.max_pool2d(x, kernel=[3, 3], stride=[2, 2], padding=[1, 1]),
+        lambda torch, x: torch.nn.functional.max_pool2d(x, 3, 2, 1),
+    ),
+    _depthwise(32, 192, 56, 3),
+    _depthwise(32, 192, 56, 7),
     Case(
         "embedding 65536 of 50257x1024",
         "indexing",

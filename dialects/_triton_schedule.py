@@ -61,6 +61,9 @@ BACKWARD = "backward"
 UNROLL = "unroll"
 """The attribute of a loop that says how many of its steps are written one after another."""
 
+WRITTEN_OUT = "written_out"
+"""The attribute of a loop that becomes the code of each of its steps, whose places are numbers."""
+
 _NUMBERS = ("warps", "stages", "swizzle", "programs", "segments", "unroll", "parts")
 
 
@@ -100,8 +103,9 @@ class Schedule:
     without masks, so that neighbouring cells are moved together where lengths are odd.
 
     Loops that multiply no tiles wait for the loads of each step. With `unroll` = u, those of u
-    steps are asked for together; with the `pipeline` of `loads`, they are copied to shared memory
-    ahead of time, `stages` - 1 steps of them.
+    steps are asked for together, and a loop of no more steps is written out: where each step reads
+    is a number then. With the `pipeline` of `loads`, they are copied to shared memory ahead of
+    time, `stages` - 1 steps of them.
 
     Rows that are walked again are read `again` from memory, but for what is in the L2. `kept`, the
     walks before the last ask the L2 to keep what they read, and the last one to let it go; with

@@ -212,6 +212,8 @@ class BodyPrinter(ValuePrinter):
 
     def _range(self, op: scf.ForOp, bounds: str) -> str:
         """What a loop walks, with how it is compiled where that is said."""
+        if triton.WRITTEN_OUT in op.attributes:
+            return f"tl.static_range({bounds})"
         how: dict[str, bool | int] = {}
         if triton.FLATTEN in op.attributes:
             how["flatten"] = True

@@ -299,6 +299,7 @@ def test_there_are_cases_of_every_family() -> None:
         "views",
         "elementwise",
         "convolution",
+        "windows",
         "indexing",
     }
     assert len({case.name for case in CASES.CASES}) == len(CASES.CASES)

@@ -244,7 +244,7 @@ def _schedule(task: Task, random: Random) -> Schedule:
         ("loads", ["pointer", "descriptor"]),
         ("segments", [1, 2]),
         ("masks", list(MASKS)),
-        ("unroll", [1, 2, 3, 4]),
+        ("unroll", [1, 2, 3, 4, 64]),
         ("pipeline", list(PIPELINES)),
         ("parts", [1, 1, 2, 5]),
         ("again", list(AGAIN)),

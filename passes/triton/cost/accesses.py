@@ -12,15 +12,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
+from tapestry.passes.triton.cost.footprints import (
+    Footprint,
+    Lanes,
+    footprint,
+    overlaps,
+    written_out,
+)
 from tapestry.passes.triton.cost.neighbours import VECTOR, Neighbours
-from tapestry.passes.triton.cost.programs import Columns, Indices
+from tapestry.passes.triton.cost.programs import Columns, Indices, Known
 from tapestry.passes.triton.cost.surroundings import is_backward
-from tapestry.passes.triton.cost.work import Stream
+from tapestry.passes.triton.cost.work import SECTOR, Stream
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,10 @@ class Accesses:
     columns: Columns
     indices: Indices
     neighbours: Neighbours
+    arguments: Mapping[SSAValue, int]
+    """The numbers that a kernel is given."""
+    multiplies: bool = False
+    """Whether it multiplies tiles: what it takes to load these has been measured lane by lane."""
 
     def of_block(self, op: triton.LoadBlockOp | triton.StoreBlockOp, times: float) -> Stream:
         """The stream of blocks that hardware moves, row by row, so many `times`."""
@@ -69,13 +80,20 @@ class Accesses:
         # Lanes that read one cell read it once.
         same = [b for b in known.blocks if not self.columns.stride(known, b)]
         cells = prod(shape_of(op.offsets)) // prod(self.sizes[b] for b in same)
+        share = 1.0 if op.mask is None else prod(kept.get(b, 1.0) for b in known.blocks)
+        cell = byte_size(pointer.element_type)
+        steps = self._steps(op)
+        if isinstance(op, triton.LoadOp) and (seen := self._seen(op, known, steps)) is not None:
+            # All steps together, which is once for each of the loop's.
+            cells, times, share = seen.cells, times / steps, 1.0
+            run = max(cell, SECTOR * seen.cells * cell // seen.bytes)
         return Stream(
             buffer=self.places[op.pointer],
             writes=isinstance(op, triton.StoreOp),
             cells=max(1, cells),
-            cell=byte_size(pointer.element_type),
+            cell=cell,
             accesses=times,
-            kept=1.0 if op.mask is None else prod(kept.get(b, 1.0) for b in known.blocks),
+            kept=share,
             run=run,
             vector=vector,
             starts=known.numbers[self.columns.side_by_side],
@@ -84,3 +102,24 @@ class Accesses:
             leaves="" if op.evict is None else op.evict.data,
             backward=is_backward(op),
         )
+
+    def _steps(self, op: Operation) -> int:
+        """Of how many steps of a loop an operation is in the code; 1 outside of one."""
+        loop = written_out(op)
+        if loop is None:
+            return 1
+        start, end, size = (self.indices.of(v).numbers[0] for v in (loop.lb, loop.ub, loop.step))
+        return max(1, int(-(-(end - start) // size)))
+
+    def _seen(self, op: triton.LoadOp, known: Known, steps: int) -> Footprint | None:
+        """What a load touches in a program, where lanes or steps may read the same."""
+        if known.loaded or self.multiplies:
+            return None
+        own = {block: self.sizes[block] for block in sorted(known.blocks)}
+        strides = ((abs(self.columns.stride(known, b)), size) for b, size in own.items())
+        assert isinstance(op.pointer.type, triton.PointerType)
+        cell = byte_size(op.pointer.type.element_type)
+        if not (steps > 1 or overlaps(strides, cell)) or not Lanes.are_few(own, steps):
+            return None
+        middle = int(self.columns.pids[self.columns.spread][-1]) // 2
+        return footprint(op, Lanes(middle, own, steps), self.arguments, self.sizes)

@@ -210,10 +210,13 @@ class _Counter:
         count = len(self.call.buffers)
         places: dict[SSAValue, int] = dict(zip(arguments[:count], self.call.buffers, strict=True))
         neighbours = Neighbours(self.indices, sizes)
-        self.accesses = Accesses(places, sizes, self.columns, self.indices, neighbours)
-        numbers = [bound for bounds in self.call.bounds.values() for bound in bounds]
-        for argument, number in zip(arguments[count:], numbers, strict=True):
+        bounds = [bound for bounds in self.call.bounds.values() for bound in bounds]
+        given: dict[SSAValue, int] = dict(zip(arguments[count:], bounds, strict=True))
+        for argument, number in given.items():
             self.indices.place(argument, number)
+        multiplies = any(isinstance(op, triton.DotOp) for op in self.kernel.walk())
+        known = (self.columns, self.indices, neighbours, given, multiplies)
+        self.accesses = Accesses(places, sizes, *known)
 
     def count(self) -> Counts:
         """Count everything."""

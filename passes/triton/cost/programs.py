@@ -122,9 +122,10 @@ class Indices:
         self._known: dict[SSAValue, Known] = {}
         self._unknown = Known(columns.zeros, loaded=True)
 
-    def place(self, value: SSAValue, number: int) -> None:
-        """Say what an argument of the kernel is."""
-        self._known[value] = Known(self.columns.everywhere(number))
+    def place(self, value: SSAValue, number: int | Numbers) -> None:
+        """Say what an argument of the kernel is, or the counter of a loop."""
+        known = number if isinstance(number, np.ndarray) else self.columns.everywhere(number)
+        self._known[value] = Known(known)
 
     def follow(self, value: SSAValue, start: SSAValue) -> None:
         """Say that a value starts as another one."""

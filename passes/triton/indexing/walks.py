@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
 from xdsl.ir import Block, Region, SSAValue
 
 from tapestry.dialects import triton
-from tapestry.dialects.triton import MASKS, PIPELINED, PIPELINES, UNROLL, Schedule
+from tapestry.dialects.triton import MASKS, PIPELINED, PIPELINES, UNROLL, WRITTEN_OUT, Schedule
 from tapestry.passes.triton.indexing.positions import Axis, Positions
 from tapestry.passes.triton.indexing.spaces import FOLD_AXIS, Access, Space
 from tapestry.passes.triton.indexing.spans import chosen, run_inside, segments, span_inside
@@ -84,6 +84,8 @@ class Walks:
             self.cover(axis)
             return tuple(step(None))
         span = self.positions.span(axis)
+        if self._is_written_out(axis):
+            return self._loop(axis, axis.block, span, init(), step, hoist=hoist)
         rows: Sequence[Access] = ()
         if not everywhere:
             rows = self.space.domain if within is None else within
@@ -96,6 +98,19 @@ class Walks:
         if self.schedule.segments > 1 and axis.name == FOLD_AXIS:
             return self._segments(axis, span, rows, init(), step, hoist=hoist)
         return self._loop(axis, axis.block, span, init(), step, hoist=hoist)
+
+    def _is_written_out(self, axis: Axis) -> bool:
+        """Whether a loop along an axis has so few steps that Triton writes all of them out.
+
+        Where they are is known then, and with it which cells each reads: leaving some out would
+        cost more.
+        """
+        if axis.block is None or axis.length is None or self.part is not None:
+            return False
+        if self.schedule.pipeline != PIPELINES[0]:
+            return False
+        steps = -(-axis.length // self.tiles.blocks[axis.block])
+        return steps <= self.schedule.unroll
 
     def _own_part(
         self, span: tuple[SSAValue, SSAValue], block: str, part: SSAValue
@@ -210,7 +225,8 @@ class Walks:
             tiles.append(scf.YieldOp(*step(carried)))
         loads_alone = not any(isinstance(op, triton.DotOp | scf.ForOp) for op in body.walk())
         unrolled = loads_alone and self.schedule.unroll > 1
-        if unrolled:
+        written_out = unrolled and place is None and self._is_written_out(axis)
+        if unrolled and not written_out:
             # Triton counts the steps of a loop that it unrolls without a sign: where the end is in
             # front of the start, what is left after the unrolled steps would be taken from zero on.
             end = chosen(tiles, arith.MaxSIOp, max, start, end)
@@ -220,6 +236,8 @@ class Walks:
             loop.attributes[PIPELINED] = UnitAttr()
         if unrolled:
             loop.attributes[UNROLL] = IntegerAttr(self.schedule.unroll, i64)
+        if written_out:
+            loop.attributes[WRITTEN_OUT] = UnitAttr()
         tiles.append(loop)
         for result, argument in zip(loop.res, carried, strict=True):
             result.name_hint = argument.name_hint

@@ -86,6 +86,10 @@ def _versions(task: Task, schedule: Schedule) -> Iterator[Schedule]:
     if task.multiplied:
         # Code of products is long, and does not wait for masks.
         return
+    if schedule.unroll > 1:
+        # Its loop is written out: there is no other way to walk.
+        yield replace(schedule, masks="boundary")
+        return
     for segments, masks in ((2, "always"), (1, "boundary"), (2, "boundary")):
         yield replace(schedule, segments=segments, masks=masks)
     for again in AGAIN[1:]:
@@ -141,6 +145,9 @@ def _groups(task: Task, first: Schedule) -> Iterator[Schedule]:
 _DEPTHS: Final = (1024, 2048, 4096, 8192, 16384, 32768)
 """Columns of a step of a row."""
 
+_SHORT: Final = 64
+"""The most points that are folded one by one, each in code of its own."""
+
 _WIDE: Final = 16
 """The least cells of a row that each thread has in a step, where there are 32 warps: all of them
 wait for each other when a step is folded, which less is not worth."""
@@ -152,6 +159,10 @@ def _rows(task: Task, first: Schedule) -> Iterator[Schedule]:
     if depth not in task.lengths:
         return
     whole = power_of_two(task.lengths[depth])
+    if task.kind == "fold" and 1 < whole <= _SHORT:
+        for cells, warps in product((512, 256, 1024, 2048), (4, 8)):
+            tile = _clipped(task, {rows: cells, depth: 1})
+            yield replace(first, tile=tile, warps=warps, unroll=whole)
     if rows not in task.lengths:
         # A program is at one row; tiles are of the others.
         for k, warps in product((whole, 16, 32, 64, 128, 256), (4, 8, 2)):

@@ -32,6 +32,7 @@ from tapestry.passes.triton.kernels.steps import Options
 from tapestry.passes.triton.kernels.writer import Kernel
 from tapestry.passes.triton.schedules.candidates import candidates
 from tapestry.passes.triton.schedules.rungs import Rung
+from tapestry.passes.triton.schedules.schedule import writes_out
 from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.schedules.tiling import Tiling
 from tapestry.zspace import Range
@@ -244,7 +245,12 @@ class Chooser:
             some, wanted = late, 1
         else:
             plain = first.besides(*_SIZES, "loads")
-            some = [one for one in late if one.besides(*_SIZES, "loads") == plain]
+            some = [
+                one
+                for one in late
+                if one.besides(*_SIZES, "loads") == plain
+                or (writes_out(task, one) and one.masks == first.masks)
+            ]
             if len(some) > _MANY:
                 some = [one for one in some if one.tile[depth] == first.tile[depth]]
         found = Ranking(some, build, self.spec, least)

@@ -71,6 +71,12 @@ def cells_of(schedule: Schedule) -> int:
     return prod(sorted(schedule.tile.values())[-2:])
 
 
+def writes_out(task: Task, schedule: Schedule) -> bool:
+    """Whether the loop of a kernel along K becomes the code of its steps."""
+    steps = -(-task.lengths.get("K", 1) // schedule.tile.get("K", 1))
+    return task.loops(schedule.tile) and steps <= schedule.unroll
+
+
 def _floor_power(n: int) -> int:
     """The largest power of two that is at most n; 1 for less."""
     return 1 << max(1, n).bit_length() - 1

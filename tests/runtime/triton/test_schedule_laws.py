@@ -88,7 +88,7 @@ def schedules(draw, task: Task):
         schedule = replace(schedule, segments=1)
     for how, values in (
         ("masks", MASKS),
-        ("unroll", (1, 2, 3)),
+        ("unroll", (1, 2, 3, 64)),
         ("pipeline", PIPELINES),
         ("parts", (1, 2, 5)),
         ("again", AGAIN),
