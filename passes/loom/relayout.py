@@ -49,11 +49,15 @@ Axes = Sequence[int | None]
 """Per input of an operation, the axis that is to come last; None for those that stay."""
 
 
-Worth = Callable[[SSAValue, Sequence[loom.OperationOp]], bool]
-"""Whether a tensor is better written in the order of a copy, given who else reads it."""
+Reader = tuple[loom.OperationOp, SSAValue]
+"""An operation, and what it knows a tensor as that it reads: inside of a group, an argument."""
+
+Worth = Callable[[SSAValue, Sequence[Reader], int], bool]
+"""Whether a tensor is better written in the order of a copy, given who else reads it, and which
+axis comes last."""
 
 
-def always(_: SSAValue, __: Sequence[loom.OperationOp]) -> bool:
+def always(_: SSAValue, __: Sequence[Reader], ___: int) -> bool:
     """It is, whoever writes and reads it."""
     return True
 
@@ -107,26 +111,22 @@ class WriteAsCopied(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
-        order = _order_of(op)
+        order = order_of_copy(op)
         if order is None:
             return
         (source,) = op.ins
-        writer = source.owner
-        if not isinstance(writer, loom.OperationOp) or not _may_change(writer):
+        writer, readers = source.owner, readers_of(source)
+        if readers is None:
             return
-        readers: list[loom.OperationOp] = []
-        for user in dict.fromkeys(use.operation for use in source.uses):
-            if not isinstance(user, loom.OperationOp) or not _may_follow(user, source):
-                return
-            if user is not op:
-                readers.append(user)
-        if not self.pays(source, readers):
+        readers.remove((op, source))
+        if not self.pays(source, readers, order[-1]):
             return
+        assert isinstance(writer, loom.OperationOp)
         writes = writes_of(writer)
         place = [out is source for out in writer.outs].index(True)
         writes[place] = (writer.out_maps[place].select_outputs(order), tensor_type(op.outs[0]))
         written = rebuild(writer, rewriter, outs=writes).outs[place]
-        for reader in readers:
+        for reader, _ in readers:
             ins, extras = (
                 [
                     Read(read.value, read.projection.select_outputs(order), read.fill)
@@ -140,17 +140,34 @@ class WriteAsCopied(RewritePattern):
         rewriter.replace(op, [], [written])
 
 
-def _may_change(op: loom.OperationOp) -> bool:
-    return not in_group(op) and op.partition is None
+def readers_of(value: SSAValue, cut: loom.FusedOp | None = None) -> list[Reader] | None:
+    """The operations that read a tensor, where these and its writer may order its axes anew.
+
+    None where some may not. The members of a group that is to be `cut` are seen as what it becomes.
+    """
+    writer = value.owner
+    if not isinstance(writer, loom.OperationOp) or in_group(writer) or writer.partition is not None:
+        return None
+    found: list[Reader] = []
+    for user in dict.fromkeys(use.operation for use in value.uses):
+        if isinstance(user, loom.OperationOp):
+            found.append((user, value))
+        elif isinstance(user, loom.FusedOp) and user is cut:
+            inner = user.body.block.args[list(user.operands).index(value)]
+            users = dict.fromkeys(use.operation for use in inner.uses)
+            found += [(one, inner) for one in users if isinstance(one, loom.OperationOp)]
+        else:
+            return None
+    return found if all(_may_follow(*reader) for reader in found) else None
 
 
 def _may_follow(op: loom.OperationOp, value: SSAValue) -> bool:
     """Whether an operation that reads a tensor may read it with its axes in another order."""
     reads = [read for reads in reads_of(op) for read in reads if read.value is value]
-    return _may_change(op) and all(read.projection.is_unit for read in reads)
+    return op.partition is None and all(read.projection.is_unit for read in reads)
 
 
-def _order_of(op: loom.OperationOp) -> tuple[int, ...] | None:
+def order_of_copy(op: loom.OperationOp) -> tuple[int, ...] | None:
     """In which order an operation copies the axes of a whole tensor; None where it does not."""
     (*others, end) = op.wrap_block.ops
     yields = list(end.operands) == list(op.wrap_block.args)

@@ -241,7 +241,7 @@ class LoomToTriton(ModulePass):
         if ways is None:
             return
         if self.split:
-            ways.cut_groups(op)
+            ways.cut_groups(op, relayout=self.relayout)
             first(op)
         if self.store:
             ways.store_factors(op)

@@ -7,27 +7,37 @@ Neighbours in `%x` are at `i + k`, for each `k` at another place: no lane can lo
 once, and nothing can be copied to shared memory ahead of time. With `c` last, both inputs are read
 in whole vectors from aligned places (`loom-relayout`); the copy takes what its bytes take. Which
 axis, if any, the cost model says, which counts all kernels. What another product or a map computes
-is not copied but written so, where only maps and epilogues read it besides: layers pass on what
-lies well.
+is not copied but written so, where those that read it besides are maps and epilogues, or products
+that read it as well then: layers pass on what lies well. That costs nothing, so it is not counted.
 
 In and out: loom. What has a schedule is left as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import TypeAlias
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import func
+from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp, NameLoc, StringAttr
 from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
 
 from tapestry.algebra.dtypes import byte_size
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Read, tensor_type
 from tapestry.passes.loom.rebuilding.bodies import in_group
-from tapestry.passes.loom.relayout import Axes, apply_layouts, may_be_last
+from tapestry.passes.loom.relayout import (
+    Axes,
+    Reader,
+    apply_layouts,
+    may_be_last,
+    order_of_copy,
+    readers_of,
+)
 from tapestry.passes.triton.alternatives.alone import alone, canonical
 from tapestry.passes.triton.alternatives.splitting import Predict, seconds
 from tapestry.passes.triton.cost.neighbours import VECTOR
@@ -41,6 +51,9 @@ GAIN = 1.15
 CLEAR = 1.5
 """How many times as fast it is with default schedules where others need not be looked at."""
 
+Free: TypeAlias = "frozenset[tuple[int, int]]"
+"""The numbers of inputs of a program, with axes that may come last without a copy."""
+
 NEAR = 1.15
 """Of what is predicted to take about as long, what is folded comes last: as in other layers."""
 
@@ -50,22 +63,30 @@ class LayoutChooser:
     """Chooses which axes come last in what products read; equal ones are looked at once."""
 
     predict: Predict
-    _known: dict[str, Axes] = field(default_factory=dict[str, Axes])
+    _known: dict[tuple[str, Free], Axes] = field(default_factory=dict["tuple[str, Free]", Axes])
 
-    def chosen(self, module: ModuleOp) -> dict[loom.OperationOp, Axes]:
-        """The operations of which some input is to be copied, with the axes that come last."""
+    def chosen(
+        self, module: ModuleOp, written: Collection[tuple[SSAValue, int]] = ()
+    ) -> dict[loom.OperationOp, Axes]:
+        """The operations of which some input is to be copied, with the axes that come last.
+
+        What others of the module may write so need not be copied, nor what is `written` with an
+        axis last if that is wanted.
+        """
         found: dict[loom.OperationOp, Axes] = {}
         for op in module.walk():
-            if isinstance(op, loom.OperationOp) and _may_gain(op):
+            if isinstance(op, loom.OperationOp) and may_gain(op):
                 program = alone(op)
-                text = canonical(program)
-                if text not in self._known:
-                    self._known[text] = self._axes(program)
-                if any(axis is not None for axis in self._known[text]):
-                    found[op] = self._known[text]
+                given = {pair for pair in written if pair[0] in op.operands}
+                free = free_inputs(op, given, without=op)
+                key = canonical(program), free
+                if key not in self._known:
+                    self._known[key] = self._axes(program, free)
+                if any(axis is not None for axis in self._known[key]):
+                    found[op] = self._known[key]
         return found
 
-    def _axes(self, program: ModuleOp) -> Axes:
+    def _axes(self, program: ModuleOp, free: Free) -> Axes:
         """The axes that make an operation clearly faster; None of any where none do."""
         (op,) = (op for op in program.walk() if isinstance(op, loom.OperationOp))
         stay: Axes = [None] * len(op.in_reads)
@@ -73,7 +94,7 @@ class LayoutChooser:
         try:
             whole = seconds(self.predict(program, False))
             tried = {
-                axes: self._seconds(program, axes, chosen=False)
+                axes: self._seconds(program, axes, free, chosen=False)
                 for axes in product(*choices)
                 if any(axis is not None for axis in axes)
             }
@@ -84,40 +105,92 @@ class LayoutChooser:
                 return best
             if tried[best] >= whole:
                 return stay
-            turned = self._seconds(program, best, chosen=True) * GAIN
+            turned = self._seconds(program, best, free, chosen=True) * GAIN
             return best if turned <= seconds(self.predict(program, True, turned)) else stay
         except TapestryError:
             return stay  # What it has no kernel for is said where it is lowered.
 
-    def _seconds(self, program: ModuleOp, axes: Axes, *, chosen: bool) -> float:
+    def _seconds(self, program: ModuleOp, axes: Axes, free: Free, *, chosen: bool) -> float:
         own = program.clone()
         (op,) = (op for op in own.walk() if isinstance(op, loom.OperationOp))
         apply_layouts(own, {op: axes})
+        give_as_wanted(own, free)
         return seconds(self.predict(own, chosen))
 
 
-def written_well(value: SSAValue, readers: Sequence[loom.OperationOp]) -> bool:
-    """Whether kernels are as good with what they write or read in the order of a copy.
+def free_inputs(
+    op: loom.OperationOp | loom.FusedOp,
+    written: Collection[tuple[SSAValue, int]] = (),
+    without: loom.OperationOp | None = None,
+) -> Free:
+    """Which inputs of what `alone` makes of an operation may lie otherwise without a copy.
+
+    Those are inputs that are `written` so, or may be: for all readers, but the one that they are
+    `without`. A group is seen as what it is cut into.
+    """
+    cut = op if isinstance(op, loom.FusedOp) else None
+    found: set[tuple[int, int]] = set()
+    for number, value in enumerate(dict.fromkeys(op.operands)):
+        readers = readers_of(value, cut)
+        others = None if readers is None else [one for one in readers if one[0] is not without]
+        for axis in range(tensor_type(value).box.rank - 1):
+            may_be = others is not None and written_well(value, others, axis)
+            if may_be or (value, axis) in written:
+                found.add((number, axis))
+    return frozenset(found)
+
+
+def give_as_wanted(program: ModuleOp, free: Free) -> None:
+    """Make what is copied of inputs that may lie so without a copy inputs themselves."""
+    (main,) = (op for op in program.body.block.ops if isinstance(op, func.FuncOp))
+    block = main.body.block
+    wanted = {(block.args[number], axis) for number, axis in free}
+    for op in list(block.ops):
+        order = order_of_copy(op) if isinstance(op, loom.OperationOp) else None
+        if order is not None and (op.operands[0], order[-1]) in wanted:
+            given = block.insert_arg(op.results[0].type, len(block.args))
+            given.location = NameLoc(StringAttr(f"given{given.index}"), UNKNOWN_LOC)
+            given.name_hint = op.results[0].name_hint
+            Rewriter.replace_op(op, [], [given])
+    main.update_function_type()
+
+
+def written_well(value: SSAValue, readers: Sequence[Reader], last: int) -> bool:
+    """Whether kernels are as good with what they write or read with another axis last.
 
     Tiles of products and maps lie along any axis, and so do those that a fold is unwrapped in;
-    folds walk their points as they read them.
+    folds and scans walk their points as they read them, and products read what lies along `last`
+    as well where that is in whole vectors.
     """
     writer = value.owner
     assert isinstance(writer, loom.OperationOp)
     if SCHEDULE in writer.attributes:
         return False
-    if any(reader.fold_dims and value in reader.ins for reader in readers):
+    if not all(_reads_well(reader, read, last) for reader, read in readers):
         return False
-    return not writer.fold_dims or find_contraction(map_fold_of(writer)) is not None
+    return set(writer.kinds) == {"map"} or find_contraction(map_fold_of(writer)) is not None
 
 
-def _may_gain(op: loom.OperationOp) -> bool:
+def _reads_well(op: loom.OperationOp, value: SSAValue, last: int) -> bool:
+    """Whether a reader of a tensor is as good where an axis of that comes last."""
+    if set(op.kinds) == {"map"} or value not in op.ins:
+        return True
+    if SCHEDULE in op.attributes or find_contraction(map_fold_of(op)) is None:
+        return False
+    reads = [read for read in op.in_reads if read.value is value]
+    return all(may_be_last(read, last) and _in_vectors(op, read, last) for read in reads)
+
+
+def may_gain(op: loom.OperationOp) -> bool:
     """Whether a product reads badly what it could read well: known without a kernel."""
-    if in_group(op) or SCHEDULE in op.attributes or op.index.is_empty:
-        return False
-    if not any(any(True for _ in _axes(op, read)) for read in op.in_reads):
+    if in_group(op) or SCHEDULE in op.attributes or not reads_badly(op):
         return False
     return find_contraction(map_fold_of(op)) is not None
+
+
+def reads_badly(op: loom.OperationOp) -> bool:
+    """Whether an operation reads along no axis in vectors what it could read so along another."""
+    return not op.index.is_empty and any(any(True for _ in _axes(op, r)) for r in op.in_reads)
 
 
 def _axes(op: loom.OperationOp, read: Read) -> Iterator[int]:

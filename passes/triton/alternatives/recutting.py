@@ -6,7 +6,8 @@ in one kernel stores neither `a` nor `b`: each block of `b` takes all of `a` aga
 along rows alone. Where that is more than the device has to spare, or leaves it idle, groups of
 fewer members store what they make; the cost model says so, which counts the kernels of both. Which
 members stay together, `groups.cutting` says. What leaves a device idle whole may fill it in parts
-(`splitting`) without storing anything: so both are compared as they are folded in the end.
+(`splitting`) without storing anything, and inputs that lie badly for one member may lie well for
+that member alone (`layouts`): so both are compared as they are in the end.
 
 In and out: loom. What has a schedule is left as it is, for that is of the whole group.
 """
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -27,7 +29,16 @@ from xdsl.pattern_rewriter import (
 
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
+from tapestry.passes.loom.relayout import apply_layouts
 from tapestry.passes.triton.alternatives.alone import alone, canonical
+from tapestry.passes.triton.alternatives.layouts import (
+    Free,
+    LayoutChooser,
+    free_inputs,
+    give_as_wanted,
+    reads_badly,
+    written_well,
+)
 from tapestry.passes.triton.alternatives.splitting import (
     PartsChooser,
     Predict,
@@ -47,13 +58,17 @@ GAIN = 1.2
 class Recutting:
     """Cuts groups that are slower whole, but those whose names `skips` holds for.
 
-    Equal ones are looked at once. `parts` chooses the parts of folds, where these are split.
+    Equal ones are looked at once. `parts` chooses the parts of folds, where these are split, and
+    `layouts` how inputs lie.
     """
 
     predict: Predict
     skips: Callable[[str], bool]
     parts: PartsChooser | None = None
-    _known: dict[str, bool] = field(default_factory=dict[str, bool])
+    layouts: LayoutChooser | None = None
+    _known: dict[tuple[str, Free | None], bool] = field(
+        default_factory=dict["tuple[str, Free | None]", bool]
+    )
 
     def apply(self, module: ModuleOp) -> None:
         """Cut the groups of a program that are faster so."""
@@ -66,24 +81,42 @@ class Recutting:
         if sum(bool(member.fold_dims) for member in op.members) < 2:
             return False
         program = alone(op)
-        text = canonical(program)
-        if text not in self._known:
-            self._known[text] = self._is_faster(program)
-        return self._known[text]
+        layouts = self.layouts is not None and any(map(reads_badly, op.members))
+        free = free_inputs(op) if layouts else None
+        key = canonical(program), free
+        if key not in self._known:
+            self._known[key] = self._is_faster(program, free)
+        return self._known[key]
 
-    def _is_faster(self, program: ModuleOp) -> bool:
+    def _is_faster(self, program: ModuleOp, free: Free | None) -> bool:
+        """Whether the pieces are faster, where `free` inputs, unless it is None, may lie well."""
         try:
             whole = self.predict(program, False)
-            if not any(map(_may_gain, whole)):
+            may_gain = any(map(_may_gain, whole))
+            if not may_gain and free is None:
                 return False
             pieces = program.clone()
             PatternRewriteWalker(CutOnce(), apply_recursively=False).rewrite_module(pieces)
+            may_gain |= free is not None and self._lie_well(pieces, free)
+            if not may_gain:
+                return False
             if seconds(self.predict(pieces, False)) * GAIN > seconds(whole):
                 return False
             apart = self._seconds(pieces) * GAIN
             return apart <= self._seconds(program, apart)
         except TapestryError:
             return False  # What it has no kernel for is said where it is lowered.
+
+    def _lie_well(self, pieces: ModuleOp, free: Free) -> bool:
+        """Make inputs of the pieces of a group lie well, where that pays; whether it does."""
+        if self.layouts is None:
+            return False
+        (main,) = (op for op in pieces.body.block.ops if isinstance(op, func.FuncOp))
+        written = [(main.body.block.args[number], axis) for number, axis in free]
+        chosen = self.layouts.chosen(pieces, written)
+        apply_layouts(pieces, chosen, written_well)
+        give_as_wanted(pieces, free)
+        return bool(chosen)
 
     def _seconds(self, program: ModuleOp, worth: float = inf) -> float:
         """What a program takes with the schedules, and the parts of folds, that are chosen."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
@@ -44,10 +45,16 @@ class Alternatives:
     predict: Predict
     kept: frozenset[str] = frozenset()
 
-    def cut_groups(self, module: ModuleOp) -> None:
-        """Cut groups that are slower as one kernel."""
+    @cached_property
+    def layouts(self) -> LayoutChooser:
+        """What chooses how inputs lie."""
+        return LayoutChooser(self.predict)
+
+    def cut_groups(self, module: ModuleOp, *, relayout: bool = True) -> None:
+        """Cut groups that are slower as one kernel; inputs of the pieces may `relayout`."""
         parts = PartsChooser(self.spec, self.predict)
-        Recutting(self.predict, self.kept.__contains__, parts).apply(module)
+        layouts = self.layouts if relayout else None
+        Recutting(self.predict, self.kept.__contains__, parts, layouts).apply(module)
 
     def store_factors(self, module: ModuleOp) -> None:
         """Store factors that products are slower to compute."""
@@ -66,7 +73,7 @@ class Alternatives:
 
     def relayout_inputs(self, module: ModuleOp) -> None:
         """Copy inputs of products that lie badly."""
-        apply_layouts(module, self._free(LayoutChooser(self.predict).chosen(module)), written_well)
+        apply_layouts(module, self._free(self.layouts.chosen(module)), written_well)
 
     def split_folds(self, module: ModuleOp) -> None:
         """Fold in parts what would be too few programs."""

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
 
 import tapestry as t
 from tapestry.devices import find_spec
@@ -19,7 +20,7 @@ from tapestry.importers.expressions.nodes import Expression
 from tapestry.passes.loom.relayout import always, apply_layouts
 from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
-from tapestry.runtime.executor import NoWatch
+from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.triton.devices import Cpu
 from tapestry.runtime.triton.executor import TritonExecutor
 
@@ -74,6 +75,68 @@ def test_layers_pass_on_what_lies_well() -> None:
     # What lies between them is written with the channels last, as it is read.
     assert second.in_reads[0].value is first.outs[0]
     assert tensor_type(first.outs[0]).box.shape == (8, 56, 56, 64)
+
+
+def _shortcut(images: int, *, last: bool = False) -> Expression:
+    """A layer, and two that take every other cell of what it makes, one of them as a shortcut."""
+    side = 56
+    x, first, wide, thin, out = (
+        t.input(name, shape, "f16")
+        for name, shape in {
+            "x": (images, 64, side, side),
+            "first": (64, 64, 3, 3),
+            "wide": (128, 64, 3, 3),
+            "thin": (128, 64, 1, 1),
+            "out": (128, 128, 3, 3),
+        }.items()
+    )
+    before = t.relu(t.conv2d(x, first, padding=[1, 1]))
+    inner = t.relu(t.conv2d(before, wide, padding=[1, 1], stride=[2, 2]))
+    sums = t.conv2d(inner, out, padding=[1, 1]) + t.conv2d(before, thin, stride=[2, 2])
+    # A scan along the rows of what it makes would walk across memory.
+    return t.relu(sums) + t.cumsum(before, axis=3)[:, :1, ::2, ::2] if last else t.relu(sums)
+
+
+def _settled(program: Expression) -> tuple[ModuleOp, ModuleOp]:
+    """A program before and after what is done for a device."""
+    before = _loom(program)
+    after = before.clone()
+    LoomToTriton(device=DEVICE).settle(Context(), after)
+    return before, after
+
+
+def test_a_shortcut_leaves_its_group_where_both_read_what_lies_well() -> None:
+    before, after = _settled(_shortcut(64))
+    assert any(isinstance(op, loom.FusedOp) for op in before.walk())
+    assert not any(isinstance(op, loom.FusedOp) for op in after.walk())
+    first, *others = (op for op in _operations(after) if op.fold_dims)
+    assert tensor_type(first.outs[0]).box.shape == (64, 56, 56, 64)
+    # It is written once, as both read it: nothing but what comes in is copied.
+    assert sum(first.outs[0] in op.ins for op in others) == 2
+    copies = [op for op in _operations(after) if not op.fold_dims]
+    assert all(isinstance(op.ins[0].owner, Block) for op in copies)
+
+
+def test_what_others_read_badly_then_is_counted_as_copied() -> None:
+    _, after = _settled(_shortcut(64, last=True))
+    first = next(op for op in _operations(after) if op.fold_dims)
+    assert tensor_type(first.outs[0]).box.shape == (64, 64, 56, 56)
+
+
+def test_layers_give_the_same_however_they_lie() -> None:
+    inputs = {
+        name: np.random.default_rng(0).normal(size=shape).astype(np.float16) / 8
+        for name, shape in {
+            "x": (2, 64, 56, 56),
+            "first": (64, 64, 3, 3),
+            "wide": (128, 64, 3, 3),
+            "thin": (128, 64, 1, 1),
+            "out": (128, 128, 3, 3),
+        }.items()
+    }
+    modules = _settled(_shortcut(2))
+    found = [find_executor("numpy").run(one, inputs, NoWatch()).outputs[0] for one in modules]
+    np.testing.assert_allclose(*found, rtol=2e-2, atol=2e-2)
 
 
 @pytest.mark.parametrize(
