@@ -45,6 +45,7 @@ from tapestry.passes.loom.simplification.constants import (
 )
 from tapestry.passes.loom.simplification.coordinates import ComputeFromCoordinates, ComputeSequence
 from tapestry.passes.loom.simplification.domains import FoldInsideOnly
+from tapestry.passes.loom.simplification.integers import ComputeIntegers
 from tapestry.passes.loom.simplification.one_point import FoldOfOnePoint
 from tapestry.passes.loom.simplification.repeats import ComputeRepeatedOnce
 from tapestry.passes.loom.simplification.reshape import (
@@ -295,6 +296,7 @@ class LoomSimplify(ModulePass):
             DropUnusedOutputs(),
             FoldOfOnePoint(),
             ComputeRepeatedOnce(),
+            ComputeIntegers(),
         ]
         late: list[RewritePattern] = [FoldReshapeIntoWriter()] if self.writers else []
         changed = True

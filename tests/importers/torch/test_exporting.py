@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import tapestry  # noqa: E402
+from tapestry.dialects import loom  # noqa: E402
 from tapestry.importers.torch import export  # noqa: E402
 from tapestry.importers.torch.exporting import exported_program  # noqa: E402
 from tests.importers.torch import models  # noqa: E402
@@ -146,3 +147,22 @@ def test_what_cannot_be_exported() -> None:
         export(nn.Linear(2, 2, device="meta"), (torch.randn(2, 2, device="meta"),))
     with pytest.raises(tapestry.UsageError, match="weights are constants or arguments"):
         export(nn.Linear(2, 2), (torch.randn(2, 2),), weights="files")
+
+
+def test_the_gradient_of_a_loss_counts_no_labels() -> None:
+    """Each row has one label: what is summed over all columns for it is a number."""
+
+    def gradient(logits, labels):
+        rows = torch.log_softmax(logits, 1)
+        ones = torch.ones(())
+        total = torch.tensor(6.0)
+        back = torch.ops.aten.nll_loss_backward(ones, rows, labels, None, 1, -100, total)
+        return torch.ops.aten._log_softmax_backward_data(back, rows, 1, torch.float32)
+
+    logits, labels = torch.randn(6, 50), torch.tensor([3, -100, 0, 49, 7, 7])
+    module = export(gradient, (logits, labels))
+    tapestry.run_pipeline(module, "default")
+    folds = [op for op in module.walk() if isinstance(op, loom.OperationOp) and op.fold_dims]
+    assert len(folds) == 1  # the softmax's own
+    (got,) = tapestry.run(module, {"logits": logits.numpy(), "labels": labels.numpy()}).outputs
+    np.testing.assert_allclose(got, gradient(logits, labels).numpy(), rtol=1e-5, atol=1e-6)
