@@ -38,6 +38,7 @@ from tapestry.passes.loom.rebuilding.bodies import identity, in_group
 from tapestry.passes.loom.rebuilding.operations import reads_of, rebuild, writes_of
 from tapestry.passes.loom.rebuilding.tidying import DropUnusedOutputs
 from tapestry.passes.loom.simplification.assembly import ASSEMBLY_PATTERNS, bijection_of
+from tapestry.passes.loom.simplification.chosen import ReadChosen
 from tapestry.passes.loom.simplification.clips import RemoveIdleClip, through_view
 from tapestry.passes.loom.simplification.constants import (
     FoldViewOfEqualCells,
@@ -297,6 +298,7 @@ class LoomSimplify(ModulePass):
             FoldOfOnePoint(),
             ComputeRepeatedOnce(),
             ComputeIntegers(),
+            ReadChosen(),
         ]
         late: list[RewritePattern] = [FoldReshapeIntoWriter()] if self.writers else []
         changed = True

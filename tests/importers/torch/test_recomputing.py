@@ -18,6 +18,7 @@ from torch.nn import functional as F  # noqa: E402, N812 (its name everywhere)
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 from tapestry.codegen.module_printer import print_module  # noqa: E402
+from tapestry.dialects import loom  # noqa: E402
 from tapestry.frontend import run_pipeline  # noqa: E402
 from tapestry.importers.torch import partitioning, recomputing  # noqa: E402
 from tapestry.importers.torch.decompositions import decompositions  # noqa: E402
@@ -238,3 +239,22 @@ def test_a_layer_is_trained() -> None:
     want = torch.autograd.grad(layer(x).square().sum(), leaves)
     got = torch.autograd.grad(compiled(layer)(x).square().sum(), leaves)
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("as_on_a_gpu")
+@pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
+def test_gradients_of_the_parts_of_a_projection_lie_side_by_side() -> None:
+    """Whoever reads the gradient of all three reads one tensor, of which no copy is made."""
+    def projected(x: Tensor, weight: Tensor) -> Tensor:
+        parts = (x @ weight).view(2, 48, 3, 2, 4).permute(2, 0, 3, 1, 4)
+        return attend(*parts, is_causal=True)
+
+    inputs = [torch.randn(shape, requires_grad=True) for shape in ((2, 48, 8), (8, 24))]
+    module = program_of(_parts(projected, inputs)["backward"]).module
+    run_pipeline(module, "default")
+    (whole,) = (op for op in module.walk() if isinstance(op, loom.AssembleOp))
+    readers = {use.operation for use in whole.result.uses}
+    assert len(readers) > 1
+    assert all(isinstance(one, loom.OperationOp) and one.fold_dims for one in readers)
+    run_pipeline(module, "loom-to-triton")
+    assert not any(kernel.name.startswith("copy") for kernel in print_module(module).kernels)
