@@ -32,7 +32,7 @@ removes a condition from a body, so it terminates.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.context import Context
@@ -52,7 +52,7 @@ from tapestry.passes._collection import collection_paused
 from tapestry.passes.loom.derivation.planning import always_folds
 from tapestry.passes.loom.masks.conditions import Fact, Row, domain_of, rows_of
 from tapestry.passes.loom.masks.heights import LEAST
-from tapestry.passes.loom.masks.names import tell_apart
+from tapestry.passes.loom.masks.names import Names
 from tapestry.passes.loom.masks.outside import masked, rows_read, sees_scores
 from tapestry.passes.loom.masks.settling import settle
 from tapestry.passes.loom.rebuilding.bodies import in_group
@@ -77,13 +77,15 @@ class FoldWhereSeen(RewritePattern):
     """
 
     lowest: float | None = None
+    names: Names = field(default_factory=Names)
+    """Whose the names are by which something was noted."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         if in_group(op):
             return
         seen = self._seen(op)
-        if seen is not None and tell_apart(read.value for read in op.in_reads):
+        if seen is not None and self.names.tell_apart(read.value for read in op.in_reads):
             seen = self._seen(op)  # by their new names
         if seen is None:
             return
@@ -171,7 +173,7 @@ class LoomMaskToDomain(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # From the end on: what a fold reads is known when its readers' domains are.
         patterns: list[RewritePattern] = [
-            FoldWhereSeen(self.lowest),
+            FoldWhereSeen(self.lowest, Names.of(op)),
             FoldWhereRead(),
             SettleConditions(),
         ]

@@ -97,6 +97,8 @@ class Recutting:
                 return False
             pieces = program.clone()
             PatternRewriteWalker(CutOnce(), apply_recursively=False).rewrite_module(pieces)
+            if len(whole) > 1 and any(map(self.is_faster, _groups(pieces))):
+                return True  # It is several kernels anyway, of which one is better cut again.
             may_gain |= free is not None and self._lie_well(pieces, free)
             if not may_gain:
                 return False
@@ -124,6 +126,11 @@ class Recutting:
             program = program.clone()
             apply_parts(program, self.parts.chosen(program))
         return seconds(self.predict(program, True, worth))
+
+
+def _groups(module: ModuleOp) -> list[loom.FusedOp]:
+    """The groups of a program."""
+    return [op for op in module.walk() if isinstance(op, loom.FusedOp)]
 
 
 def _may_gain(one: Prediction) -> bool:

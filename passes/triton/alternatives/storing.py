@@ -26,7 +26,7 @@ from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     PatternRewriteWalker,
@@ -36,9 +36,10 @@ from xdsl.pattern_rewriter import (
 from xdsl.rewriter import InsertPoint
 
 from tapestry.algebra.bodies import Dims, dependences, moving_dims, needed_operations
+from tapestry.algebra.dtypes import is_half
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
-from tapestry.dialects.loom import tensor_type
+from tapestry.dialects.loom import Read, tensor_type
 from tapestry.passes.loom.grouping.plan import Plan, put_group, read_outside
 from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.separate import separable_parts, separate
@@ -61,6 +62,9 @@ say too little of what goes through registers (82 us of 124 on an H100)."""
 
 MOVING = ("memory", "waiting")
 """What bounds a kernel that multiplies while it waits for cells."""
+
+_FEW = 2
+"""Of so many factors any are tried together."""
 
 FACTOR = "factor"
 """What the label of a map that stores a factor ends with."""
@@ -175,7 +179,9 @@ def _choices(op: Scheduled) -> list[Places]:
             return []
         least = 0 if separable_parts(op) else 1
     count = len(computed_factors(op))
-    return [c for n in range(least, count + 1) for c in combinations(range(count), n)]
+    # Of many, each alone and all of them: what one gains, it mostly gains beside others too.
+    numbers = [n for n in range(least, count + 1) if n <= 1 or n == count or count <= _FEW]
+    return [c for n in numbers for c in combinations(range(count), n)]
 
 
 def apply_stores(module: ModuleOp, chosen: Mapping[Scheduled, Places]) -> None:
@@ -189,8 +195,9 @@ def computed_factors(op: Scheduled) -> list[Factor]:
     """The factors of products that a map of their own may compute; a group's by members.
 
     They need no more cells than something that they read, and read single cells, which no member of
-    the same group writes. Both factors have one type already: what is rounded only because it is
-    computed stays as it is. Of several products that are summed at once, one factor is one.
+    the same group writes. Both factors have one type already, or this one has 16 bits: what is
+    rounded only because it is computed stays as it is. Of several products that are summed at once,
+    one factor is one.
     """
     if isinstance(op, loom.OperationOp):
         return _own_factors(op)
@@ -204,16 +211,40 @@ def _own_factors(op: loom.OperationOp, group: Sequence[loom.OperationOp] = ()) -
     if not _may_store(op):
         return []
     factors: list[SSAValue] = []
-    for product in filter(None, find_contractions(map_fold_of(op))):
+    # A group knows what of its factors is finite, and so which products masks leave products.
+    products = find_contractions(map_fold_of(op), exact=not group)
+    for product in filter(None, products):
         sides = [unwidened(_unscaled(side)) for side in (product.a, product.b)]
-        factors += sides if sides[0].type == sides[1].type else []
+        alike = sides[0].type == sides[1].type
+        factors += [side for side in sides if alike or is_half(side.type)]
     varies = dependences(op.wrap_block, [moving_dims(read.projection) for read in op.in_reads])
     written: set[SSAValue] = {out for member in group for out in member.outs}
     return [
-        (factor, tuple(sorted(varies[factor])))
+        (factor, _as_read(_reads(op, factor), varies[factor]))
         for factor in dict.fromkeys(factors)
         if _may_be_stored(op, factor, varies[factor], written)
     ]
+
+
+def _reads(op: loom.OperationOp, factor: SSAValue) -> list[Read]:
+    """What a factor is computed of."""
+    used = {operand for inner in needed_operations([factor]) for operand in inner.operands}
+    pairs = zip(op.wrap_block.args, op.in_reads, strict=True)
+    return [read for argument, read in pairs if argument in used]
+
+
+def _as_read(reads: Sequence[Read], dims: Dims) -> tuple[int, ...]:
+    """Dimensions in the order in which they lie in the largest of some tensors, the rest in front.
+
+    What is stored lies as what it is computed of, then, and is the same for all that read it,
+    however these order their dimensions.
+    """
+    largest = max(reads, key=lambda read: tensor_type(read.value).box.size)
+    order: list[int] = []
+    for row in largest.projection.map.matrix:
+        moving = [d for d, step in enumerate(row) if step and d in dims and d not in order]
+        order += sorted(moving, key=lambda d: -abs(row[d]))
+    return (*(d for d in sorted(dims) if d not in order), *order)
 
 
 def _unscaled(factor: SSAValue) -> SSAValue:
@@ -237,10 +268,7 @@ def _may_be_stored(
     op: loom.OperationOp, factor: SSAValue, dims: Dims, written: set[SSAValue]
 ) -> bool:
     """Whether a factor is computed of single cells, of which some tensor has as many as it has."""
-    needed: set[Operation] = needed_operations([factor])
-    used = {operand for inner in needed for operand in inner.operands}
-    pairs = zip(op.wrap_block.args, op.in_reads, strict=True)
-    reads = [read for argument, read in pairs if argument in used]
+    reads = _reads(op, factor)
     cells = [tensor_type(read.value).box.size for read in reads]
     fits = bool(cells) and prod(op.index.shape[dim] for dim in dims) <= max(cells)
     return fits and all(r.projection.is_unit and r.value not in written for r in reads)

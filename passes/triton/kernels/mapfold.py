@@ -7,13 +7,12 @@ which is how views that remain are materialized.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tapestry.algebra.dtypes import body_type
@@ -24,8 +23,8 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, Read, tensor_type
 from tapestry.dialects.triton import Schedule, ScheduleAttr
 from tapestry.locations import location_of
-from tapestry.passes.loom.rebuilding.notes import ASSUMES
 from tapestry.passes.loom.split_fold import ENDS
+from tapestry.passes.triton.kernels.assumptions import finite_inputs
 from tapestry.passes.triton.schedules.task import SCHEDULE
 from tapestry.zspace import Domain, Partition, Projection, Range, cut_dims
 
@@ -154,7 +153,7 @@ def map_fold_of(op: loom.OperationOp) -> MapFold:
         monoid=monoid_of(op),
         partition=op.partition,
         inside=None if op.inside is None else op.inside.within(op.index),
-        finite=assumed_finite(op, ins),
+        finite=finite_inputs(op, [(t.name, v) for t, v in zip(ins, op.ins, strict=True)]),
         ends=_ends(op),
         schedule=given_schedule(op),
     )
@@ -175,18 +174,6 @@ def given_schedule(op: loom.OperationOp | loom.FusedOp) -> Schedule | None:
 def _ends(op: loom.OperationOp) -> tuple[Attribute, ...] | None:
     held = op.attributes.get(ENDS)
     return cast("ArrayAttr[Attribute]", held).data if isinstance(held, ArrayAttr) else None
-
-
-def assumed_finite(op: loom.OperationOp | loom.KernelOp, ins: Sequence[Tensor]) -> frozenset[str]:
-    """The inputs that an operation takes to be finite, by name (`loom-mask-to-domain`).
-
-    A name that several values have says nothing: it may be noted of another one.
-    """
-    held = op.attributes.get(ASSUMES)
-    notes = cast("ArrayAttr[Attribute]", held).data if isinstance(held, ArrayAttr) else ()
-    said = {note.data for note in notes if isinstance(note, StringAttr)}
-    names = Counter(name for name, _ in {(tensor.name, tensor.buffer) for tensor in ins})
-    return frozenset(n for n, count in names.items() if count == 1 and f"finite({n})" in said)
 
 
 def buffer_numbers(values: Iterable[SSAValue]) -> dict[SSAValue, int]:
@@ -266,7 +253,7 @@ def applied_of(op: loom.ApplicationOp, kernel: loom.KernelOp) -> MapFold:
         monoid=monoid_of(kernel),
         partition=None,
         inside=None if kernel.inside is None else kernel.inside.within(op.index),
-        finite=assumed_finite(kernel, ins),
+        finite=finite_inputs(kernel, [(t.name, v) for t, v in zip(ins, op.args, strict=False)]),
         ends=_unwrapped(kernel) if op.is_partial else None,
     )
 

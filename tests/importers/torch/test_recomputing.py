@@ -241,6 +241,24 @@ def test_a_layer_is_trained() -> None:
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
 
 
+def _rotated(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Halves of queries and keys are results of one operator."""
+    turned = []
+    for x in (q, k):
+        first, second = x.chunk(2, -1)
+        turned.append(x * 0.5 + torch.cat([-second, first], -1) * 0.25)
+    return attend(*turned, v, is_causal=True)
+
+
+@pytest.mark.usefixtures("as_on_a_gpu")
+def test_what_is_made_of_one_of_several_results_is_trained() -> None:
+    inputs = _inputs()
+    grad = torch.randn_like(inputs[0])
+    want = torch.autograd.grad(_rotated(*inputs), inputs, grad)
+    got = torch.autograd.grad(compiled(_rotated)(*inputs), inputs, grad)
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.usefixtures("as_on_a_gpu")
 @pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
 def test_gradients_of_the_parts_of_a_projection_lie_side_by_side() -> None:
