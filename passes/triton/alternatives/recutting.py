@@ -14,7 +14,7 @@ In and out: loom. What has a schedule is left as it is, for that is of the whole
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
 
@@ -95,16 +95,19 @@ class Recutting:
             may_gain = any(map(_may_gain, whole))
             if not may_gain and free is None:
                 return False
-            pieces = program.clone()
-            PatternRewriteWalker(CutOnce(), apply_recursively=False).rewrite_module(pieces)
-            if len(whole) > 1 and any(map(self.is_faster, _groups(pieces))):
+            cuts = list(_cuts(program))
+            if len(whole) > 1 and any(map(self.is_faster, _groups(cuts[0]))):
                 return True  # It is several kernels anyway, of which one is better cut again.
-            may_gain |= free is not None and self._lie_well(pieces, free)
+            if free is not None:
+                well = [self._lie_well(cut, free) for cut in cuts]
+                may_gain |= any(well)
             if not may_gain:
                 return False
-            if seconds(self.predict(pieces, False)) * GAIN > seconds(whole):
-                return False
-            apart = self._seconds(pieces) * GAIN
+            taken = {cut: seconds(self.predict(cut, False)) for cut in cuts}
+            best = min(taken, key=lambda cut: taken[cut])
+            if taken[best] > seconds(whole):
+                return False  # Default schedules say little of how much they gain.
+            apart = self._seconds(best) * GAIN
             return apart <= self._seconds(program, apart)
         except TapestryError:
             return False  # What it has no kernel for is said where it is lowered.
@@ -126,6 +129,17 @@ class Recutting:
             program = program.clone()
             apply_parts(program, self.parts.chosen(program))
         return seconds(self.predict(program, True, worth))
+
+
+def _cuts(program: ModuleOp) -> Iterator[ModuleOp]:
+    """A program with its groups cut, then with what these became cut, and so on."""
+    cut = program
+    while True:
+        cut = cut.clone()
+        PatternRewriteWalker(CutOnce(), apply_recursively=False).rewrite_module(cut)
+        yield cut
+        if not _groups(cut):
+            return
 
 
 def _groups(module: ModuleOp) -> list[loom.FusedOp]:

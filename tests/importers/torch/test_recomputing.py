@@ -16,9 +16,10 @@ from torch._functorch.aot_autograd import aot_function  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812 (its name everywhere)
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+from xdsl.dialects import scf  # noqa: E402
 
 from tapestry.codegen.module_printer import print_module  # noqa: E402
-from tapestry.dialects import loom  # noqa: E402
+from tapestry.dialects import loom, triton  # noqa: E402
 from tapestry.frontend import run_pipeline  # noqa: E402
 from tapestry.importers.torch import partitioning, recomputing  # noqa: E402
 from tapestry.importers.torch.decompositions import decompositions  # noqa: E402
@@ -242,21 +243,48 @@ def test_a_layer_is_trained() -> None:
 
 
 def _rotated(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Halves of queries and keys are results of one operator."""
-    turned = []
-    for x in (q, k):
+    """Halves of queries and keys, which are results of one operator, turned by their places."""
+    angles = torch.outer(torch.arange(q.shape[2]), torch.ones(q.shape[3])).to(q.dtype)
+
+    def turned(x: Tensor) -> Tensor:
         first, second = x.chunk(2, -1)
-        turned.append(x * 0.5 + torch.cat([-second, first], -1) * 0.25)
-    return attend(*turned, v, is_causal=True)
+        return x * angles.cos() + torch.cat([-second, first], -1) * angles.sin()
+
+    heads = k.shape[1] // 2
+    return attend(turned(q), turned(k[:, :heads]), v[:, :heads], is_causal=True, enable_gqa=True)
 
 
 @pytest.mark.usefixtures("as_on_a_gpu")
 def test_what_is_made_of_one_of_several_results_is_trained() -> None:
-    inputs = _inputs()
+    inputs = _inputs(160, 8)
     grad = torch.randn_like(inputs[0])
     want = torch.autograd.grad(_rotated(*inputs), inputs, grad)
-    got = torch.autograd.grad(compiled(_rotated)(*inputs), inputs, grad)
+    kept: list[Tensor] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        made = compiled(_rotated)(*inputs)
+    got = torch.autograd.grad(made, inputs, grad)
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+    # Nothing is kept in a wider type, or repeated for each head, that can be made of less.
+    assert max(x.numel() for x in kept) <= inputs[0].numel()
+
+
+@pytest.mark.usefixtures("as_on_a_gpu")
+@pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
+def test_rotated_heads_are_turned_once_and_multiplied_by_matrix_units() -> None:
+    inputs = [x.detach().repeat(1, 4, 1, 1) for x in _inputs(1024, 64, torch.bfloat16)]
+    parts = _parts(_rotated, [x.requires_grad_() for x in inputs])
+    for part, graph in parts.items():
+        module = program_of(graph).module
+        run_pipeline(module, 'default,loom-to-triton{device="h100" numerics="mixed"}')
+        kernels = [op for op in module.walk() if isinstance(op, triton.KernelOp)]
+        loops = [loop for op in kernels for loop in op.walk() if isinstance(loop, scf.ForOp)]
+        dots = [one for one in module.walk() if isinstance(one, triton.DotOp)]
+        assert len(dots) >= (2 if part == "forward" else 8)
+        # Of what is folded, nothing but products is.
+        assert all(any(isinstance(one, triton.DotOp) for one in loop.walk()) for loop in loops)
+        shapes = re.findall(r"allocate\(\(([\d, ]+)\)", print_module(module).source)
+        cells = [math.prod(map(int, re.findall(r"\d+", shape))) for shape in shapes]
+        assert max(cells) <= inputs[0].numel()
 
 
 @pytest.mark.usefixtures("as_on_a_gpu")

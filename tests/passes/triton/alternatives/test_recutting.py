@@ -53,6 +53,47 @@ def test_others_stay_one_kernel(program: t.Expression) -> None:
     assert len(launches(t.compile(program, on="triton").lowered)) == 1
 
 
+def _sum_of_products(*depths: int, rows: int = 2048, dtype: str = "bf16") -> ModuleOp:
+    """A sum of products of different depths, as the gradient to what several layers read is."""
+    products = [
+        t.input(f"x{n}", (rows, depth), dtype) @ t.input(f"w{n}", (depth, rows), dtype)
+        for n, depth in enumerate(depths)
+    ]
+    total = products[0]
+    for one in products[1:]:
+        total = total + one
+    return t.compile(total, on="triton").lowered
+
+
+@pytest.mark.parametrize("depths", [(2048, 512, 512), (2048, 512, 512, 1024)])
+def test_products_that_are_summed_are_cut_all_the_way(depths: tuple[int, ...]) -> None:
+    """One after another: the first cut alone gains little where many are left together."""
+    module = _sum_of_products(*depths)
+    assert any(isinstance(op, loom.FusedOp) for op in module.walk())
+    found = launches(module)
+    assert len(found) == len(depths)
+    assert not any(axis.startswith("C") for one in found for axis in one.schedule.tile)
+
+
+def test_summed_products_give_the_same_apart() -> None:
+    module = _sum_of_products(24, 8, 16, rows=20, dtype="f16")
+    pieces = module.clone()
+    for _ in range(2):
+        PatternRewriteWalker(CutOnce(), apply_recursively=False).rewrite_module(pieces)
+    assert not any(isinstance(op, loom.FusedOp) for op in pieces.walk())
+    rng = np.random.default_rng(0)
+    depths = {"0": 24, "1": 8, "2": 16}
+    given = {
+        name + n: rng.normal(size=(20, d) if name == "x" else (d, 20)).astype(np.float16)
+        for n, d in depths.items()
+        for name in "xw"
+    }
+    found = [
+        find_executor("numpy").run(one, given, NoWatch()).outputs[0] for one in (module, pieces)
+    ]
+    np.testing.assert_array_equal(*found)
+
+
 def test_a_group_with_a_schedule_stays() -> None:
     module = chain(512, 256)
     group = max(

@@ -144,6 +144,27 @@ def test_keys_that_each_block_of_queries_would_compute_are_stored_in_front_of_th
     assert _stays(module)
 
 
+def test_a_factor_lies_as_what_it_is_computed_of_for_all_that_read_it() -> None:
+    """One is multiplied by heads first, the other by rows first: one map stores both factors."""
+    x = t.gelu(t.input("x", (512, 8, 64), "bf16"))
+    heads = t.einsum("rhd,hde->hre", x, t.input("v", (8, 64, 64), "bf16"))
+    rows = t.einsum("rhd,hdf->rf", x, t.input("w", (8, 64, 256), "bf16"))
+    module = t.compile((heads, rows), on="triton").lowered
+    apply_stores(module, dict.fromkeys(_operations(module), (0,)))
+    stored, *readers = _operations(module)
+    assert tensor_type(stored.outs[0]).box.shape == (512, 8, 64)
+    assert [stored.outs[0] in op.ins for op in readers] == [True, True]
+
+
+def test_a_side_of_16_bits_is_stored_beside_one_that_is_computed_in_32() -> None:
+    shapes = {"x": (256, 512), "y": (512, 256)}
+    x, y = (t.input(name, shape, "bf16") for name, shape in shapes.items())
+    module = _loom(t.gelu(x) @ t.exp(y.astype("f32")))
+    (product,) = _operations(module)
+    (factor,) = computed_factors(product)
+    assert str(factor[0].type) == "bf16"
+
+
 def test_a_factor_of_what_a_member_of_its_group_writes_stays() -> None:
     x, w, v = (t.input(name, (32, 32), "f16") for name in "xwv")
     module = _loom(t.exp(t.softmax(x @ w, axis=-1)) @ v)

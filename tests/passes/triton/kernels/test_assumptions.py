@@ -40,3 +40,33 @@ def test_a_note_is_of_an_input_however_often_it_is_read() -> None:
     square = text.replace("[4, 8]", "[4, 4]")
     [op] = [one for one in parse_module(square).walk() if isinstance(one, loom.OperationOp)]
     assert map_fold_of(op).finite == {"v"}
+
+
+_STORED = """
+!x = !loom.tensor<[0, 0] : [4, 8], f32>
+!y = !loom.tensor<[0] : [4], f32>
+func.func @main(%v: !x, %w: !x, %x: !x) -> !y {{
+  %m = loom.operation @factor over <[0, 0] : [4, 8]> [map, map]
+         ins(%v : (i, j) -> (i, j), %{other} : (i, j) -> (i, j)) outs((i, j) -> (i, j))
+         wrap (%a: f32, %b: f32) {{ %p = arith.addf %a, %b : f32  loom.yield %p : f32 }} : (!x, !x) -> !x
+  %s = loom.operation @fold over <[0, 0] : [4, 8]> [map, fold] by @add
+         ins(%m : (i, j) -> (i, j), %{read} : (i, j) -> (i, j)) outs((i) -> (i))
+         domain(d0 - d1 >= 0)
+         wrap (%a: f32, %b: f32) {{ %p = arith.mulf %a, %b : f32  loom.yield %p : f32 }}
+         {{assumes = ["finite(v)", "finite(w)"]}} : (!x, !x) -> !y
+  func.return %s : !y
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "read", "finite"),
+    [("w", "x", {"m"}), ("x", "w", {"w"}), ("w", "v", {"m", "v"})],
+    ids=["of noted ones", "of another besides", "and read itself"],
+)
+def test_what_a_map_makes_of_noted_inputs_is_as_they_are(
+    other: str, read: str, finite: set[str]
+) -> None:
+    module = parse_module(_STORED.format(other=other, read=read))
+    *_, op = (one for one in module.walk() if isinstance(one, loom.OperationOp))
+    assert map_fold_of(op).finite == finite
