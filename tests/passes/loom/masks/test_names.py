@@ -14,9 +14,11 @@ _TEXT = """
 !y = !loom.tensor<[0] : [8], f32>
 func.func @main(%a: !x, %b: !x, %w: !x) -> (!y, !y) {
   %m = loom.operation @one over <[0, 0] : [8, 8]> [map, fold] by @max
-         ins(%a : (i, j) -> (j, i)) outs((i) -> (i)) wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
+         ins(%a : (i, j) -> (j, i)) outs((i) -> (i))
+         wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
   %m_1 = loom.operation @other over <[0, 0] : [8, 8]> [map, fold] by @min
-         ins(%b : (i, j) -> (j, i)) outs((i) -> (i)) wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
+         ins(%b : (i, j) -> (j, i)) outs((i) -> (i))
+         wrap (%c: f32) { loom.yield %c : f32 } : (!x) -> !y
   %s = loom.operation @first over <[0, 0] : [8, 8]> [map, fold] by @add
          ins(%w : (i, j) -> (i, j), %m : (i, j) -> (j)) outs((i) -> (i))
          wrap (%c: f32, %d: f32) {

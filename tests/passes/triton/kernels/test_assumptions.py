@@ -48,7 +48,8 @@ _STORED = """
 func.func @main(%v: !x, %w: !x, %x: !x) -> !y {{
   %m = loom.operation @factor over <[0, 0] : [4, 8]> [map, map]
          ins(%v : (i, j) -> (i, j), %{other} : (i, j) -> (i, j)) outs((i, j) -> (i, j))
-         wrap (%a: f32, %b: f32) {{ %p = arith.addf %a, %b : f32  loom.yield %p : f32 }} : (!x, !x) -> !x
+         wrap (%a: f32, %b: f32) {{ %p = arith.addf %a, %b : f32  loom.yield %p : f32 }}
+         : (!x, !x) -> !x
   %s = loom.operation @fold over <[0, 0] : [4, 8]> [map, fold] by @add
          ins(%m : (i, j) -> (i, j), %{read} : (i, j) -> (i, j)) outs((i) -> (i))
          domain(d0 - d1 >= 0)
