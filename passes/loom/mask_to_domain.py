@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.context import Context
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
@@ -77,21 +78,29 @@ class FoldWhereSeen(RewritePattern):
     """
 
     lowest: float | None = None
-    names: Names = field(default_factory=Names)
-    """Whose the names are by which something was noted."""
+    names: dict[func.FuncOp, Names] = field(default_factory=dict[func.FuncOp, Names])
+    """By function, whose the names are by which something was noted."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         if in_group(op):
             return
         seen = self._seen(op)
-        if seen is not None and self.names.tell_apart(read.value for read in op.in_reads):
+        if seen is not None and self._tell_apart(op):
             seen = self._seen(op)  # by their new names
         if seen is None:
             return
         rows, assumes = seen
         new = rebuild(op, rewriter, inside=domain_of(rows, op.index))
         _record(new, assumes)
+
+    def _tell_apart(self, op: loom.OperationOp) -> bool:
+        """Give what an operation reads names of its own in its function; whether any is new."""
+        function = op.parent_op()
+        assert isinstance(function, func.FuncOp)
+        if function not in self.names:
+            self.names[function] = Names.of(function)
+        return self.names[function].tell_apart(read.value for read in op.in_reads)
 
     def _seen(self, op: loom.OperationOp) -> tuple[list[Row], set[str]] | None:
         """The rows of a fold's new domain and what it takes for granted; None without a mask."""
@@ -173,7 +182,7 @@ class LoomMaskToDomain(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # From the end on: what a fold reads is known when its readers' domains are.
         patterns: list[RewritePattern] = [
-            FoldWhereSeen(self.lowest, Names.of(op)),
+            FoldWhereSeen(self.lowest),
             FoldWhereRead(),
             SettleConditions(),
         ]

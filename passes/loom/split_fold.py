@@ -16,8 +16,9 @@ the dimensions that it varies along. A group is split as a whole: its members ov
 are refined alike, and it writes states, which an operation after it merges.
 
 Options: `parts`, about how many (the greatest number up to it that divides the extent), `least`,
-how many points each has at least, `op` (a label; all operations without it) and `dim` (the longest
-dimension that may be split without it; where merges do not commute, the first that is folded).
+how many points each has at least, `op` (a label; all operations without it) and `dim` (without it
+the dimension that is split in most parts, the longest of such; where merges do not commute, the
+first that is folded).
 Input: any verified loom program. Output: the same values; sums of floats are reassociated.
 """
 
@@ -75,13 +76,19 @@ class Choice:
         dims = tuple(dim for dim in dims if _keeps_order(op, dim))
         if self.dim is not None:
             dims = tuple(dim for dim in dims if dim == self.dim)
-        dim = max(dims, key=lambda d: op.index.shape[d], default=None)
-        if dim is None or op.partition is not None:
+        if op.partition is not None:
             return None
+        counts = {dim: self._count(op, dim) for dim in dims}
+        dim = max(dims, key=lambda dim: (counts[dim], op.index.shape[dim]), default=None)
+        if dim is None or counts[dim] == 1:
+            return None
+        return Split(dim, op.index.shape[dim] // counts[dim])
+
+    def _count(self, op: loom.OperationOp | loom.FusedOp, dim: int) -> int:
+        """How many parts a dimension is split in: the greatest number that divides it."""
         extent = op.index.shape[dim]
         most = max(1, min(self.parts, extent, _folded(op, dim) // self.least))
-        count = next(n for n in range(most, 0, -1) if extent % n == 0)
-        return Split(dim, extent // count) if count > 1 else None
+        return next(n for n in range(most, 0, -1) if extent % n == 0)
 
 
 @dataclass(frozen=True)

@@ -241,7 +241,7 @@ class LoomToTriton(ModulePass):
         if ways is None:
             return
         if self.split:
-            ways.cut_groups(op, relayout=self.relayout)
+            ways.cut_groups(op)
             first(op)
         if self.store:
             ways.store_factors(op)
@@ -293,7 +293,8 @@ class LoomToTriton(ModulePass):
             return None
         careful = {name for name, rung in (rungs or {}).items() if rung > Rung.GIVEN}
         predict = self._predictor(ctx, {} if rankings is None else rankings)
-        return Alternatives(find_spec(self.device), predict, frozenset(careful))
+        spec = find_spec(self.device)
+        return Alternatives(spec, predict, frozenset(careful), self.relayout)
 
     def _predictor(self, ctx: Context, rankings: Rankings) -> Predict:
         """What tells what the kernels of a program as it is take on the device."""

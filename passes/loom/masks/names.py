@@ -13,23 +13,21 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, NameLoc
+from xdsl.dialects.builtin import NameLoc
 from xdsl.ir import BlockArgument, SSAValue
 
 
 @dataclass
 class Names:
-    """The names of a program's values of which something is noted, with whose they are."""
+    """The names of a function's values of which something is noted, with whose they are."""
 
     _taken: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
 
     @staticmethod
-    def of(module: ModuleOp) -> Names:
-        """Those of a module's arguments, which people may give values by."""
+    def of(function: func.FuncOp) -> Names:
+        """Those of a function's arguments, which people may give values by."""
         names = Names()
-        for function in module.ops:
-            if isinstance(function, func.FuncOp) and function.body.blocks:
-                names.tell_apart(function.body.block.args)
+        names.tell_apart(function.body.blocks[0].args)
         return names
 
     def tell_apart(self, values: Iterable[SSAValue]) -> bool:

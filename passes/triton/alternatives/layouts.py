@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 from typing import TypeAlias
 
 from xdsl.dialects import func
@@ -50,6 +51,9 @@ GAIN = 1.15
 
 CLEAR = 1.5
 """How many times as fast it is with default schedules where others need not be looked at."""
+
+_MANY = 16
+"""In how many ways inputs are turned, all of which are looked at."""
 
 Free: TypeAlias = "frozenset[tuple[int, int]]"
 """The numbers of inputs of a program, with axes that may come last without a copy."""
@@ -93,11 +97,7 @@ class LayoutChooser:
         choices = [[None, *_axes(op, read)] for read in op.in_reads]
         try:
             whole = seconds(self.predict(program, False))
-            tried = {
-                axes: self._seconds(program, axes, free, chosen=False)
-                for axes in product(*choices)
-                if any(axis is not None for axis in axes)
-            }
+            tried = self._tried(program, choices, free)
             near = NEAR * min(tried.values())
             alike = [axes for axes, taken in tried.items() if taken <= near]
             best = max(alike, key=lambda axes: (_folded(op, axes), -tried[axes]))
@@ -109,6 +109,26 @@ class LayoutChooser:
             return best if turned <= seconds(self.predict(program, True, turned)) else stay
         except TapestryError:
             return stay  # What it has no kernel for is said where it is lowered.
+
+    def _tried(
+        self, program: ModuleOp, choices: Sequence[Sequence[int | None]], free: Free
+    ) -> dict[tuple[int | None, ...], float]:
+        """What an operation takes with its inputs turned: all ways, or of many one after another.
+
+        Then each input is turned as is best beside those before it.
+        """
+        every = [axes for axes in product(*choices) if any(axis is not None for axis in axes)]
+        if prod(map(len, choices)) <= _MANY:
+            return {axes: self._seconds(program, axes, free, chosen=False) for axes in every}
+        tried: dict[tuple[int | None, ...], float] = {}
+        best: tuple[int | None, ...] = (None,) * len(choices)
+        for place, axes in enumerate(choices):
+            for axis in axes[1:]:
+                turned = (*best[:place], axis, *best[place + 1 :])
+                tried[turned] = self._seconds(program, turned, free, chosen=False)
+            found = [one for one in tried if one[:place] == best[:place]]
+            best = min(found, key=tried.__getitem__, default=best)
+        return tried
 
     def _seconds(self, program: ModuleOp, axes: Axes, free: Free, *, chosen: bool) -> float:
         own = program.clone()
@@ -189,8 +209,16 @@ def may_gain(op: loom.OperationOp) -> bool:
 
 
 def reads_badly(op: loom.OperationOp) -> bool:
-    """Whether an operation reads along no axis in vectors what it could read so along another."""
-    return not op.index.is_empty and any(any(True for _ in _axes(op, r)) for r in op.in_reads)
+    """Whether an operation reads along no axis in vectors what it could read so along another.
+
+    Of a member of a group that counts which comes from outside.
+    """
+    reads = [
+        read
+        for read in op.in_reads
+        if not in_group(op) or not isinstance(read.value.owner, loom.OperationOp)
+    ]
+    return not op.index.is_empty and any(any(True for _ in _axes(op, read)) for read in reads)
 
 
 def _axes(op: loom.OperationOp, read: Read) -> Iterator[int]:

@@ -44,16 +44,18 @@ class Alternatives:
     spec: DeviceSpec
     predict: Predict
     kept: frozenset[str] = frozenset()
+    relayouts: bool = True
+    """Whether inputs that lie badly may be copied."""
 
     @cached_property
     def layouts(self) -> LayoutChooser:
         """What chooses how inputs lie."""
         return LayoutChooser(self.predict)
 
-    def cut_groups(self, module: ModuleOp, *, relayout: bool = True) -> None:
-        """Cut groups that are slower as one kernel; inputs of the pieces may `relayout`."""
+    def cut_groups(self, module: ModuleOp) -> None:
+        """Cut groups that are slower as one kernel."""
         parts = PartsChooser(self.spec, self.predict)
-        layouts = self.layouts if relayout else None
+        layouts = self.layouts if self.relayouts else None
         Recutting(self.predict, self.kept.__contains__, parts, layouts).apply(module)
 
     def store_factors(self, module: ModuleOp) -> None:

@@ -32,7 +32,7 @@ from tapestry.passes.triton.kernels.steps import Options
 from tapestry.passes.triton.kernels.writer import Kernel
 from tapestry.passes.triton.schedules.candidates import candidates
 from tapestry.passes.triton.schedules.rungs import Rung
-from tapestry.passes.triton.schedules.schedule import writes_out
+from tapestry.passes.triton.schedules.schedule import is_point_by_point
 from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.schedules.tiling import Tiling
 from tapestry.zspace import Range
@@ -249,7 +249,7 @@ class Chooser:
                 one
                 for one in late
                 if one.besides(*_SIZES, "loads") == plain
-                or (writes_out(task, one) and one.masks == first.masks)
+                or (is_point_by_point(task, one) and one.masks == first.masks)
             ]
             if len(some) > _MANY:
                 some = [one for one in some if one.tile[depth] == first.tile[depth]]

@@ -71,10 +71,10 @@ def cells_of(schedule: Schedule) -> int:
     return prod(sorted(schedule.tile.values())[-2:])
 
 
-def writes_out(task: Task, schedule: Schedule) -> bool:
-    """Whether the loop of a kernel along K becomes the code of its steps."""
-    steps = -(-task.lengths.get("K", 1) // schedule.tile.get("K", 1))
-    return task.loops(schedule.tile) and steps <= schedule.unroll
+def is_point_by_point(task: Task, schedule: Schedule) -> bool:
+    """Whether the loop of a kernel along K is written out, point by point."""
+    one = schedule.tile.get("K", 0) == 1
+    return one and task.loops(schedule.tile) and task.lengths["K"] <= schedule.unroll
 
 
 def _floor_power(n: int) -> int:

@@ -1,12 +1,12 @@
-"""What the backward pass computes again: results of products far larger than what they are of.
+"""What the backward pass computes again: results of products that are larger than what they are of.
 
     scores = bmm(q, k)             # 1024 x 1024 of twice 1024 x 64: computed again,
     weights = softmax(scores)      # and so is what follows of that size,
     out = bmm(weights, v)          # up to here; q, k, v are kept
 
 A cell that is kept is written once and read again, which takes as long as a few hundred operations
-of a matrix unit. So a product is computed again where it is large beside its factors, has few
-operations for each cell, and no cell of that size leaves the chain of what follows. Kernels of the
+of a matrix unit. So a product is computed again where it has more cells than its factors, and few
+operations for each, and no cell of that size leaves the chain of what follows. Kernels of the
 backward pass then compute the chain where they need it, and store none of it.
 
 So is what the chain reads where that needs no more memory: what is made of no input, as a causal
@@ -29,9 +29,6 @@ from torch.utils.flop_counter import flop_registry
 
 RECOMPUTE = "recompute"
 """Where PyTorch looks for what is to become of a node."""
-
-_GROWTH = 4
-"""So many times the cells of its factors a result has at least that is computed again."""
 
 _FLOPS = 256
 """Floating point operations for a cell that are faster than to store it and load it."""
@@ -128,9 +125,9 @@ def _bytes(node: fx.Node) -> int:
 
 
 def _is_large(node: fx.Node) -> bool:
-    """Whether a node is a product with a result large beside its factors."""
+    """Whether a node is a product with a result larger than its factors, which are kept instead."""
     factors = _cells_of_factors(node)
-    return _flops(node) is not None and 0 < factors * _GROWTH <= _cells(node)
+    return _flops(node) is not None and 0 < factors < _cells(node)
 
 
 def _is_costly(node: fx.Node) -> bool:

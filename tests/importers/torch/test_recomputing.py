@@ -197,6 +197,7 @@ def test_what_is_computed_again() -> None:
     assert not _marked(lambda q, k: weigh(q, k), q, k)
     # Few rows: scores are no larger than what they are of.
     assert not _marked(lambda q, k: weigh(q, k) @ k, q[:, :8], k[:, :8])
+    assert {"bmm", "exp"} <= _marked(lambda q, k: weigh(q, k) @ k, q[:, :9], k[:, :9])
     # Many operations for each cell of the result.
     wide = torch.randn(2, 1200, 130, requires_grad=True)
     assert not _marked(lambda q, k: weigh(q, k) @ k, wide, wide)

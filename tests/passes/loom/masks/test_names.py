@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from tapestry.dialects import loom
@@ -43,8 +45,13 @@ _MASK = """
 """
 
 
-def _values(module) -> list[SSAValue]:
+def _values(module: ModuleOp) -> list[SSAValue]:
     return [op.outs[0] for op in module.walk() if isinstance(op, loom.OperationOp)]
+
+
+def _main(module: ModuleOp) -> func.FuncOp:
+    (main,) = (op for op in module.ops if isinstance(op, func.FuncOp))
+    return main
 
 
 def test_operations_that_become_one_note_of_which_value() -> None:
@@ -63,7 +70,7 @@ def test_operations_that_become_one_note_of_which_value() -> None:
 def test_who_comes_first_keeps_its_name() -> None:
     module = parse_module(_TEXT.replace("MASK", _MASK))
     one, other, *_ = _values(module)
-    names = Names.of(module)
+    names = Names.of(_main(module))
     assert not names.tell_apart([one])
     assert names.tell_apart([other])
     assert (one.name_hint, other.name_hint) == ("m", "m2")
@@ -73,7 +80,7 @@ def test_who_comes_first_keeps_its_name() -> None:
 def test_what_takes_the_place_of_a_value_may_have_its_name() -> None:
     module = parse_module(_TEXT.replace("MASK", _MASK))
     one, other, *_ = _values(module)
-    names = Names.of(module)
+    names = Names.of(_main(module))
     names.tell_apart([one])
     one.replace_all_uses_with(other)
     assert not names.tell_apart([other])
@@ -84,5 +91,5 @@ def test_arguments_keep_the_names_that_people_give_them_by() -> None:
     module = parse_module(_TEXT.replace("MASK", _MASK))
     one, *_ = _values(module)
     one.name_hint = "w"
-    assert Names.of(module).tell_apart([one])
+    assert Names.of(_main(module)).tell_apart([one])
     assert one.name_hint == "w2"

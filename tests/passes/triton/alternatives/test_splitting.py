@@ -12,6 +12,8 @@ from tapestry.devices import find_spec
 from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule, ScheduleAttr
 from tapestry.importers.expressions.nodes import Expression
+from tapestry.passes.loom.rebuilding.digits import Split
+from tapestry.passes.loom.split_fold import Choice
 from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules.task import SCHEDULE
@@ -85,3 +87,31 @@ def test_parts_are_the_whole(dtype: str) -> None:
     given = {"x": x.astype("f4" if dtype == "f32" else "i8")}
     (got,) = find_executor("triton").run(module, given, NoWatch()).outputs
     np.testing.assert_array_equal(got.astype("i8"), x.sum(1))
+
+
+@pytest.mark.parametrize("rows", [196, 197, 1024])
+def test_sums_of_columns_fill_the_device(rows: int) -> None:
+    """However rows divide, many programs read them, at near the bandwidth of memory."""
+    module = _loom(t.input("x", (64, rows, 768), "f16").sum(axis=(0, 1)))
+    least = 2 * 64 * rows * 768 / find_spec("h200").memory.bandwidth
+    assert sum(_times(module)) < 2 * least + 5e-6
+
+
+@pytest.mark.parametrize(
+    ("shape", "parts", "split"),
+    [
+        ((64, 197), 16, Split(1, 4)),  # no number divides the longer one
+        ((64, 196), 16, Split(1, 4)),
+        ((4, 4096), 16, Split(2, 256)),
+        ((197, 193), 16, None),
+    ],
+)
+def test_a_dimension_is_split_that_has_parts(
+    shape: tuple[int, int], parts: int, split: Split | None
+) -> None:
+    (op,) = (
+        one
+        for one in _loom(t.input("x", (*shape, 8), "f32").sum(axis=(0, 1))).walk()
+        if isinstance(one, loom.OperationOp)
+    )
+    assert Choice(parts, 256).split(op) == split
