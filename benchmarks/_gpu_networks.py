@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -213,7 +214,8 @@ class Network:
             with torch.no_grad():
                 return [outputs(*inputs)]
         loss = outputs(*inputs).square().mean()
-        return [loss.detach(), *torch.autograd.grad(loss, list(module.parameters()))]
+        learned = [one for one in module.parameters() if one.requires_grad]
+        return [loss.detach(), *torch.autograd.grad(loss, learned)]
 
 
 def gpt2(dtype: torch.dtype, *, trained: bool = False) -> Network:
@@ -222,10 +224,18 @@ def gpt2(dtype: torch.dtype, *, trained: bool = False) -> Network:
     return Network(lambda: PreNorm(768, 12, causal=True), (8, 1024, 768), tiny, dtype, trained)
 
 
-def llama(dtype: torch.dtype) -> Network:
+def llama(dtype: torch.dtype, *, trained: bool = False) -> Network:
     """A block of LLaMA 3.2 1B, but for its inner width."""
     tiny = lambda: Llama(32, 4, 2, 48, 16), (1, 16, 32)
-    return Network(lambda: Llama(2048, 32, 8, 5632, 1024), (8, 1024, 2048), tiny, dtype)
+    make = partial(Llama, 2048, 32, 8, 5632, 1024)
+    return Network(make, (8, 1024, 2048), tiny, dtype, trained)
+
+
+def vision(*, trained: bool = False) -> Network:
+    """A block of the base vision transformer."""
+    tiny = lambda: PreNorm(32, 2, causal=False), (1, 13, 32)
+    make = partial(PreNorm, 768, 12, causal=False)
+    return Network(make, (64, 197, 768), tiny, torch.float16, trained)
 
 
 def digits(*, trained: bool = False) -> Network:
@@ -244,12 +254,7 @@ NETWORKS: dict[str, Network] = {
         (lambda: PostNorm(32, 2), (1, 16, 32)),
         torch.float16,
     ),
-    "ViT block, f16": Network(
-        lambda: PreNorm(768, 12, causal=False),
-        (64, 197, 768),
-        (lambda: PreNorm(32, 2, causal=False), (1, 13, 32)),
-        torch.float16,
-    ),
+    "ViT block, f16": vision(),
     "ResNet-18 block, f16": Network(
         lambda: Basic(64, 128, 2),
         (64, 64, 56, 56),
@@ -266,5 +271,7 @@ NETWORKS: dict[str, Network] = {
     "GPT-2 block, f16": gpt2(torch.float16),
     "LLaMA block, f16": llama(torch.float16),
     "perceptron, training": digits(trained=True),
+    "LLaMA block, bf16, training": llama(torch.bfloat16, trained=True),
+    "ViT block, f16, training": vision(trained=True),
 }
 """What is worth most comes first."""

@@ -38,7 +38,7 @@ from typing import cast
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -78,15 +78,16 @@ class FoldWhereSeen(RewritePattern):
     """
 
     lowest: float | None = None
-    names: dict[func.FuncOp, Names] = field(default_factory=dict[func.FuncOp, Names])
+    names: dict[Operation | None, Names] = field(default_factory=dict["Operation | None", Names])
     """By function, whose the names are by which something was noted."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         if in_group(op):
             return
+        names = self._names(op)
         seen = self._seen(op)
-        if seen is not None and self._tell_apart(op):
+        if seen is not None and names.tell_apart(read.value for read in op.in_reads):
             seen = self._seen(op)  # by their new names
         if seen is None:
             return
@@ -94,13 +95,13 @@ class FoldWhereSeen(RewritePattern):
         new = rebuild(op, rewriter, inside=domain_of(rows, op.index))
         _record(new, assumes)
 
-    def _tell_apart(self, op: loom.OperationOp) -> bool:
-        """Give what an operation reads names of its own in its function; whether any is new."""
-        function = op.parent_op()
-        assert isinstance(function, func.FuncOp)
-        if function not in self.names:
-            self.names[function] = Names.of(function)
-        return self.names[function].tell_apart(read.value for read in op.in_reads)
+    def _names(self, op: loom.OperationOp) -> Names:
+        """Whose the names are in the function of an operation, whose arguments have some."""
+        around = op.parent_op()
+        if around not in self.names:
+            is_function = isinstance(around, func.FuncOp)
+            self.names[around] = Names.of(around) if is_function else Names()
+        return self.names[around]
 
     def _seen(self, op: loom.OperationOp) -> tuple[list[Row], set[str]] | None:
         """The rows of a fold's new domain and what it takes for granted; None without a mask."""

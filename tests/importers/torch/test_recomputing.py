@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -18,6 +19,7 @@ from torch.nn import functional as F  # noqa: E402, N812 (its name everywhere)
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from xdsl.dialects import scf  # noqa: E402
 
+import tapestry  # noqa: E402
 from tapestry.codegen.module_printer import print_module  # noqa: E402
 from tapestry.dialects import loom, triton  # noqa: E402
 from tapestry.frontend import run_pipeline  # noqa: E402
@@ -27,6 +29,13 @@ from tapestry.importers.torch.graphs import program_of  # noqa: E402
 from tapestry.importers.torch.partitioning import partitioned  # noqa: E402
 from tapestry.importers.torch.recomputing import RECOMPUTE, mark_recomputed  # noqa: E402
 from tapestry.importers.torch.tracing import own_gradients  # noqa: E402
+from tapestry.passes.triton.alternatives.storing import (  # noqa: E402
+    apply_stores,
+    computed_factors,
+)
+from tapestry.runtime.executor import NoWatch, find_executor  # noqa: E402
+from tapestry.runtime.triton.devices import Cpu  # noqa: E402
+from tapestry.runtime.triton.executor import TritonExecutor  # noqa: E402
 from tests.importers.torch.compare import compiled  # noqa: E402
 
 ROWS = 40
@@ -162,6 +171,32 @@ def test_each_pass_is_a_few_kernels_that_store_no_scores() -> None:
         assert cells
         assert max(cells) <= inputs[0].numel()
     assert counts == {"forward": 1, "backward": 3}
+
+
+@pytest.mark.usefixtures("as_on_a_gpu")
+@pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
+def test_rotated_heads_that_are_stored_give_the_same() -> None:
+    random = np.random.default_rng(0)
+    inputs = [x.detach().repeat(1, 2, 1, 1) for x in _inputs(48, 16, torch.float16)]
+    for part, graph in _parts(_rotated, [x.requires_grad_() for x in inputs]).items():
+        module = program_of(graph).module
+        run_pipeline(module, "default")
+        given = {
+            one.name: random.normal(size=one.type.box.shape) / 2 > -2
+            if str(one.type.element_type) == "i1"
+            else (random.normal(size=one.type.box.shape) / 2).astype(np.float16)
+            for one in tapestry.arguments(module)
+        }
+        stored = module.clone()
+        groups = [op for op in stored.walk() if isinstance(op, loom.FusedOp)]
+        factors = {group: tuple(range(len(computed_factors(group)))) for group in groups}
+        assert len([1 for places in factors.values() if places]) == (1 if part == "forward" else 3)
+        apply_stores(stored, factors)
+        want = find_executor("numpy").run(module, given, NoWatch()).outputs
+        got = TritonExecutor(device=Cpu()).run(stored, given, NoWatch()).outputs
+        for one, other in zip(got, want, strict=True):
+            scale = np.abs(other.astype(np.float64)).max()
+            np.testing.assert_allclose(one, other, rtol=1e-2, atol=1e-4 * scale)
 
 
 def _marked(function: Callable[..., Any], *inputs: Tensor) -> set[str]:
