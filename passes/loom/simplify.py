@@ -9,7 +9,8 @@ becomes
 
 Input: any verified loom program. Output: the same values, with every view and reshape that is
 affine for its reader folded away, parts of assemblies read where they are, what depends on
-coordinates alone computed where it is read, equal reads and equal operations merged, and operations
+coordinates alone computed where it is read, equal reads and equal operations merged, what a
+coordinate chooses of several inputs read from one (of zeros, the sign may differ), and operations
 that nothing reads removed. Each rewrite removes an operation, a read, or a view from above a
 reader, so it terminates.
 """
