@@ -103,9 +103,9 @@ class Schedule:
     without masks, so that neighbouring cells are moved together where lengths are odd.
 
     Loops that multiply no tiles wait for the loads of each step. With `unroll` = u, those of u
-    steps are asked for together, and a loop of no more steps is written out: where each step reads
-    is a number then. With the `pipeline` of `loads`, they are copied to shared memory ahead of
-    time, `stages` - 1 steps of them.
+    steps are asked for together, and a loop over no more points, one by one, is written out: where
+    each step reads is a number then. With the `pipeline` of `loads`, they are copied to shared
+    memory ahead of time, `stages` - 1 steps of them.
 
     Rows that are walked again are read `again` from memory, but for what is in the L2. `kept`, the
     walks before the last ask the L2 to keep what they read, and the last one to let it go; with

@@ -21,9 +21,13 @@
 // CHECK: loom.operation @rounded
 // CHECK: arith.select
 
+// And what is chosen twice, of which one place alone could be written.
+// CHECK: loom.operation @twice
+// CHECK: arith.select
+
 !x = !loom.tensor<[0, 0] : [4, 3], f32>
 !w = !loom.tensor<[0] : [3], f32>
-func.func @main(%x: !x, %z: !x, %w: !w) -> (!x, !x, !x) {
+func.func @main(%x: !x, %z: !x, %w: !w) -> (!x, !x, !x, !x) {
   %a = loom.operation @a over <[0, 0] : [4, 3]> [map, map] ins(%x : (i, j) -> (i, j)) outs((i, j) -> (i, j))
          wrap (%v: f32) { %e = math.exp %v : f32 loom.yield %e : f32 } : (!x) -> !x
   %b = loom.operation @b over <[0, 0] : [4, 3]> [map, map] ins(%z : (i, j) -> (i, j)) outs((i, j) -> (i, j))
@@ -64,5 +68,14 @@ func.func @main(%x: !x, %z: !x, %w: !w) -> (!x, !x, !x) {
            %e = arith.extf %v : bf16 to f32
            loom.yield %e : f32
          } : (!x, !x) -> !x
-  func.return %fold, %given, %rounded : !x, !x, !x
+  %twice = loom.operation @twice over <[0, 0, 0] : [4, 3, 3]> [map, map, fold] by @add
+         ins(%a : (i, j, s) -> (i, j), %b : (i, j, s) -> (i, j)) outs((i, j) -> (i, j))
+         wrap (%p: f32, %q: f32) {
+           %s = loom.index 2 : i64
+           %one = arith.constant 1 : i64
+           %second = arith.cmpi eq, %s, %one : i64
+           %v = arith.select %second, %q, %p : f32
+           loom.yield %v : f32
+         } : (!x, !x) -> !x
+  func.return %fold, %given, %rounded, %twice : !x, !x, !x, !x
 }

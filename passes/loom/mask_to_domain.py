@@ -36,9 +36,8 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Block
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -78,16 +77,15 @@ class FoldWhereSeen(RewritePattern):
     """
 
     lowest: float | None = None
-    names: dict[Operation | None, Names] = field(default_factory=dict["Operation | None", Names])
-    """By function, whose the names are by which something was noted."""
+    names: dict[Block, Names] = field(default_factory=dict[Block, Names])
+    """The names of the values of each function."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         if in_group(op):
             return
-        names = self._names(op)
         seen = self._seen(op)
-        if seen is not None and names.tell_apart(read.value for read in op.in_reads):
+        if seen is not None and self._names(op).tell_apart(read.value for read in op.in_reads):
             seen = self._seen(op)  # by their new names
         if seen is None:
             return
@@ -96,12 +94,12 @@ class FoldWhereSeen(RewritePattern):
         _record(new, assumes)
 
     def _names(self, op: loom.OperationOp) -> Names:
-        """Whose the names are in the function of an operation, whose arguments have some."""
-        around = op.parent_op()
-        if around not in self.names:
-            is_function = isinstance(around, func.FuncOp)
-            self.names[around] = Names.of(around) if is_function else Names()
-        return self.names[around]
+        """The names of the values that the function of an operation has."""
+        block = op.parent_block()
+        assert block is not None
+        if block not in self.names:
+            self.names[block] = Names.of(block)
+        return self.names[block]
 
     def _seen(self, op: loom.OperationOp) -> tuple[list[Row], set[str]] | None:
         """The rows of a fold's new domain and what it takes for granted; None without a mask."""

@@ -153,9 +153,10 @@ def readers_of(value: SSAValue, cut: loom.FusedOp | None = None) -> list[Reader]
         if isinstance(user, loom.OperationOp):
             found.append((user, value))
         elif isinstance(user, loom.FusedOp) and user is cut:
-            inner = user.body.block.args[list(user.operands).index(value)]
-            users = dict.fromkeys(use.operation for use in inner.uses)
-            found += [(one, inner) for one in users if isinstance(one, loom.OperationOp)]
+            pairs = zip(user.operands, user.body.block.args, strict=True)
+            for inner in (inner for operand, inner in pairs if operand is value):
+                users = dict.fromkeys(use.operation for use in inner.uses)
+                found += [(one, inner) for one in users if isinstance(one, loom.OperationOp)]
         else:
             return None
     return found if all(_may_follow(*reader) for reader in found) else None
@@ -169,6 +170,8 @@ def _may_follow(op: loom.OperationOp, value: SSAValue) -> bool:
 
 def order_of_copy(op: loom.OperationOp) -> tuple[int, ...] | None:
     """In which order an operation copies the axes of a whole tensor; None where it does not."""
+    if set(op.kinds) != {"map"} or op.partition is not None or op.inside is not None:
+        return None
     (*others, end) = op.wrap_block.ops
     yields = list(end.operands) == list(op.wrap_block.args)
     if others or not yields or len(op.in_reads) != 1 or op.extras or len(op.outs) != 1:

@@ -8,52 +8,50 @@ two become, of which each reads one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 
-from xdsl.dialects import func
 from xdsl.dialects.builtin import NameLoc
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import Block, BlockArgument, SSAValue
 
 
-@dataclass
+@dataclass(frozen=True)
 class Names:
-    """The names of a function's values of which something is noted, with whose they are."""
+    """All names of a function's values, those that several have, and the arguments that keep one.
 
-    _taken: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    An argument that people give by its name keeps it, and of others that share one the first:
+    programs are read by the names of their arguments.
+    """
+
+    taken: set[str]
+    shared: frozenset[str]
+    kept: frozenset[SSAValue]
 
     @staticmethod
-    def of(function: func.FuncOp) -> Names:
-        """Those of a function's arguments, which people may give values by."""
-        names = Names()
-        names.tell_apart(function.body.blocks[0].args)
-        return names
+    def of(block: Block) -> Names:
+        """Those of a function with a body."""
+        values = [*block.args, *(result for op in block.ops for result in op.results)]
+        names = Counter(value.name_hint for value in values if value.name_hint is not None)
+        shared = frozenset(name for name, times in names.items() if times > 1)
+        kept: dict[str | None, SSAValue] = {}
+        for argument in sorted(block.args, key=_order):
+            kept.setdefault(argument.name_hint, argument)
+        given = (argument for argument in block.args if _order(argument) == 0)
+        return Names(set(names), shared, frozenset((*kept.values(), *given)))
 
     def tell_apart(self, values: Iterable[SSAValue]) -> bool:
-        """Give values whose names others have different ones; whether any has a new one.
-
-        An argument that people give by its name keeps it, and any other where it can: programs are
-        read by the names of their arguments.
-        """
-        named = dict.fromkeys(value for value in values if value.name_hint is not None)
-        every = {value.name_hint for value in named}
+        """Give values that share their names ones of their own; whether any has a new one."""
         renamed = False
-        for value in sorted(named, key=_order):
-            assert value.name_hint is not None
-            if self._is_anothers(value.name_hint, value) and _order(value) > 0:
-                others = (f"{value.name_hint}{number}" for number in count(2))
-                value.name_hint = next(
-                    name for name in others if name not in every and name not in self._taken
-                )
+        for value in dict.fromkeys(values):
+            name = value.name_hint
+            if name is not None and name in self.shared and value not in self.kept:
+                others = (f"{name}{number}" for number in count(2))
+                value.name_hint = next(other for other in others if other not in self.taken)
+                self.taken.add(value.name_hint)
                 renamed = True
-            self._taken[value.name_hint] = value
         return renamed
-
-    def _is_anothers(self, name: str, value: SSAValue) -> bool:
-        """Whether another value has a name, and is still read: what took its place may have it."""
-        other = self._taken.get(name, value)
-        return other is not value and other.first_use is not None
 
 
 def _order(value: SSAValue) -> int:

@@ -42,8 +42,8 @@ class ReadChosen(RewritePattern):
 
     Legal where at each coordinate the value is the cell of an input, widened at most, or that and
     zeros; a float -0.0 that was added to zero is -0.0. The inputs are alike, read at the same
-    places cell by cell, wherever the coordinate is. Operations of the program compute them: these
-    can write the parts of the assembly where they stand.
+    places cell by cell, wherever the coordinate is. Operations of the program compute them, each at
+    one coordinate: these can write the parts of the assembly where they stand.
     """
 
     @op_type_rewrite_pattern
@@ -65,14 +65,14 @@ class ReadChosen(RewritePattern):
 
 
 def _arguments(value: SSAValue, dim: int, index: Range) -> list[BlockArgument] | None:
-    """The argument that a value is at each coordinate along a dimension; None where it is not."""
+    """The argument that a value is at each coordinate along a dimension, each another one."""
     found: list[BlockArgument] = []
     for coordinate in range(index.start[dim], index.start[dim] + index.shape[dim]):
         at = _Place(dim, coordinate).of(value)
         if not isinstance(at, BlockArgument) or at.type != value.type:
             return None
         found.append(at)
-    return found if len(set(found)) > 1 else None
+    return found if len(set(found)) == len(found) else None
 
 
 @dataclass(frozen=True)

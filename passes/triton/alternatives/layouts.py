@@ -97,7 +97,7 @@ class LayoutChooser:
         choices = [[None, *_axes(op, read)] for read in op.in_reads]
         try:
             whole = seconds(self.predict(program, False))
-            tried = self._tried(program, choices, free)
+            tried = self._tried(program, choices, free, whole)
             near = NEAR * min(tried.values())
             alike = [axes for axes, taken in tried.items() if taken <= near]
             best = max(alike, key=lambda axes: (_folded(op, axes), -tried[axes]))
@@ -111,23 +111,23 @@ class LayoutChooser:
             return stay  # What it has no kernel for is said where it is lowered.
 
     def _tried(
-        self, program: ModuleOp, choices: Sequence[Sequence[int | None]], free: Free
+        self, program: ModuleOp, choices: Sequence[Sequence[int | None]], free: Free, whole: float
     ) -> dict[tuple[int | None, ...], float]:
         """What an operation takes with its inputs turned: all ways, or of many one after another.
 
-        Then each input is turned as is best beside those before it.
+        Then each input is turned as is best beside those before it, or stays. As they are, it takes
+        the `whole`.
         """
         every = [axes for axes in product(*choices) if any(axis is not None for axis in axes)]
         if prod(map(len, choices)) <= _MANY:
             return {axes: self._seconds(program, axes, free, chosen=False) for axes in every}
-        tried: dict[tuple[int | None, ...], float] = {}
         best: tuple[int | None, ...] = (None,) * len(choices)
+        tried: dict[tuple[int | None, ...], float] = {best: whole}
         for place, axes in enumerate(choices):
-            for axis in axes[1:]:
-                turned = (*best[:place], axis, *best[place + 1 :])
-                tried[turned] = self._seconds(program, turned, free, chosen=False)
-            found = [one for one in tried if one[:place] == best[:place]]
-            best = min(found, key=tried.__getitem__, default=best)
+            turned = [(*best[:place], axis, *best[place + 1 :]) for axis in axes[1:]]
+            tried |= {one: self._seconds(program, one, free, chosen=False) for one in turned}
+            best = min((best, *turned), key=tried.__getitem__)
+        del tried[(None,) * len(choices)]
         return tried
 
     def _seconds(self, program: ModuleOp, axes: Axes, free: Free, *, chosen: bool) -> float:

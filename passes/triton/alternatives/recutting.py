@@ -81,12 +81,15 @@ class Recutting:
         if sum(bool(member.fold_dims) for member in op.members) < 2:
             return False
         program = alone(op)
-        layouts = self.layouts is not None and any(map(reads_badly, op.members))
-        free = free_inputs(op) if layouts else None
-        key = canonical(program), free
+        key = canonical(program), self._free(op)
         if key not in self._known:
-            self._known[key] = self._is_faster(program, free)
+            self._known[key] = self._is_faster(program, key[1])
         return self._known[key]
+
+    def _free(self, op: loom.FusedOp) -> Free | None:
+        """Which inputs may lie otherwise without a copy; None where that is no question."""
+        asked = self.layouts is not None and any(map(reads_badly, op.members))
+        return free_inputs(op) if asked else None
 
     def _is_faster(self, program: ModuleOp, free: Free | None) -> bool:
         """Whether the pieces are faster, where `free` inputs, unless it is None, may lie well."""
@@ -103,12 +106,19 @@ class Recutting:
                 may_gain |= any(well)
             if not may_gain:
                 return False
-            taken = {cut: seconds(self.predict(cut, False)) for cut in cuts}
+            # Once, or all the way: what is between is seldom better than both.
+            taken = {cut: seconds(self.predict(cut, False)) for cut in (cuts[0], cuts[-1])}
             best = min(taken, key=lambda cut: taken[cut])
             if taken[best] > seconds(whole):
                 return False  # Default schedules say little of how much they gain.
             apart = self._seconds(best) * GAIN
-            return apart <= self._seconds(program, apart)
+            if apart > self._seconds(program, apart):
+                return False
+            for cut in cuts[:-1] if best is cuts[-1] else ():
+                self._known |= {
+                    (canonical(alone(one)), self._free(one)): True for one in _groups(cut)
+                }
+            return True
         except TapestryError:
             return False  # What it has no kernel for is said where it is lowered.
 

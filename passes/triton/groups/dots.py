@@ -29,6 +29,7 @@ from tapestry.passes.triton.groups.folding import is_bounded, vanishes
 from tapestry.passes.triton.groups.group import Group, Inner, NotOneKernelError
 from tapestry.passes.triton.groups.members import Given, Members
 from tapestry.passes.triton.indexing.positions import Frame
+from tapestry.passes.triton.kernels.assumptions import is_finite, keeps_finite
 from tapestry.passes.triton.kernels.products import Product, unwidened
 from tapestry.passes.triton.tiles.builder import number
 
@@ -150,8 +151,11 @@ class Dot:
         needed = needed_operations(factors)
         used = {operand for op in needed for operand in op.operands} | set(factors)
         cells = zip(self.body.args, fold.ins, strict=False)
-        names = {tensor.name for argument, tensor in cells if argument in used}
-        if self._partly() and self.members.options.is_strict and not names <= fold.finite:
+        tensors = [tensor for argument, tensor in cells if argument in used]
+        finite = keeps_finite(needed) and all(
+            tensor.name in fold.finite and is_finite(tensor.fill) for tensor in tensors
+        )
+        if self._partly() and self.members.options.is_strict and not finite:
             raise NotOneKernelError(
                 f"{label} folds part of its points, and a product of zero with the cells of "
                 "others is zero only if these are finite (numerics=fast takes them to be)"

@@ -100,7 +100,7 @@ class Walks:
         return self._loop(axis, axis.block, span, init(), step, hoist=hoist)
 
     def _is_written_out(self, axis: Axis) -> bool:
-        """Whether a loop along an axis has so few steps that Triton writes all of them out.
+        """Whether a loop along an axis goes point by point, and Triton writes all its steps out.
 
         Where they are is known then, and with it which cells each reads: leaving some out would
         cost more.
@@ -109,8 +109,8 @@ class Walks:
             return False
         if self.schedule.pipeline != PIPELINES[0]:
             return False
-        steps = -(-axis.length // self.tiles.blocks[axis.block])
-        return steps <= self.schedule.unroll
+        size = self.tiles.blocks[axis.block]
+        return size == 1 and axis.length <= self.schedule.unroll
 
     def _own_part(
         self, span: tuple[SSAValue, SSAValue], block: str, part: SSAValue

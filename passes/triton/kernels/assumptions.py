@@ -3,21 +3,52 @@
     %k = loom.operation @factor ... ins(%x ..., %cos ...)               maps alone
     %y = loom.operation @scores ... ins(%q ..., %k ...) {assumes = ["finite(x)", "finite(cos)"]}
 
-takes `%x` and `%cos` to be finite, and so `%k`: what is computed in the body of finite cells is
-taken to be finite as well, and `%k` was computed there before it was stored.
+takes `%x` and `%cos` to be finite, and so `%k` where it is computed without poles: sums, products
+and exponentials of cells that are finite are taken to be finite as well, quotients and logarithms
+are not.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import isfinite
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import AnyFloat, ArrayAttr, FloatAttr, StringAttr
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.utils.hints import isa
 
 from tapestry.dialects import loom
+from tapestry.dialects.loom import Fill
 from tapestry.passes.loom.rebuilding.notes import ASSUMES
+
+_WITHOUT_POLES = (
+    *(arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.NegfOp, arith.SelectOp),
+    *(arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp),
+    *(arith.ExtFOp, arith.TruncFOp, arith.SIToFPOp, arith.UIToFPOp),
+    *(math.AbsFOp, math.CopySignOp, math.CeilOp, math.FloorOp, math.RoundOp, math.RoundEvenOp),
+    *(math.ErfOp, math.ExpOp, math.Exp2Op, math.ExpM1Op, math.FmaOp),
+    *(math.AtanOp, math.CosOp, math.SinOp, math.TanhOp),
+)
+"""What is finite of finite numbers, as far as results are in the range of their type."""
+
+
+def keeps_finite(ops: Iterable[Operation]) -> bool:
+    """Whether operations of a body make nothing of finite numbers that is not finite."""
+    return all(
+        isinstance(op, _WITHOUT_POLES)
+        or (isinstance(op, arith.ConstantOp) and is_finite(op.value))
+        or not any(isa(result.type, AnyFloat) for result in op.results)
+        for op in ops
+        if not isinstance(op, loom.YieldOp)
+    )
+
+
+def is_finite(number: Attribute | Fill | None) -> bool:
+    """Whether a constant, or what is read outside a tensor if anything is, is a finite number."""
+    return not isinstance(number, FloatAttr) or isfinite(number.value.data)
 
 
 def finite_inputs(
@@ -38,13 +69,19 @@ def finite_inputs(
         outer = _outside(value)
         named[name].add(outer)
         writer = outer.owner
-        if isinstance(writer, loom.OperationOp) and set(writer.kinds) == {"map"}:
+        if isinstance(writer, loom.OperationOp) and _keeps_finite(writer):
             made[name] = [read.value.name_hint or "" for read in writer.in_reads]
             for read in writer.in_reads:
                 named[read.value.name_hint or ""].add(read.value)
     known = {n for n, values in named.items() if len(values) == 1 and f"finite({n})" in said}
     computed = {name for name, names in made.items() if names and known.issuperset(names)}
     return frozenset(name for name, _ in inputs if name in known or name in computed)
+
+
+def _keeps_finite(op: loom.OperationOp) -> bool:
+    """Whether an operation is a map that makes finite cells of finite cells."""
+    plain = set(op.kinds) == {"map"} and keeps_finite(op.wrap_block.ops)
+    return plain and all(is_finite(read.fill) for read in op.in_reads)
 
 
 def _outside(value: SSAValue) -> SSAValue:

@@ -104,15 +104,17 @@ def _made_of_less(value: fx.Node) -> set[fx.Node]:
 
 
 def _is_map(node: fx.Node) -> bool:
-    """Whether a node folds nothing: it makes as many cells as all that it reads, by no product."""
+    """Whether a node folds nothing: none of what it reads is larger, and it is no product."""
     if node.op != "call_function" or torch.Tag.nondeterministic_seeded in _tags(node):
         return False
     if node.target is getitem:
         # Several results are no tensor: they are not kept, one of them is.
         return all(map(_is_map, node.all_input_nodes))
     read = max(map(_cells, node.all_input_nodes), default=0)
-    made = sum(prod(shape) for shape in _sizes(node.meta.get("val")) or ())
-    return _flops(node) is None and read <= made
+    made = [prod(shape) for shape in _sizes(node.meta.get("val")) or ()]
+    # A view of several results has all of a tensor; what else has several may select among cells.
+    whole = sum(made) if getattr(node.target, "is_view", False) else max(made, default=0)
+    return _flops(node) is None and read <= whole
 
 
 def _tags(node: fx.Node) -> Collection[torch.Tag]:

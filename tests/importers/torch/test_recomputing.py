@@ -254,6 +254,23 @@ def test_what_has_several_results_is_counted_by_all_of_them() -> None:
     assert recomputing._flops(node) == 2 * (2 * 2 * 8 * 6 * 6) * (4 * 3 * 3)
 
 
+def test_what_selects_among_cells_is_no_map_but_a_view_of_all_is() -> None:
+    def parts(x: Tensor) -> Any:
+        best, _ = torch.topk(x, 3)
+        pooled, _ = F.max_pool2d_with_indices(x[None], (1, 2))
+        return best, pooled, *torch.split(x, 3, -1)
+
+    graph = make_fx(parts, tracing_mode="fake")(torch.ones(2, 6)).graph
+    maps = {
+        node.target.overloadpacket.__name__: recomputing._is_map(node)
+        for node in graph.nodes
+        if hasattr(node.target, "overloadpacket")
+    }
+    assert not maps["topk"]
+    assert not maps["max_pool2d_with_indices"]
+    assert maps["split"]
+
+
 @pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd")
 def test_ordinary_layers_are_left_as_they_are() -> None:
     x, first, second = torch.randn(64, 64), torch.randn(256, 64), torch.randn(64, 256)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 
 from tapestry.dialects import loom
 from tapestry.frontend import parse_module, run_pipeline
@@ -49,9 +49,9 @@ def _values(module: ModuleOp) -> list[SSAValue]:
     return [op.outs[0] for op in module.walk() if isinstance(op, loom.OperationOp)]
 
 
-def _main(module: ModuleOp) -> func.FuncOp:
+def _block(module: ModuleOp) -> Block:
     (main,) = (op for op in module.ops if isinstance(op, func.FuncOp))
-    return main
+    return main.body.block
 
 
 def test_operations_that_become_one_note_of_which_value() -> None:
@@ -67,29 +67,36 @@ def test_operations_that_become_one_note_of_which_value() -> None:
     assert map_fold_of(joined).finite >= {one.name_hint, other.name_hint}
 
 
-def test_who_comes_first_keeps_its_name() -> None:
+def test_what_shares_its_name_has_one_of_its_own() -> None:
     module = parse_module(_TEXT.replace("MASK", _MASK))
     one, other, *_ = _values(module)
-    names = Names.of(_main(module))
+    names = Names.of(_block(module))
+    assert names.tell_apart([one])
+    assert (one.name_hint, other.name_hint) == ("m2", "m")
+    # Nothing is noted of the other one, which may be read beside it some day.
     assert not names.tell_apart([one])
     assert names.tell_apart([other])
-    assert (one.name_hint, other.name_hint) == ("m", "m2")
-    assert not names.tell_apart([one, other])
-
-
-def test_what_takes_the_place_of_a_value_may_have_its_name() -> None:
-    module = parse_module(_TEXT.replace("MASK", _MASK))
-    one, other, *_ = _values(module)
-    names = Names.of(_main(module))
-    names.tell_apart([one])
-    one.replace_all_uses_with(other)
-    assert not names.tell_apart([other])
-    assert other.name_hint == "m"
+    assert other.name_hint == "m3"
 
 
 def test_arguments_keep_the_names_that_people_give_them_by() -> None:
     module = parse_module(_TEXT.replace("MASK", _MASK))
     one, *_ = _values(module)
     one.name_hint = "w"
-    assert Names.of(_main(module)).tell_apart([one])
-    assert one.name_hint == "w2"
+    names = Names.of(_block(module))
+    *_, argument = _block(module).args
+    assert not names.tell_apart([argument])
+    assert names.tell_apart([one])
+    assert (argument.name_hint, one.name_hint) == ("w", "w2")
+
+
+def test_a_note_is_not_of_what_nothing_was_noted_of() -> None:
+    """The first operation reads `m`, of which it notes something; the second another `m`."""
+    text = _TEXT.replace("MASK", _MASK, 1).replace("MASK", "%r = arith.mulf %c, %d : f32")
+    module = parse_module(text)
+    run_pipeline(module, "loom-mask-to-domain,loom-fuse{kinds=keep,beside}")
+    one, other, *_ = _values(module)
+    for op in module.walk():
+        if isinstance(op, loom.OperationOp) and op.fold_dims:
+            assert other.name_hint not in map_fold_of(op).finite
+    assert one.name_hint != other.name_hint

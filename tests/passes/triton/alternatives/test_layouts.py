@@ -18,6 +18,7 @@ from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.importers.expressions.nodes import Expression
 from tapestry.passes.loom.relayout import always, apply_layouts
+from tapestry.passes.triton.alternatives import layouts
 from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.executor import NoWatch, find_executor
@@ -194,3 +195,22 @@ def test_any_axis_may_come_last(data: st.DataObject) -> None:
     result = TritonExecutor(device=Cpu(), tile=256).run(module, single, NoWatch())
     scale = prod(kernel) * channels
     np.testing.assert_allclose(result.outputs[0], wanted, rtol=1e-4, atol=1e-6 * scale)
+
+
+def test_of_many_ways_inputs_are_turned_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each as is best beside those before it, which may be as it is."""
+    asked: list[tuple[int | None, ...]] = []
+    taken = {(0, None, None): 5.0, (None, 0, None): 2.0, (None, 0, 0): 3.0, (None, 0, 1): 1.0}
+
+    def seconds(
+        _: object, __: object, axes: tuple[int | None, ...], ___: object, **____: bool
+    ) -> float:
+        asked.append(axes)
+        return taken.get(axes, 9.0)
+
+    monkeypatch.setattr(layouts.LayoutChooser, "_seconds", seconds)
+    monkeypatch.setattr(layouts, "_MANY", 4)
+    chooser = layouts.LayoutChooser(lambda *_: [])
+    found = chooser._tried(ModuleOp([]), [[None, 0], [None, 0], [None, 0, 1]], frozenset(), 4.0)
+    assert min(found, key=found.__getitem__) == (None, 0, 1)
+    assert len(asked) == 4

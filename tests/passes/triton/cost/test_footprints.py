@@ -57,7 +57,6 @@ def _windows(first: int, count: int) -> set[int]:
     [
         "P = 128, K = 16, warps = 4",
         "P = 128, K = 1, warps = 4, unroll = 9",
-        "P = 128, K = 4, warps = 4, unroll = 3",
     ],
 )
 def test_each_cell_of_a_program_is_counted_once(schedule: str) -> None:

@@ -71,3 +71,22 @@ def test_what_a_map_makes_of_noted_inputs_is_as_they_are(
     module = parse_module(_STORED.format(other=other, read=read))
     *_, op = (one for one in module.walk() if isinstance(one, loom.OperationOp))
     assert map_fold_of(op).finite == finite
+
+
+@pytest.mark.parametrize(
+    ("computed", "clip", "finite"),
+    [
+        ("%p = math.exp %a : f32", "", True),
+        ("%p = math.log %a : f32", "", False),
+        ("%p = arith.divf %a, %b : f32", "", False),
+        ("%p = arith.mulf %a, %b : f32", " clip 0.000000e+00 : f32", True),
+        ("%p = arith.mulf %a, %b : f32", " clip 0xff800000 : f32", False),
+        ("%c = arith.constant 0xff800000 : f32 %p = arith.addf %a, %c : f32", "", False),
+    ],
+    ids=["exponential", "logarithm", "quotient", "zeros beside", "infinity beside", "infinity"],
+)
+def test_what_has_poles_is_not_taken_to_be_finite(computed: str, clip: str, finite: bool) -> None:
+    text = _STORED.format(other="w", read="x").replace("%p = arith.addf %a, %b : f32", computed)
+    text = text.replace("ins(%v : (i, j) -> (i, j),", f"ins(%v : (i, j) -> (i, j){clip},", 1)
+    *_, op = (one for one in parse_module(text).walk() if isinstance(one, loom.OperationOp))
+    assert map_fold_of(op).finite == ({"m"} if finite else set())
