@@ -109,8 +109,10 @@ class Recutting:
             # Once, or all the way: what is between is seldom better than both.
             taken = {cut: seconds(self.predict(cut, False)) for cut in (cuts[0], cuts[-1])}
             best = min(taken, key=lambda cut: taken[cut])
-            if taken[best] > seconds(whole):
-                return False  # Default schedules say little of how much they gain.
+            # What a default schedule takes that does not fit says little.
+            fits = not any(one.estimate.problems for one in whole)
+            if taken[best] * (GAIN if fits else 1) > seconds(whole):
+                return False
             apart = self._seconds(best) * GAIN
             if apart > self._seconds(program, apart):
                 return False
