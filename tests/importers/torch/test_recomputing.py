@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,13 @@ def _inputs(rows: int = ROWS, columns: int = COLUMNS, dtype: torch.dtype = torch
     return [torch.randn(2, 2, rows, columns, dtype=dtype, requires_grad=True) for _ in range(3)]
 
 
+def _called(run: Callable[..., Tensor], inputs: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """A result, and the tensors that are kept for its gradients."""
+    kept: list[Tensor] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        return run(*inputs), kept
+
+
 @pytest.mark.usefixtures("as_on_a_gpu")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__.strip("_"))
@@ -90,9 +97,7 @@ def test_gradients_are_those_of_eager_mode(form: Callable[..., Tensor], dtype: t
     inputs = _inputs(dtype=dtype)
     grad = torch.randn_like(inputs[0])
     want = torch.autograd.grad(form(*inputs), inputs, grad)
-    kept: list[Tensor] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
-        made = compiled(form)(*inputs)
+    made, kept = _called(compiled(form), inputs)
     got = torch.autograd.grad(made, inputs, grad)
     tolerance = 1e-5 if dtype == torch.float32 else 1e-11
     torch.testing.assert_close(got, want, rtol=10 * tolerance, atol=tolerance)
@@ -108,11 +113,7 @@ def test_what_is_dropped_is_dropped_again() -> None:
     run = compiled(lambda q, k, v: attend(q, k, v, dropout_p=0.5))
     results: list[Tensor] = []
     for _ in range(2):
-        kept: list[Tensor] = []
-        with torch.autograd.graph.saved_tensors_hooks(
-            lambda x, kept=kept: kept.append(x) or x, lambda x: x
-        ):
-            made = run(q, k, v)
+        made, kept = _called(run, (q, k, v))
         # PyTorch's own generator is asked in between: its state is not what is gone back to.
         torch.rand(3)
         (found,) = torch.autograd.grad(made, v, grad)
@@ -279,9 +280,7 @@ def test_ordinary_layers_are_left_as_they_are() -> None:
 
 
 def test_nothing_more_is_computed_again_on_the_cpu() -> None:
-    kept: list[Tensor] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
-        compiled(attend)(*_inputs())
+    _, kept = _called(compiled(attend), _inputs())
     assert max(x.numel() for x in kept) >= ROWS * ROWS
 
 
@@ -312,9 +311,7 @@ def test_what_is_made_of_one_of_several_results_is_trained() -> None:
     inputs = _inputs(160, 8)
     grad = torch.randn_like(inputs[0])
     want = torch.autograd.grad(_rotated(*inputs), inputs, grad)
-    kept: list[Tensor] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
-        made = compiled(_rotated)(*inputs)
+    made, kept = _called(compiled(_rotated), inputs)
     got = torch.autograd.grad(made, inputs, grad)
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
     # Nothing is kept in a wider type, or repeated for each head, that can be made of less.
