@@ -41,9 +41,9 @@ class ReadChosen(RewritePattern):
     """What is one input or another by a coordinate is read from an assembly of these.
 
     Legal where at each coordinate the value is the cell of an input, widened on the way at most, or
-    that and zeros; a float -0.0 that was added to zero is -0.0. The inputs are alike, read at the same
-    places cell by cell, wherever the coordinate is. Operations of the program compute them, each at
-    one coordinate: these can write the parts of the assembly where they stand.
+    that and zeros; a float -0.0 that was added to zero is -0.0. The inputs are alike, read at the
+    same places cell by cell, wherever the coordinate is. Operations of the program compute them,
+    each at one coordinate: these can write the parts of the assembly where they stand.
     """
 
     @op_type_rewrite_pattern
