@@ -146,7 +146,8 @@ class Group:
     def rows(self) -> tuple[tuple[Row, ...], ...]:
         """Per member, the rows of its domain that matter, as the group's.
 
-        What is never read where a row does not hold may be anything there.
+        What is never read where a row does not hold may be anything there; but a row of what a
+        member folds says which points it folds.
         """
         found: list[tuple[Row, ...]] = []
         for number, member in enumerate(self.members):
@@ -157,7 +158,13 @@ class Group:
                     set(_rows_of(r)) if self._reads_inside(r, number) else set[Row]()
                     for r in readers
                 ]
-                rows = tuple(row for row in rows if not all(row in held for held in implied))
+                folded = member.moving(frozenset(member.fold.fold_dims))
+                rows = tuple(
+                    row
+                    for row in rows
+                    if any(row[0][dim] for dim in folded)
+                    or not all(row in held for held in implied)
+                )
             found.append(rows)
         return tuple(found)
 

@@ -80,8 +80,9 @@ class FoldState:
         )
 
     def merge(self, tiles: TileBuilder, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> State:
-        """Two states merged, cell by cell."""
-        body = accumulating(self.monoid).merge
+        """Two states merged, cell by cell, in the types that they are accumulated in."""
+        wide = accumulating(self.monoid)
+        body = (wide if tuple(self.elements) == tuple(wide.state) else self.monoid).merge
         values: Values = dict(zip(body.args, (*a, *b), strict=True))
         write_body(tiles, body.ops, values, no_coordinate, no_read)
         return tuple(values[value] for value in loom.yielded(body))
