@@ -114,14 +114,18 @@ def answer_of(function: Any, kernel: Mapping[str, Any], target: int) -> dict[str
 
 
 def _said(text: str) -> str:
-    """The line of an error that says what is wrong: the assembler's first, else the last one."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """The line of an error that says what is wrong: the assembler's first, else the last one.
+
+    Below a line of source there may be a mark that points into it.
+    """
+    lines = [line.strip() for line in text.splitlines() if any(map(str.isalpha, line))]
     assembler = next((n for n, line in enumerate(lines) if line.endswith("stderr:")), None)
     if assembler is not None and assembler + 1 < len(lines):
         said = lines[assembler + 1]
         # One that was ended says nothing: then it is how it ended.
         return lines[0] if said.startswith("Repro command") else said
-    return lines[-1] if lines else ""
+    wrong = next((line for line in lines if "error:" in line), None)
+    return wrong or (lines[-1] if lines else "")
 
 
 def _compile(function: Any, kernel: Mapping[str, Any], target: int) -> Any:
