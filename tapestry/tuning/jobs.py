@@ -22,12 +22,13 @@ from xdsl.dialects.builtin import ModuleOp
 from tapestry.codegen.refusals import bare_text
 from tapestry.devices import DeviceSpec, find_spec
 from tapestry.diagnostics import TapestryError
-from tapestry.dialects import triton
+from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.alternatives.alone import Scheduled, alone, canonical
 from tapestry.passes.triton.cost.calls import calls_of
 from tapestry.passes.triton.cost.predicting import Calls, Prediction
 from tapestry.passes.triton.cost.ranking import ranked
+from tapestry.passes.triton.groups.lowering import why_several_kernels
 from tapestry.passes.triton.loom_to_triton import NO_DEVICE, LoomToTriton
 from tapestry.passes.triton.schedules.candidates import candidates
 from tapestry.passes.triton.schedules.choosing import DESCRIPTORS, never
@@ -53,8 +54,8 @@ class Job:
     """Which of the labels in its operation it schedules."""
     lowering: LoomToTriton
     refused: Refused = never
-    places: list[tuple[Scheduled, str]] = field(default_factory=list[tuple[Scheduled, str]])
-    """The operations that the job stands for, and the labels in them of what it schedules."""
+    places: list[Scheduled] = field(default_factory=list[Scheduled])
+    """The operations that the job stands for."""
 
     @property
     def place(self) -> str:
@@ -84,13 +85,13 @@ class Job:
 
     def give(self, schedule: Schedule) -> None:
         """Have all operations that the job stands for use a schedule."""
-        for op, label in self.places:
-            give(op, label, schedule)
+        for op in self.places:
+            give(op, self.number, schedule)
 
     def scheduled(self, schedule: Schedule) -> ModuleOp:
         """The program with a schedule."""
         program = self.program.clone()
-        give(program, self.task.name, schedule)
+        give(program, self.number, schedule)
         return program
 
 
@@ -115,9 +116,8 @@ def jobs_of(module: ModuleOp, lowering: LoomToTriton, refused: Refused = never) 
         text = canonical(program)
         if text not in found:
             found[text] = _jobs(program, text, lowering, refused)
-        own = labels(op)
         for job in found[text]:
-            job.places.append((op, own[job.number]))
+            job.places.append(op)
     return [job for jobs in found.values() for job in jobs]
 
 
@@ -132,11 +132,23 @@ def _jobs(program: ModuleOp, text: str, lowering: LoomToTriton, refused: Refused
     kernels = "\n".join(map(bare_text, _kernels(lowered).values()))
     own = labels(program)
     jobs = [
-        Job(task, program, text, kernels, own.index(task.name), lowering, refused)
+        Job(task, program, text, kernels, _number(program, task.name), lowering, refused)
         for task in dict.fromkeys(seen)
         if task.name in own
     ]
     return [job for job in jobs if any(True for _ in candidates(job.task))]
+
+
+def _number(program: ModuleOp, name: str) -> int:
+    """Which of a program's labels is of what a kernel is made of.
+
+    A group has the label of its last member. Where it is several kernels, one is of that member.
+    """
+    (op,) = operations(program)
+    own = labels(program)
+    if isinstance(op, loom.FusedOp) and why_several_kernels(op) is not None:
+        return len(own) - 1 - own[::-1].index(name)
+    return own.index(name)
 
 
 def _kernels(lowered: ModuleOp) -> dict[str, triton.KernelOp]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 import tapestry as t
@@ -384,6 +385,18 @@ def test_equal_operations_are_one_job() -> None:
     module = t.compile(x, on="triton", pipeline="weft-apply").lowered
     (job,) = jobs_of(module, LoomToTriton())
     assert len(job.places) == 3
+
+
+def test_what_a_group_of_several_kernels_is_cut_into_is_tuned() -> None:
+    """A group has the label of its last member, whose kernel is the one that is scheduled."""
+    q, k, v = (t.input(name, (7, rows, 5)) for name, rows in (("q", 2), ("k", 31), ("v", 31)))
+    made = t.min(t.scaled_dot_product_attention(q, k, v) + 1.5, (0, 2))
+    lowering = LoomToTriton()
+    found = jobs_of(settled(t.compile(made).lowered, lowering), lowering)
+    assert {"min", "scaled_dot_product_attention"} & {job.task.name for job in found}
+    for job in found:
+        for schedule in job.candidates():
+            lowering.settled.lower(Context(), job.scheduled(schedule), choose=False)
 
 
 def test_jobs_take_turns() -> None:

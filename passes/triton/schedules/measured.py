@@ -49,11 +49,13 @@ def place_of(text: str, number: int) -> str:
     return f"{key_of({'operation': text})[:32]}.{number}"
 
 
-def give(root: Operation, label: str, schedule: Schedule) -> None:
-    """Have what is labelled so, in an operation or a module, use a schedule."""
-    for op in root.walk():
-        if isinstance(op, loom.OperationOp | loom.FusedOp) and op.label.data == label:
-            op.attributes[SCHEDULE] = ScheduleAttr(schedule)
+def give(root: Operation, number: int, schedule: Schedule) -> None:
+    """Have what has a label, in an operation or a module, use a schedule: by its place in `labels`.
+
+    A group has the label of its last member, so labels do not tell them apart.
+    """
+    found = [op for op in root.walk() if isinstance(op, loom.OperationOp | loom.FusedOp)]
+    found[number].attributes[SCHEDULE] = ScheduleAttr(schedule)
 
 
 def keep_measured(module: ModuleOp, device: str, schedules: Mapping[str, Schedule]) -> None:
@@ -87,7 +89,7 @@ def give_measured(module: ModuleOp, device: str) -> None:
         if any(SCHEDULE in one.attributes for one in op.walk()):
             continue
         text = canonical(alone(op))
-        for number, label in enumerate(labels(op)):
+        for number in range(len(labels(op))):
             schedule = known.get(place_of(text, number))
             if schedule is not None:
-                give(op, label, schedule)
+                give(op, number, schedule)
