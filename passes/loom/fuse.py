@@ -116,7 +116,8 @@ class FusePrologue(RewritePattern):
     computed there (`fusion/indexing.py`). What computes an index is an input like any other. A
     domain of the reader stays as it is; one of the map holds all over its index space.
 
-    Done where it is within its price: what is computed again is worth the memory traffic saved.
+    Done where it is within its price: what is computed again is worth the memory traffic saved. It
+    is not done in a map that only makes cells wider, if that is computed where it is read itself.
     """
 
     bounds: Bounds
@@ -129,6 +130,8 @@ class FusePrologue(RewritePattern):
         if isinstance(sites, str):
             return
         readers = {site.reader: site.reader for site in sites}
+        if all(widens(op, reader, self.bounds) for reader in readers):
+            return
         # What is computed in several places is named in none.
         alone = len(readers) == 1
         # From the last position on: those before keep their places while inputs are put in.
@@ -178,9 +181,16 @@ def epilogue(fold: loom.OperationOp, reader: loom.OperationOp, bounds: Bounds) -
         for out in fold.outs:
             if any(use.operation is not reader for use in out.uses):
                 return read_elsewhere(out, fold)
-        if _bytes_of(reader) > _bytes_of(fold) and isinstance(prologue(reader, bounds), list):
+        if widens(fold, reader, bounds):
             return f"{reader.subject} widens it, so that is better done where it is read"
     return how
+
+
+def widens(producer: loom.OperationOp, reader: loom.OperationOp, bounds: Bounds) -> bool:
+    """Whether a map stores more than it reads of another operation, but is computed elsewhere."""
+    if reader.monoid_name is not None or _bytes_of(reader) <= _bytes_of(producer):
+        return False
+    return isinstance(prologue(reader, bounds), list)
 
 
 def _bytes_of(op: loom.OperationOp) -> int:
