@@ -15,7 +15,8 @@ from typing import Any
 from torch import fx
 from torch._functorch import compile_utils, config, partitioners
 
-from tapestry.importers.torch.recomputing import mark_recomputed
+from tapestry.importers.torch.keeping import keep_folds, sum_by_result
+from tapestry.importers.torch.recomputing import forward_nodes, mark_recomputed
 
 _config: Any = config
 _utilities: Any = compile_utils
@@ -35,7 +36,11 @@ def partitioned(
         return divide()
     joint.graph.eliminate_dead_code()
     joint.graph = _utilities.fx_graph_cse(joint.graph)
-    mark_recomputed(joint.graph, num_fwd_outputs)
+    again = mark_recomputed(joint.graph, num_fwd_outputs)
+    forward, _ = forward_nodes(joint.graph, num_fwd_outputs)
+    if sum_by_result(joint.graph, forward, again) | keep_folds(joint.graph, again):
+        joint.graph.eliminate_dead_code()
+        mark_recomputed(joint.graph, num_fwd_outputs)
     # The state of a generator that is kept as an object of PyTorch's is not that of a program's.
     with _config.patch(graphsafe_rng_functionalization=False):
         return divide()

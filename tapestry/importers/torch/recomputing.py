@@ -42,7 +42,7 @@ def mark_recomputed(joint: fx.Graph, results: int) -> frozenset[fx.Node]:
     The graph computes the `results` of the forward pass, and then gradients; equal nodes are one.
     A node that says already what is to become of it keeps that.
     """
-    forward, ends = _forward(joint, results)
+    forward, ends = forward_nodes(joint, results)
     marked: set[fx.Node] = set()
     for node in joint.nodes:
         if node in forward and _is_large(node):
@@ -56,7 +56,7 @@ def mark_recomputed(joint: fx.Graph, results: int) -> frozenset[fx.Node]:
     return frozenset(marked)
 
 
-def _forward(joint: fx.Graph, results: int) -> tuple[set[fx.Node], set[fx.Node]]:
+def forward_nodes(joint: fx.Graph, results: int) -> tuple[set[fx.Node], set[fx.Node]]:
     """The nodes that the results of the forward pass need, and those that are results."""
     (output,) = joint.find_nodes(op="output")
     returned = cast("Sequence[object]", output.args[0])

@@ -33,6 +33,7 @@ from tapestry.passes.triton.alternatives.storing import (  # noqa: E402
     apply_stores,
     computed_factors,
 )
+from tapestry.pipelines import DEFAULT_PIPELINE  # noqa: E402
 from tapestry.runtime.executor import NoWatch, find_executor  # noqa: E402
 from tapestry.runtime.triton.devices import Cpu  # noqa: E402
 from tapestry.runtime.triton.executor import TritonExecutor  # noqa: E402
@@ -171,7 +172,7 @@ def test_each_pass_is_a_few_kernels_that_store_no_scores() -> None:
         cells = [math.prod(map(int, re.findall(r"\d+", shape))) for shape in shapes]
         assert cells
         assert max(cells) <= inputs[0].numel()
-    assert counts == {"forward": 1, "backward": 3}
+    assert counts == {"forward": 1, "backward": 2}
 
 
 @pytest.mark.usefixtures("as_on_a_gpu")
@@ -181,23 +182,29 @@ def test_rotated_heads_that_are_stored_give_the_same() -> None:
     inputs = [x.detach().repeat(1, 2, 1, 1) for x in _inputs(48, 16, torch.float16)]
     for part, graph in _parts(_rotated, [x.requires_grad_() for x in inputs]).items():
         module = program_of(graph).module
-        run_pipeline(module, "default")
-        given = {
-            one.name: random.normal(size=one.type.box.shape) / 2 > -2
-            if str(one.type.element_type) == "i1"
-            else (random.normal(size=one.type.box.shape) / 2).astype(np.float16)
-            for one in tapestry.arguments(module)
-        }
+        # Rotated where they are read, however much is computed again for it.
+        run_pipeline(module, DEFAULT_PIPELINE.replace("loom-fuse,", "loom-fuse{recompute=1000},"))
+        given = {one.name: _drawn(one.type, random) for one in tapestry.arguments(module)}
         stored = module.clone()
         groups = [op for op in stored.walk() if isinstance(op, loom.FusedOp)]
         factors = {group: tuple(range(len(computed_factors(group)))) for group in groups}
-        assert len([1 for places in factors.values() if places]) == (1 if part == "forward" else 3)
+        assert len([1 for places in factors.values() if places]) == (1 if part == "forward" else 2)
         apply_stores(stored, factors)
         want = find_executor("numpy").run(module, given, NoWatch()).outputs
         got = TritonExecutor(device=Cpu()).run(stored, given, NoWatch()).outputs
         for one, other in zip(got, want, strict=True):
             scale = np.abs(other.astype(np.float64)).max()
             np.testing.assert_allclose(one, other, rtol=1e-2, atol=1e-4 * scale)
+
+
+def _drawn(kind: loom.TensorType, random: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Numbers for an input; those in float32 are what rows fold to, which they are divided by."""
+    drawn = random.normal(size=kind.box.shape) / 2
+    if str(kind.element_type) == "i1":
+        return drawn > -2
+    if str(kind.element_type) == "f32":
+        return (1 + np.abs(drawn)).astype(np.float32)
+    return drawn.astype(np.float16)
 
 
 def _marked(function: Callable[..., Any], *inputs: Tensor) -> set[str]:
@@ -329,7 +336,7 @@ def test_rotated_heads_are_turned_once_and_multiplied_by_matrix_units() -> None:
         kernels = [op for op in module.walk() if isinstance(op, triton.KernelOp)]
         loops = [loop for op in kernels for loop in op.walk() if isinstance(loop, scf.ForOp)]
         dots = [one for one in module.walk() if isinstance(one, triton.DotOp)]
-        assert len(dots) >= (2 if part == "forward" else 8)
+        assert len(dots) >= (2 if part == "forward" else 7)
         # Of what is folded, nothing but products is.
         assert all(any(isinstance(one, triton.DotOp) for one in loop.walk()) for loop in loops)
         shapes = re.findall(r"allocate\(\(([\d, ]+)\)", print_module(module).source)
