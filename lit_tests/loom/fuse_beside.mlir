@@ -86,3 +86,38 @@ func.func @apart(%x: !x, %h: !h) -> (!y, !y, !z, !z) {
          wrap (%c: bf16) { loom.yield %c : bf16 } : (!h) -> !z
   func.return %t, %u, %f, %g : !y, !y, !z, !z
 }
+
+// -----
+
+// Maps of few cells from inputs to results are one kernel, not one after another.
+!n = !loom.tensor<[] : [], i64>
+// CHECK-LABEL: @counters
+// CHECK-NEXT: %p, %q, %r = loom.operation @p_q_r over <[] : []> []
+// CHECK-NEXT: ins(%a : () -> (), %b : () -> (), %c : () -> ())
+// CHECK-NOT:  loom.operation
+func.func @counters(%a: !n, %b: !n, %c: !n) -> (!n, !n, !n) {
+  %p = loom.operation @p over <[] : []> [] ins(%a : () -> ()) outs(() -> ())
+         wrap (%x: i64) { %1 = arith.constant 1 : i64 %y = arith.addi %x, %1 : i64 loom.yield %y : i64 } : (!n) -> !n
+  %q = loom.operation @q over <[] : []> [] ins(%b : () -> ()) outs(() -> ())
+         wrap (%x: i64) { %1 = arith.constant 1 : i64 %y = arith.addi %x, %1 : i64 loom.yield %y : i64 } : (!n) -> !n
+  %r = loom.operation @r over <[] : []> [] ins(%c : () -> ()) outs(() -> ())
+         wrap (%x: i64) { %1 = arith.constant 1 : i64 %y = arith.addi %x, %1 : i64 loom.yield %y : i64 } : (!n) -> !n
+  func.return %p, %q, %r : !n, !n, !n
+}
+
+// -----
+
+// What is read on is not joined so: it may become part of what reads it.
+!n = !loom.tensor<[] : [], i64>
+// CHECK-LABEL: @read_on
+// CHECK: loom.operation @p over
+// CHECK: loom.operation @q over
+func.func @read_on(%a: !n, %b: !n) -> (!n, !n) {
+  %p = loom.operation @p over <[] : []> [] ins(%a : () -> ()) outs(() -> ())
+         wrap (%x: i64) { %1 = arith.constant 1 : i64 %y = arith.addi %x, %1 : i64 loom.yield %y : i64 } : (!n) -> !n
+  %q = loom.operation @q over <[] : []> [] ins(%b : () -> ()) outs(() -> ())
+         wrap (%x: i64) { %1 = arith.constant 1 : i64 %y = arith.addi %x, %1 : i64 loom.yield %y : i64 } : (!n) -> !n
+  %r = loom.operation @r over <[] : []> [] ins(%p : () -> ()) outs(() -> ())
+         wrap (%x: i64) { %1 = arith.constant 2 : i64 %y = arith.muli %x, %1 : i64 loom.yield %y : i64 } : (!n) -> !n
+  func.return %q, %r : !n, !n
+}

@@ -3,7 +3,9 @@
     %s = loom.operation @s over <[0, 0] : [4, 6]> [map, fold] by @add ins(%x : (d0, d1) -> (d0, d1))
     %m = loom.operation @m over <[0, 0] : [4, 6]> [map, fold] by @max ins(%x : (d0, d1) -> (d0, d1))
 
-become one operation by `@add_max`, which writes both and reads `%x` once.
+become one operation by `@add_max`, which writes both and reads `%x` once. Maps of few cells from
+inputs to results are one whatever they read, as counters are that each layer of a model has: each of
+them takes as long as it takes to start.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
 
@@ -27,16 +30,24 @@ from tapestry.passes.loom.rebuilding.notes import joined_attributes
 from tapestry.passes.loom.rebuilding.operations import reads_of, writes_of
 
 
+_FEW = 1 << 12
+"""Points of a map that takes no longer than it takes to start it."""
+
+_ENDS = 64
+"""Values that maps of few points write together."""
+
+
 @dataclass
 class JoinBeside(RewritePattern):
     """An operation and an earlier one over the same points that reads the same cells become one.
 
     Legal when neither needs the other, and where one of them stands both can (`Order`); both are
     over one index space, of the same iterators, domain and partition, and read some tensor through
-    one projection. Maps yield both values; folds and scans run by the product of their monoids, so
+    one projection, or are maps of few points between inputs and results. Maps yield both values; folds and scans run by the product of their monoids, so
     each state is what it was. Outputs are written as before, so they tile as before.
 
-    Done up to `parts` values that a kernel holds at once, and `limit` scalar operations.
+    Done up to `parts` values that a kernel holds at once (of few points more), and `limit` scalar
+    operations.
     """
 
     order: Order
@@ -48,14 +59,19 @@ class JoinBeside(RewritePattern):
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         if in_group(op):
             return
-        keys = [(op.parent, *points_of(op), read) for part in reads_of(op) for read in part]
+        keys: list[tuple[Hashable, ...]] = [
+            (op.parent, *points_of(op), read) for part in reads_of(op) for read in part
+        ]
+        if ends := is_between_ends(op):
+            keys.append((op.parent, *points_of(op)))
         for key in keys:
             other = self.seen.get(key)
             if other is None or other is op or other.parent is None:
                 continue
             first = self.order.first(op, other)
             second = other if first is op else op
-            if why_not_beside(first, second, self.limit, self.parts) is None:
+            parts = max(self.parts, _ENDS) if ends and is_between_ends(other) else self.parts
+            if why_not_beside(first, second, self.limit, parts) is None:
                 place = self.order.joined(first, second)
                 if place is not None:
                     new = join_beside(first, second, place, rewriter)
@@ -63,6 +79,17 @@ class JoinBeside(RewritePattern):
                     self.seen.update(dict.fromkeys(keys, new))
                     return
         self.seen.update(dict.fromkeys(keys, op))
+
+
+def is_between_ends(op: loom.OperationOp) -> bool:
+    """Whether a map of few points reads inputs alone, and what it writes is only returned.
+
+    So nothing that it could be joined with otherwise is on either side of it.
+    """
+    if op.monoid_name is not None or op.index.size > _FEW:
+        return False
+    ends = all(isinstance(value, BlockArgument) for value in op.operands)
+    return ends and all(isinstance(use.operation, ReturnOp) for out in op.outs for use in out.uses)
 
 
 def points_of(op: loom.OperationOp) -> tuple[Hashable, ...]:

@@ -16,6 +16,7 @@ from tapestry.passes.triton.schedules.measured import (
     MEASURED,
     give,
     keep_measured,
+    labels,
     measured_of,
     operations,
     place_of,
@@ -77,7 +78,7 @@ def test_other_devices_have_nothing_of_it() -> None:
 def test_a_schedule_that_is_given_stays() -> None:
     module = program()
     given = Schedule({"P": 4096}, warps=4)
-    give(module, "second", given)
+    give(module, labels(module).index("second"), given)
     keep_measured(module, "h200", {place(module): OWN})
     assert launched(module)[:2] == [OWN, given]
 
