@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, cast
 
 import torch
@@ -66,10 +65,6 @@ class _Maker:
         """A value in a dtype."""
         return value if _value(value).dtype == dtype else self(_CASTS[0], value, dtype=dtype)
 
-    def permute(self, value: fx.Node, order: Sequence[int]) -> fx.Node:
-        """A value with its axes in another order."""
-        return self(_aten.permute.default, value, list(order))
-
     def reshape(self, value: fx.Node, shape: Sequence[int]) -> fx.Node:
         """A value of another shape; its cells are put in order first where they do not lie so."""
         if not _value(value).is_contiguous():
@@ -105,7 +100,8 @@ def sum_by_result(
 ) -> bool:
     """Sum products of a factor and its gradient by the result that it is of; whether any are.
 
-    The result is one of the `forward` pass, the factor is computed `again`.
+    The result is one of the `forward` pass, the factor is computed `again`. Where sizes are open,
+    sums stay as they are.
     """
     changed = False
     products = [node for node in joint.nodes if node.target in _PRODUCTS]
@@ -117,6 +113,8 @@ def sum_by_result(
         gradient, factor = found
         result = results.get(_bare(factor))
         if result is None or not _is_turned(gradient.args[1], result.args[1]):
+            continue
+        if not all(map(_is_known, (node, gradient, result, *_ends_of(result, forward)))):
             continue
         seed, dtype = cast("fx.Node", gradient.args[0]), _value(node).dtype
         with joint.inserting_before(node):
@@ -138,11 +136,13 @@ def _gradient_and_factor(
     if node.target != _aten.sum.dim_IntList:
         return None
     product, axes = cast("fx.Node", node.args[0]), cast("Sequence[int]", node.args[1])
-    rank = len(_value(product).shape)
-    if product.target != _aten.mul.Tensor or [axis % rank for axis in axes] != [rank - 1]:
+    if product.target != _aten.mul.Tensor or not _is_known(product):
         return None
+    rank = len(_value(product).shape)
     sides = [side for side in product.args if isinstance(side, fx.Node)]
-    if len(sides) != 2 or any(_value(side).shape != _value(product).shape for side in sides):
+    if len(sides) != 2 or [axis % rank for axis in axes] != [rank - 1]:
+        return None
+    if any(_value(side).shape != _value(product).shape for side in sides):
         return None
     for one, other in (sides, reversed(sides)):
         gradient = _bare(one)
@@ -155,7 +155,7 @@ def _bare(value: object) -> object:
     """What a value is a cast of, or a view with rows of the same length."""
     while isinstance(value, fx.Node) and (value.target in _CASTS or _is_reshaped(value)):
         source = cast("fx.Node", value.args[0])
-        if _value(source).shape[-1:] != _value(value).shape[-1:]:
+        if not _is_known(value) or _value(source).shape[-1:] != _value(value).shape[-1:]:
             break
         value = source
     return value
@@ -163,7 +163,14 @@ def _bare(value: object) -> object:
 
 def _is_reshaped(node: fx.Node) -> bool:
     """Whether a node has the cells of what it reads in order, each once."""
-    return node.target in _RESHAPES and _value(node).numel() == _value(node.args[0]).numel()
+    if node.target not in _RESHAPES or not _is_known(node) or not _is_known(node.args[0]):
+        return False
+    return _value(node).numel() == _value(node.args[0]).numel()
+
+
+def _is_known(node: Any) -> bool:
+    """Whether all sizes of a tensor are numbers: to compare others would make them so."""
+    return all(isinstance(size, int) for size in _value(node).shape)
 
 
 def _is_turned(one: object, other: object) -> bool:
@@ -174,24 +181,30 @@ def _is_turned(one: object, other: object) -> bool:
     return one.args[0] is other and _order(one) == [*range(rank - 2), rank - 1, rank - 2]
 
 
-def _as_kept(result: fx.Node, forward: Collection[fx.Node], make: _Maker) -> fx.Node:
-    """A result as it is made of what the forward pass makes of it: that is what is kept of it."""
-    back: list[Callable[[fx.Node], fx.Node]] = []
+def _ends_of(result: fx.Node, forward: Collection[fx.Node]) -> list[fx.Node]:
+    """What the forward pass makes of a result, one after another: its cells in another order."""
+    found: list[fx.Node] = []
     end = result
     while len(users := [user for user in end.users if user in forward]) == 1:
-        (user,) = users
-        if _is_reshaped(user):
-            back.append(partial(make.reshape, shape=_value(end).shape))
-        elif user.target == _aten.permute.default:
+        (end,) = users
+        if not (_is_reshaped(end) or end.target in (*_CASTS, _aten.permute.default)):
+            break
+        found.append(end)
+    return found
+
+
+def _as_kept(result: fx.Node, forward: Collection[fx.Node], make: _Maker) -> fx.Node:
+    """A result as it is made of what the forward pass makes of it: that is what is kept of it."""
+    ends = [result, *_ends_of(result, forward)]
+    made = ends[-1]
+    for source, user in zip(ends[-2::-1], ends[:0:-1], strict=True):
+        if user.target == _aten.permute.default:
             order = _order(user)
             turned = [order.index(axis) for axis in range(len(order))]
-            back.append(partial(make.permute, order=turned))
-        elif user.target not in _CASTS:
-            break
-        end = user
-    for undo in reversed(back):
-        end = undo(end)
-    return end
+            made = make(_aten.permute.default, made, turned)
+        elif user.target in _RESHAPES:
+            made = make.reshape(made, _value(source).shape)
+    return made
 
 
 def _order(permuted: fx.Node) -> list[int]:

@@ -66,7 +66,9 @@ def _otherwise(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (weights * weights.detach().cos()) @ v
 
 
-def _trained(function: Callable[..., Any], *inputs: Tensor) -> tuple[list[Tensor], Graphs]:
+def _trained(
+    function: Callable[..., Any], *inputs: Tensor, dynamic: bool = False
+) -> tuple[list[Tensor], Graphs]:
     """The gradients of a function's first result, and the graphs of both passes."""
     graphs: Graphs = {}
 
@@ -81,6 +83,7 @@ def _trained(function: Callable[..., Any], *inputs: Tensor) -> tuple[list[Tensor
             bw_compiler=keep("backward"),
             partition_fn=partitioned,
             decompositions=decompositions(),
+            dynamic=dynamic,
         )
         made = run(*leaves)
         made = made if isinstance(made, Tensor) else made[0]
@@ -117,8 +120,25 @@ def test_gradients_in_16_bits_are_as_exact(function: Callable[..., Tensor]) -> N
     _check(function, _inputs(torch.bfloat16), 3e-2)
 
 
-def _check(function: Callable[..., Any], inputs: list[Tensor], tolerance: float) -> None:
-    got, _ = _trained(function, *inputs)
+@pytest.mark.parametrize("function", [_plain, _attended])
+def test_sizes_that_are_open_stay_open(function: Callable[..., Tensor]) -> None:
+    _check(function, _inputs(), 1e-5, dynamic=True)
+    _, graphs = _trained(function, *_inputs(), dynamic=True)
+    sizes = [
+        size
+        for node in graphs["backward"].graph.find_nodes(op="placeholder")
+        if isinstance(node.meta["val"], Tensor)
+        for size in node.meta["val"].shape
+    ]
+    assert any(isinstance(size, torch.SymInt) for size in sizes)
+    assert not any(isinstance(size, int) and size == ROWS for size in sizes)
+    assert not {"amax", "_softmax"} & set(_operators(graphs["backward"]))
+
+
+def _check(
+    function: Callable[..., Any], inputs: list[Tensor], tolerance: float, *, dynamic: bool = False
+) -> None:
+    got, _ = _trained(function, *inputs, dynamic=dynamic)
     leaves = [x.detach().double().requires_grad_() for x in inputs]
     made = function(*leaves)
     made = made if isinstance(made, Tensor) else made[0]
