@@ -72,6 +72,8 @@ COMPOSITES: dict[str, Program] = {
     "a diagonal": lambda x: np.diag(x, k=1),
     "a grid": lambda x: np.meshgrid(x[0], x[:, 0])[1],
     "where it belongs": lambda x: np.searchsorted(np.sort(X[0]), x, side="right"),
+    "where it belongs beside NaN": lambda x: np.searchsorted(np.sort(np.sqrt(X[0])), np.log(x)),
+    "after NaN": lambda x: np.searchsorted(np.sort(np.sqrt(X[0])), np.log(x), side="right"),
     "product of all cells": lambda x: np.vdot(x, x + 1),
     "cross": lambda x: np.cross(x[:, :3], x[:, 1:]),
     "quotients and remainders": lambda x: np.divmod(x, 0.3)[0],
