@@ -4,7 +4,9 @@ r"""Operators that stay PyTorch's: `loom.external` kernels, named as the operato
            parameters {arguments = "[{\"tensor\": 0}, 0]"}
 
 The parameters are the operator's arguments as JSON: tensors by their position among the inputs,
-dtypes by name. A random operator has a seed as its last input, and is a function of it.
+dtypes by name; and, where some of its results are no outputs, the positions of those that are. A
+result without cells is none: PyTorch may leave it undefined. A random operator has a seed as its
+last input, and is a function of it.
 """
 
 from __future__ import annotations
@@ -38,11 +40,23 @@ def add_external(
     if overload.random:
         inputs.append(context.seed())
     register(context.operator)
-    kinds = [kind_of(kind.shape, kind.dtype) for kind in context.results if kind is not None]
-    made = iter(
-        context.build.external(context.operator, inputs, kinds, parameters, context.location)
+    held = {
+        place: kind_of(kind.shape, kind.dtype)
+        for place, kind in enumerate(context.results)
+        if kind is not None and 0 not in kind.shape
+    }
+    if len(held) < len(context.results):
+        parameters["results"] = list(held)
+    made = context.build.external(
+        context.operator, inputs, list(held.values()), parameters, context.location
     )
-    return tuple(None if kind is None else next(made) for kind in context.results)
+    found: list[SSAValue | None] = [
+        None if kind is None or place in held else context.constant(0, kind.dtype, kind.shape)
+        for place, kind in enumerate(context.results)
+    ]
+    for place, value in zip(held, made, strict=True):
+        found[place] = value
+    return tuple(found)
 
 
 def register(operator: str) -> None:
@@ -57,8 +71,8 @@ def register(operator: str) -> None:
                 made = _seeded(int(tensors[-1]), lambda: overload.call(*given[0], **given[1]))
             else:
                 made = overload.call(*given[0], **given[1])
-        results = cast("Sequence[object]", made if isinstance(made, list | tuple) else [made])
-        return [result for result in results if isinstance(result, torch.Tensor)]
+        results = cast("Sequence[Any]", made if isinstance(made, list | tuple) else [made])
+        return [results[place] for place in parameters.get("results", range(len(results)))]
 
     @register_external(operator, on="numpy")
     def _(arrays: Sequence[Array], parameters: Mapping[str, Any]) -> list[Array]:

@@ -142,6 +142,16 @@ def test_what_is_not_native_stays_pytorchs() -> None:
     assert "1 x aten.i0.default is external: it has no lowering" in str(report)
 
 
+def test_a_result_that_pytorch_leaves_undefined_has_no_cells() -> None:
+    """As the fourth of `mkldnn_rnn_layer`, which is for a backward pass."""
+    model = nn.LSTM(4, 5, num_layers=2).eval()
+    x = torch.randn(6, 3, 4)
+    with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
+        got, (hidden, cells) = compiled(model)(x)
+        want = model(x)
+    torch.testing.assert_close((got, (hidden, cells)), want)
+
+
 def test_strict_refuses_what_is_not_native() -> None:
     with pytest.raises(Exception, match="cannot be imported: it has no lowering") as error:
         check_forward(Sorted(), torch.randn(5, 8), strict=True)
