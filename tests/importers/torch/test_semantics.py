@@ -91,6 +91,14 @@ def _tensors(want):
     return (want[0]["sum"], want[0]["pair"][0], *want[2:])
 
 
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
+def test_powers_that_are_roots_are_so_at_the_edges(kind: torch.dtype) -> None:
+    edges = [-torch.inf, -0.0, 0.0, torch.inf, 4.0, -1.0]
+    x = torch.tensor(edges if kind.is_floating_point else [4, 0, -1]).to(kind)
+    for have, want in zip(compiled(lambda x: (x**0.5, x**-0.5))(x), (x**0.5, x**-0.5), strict=True):
+        torch.testing.assert_close((have, 1 / have), (want, 1 / want), equal_nan=True)
+
+
 @pytest.mark.parametrize(
     "x",
     [

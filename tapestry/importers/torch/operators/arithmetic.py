@@ -62,9 +62,15 @@ def fmod(ctx: Context, x: Operand, y: Operand) -> SSAValue:
     return ctx.apply("fmod", *numbers(ctx, x, y))
 
 
+_ROOTS = {0.5: "sqrt", -0.5: "rsqrt"}
+"""Exponents that are roots in PyTorch, which differ from powers at -0.0 and -inf."""
+
+
 @lowering("aten.pow.Tensor_Scalar")
 def pow_scalar(ctx: Context, x: SSAValue, exponent: Number) -> SSAValue:
     (base,) = numbers(ctx, x)
+    if exponent in _ROOTS:
+        return ctx.apply(_ROOTS[exponent], base)
     return ctx.apply("pow_scalar", base, exponent=exponent)
 
 
