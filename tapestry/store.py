@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -27,6 +27,7 @@ from pathlib import Path
 from time import time
 from typing import Any, Final, cast
 
+from tapestry.diagnostics import UsageError
 from tapestry.logs import channel
 
 FORM: Final = 2
@@ -37,6 +38,9 @@ FOLDER_VARIABLE: Final = "TAPESTRY_CACHE_DIR"
 
 SWITCH: Final = "TAPESTRY_CACHE"
 """The environment variable that is 0 to keep nothing, or lists the kinds that are kept."""
+
+KINDS: Final = ("aot", "graphs", "lowered", "native", "refused", "rules", "tuning")
+"""What answers there are to keep, which is what the variable may list."""
 
 LIMIT: Final = 1 << 30
 """Bytes of a folder."""
@@ -86,15 +90,33 @@ def _is_own(status: os.stat_result) -> bool:
 
 
 def find_store(kind: str) -> Store | None:
-    """The entries of a kind; None where none are to be kept, or none can be."""
-    wanted = os.environ.get(SWITCH, "1")
-    if wanted != "1" and kind not in wanted.split(","):
+    """The entries of a kind; None where none are to be kept, or none can be.
+
+    KeyError for a kind that does not exist; UsageError where the environment names one.
+    """
+    if kind not in KINDS:
+        raise KeyError(kind)
+    if kind not in _kept_kinds():
         return None
     try:
         return Store(cache_directory(kind))
     except OSError as error:
         channel("cache").info("%s: nothing is kept: %s", kind, error)
         return None
+
+
+def _kept_kinds() -> Sequence[str]:
+    """The kinds that the environment says are kept."""
+    wanted = os.environ.get(SWITCH, "")
+    if wanted in ("", "1"):
+        return KINDS
+    kinds = [] if wanted == "0" else [name.strip() for name in wanted.split(",")]
+    for name in kinds:
+        if name not in KINDS:
+            hint = f"1 keeps all, 0 nothing; {FOLDER_VARIABLE} says where"
+            known = f"there is {', '.join(KINDS)}"
+            raise UsageError(f"{SWITCH}={wanted}: no kind {name!r}; {known}", hint=hint)
+    return kinds
 
 
 @dataclass(frozen=True)

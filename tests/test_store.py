@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tapestry.diagnostics import UsageError
 from tapestry.logs import configure
 from tapestry.store import Store, cache_directory, find_store, key_of
 
@@ -150,12 +151,27 @@ def test_it_is_said_what_was_found(store, capsys):
 
 
 @pytest.mark.parametrize(
-    ("switch", "kept"), [("0", False), ("1", True), ("aot,kind", True), ("aot", False)]
+    ("switch", "kept"),
+    [("0", False), ("1", True), ("", True), ("aot,rules", True), ("aot", False)],
 )
 def test_kinds_are_switched_off(switch, kept, tmp_path, monkeypatch):
     monkeypatch.setenv("TAPESTRY_CACHE", switch)
     monkeypatch.setenv("TAPESTRY_CACHE_DIR", str(tmp_path))
-    assert (find_store("kind") is not None) == kept
+    assert (find_store("rules") is not None) == kept
+
+
+@pytest.mark.parametrize("switch", ["/some/path", "aot,kernels", "true"])
+def test_a_kind_that_there_is_not_is_an_error(switch, monkeypatch):
+    """Else nothing would be kept, silently."""
+    monkeypatch.setenv("TAPESTRY_CACHE", switch)
+    with pytest.raises(UsageError, match=r"TAPESTRY_CACHE=.*: no kind .*; there is aot, ") as found:
+        find_store("aot")
+    assert found.value.hint == "1 keeps all, 0 nothing; TAPESTRY_CACHE_DIR says where"
+
+
+def test_all_that_is_kept_can_be_listed():
+    with pytest.raises(KeyError, match="kernels"):
+        find_store("kernels")
 
 
 def test_where_files_are_kept_can_be_chosen(tmp_path, monkeypatch):
@@ -174,7 +190,7 @@ def test_a_place_that_cannot_be_written_to_is_passed_over(tmp_path, monkeypatch)
     with pytest.raises(OSError, match="can be written to"):
         cache_directory("triton")
     monkeypatch.setenv("TAPESTRY_CACHE", "1")
-    assert find_store("triton") is None
+    assert find_store("aot") is None
 
 
 def test_no_entry_is_executed(store):
