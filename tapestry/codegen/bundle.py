@@ -8,7 +8,8 @@
     out/manifest.json    kernels, launches in order, where buffers lie; digests of the files
     out/constants.npz    constants too large for code
 
-Kernels that are equal, in shards or layers, are one.
+Kernels that are equal, in shards or layers, are one. Where a program was compiled before, its files
+that are not needed any more are removed, and no others.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -98,6 +100,7 @@ def compile_bundle(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from None
+    earlier = _listed(folder)
     constants = ConstantFile(folder / _CONSTANTS)
     moved = constants.moved(module)
     device = _smallest(targets)
@@ -150,6 +153,7 @@ def compile_bundle(
     }
     manifest["sha256"] = manifests.digest_of(manifest)
     _write(folder, "manifest.json", json.dumps(manifest, indent=2).encode())
+    _remove(folder, {name: earlier[name] for name in earlier.keys() - _listed(folder).keys()})
     cubins = len({entry["cubin"] for entry in entries})
     return Bundle(folder, compiled, cubins, printed.kernels, plan)
 
@@ -219,6 +223,26 @@ def _entry(folder: Path, kernel: CompiledKernel, spec: KernelSpec) -> dict[str, 
         "shared": kernel.shared,
         "registers": kernel.registers,
     }
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """The digests of the files that a folder's manifest lists; none where it is not one of ours."""
+    try:
+        manifest: Any = json.loads((folder / "manifest.json").read_text("utf-8"))
+        if manifest.pop("sha256") != manifests.digest_of(manifest):
+            return {}
+        return manifest["files"] | {one["cubin"]: one["sha256"] for one in manifest["kernels"]}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _remove(folder: Path, files: Mapping[str, str]) -> None:
+    """Remove the files of these digests; what another program wrote there since is left."""
+    for name, digest in files.items():
+        path = folder / name
+        with suppress(OSError):
+            if path.parent == folder and _digest(path.read_bytes()) == digest:
+                path.unlink()
 
 
 def _kind(kind: TensorType) -> dict[str, Any]:

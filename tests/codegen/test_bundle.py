@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -312,6 +313,37 @@ def test_a_damaged_cache_is_not_trusted(tmp_path: Path, monkeypatch: pytest.Monk
     again = _compiled(tmp_path / "after")
     assert sum(not kernel.cached for kernel in again.kernels) == 2
     assert [kernel.registers for kernel in again.kernels] == [k.registers for k in bundle.kernels]
+
+
+def test_files_of_an_earlier_program_are_removed_and_no_others(tmp_path: Path) -> None:
+    x = tapestry.input("x", (16, 16))
+    out = tmp_path / "out"
+    weights = np.arange(256, dtype=np.float32).reshape(16, 16)
+    compile_bundle(tapestry.compile(x @ weights).lowered, out)
+    (first,) = out.glob("*.cubin")
+    (out / "mine.cubin").write_bytes(b"mine")
+    compile_bundle(tapestry.compile(x + 1).lowered, out)
+    assert not first.exists()
+    (second,) = set(out.glob("*.cubin")) - {out / "mine.cubin"}
+    written = {"kernels.py", "load.py", "manifest.json", second.name}
+    assert {path.name for path in out.iterdir()} == written | {"mine.cubin"}
+    second.write_bytes(b"another's")
+    compile_bundle(tapestry.compile(x - 2 * x.T).lowered, out)
+    assert second.read_bytes() == b"another's"
+
+
+def test_what_no_manifest_of_ours_lists_is_left(tmp_path: Path) -> None:
+    x = tapestry.input("x", (16, 16))
+    (tmp_path / "kept.txt").write_text("kept")
+    files = {"kept.txt": sha256(b"kept").hexdigest()}
+    (tmp_path / "manifest.json").write_text(json.dumps({"files": files, "kernels": []}))
+    compile_bundle(tapestry.compile(x + 1).lowered, tmp_path)
+    outside = {"files": {"../kept.txt": files["kept.txt"]}, "kernels": []}
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "manifest.json").write_text(json.dumps({**outside, "sha256": digest_of(outside)}))
+    compile_bundle(tapestry.compile(x + 1).lowered, out)
+    assert (tmp_path / "kept.txt").read_text() == "kept"
 
 
 def test_an_external_kernel_is_refused(tmp_path: Path) -> None:
