@@ -23,6 +23,9 @@ _SHORT = 16
 _MANY = 1 << 12
 """Cells of an array from which that pays."""
 
+_RUN = 64
+"""Cells that are summed one after another, at most twice as many: longer runs are cut in parts."""
+
 
 @dataclass(frozen=True)
 class Reduction:
@@ -41,7 +44,10 @@ class Reduction:
 
     def running(self, values: Array, axis: int) -> Array:
         """What is folded so far at each place along an axis."""
-        states = np.asarray(self.ufunc.accumulate(values, axis=axis, dtype=values.dtype))
+        if self.ufunc is np.add and values.dtype.kind in "fc":
+            states = np.moveaxis(_running_sums(np.moveaxis(values, axis, -1)), -1, axis)
+        else:
+            states = np.asarray(self.ufunc.accumulate(values, axis=axis, dtype=values.dtype))
         return self._signed(states, lambda signs, by: by.accumulate(signs, axis=axis), values)
 
     def _signed(
@@ -55,6 +61,26 @@ class Reduction:
         negative = combined(np.signbit(values), self.signs)
         signed = np.where(negative, -0.0, 0.0).astype(values.dtype)
         return np.where(zero, signed, result)
+
+
+def _running_sums(values: Array) -> Array:
+    """Sums of floats so far, along the last axis: of parts, and what is before each part added.
+
+    So errors grow with the logarithm of how many cells there are, as those of one sum do.
+    """
+    count = values.shape[-1]
+    if count <= 2 * _RUN:
+        return np.asarray(np.add.accumulate(values, axis=-1, dtype=values.dtype))
+    whole = count // _RUN * _RUN
+    shape = (*values.shape[:-1], whole // _RUN, _RUN)
+    parts = np.add.accumulate(values[..., :whole].reshape(shape), axis=-1, dtype=values.dtype)
+    ahead = _running_sums(parts[..., -1])
+    parts[..., 1:, :] += ahead[..., :-1, None]
+    states = parts.reshape(*values.shape[:-1], whole)
+    if whole == count:
+        return states
+    rest = np.add.accumulate(values[..., whole:], axis=-1, dtype=values.dtype)
+    return np.concatenate([states, rest + ahead[..., -1:]], axis=-1)
 
 
 def _is_short(values: Array, axes: Sequence[int]) -> bool:

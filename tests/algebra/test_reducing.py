@@ -1,4 +1,4 @@
-"""Folds of a few neighbours each are those of NumPy, in order."""
+"""Folds of a few neighbours each are those of NumPy, in order; long running sums are as exact."""
 
 from __future__ import annotations
 
@@ -41,3 +41,27 @@ def test_signs_of_zeros() -> None:
     values[5, 1] = 0.0
     found = Reduction(np.maximum, np.logical_and).fold(values, (1,))
     np.testing.assert_array_equal(np.signbit(found), np.arange(2048) != 5)
+
+
+@pytest.mark.parametrize("extent", [1, 128, 129, 640, 4097])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_running_sums(axis: int, extent: int) -> None:
+    shape = [3, 2, 3]
+    shape[axis] = extent
+    values = np.random.default_rng(0).integers(-3, 4, shape).astype(np.float32)
+    got = Reduction(np.add, None).running(values, axis)
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, np.add.accumulate(values, axis=axis))
+
+
+def test_long_running_sums_are_as_exact_as_sums() -> None:
+    values = np.full(50257, 0.1, np.float32)
+    want = np.add.accumulate(values, dtype=np.float64)
+    np.testing.assert_allclose(Reduction(np.add, None).running(values, 0), want, rtol=3e-6)
+
+
+def test_what_is_no_number_stays_from_there_on() -> None:
+    values = np.ones((2, 1000), np.float32)
+    values[0, 300], values[1, 500] = np.nan, np.inf
+    got = Reduction(np.add, None).running(values, 1)
+    np.testing.assert_array_equal(got, np.add.accumulate(values, axis=1))
