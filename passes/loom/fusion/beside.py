@@ -29,7 +29,6 @@ from tapestry.passes.loom.rebuilding.monoids import defined_once, product_monoid
 from tapestry.passes.loom.rebuilding.notes import joined_attributes
 from tapestry.passes.loom.rebuilding.operations import reads_of, writes_of
 
-
 _FEW = 1 << 12
 """Points of a map that takes no longer than it takes to start it."""
 
