@@ -42,8 +42,9 @@ class JoinBeside(RewritePattern):
 
     Legal when neither needs the other, and where one of them stands both can (`Order`); both are
     over one index space, of the same iterators, domain and partition, and read some tensor through
-    one projection, or are maps of few points between inputs and results. Maps yield both values; folds and scans run by the product of their monoids, so
-    each state is what it was. Outputs are written as before, so they tile as before.
+    one projection, or are maps of few points between inputs and results. Maps yield both values;
+    folds and scans run by the product of their monoids, so each state is what it was. Outputs are
+    written as before, so they tile as before.
 
     Done up to `parts` values that a kernel holds at once (of few points more), and `limit` scalar
     operations.
