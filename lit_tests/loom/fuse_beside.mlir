@@ -121,3 +121,18 @@ func.func @read_on(%a: !n, %b: !n) -> (!n, !n) {
          wrap (%x: i64) { %1 = arith.constant 2 : i64 %y = arith.muli %x, %1 : i64 loom.yield %y : i64 } : (!n) -> !n
   func.return %q, %r : !n, !n
 }
+
+// -----
+
+// Nor are maps of many cells: these take longer than it takes to start them.
+!x = !loom.tensor<[0] : [8192], f32>
+// CHECK-LABEL: @many
+// CHECK: loom.operation @p over
+// CHECK: loom.operation @q over
+func.func @many(%a: !x, %b: !x) -> (!x, !x) {
+  %p = loom.operation @p over <[0] : [8192]> [map] ins(%a : (i) -> (i)) outs((i) -> (i))
+         wrap (%x: f32) { %y = arith.addf %x, %x : f32 loom.yield %y : f32 } : (!x) -> !x
+  %q = loom.operation @q over <[0] : [8192]> [map] ins(%b : (i) -> (i)) outs((i) -> (i))
+         wrap (%x: f32) { %y = arith.mulf %x, %x : f32 loom.yield %y : f32 } : (!x) -> !x
+  func.return %p, %q : !x, !x
+}

@@ -62,6 +62,7 @@ from tapestry.passes.loom.fusion.named import named_pair
 from tapestry.passes.loom.fusion.order import Order
 from tapestry.passes.loom.fusion.pricing import Site, price_of
 from tapestry.passes.loom.rebuilding.bodies import in_group
+from tapestry.passes.loom.rebuilding.operations import reads_of
 from tapestry.passes.loom.rebuilding.tidying import ShareScalars
 from tapestry.passes.loom.simplify import MergeEqualReads
 
@@ -117,7 +118,8 @@ class FusePrologue(RewritePattern):
     domain of the reader stays as it is; one of the map holds all over its index space.
 
     Done where it is within its price: what is computed again is worth the memory traffic saved. It
-    is not done in a map that only makes cells wider, if that is computed where it is read itself.
+    is not done in a map that only makes cells wider, if that is computed where it is read itself:
+    then the narrow ones are what may be stored.
     """
 
     bounds: Bounds
@@ -187,9 +189,12 @@ def epilogue(fold: loom.OperationOp, reader: loom.OperationOp, bounds: Bounds) -
 
 
 def widens(producer: loom.OperationOp, reader: loom.OperationOp, bounds: Bounds) -> bool:
-    """Whether a map stores more than it reads of another operation, but is computed elsewhere."""
+    """Whether a map only makes cells wider, or more, which is better done where they are read."""
     if reader.monoid_name is not None or _bytes_of(reader) <= _bytes_of(producer):
         return False
+    reads = [read for part in reads_of(reader) for read in part]
+    if producer.monoid_name is None and len(reads) != 1:
+        return False  # It makes new ones.
     return isinstance(prologue(reader, bounds), list)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from tapestry.codegen.refusals import bare_text
 from tapestry.devices import DeviceSpec, find_spec
@@ -28,7 +28,6 @@ from tapestry.passes.triton.alternatives.alone import Scheduled, alone, canonica
 from tapestry.passes.triton.cost.calls import calls_of
 from tapestry.passes.triton.cost.predicting import Calls, Prediction
 from tapestry.passes.triton.cost.ranking import ranked
-from tapestry.passes.triton.groups.lowering import why_several_kernels
 from tapestry.passes.triton.loom_to_triton import NO_DEVICE, LoomToTriton
 from tapestry.passes.triton.schedules.candidates import candidates
 from tapestry.passes.triton.schedules.choosing import DESCRIPTORS, never
@@ -124,6 +123,7 @@ def jobs_of(module: ModuleOp, lowering: LoomToTriton, refused: Refused = never) 
 def _jobs(program: ModuleOp, text: str, lowering: LoomToTriton, refused: Refused) -> list[Job]:
     """What there is to tune in a program of one operation."""
     seen: list[Task] = []
+    _tell_apart(program)
     lowered = program.clone()
     try:
         lowering.settled.lower(Context(), lowered, seen.append, choose=False)
@@ -132,23 +132,21 @@ def _jobs(program: ModuleOp, text: str, lowering: LoomToTriton, refused: Refused
     kernels = "\n".join(map(bare_text, _kernels(lowered).values()))
     own = labels(program)
     jobs = [
-        Job(task, program, text, kernels, _number(program, task.name), lowering, refused)
+        Job(task, program, text, kernels, own.index(task.name), lowering, refused)
         for task in dict.fromkeys(seen)
         if task.name in own
     ]
     return [job for job in jobs if any(True for _ in candidates(job.task))]
 
 
-def _number(program: ModuleOp, name: str) -> int:
-    """Which of a program's labels is of what a kernel is made of.
-
-    A group has the label of its last member. Where it is several kernels, one is of that member.
-    """
-    (op,) = operations(program)
-    own = labels(program)
-    if isinstance(op, loom.FusedOp) and why_several_kernels(op) is not None:
-        return len(own) - 1 - own[::-1].index(name)
-    return own.index(name)
+def _tell_apart(program: ModuleOp) -> None:
+    """Give each operation a label of its own: that of a group is its last member's, too."""
+    known: set[str] = set()
+    found = (op for op in program.walk() if isinstance(op, loom.OperationOp | loom.FusedOp))
+    for number, op in enumerate(found):
+        if op.label.data in known:
+            op.properties["label"] = StringAttr(f"{op.label.data}_{number}")
+        known.add(op.label.data)
 
 
 def _kernels(lowered: ModuleOp) -> dict[str, triton.KernelOp]:

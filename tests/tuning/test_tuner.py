@@ -390,10 +390,10 @@ def test_equal_operations_are_one_job() -> None:
 def test_what_a_group_of_several_kernels_is_cut_into_is_tuned() -> None:
     """A group has the label of its last member, whose kernel is the one that is scheduled."""
     q, k, v = (t.input(name, (7, rows, 5)) for name, rows in (("q", 2), ("k", 31), ("v", 31)))
-    made = t.min(t.scaled_dot_product_attention(q, k, v) + 1.5, (0, 2))
+    made = t.min(t.min(t.scaled_dot_product_attention(q, k, v) + 1.5, (2,)), (0,))
     lowering = LoomToTriton()
     found = jobs_of(settled(t.compile(made).lowered, lowering), lowering)
-    assert {"min", "scaled_dot_product_attention"} & {job.task.name for job in found}
+    assert len(found) > 1
     for job in found:
         for schedule in job.candidates():
             lowering.settled.lower(Context(), job.scheduled(schedule), choose=False)

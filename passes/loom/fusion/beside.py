@@ -4,8 +4,8 @@
     %m = loom.operation @m over <[0, 0] : [4, 6]> [map, fold] by @max ins(%x : (d0, d1) -> (d0, d1))
 
 become one operation by `@add_max`, which writes both and reads `%x` once. Maps of few cells from
-inputs to results are one whatever they read, as counters are that each layer of a model has: each of
-them takes as long as it takes to start.
+inputs to results are one whatever they read, as counters are that each layer of a model has: each
+of them takes as long as it takes to start.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from tapestry.passes.loom.rebuilding.operations import reads_of, writes_of
 _FEW = 1 << 12
 """Points of a map that takes no longer than it takes to start it."""
 
-_ENDS = 64
-"""Values that maps of few points write together."""
+_FEW_OUTPUTS = 64
+"""Values that maps of few points write together at most."""
 
 
 @dataclass
@@ -70,7 +70,7 @@ class JoinBeside(RewritePattern):
                 continue
             first = self.order.first(op, other)
             second = other if first is op else op
-            parts = max(self.parts, _ENDS) if ends and is_between_ends(other) else self.parts
+            parts = max(self.parts, _FEW_OUTPUTS) if ends and is_between_ends(other) else self.parts
             if why_not_beside(first, second, self.limit, parts) is None:
                 place = self.order.joined(first, second)
                 if place is not None:

@@ -42,8 +42,13 @@ _RESHAPES = (
 )
 """What changes the shape of a tensor; its cells stay in order where there are as many."""
 
-_CASTS = (_aten._to_copy.default, _aten.clone.default, _aten.alias.default)
-"""What gives the same cells, perhaps rounded."""
+_COPIES = (_aten.clone.default, _aten.alias.default)
+"""What gives the same cells."""
+
+_CAST: Any = _aten._to_copy.default
+
+_HALF = 2
+"""The bytes of the least floats that a result may be rounded to."""
 
 _PRODUCTS = (_aten.bmm.default, _aten.mm.default)
 
@@ -63,7 +68,7 @@ class _Maker:
 
     def cast(self, value: fx.Node, dtype: torch.dtype) -> fx.Node:
         """A value in a dtype."""
-        return value if _value(value).dtype == dtype else self(_CASTS[0], value, dtype=dtype)
+        return value if _value(value).dtype == dtype else self(_CAST, value, dtype=dtype)
 
     def reshape(self, value: fx.Node, shape: Sequence[int]) -> fx.Node:
         """A value of another shape; its cells are put in order first where they do not lie so."""
@@ -74,7 +79,9 @@ class _Maker:
 
 def keep_folds(joint: fx.Graph, again: Collection[fx.Node]) -> bool:
     """Take softmaxes that are computed `again` apart, and keep what rows fold to; whether any."""
-    found = [node for node in again if node.target == _SOFTMAX]
+    found = [node for node in joint.nodes if node in again and node.target == _SOFTMAX]
+    # Users may have said otherwise of what would be.
+    found = [node for node in found if node.meta[RECOMPUTE] == CheckpointPolicy.MUST_RECOMPUTE]
     for node in found:
         scores, axis = cast("fx.Node", node.args[0]), node.args[1]
         dtype = _value(node).dtype
@@ -96,30 +103,40 @@ def keep_folds(joint: fx.Graph, again: Collection[fx.Node]) -> bool:
 
 
 def sum_by_result(
-    joint: fx.Graph, forward: Collection[fx.Node], again: Collection[fx.Node]
+    joint: fx.Graph,
+    forward: Collection[fx.Node],
+    ends: Collection[fx.Node],
+    again: Collection[fx.Node],
 ) -> bool:
     """Sum products of a factor and its gradient by the result that it is of; whether any are.
 
-    The result is one of the `forward` pass, the factor is computed `again`. Where sizes are open,
-    sums stay as they are.
+    The result is of the `forward` pass, which returns `ends`; the factor is computed `again`. Where
+    sizes are open, sums stay as they are.
     """
+    if not again:
+        return False
     changed = False
     products = [node for node in joint.nodes if node.target in _PRODUCTS]
-    results = {_bare(node.args[0]): node for node in products if node in forward}
+    results: dict[object, list[fx.Node]] = {}
+    for one in products:
+        if one in forward:
+            results.setdefault(_bare(one.args[0]), []).append(one)
     for node in list(joint.nodes):
         found = None if node in forward else _gradient_and_factor(node, again)
         if found is None:
             continue
         gradient, factor = found
-        result = results.get(_bare(factor))
-        if result is None or not _is_turned(gradient.args[1], result.args[1]):
+        turned = gradient.args[1]
+        same = [one for one in results.get(_bare(factor), ()) if _is_turned(turned, one.args[1])]
+        if not same:
             continue
-        if not all(map(_is_known, (node, gradient, result, *_ends_of(result, forward)))):
+        kept = _as_kept_of(same[0], forward, ends)
+        if not all(map(_is_known, (node, gradient, *kept))):
             continue
         seed, dtype = cast("fx.Node", gradient.args[0]), _value(node).dtype
         with joint.inserting_before(node):
             make = _Maker(joint, node)
-            out = make.cast(_as_kept(result, forward, make), dtype)
+            out = make.cast(_undone(kept, make), dtype)
             product = make(_aten.mul.Tensor, make.cast(seed, dtype), out)
             summed = make(_aten.sum.dim_IntList, product, [-1], True)
             made = make.reshape(summed, _value(node).shape)
@@ -135,10 +152,12 @@ def _gradient_and_factor(
     """Of a sum along rows of products of a gradient and a factor: what these are."""
     if node.target != _aten.sum.dim_IntList:
         return None
-    product, axes = cast("fx.Node", node.args[0]), cast("Sequence[int]", node.args[1])
+    product, axes = cast("fx.Node", node.args[0]), cast("Sequence[int] | None", node.args[1])
     if product.target != _aten.mul.Tensor or not _is_known(product):
         return None
     rank = len(_value(product).shape)
+    if not axes or not rank:
+        return None
     sides = [side for side in product.args if isinstance(side, fx.Node)]
     if len(sides) != 2 or [axis % rank for axis in axes] != [rank - 1]:
         return None
@@ -153,12 +172,20 @@ def _gradient_and_factor(
 
 def _bare(value: object) -> object:
     """What a value is a cast of, or a view with rows of the same length."""
-    while isinstance(value, fx.Node) and (value.target in _CASTS or _is_reshaped(value)):
+    while isinstance(value, fx.Node) and (_is_copied(value) or _is_reshaped(value)):
         source = cast("fx.Node", value.args[0])
         if not _is_known(value) or _value(source).shape[-1:] != _value(value).shape[-1:]:
             break
         value = source
     return value
+
+
+def _is_copied(node: fx.Node) -> bool:
+    """Whether a node has the cells of what it reads, rounded to 16 bits at most."""
+    if node.target != _CAST:
+        return node.target in _COPIES
+    dtypes = _value(node).dtype, _value(node.args[0]).dtype
+    return all(dtype.is_floating_point and dtype.itemsize >= _HALF for dtype in dtypes)
 
 
 def _is_reshaped(node: fx.Node) -> bool:
@@ -181,23 +208,29 @@ def _is_turned(one: object, other: object) -> bool:
     return one.args[0] is other and _order(one) == [*range(rank - 2), rank - 1, rank - 2]
 
 
-def _ends_of(result: fx.Node, forward: Collection[fx.Node]) -> list[fx.Node]:
-    """What the forward pass makes of a result, one after another: its cells in another order."""
-    found: list[fx.Node] = []
-    end = result
-    while len(users := [user for user in end.users if user in forward]) == 1:
-        (end,) = users
-        if not (_is_reshaped(end) or end.target in (*_CASTS, _aten.permute.default)):
+def _as_kept_of(
+    result: fx.Node, forward: Collection[fx.Node], ends: Collection[fx.Node]
+) -> list[fx.Node]:
+    """A result, and what the forward pass makes of it, one after another, up to what it keeps.
+
+    These are its cells in another order, and rounded where nothing else is made of it.
+    """
+    found = [result]
+    while found[-1] not in ends:
+        users = [user for user in found[-1].users if user in forward]
+        if len(users) != 1:
             break
-        found.append(end)
+        (user,) = users
+        if not (_is_reshaped(user) or _is_copied(user) or user.target == _aten.permute.default):
+            break
+        found.append(user)
     return found
 
 
-def _as_kept(result: fx.Node, forward: Collection[fx.Node], make: _Maker) -> fx.Node:
-    """A result as it is made of what the forward pass makes of it: that is what is kept of it."""
-    ends = [result, *_ends_of(result, forward)]
-    made = ends[-1]
-    for source, user in zip(ends[-2::-1], ends[:0:-1], strict=True):
+def _undone(kept: Sequence[fx.Node], make: _Maker) -> fx.Node:
+    """What is first of `kept`, made of what is last."""
+    made = kept[-1]
+    for source, user in zip(kept[-2::-1], kept[:0:-1], strict=True):
         if user.target == _aten.permute.default:
             order = _order(user)
             turned = [order.index(axis) for axis in range(len(order))]

@@ -37,8 +37,8 @@ def partitioned(
     joint.graph.eliminate_dead_code()
     joint.graph = _utilities.fx_graph_cse(joint.graph)
     again = mark_recomputed(joint.graph, num_fwd_outputs)
-    forward, _ = forward_nodes(joint.graph, num_fwd_outputs)
-    if sum_by_result(joint.graph, forward, again) | keep_folds(joint.graph, again):
+    forward, ends = forward_nodes(joint.graph, num_fwd_outputs)
+    if sum_by_result(joint.graph, forward, ends, again) | keep_folds(joint.graph, again):
         joint.graph.eliminate_dead_code()
         mark_recomputed(joint.graph, num_fwd_outputs)
     # The state of a generator that is kept as an object of PyTorch's is not that of a program's.

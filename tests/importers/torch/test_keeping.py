@@ -66,6 +66,42 @@ def _otherwise(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (weights * weights.detach().cos()) @ v
 
 
+def _truncated(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    made = _plain(q, k, v)
+    return made, made.to(torch.int32)
+
+
+def _rounded(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    made = _plain(q, k, v)
+    return made, made.to(torch.bfloat16)
+
+
+class _Straight(torch.autograd.Function):
+    """Rounded to whole numbers, with the gradient of what is not."""
+
+    @staticmethod
+    def forward(_: Any, x: Tensor) -> Tensor:
+        return x.to(torch.int32).to(x.dtype)
+
+    @staticmethod
+    def backward(_: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        return gradient
+
+
+def _whole_weights(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    weights: Tensor = torch.softmax(q @ k.mT, -1)
+    return _Straight.apply(weights * 9) @ v
+
+
+def _twice(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    weights = torch.softmax(q @ k.mT, -1)
+    return (weights @ v) * (weights.detach() @ v.sin())
+
+
+def _no_axes(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return torch.softmax(q.sum(), 0) * _plain(q, k, v)
+
+
 def _trained(
     function: Callable[..., Any], *inputs: Tensor, dynamic: bool = False
 ) -> tuple[list[Tensor], Graphs]:
@@ -110,14 +146,28 @@ def test_gradients_are_the_same(function: Callable[..., Tensor], axes: int) -> N
     _check(function, _inputs(axes=axes), 1e-5)
 
 
-@pytest.mark.parametrize("function", [_attended, _shared, _returned, _otherwise])
+SEVERAL = (_attended, _shared, _returned, _otherwise, _truncated, _rounded, _whole_weights, _twice)
+
+
+@pytest.mark.parametrize("function", [*SEVERAL, _no_axes])
 def test_gradients_of_heads_are_the_same(function: Callable[..., Any]) -> None:
     _check(function, _inputs(), 1e-5)
 
 
 @pytest.mark.parametrize("function", [_plain, _attended])
 def test_gradients_in_16_bits_are_as_exact(function: Callable[..., Tensor]) -> None:
-    _check(function, _inputs(torch.bfloat16), 3e-2)
+    inputs = _inputs(torch.bfloat16)
+    got, _ = _trained(function, *inputs)
+    leaves = [x.detach().requires_grad_() for x in inputs]
+    made = function(*leaves)
+    eager = torch.autograd.grad(made, leaves, _seed(made))
+    wide = [x.detach().double().requires_grad_() for x in inputs]
+    made = function(*wide)
+    for one, plain, exact in zip(
+        got, eager, torch.autograd.grad(made, wide, _seed(made)), strict=True
+    ):
+        errors = [float((x.double() - exact).abs().max()) for x in (one, plain)]
+        assert errors[0] <= 1.5 * errors[1]
 
 
 @pytest.mark.parametrize("function", [_plain, _attended])
@@ -158,7 +208,7 @@ def test_rows_are_kept_as_what_they_fold_to() -> None:
     assert sum(one.numel() == 4 * ROWS for one in kept) == 2
 
 
-@pytest.mark.parametrize("function", [_plain, _attended, _shared])
+@pytest.mark.parametrize("function", [_plain, _attended, _shared, _truncated, _rounded])
 def test_sums_along_rows_of_scores_are_along_rows_of_the_result(function: Any) -> None:
     _, graphs = _trained(function, *_inputs())
     folded = [
