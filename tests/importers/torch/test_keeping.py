@@ -14,10 +14,12 @@ from torch import Tensor, fx, nn  # noqa: E402
 from torch._functorch.aot_autograd import aot_function  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812 (its name everywhere)
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+from torch.utils.checkpoint import CheckpointPolicy  # noqa: E402
 
 from tapestry.importers.torch import partitioning  # noqa: E402
 from tapestry.importers.torch.decompositions import decompositions  # noqa: E402
 from tapestry.importers.torch.partitioning import partitioned  # noqa: E402
+from tapestry.importers.torch.recomputing import RECOMPUTE  # noqa: E402
 from tapestry.importers.torch.tracing import own_gradients  # noqa: E402
 
 pytestmark = [
@@ -103,7 +105,10 @@ def _no_axes(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def _trained(
-    function: Callable[..., Any], *inputs: Tensor, dynamic: bool = False
+    function: Callable[..., Any],
+    *inputs: Tensor,
+    dynamic: bool = False,
+    divide: Callable[..., Any] = partitioned,
 ) -> tuple[list[Tensor], Graphs]:
     """The gradients of a function's first result, and the graphs of both passes."""
     graphs: Graphs = {}
@@ -117,7 +122,7 @@ def _trained(
             function,
             fw_compiler=keep("forward"),
             bw_compiler=keep("backward"),
-            partition_fn=partitioned,
+            partition_fn=divide,
             decompositions=decompositions(),
             dynamic=dynamic,
         )
@@ -226,6 +231,20 @@ def test_other_sums_are_as_they_were(function: Any) -> None:
         op="call_function", target=torch.ops.aten.sum.dim_IntList
     )
     assert any(node.args[0].meta["val"].numel() == 4 * ROWS * ROWS for node in found)
+
+
+def test_what_is_said_to_be_kept_is_kept_whole() -> None:
+    def divide(joint: fx.GraphModule, *given: Any, **options: Any) -> Any:
+        for node in joint.graph.nodes:
+            if "_softmax" in str(node.target):
+                node.meta[RECOMPUTE] = CheckpointPolicy.MUST_SAVE
+                node.meta["ac_graph_id"] = 0
+        return partitioned(joint, *given, **options)
+
+    _, graphs = _trained(_plain, *_inputs(), divide=divide)
+    assert _operators(graphs["forward"])["_softmax"] == 1
+    kept = [node.meta["val"] for node in graphs["backward"].graph.find_nodes(op="placeholder")]
+    assert max(one.numel() for one in kept) == 4 * ROWS * ROWS
 
 
 def test_the_result_is_read_as_it_is_kept_anyway() -> None:
