@@ -89,7 +89,7 @@ func.func @apart(%x: !x, %h: !h) -> (!y, !y, !z, !z) {
 
 // -----
 
-// Maps of few cells from inputs to results are one kernel, not one after another.
+// Maps of one cell from inputs to results are one kernel, not one after another.
 !n = !loom.tensor<[] : [], i64>
 // CHECK-LABEL: @counters
 // CHECK-NEXT: %p, %q, %r = loom.operation @p_q_r over <[] : []> []
@@ -124,15 +124,15 @@ func.func @read_on(%a: !n, %b: !n) -> (!n, !n) {
 
 // -----
 
-// Nor are maps of many cells: these take longer than it takes to start them.
-!x = !loom.tensor<[0] : [8192], f32>
+// Nor are maps of more cells, which have more to do.
+!x = !loom.tensor<[0] : [2], f32>
 // CHECK-LABEL: @many
 // CHECK: loom.operation @p over
 // CHECK: loom.operation @q over
 func.func @many(%a: !x, %b: !x) -> (!x, !x) {
-  %p = loom.operation @p over <[0] : [8192]> [map] ins(%a : (i) -> (i)) outs((i) -> (i))
+  %p = loom.operation @p over <[0] : [2]> [map] ins(%a : (i) -> (i)) outs((i) -> (i))
          wrap (%x: f32) { %y = arith.addf %x, %x : f32 loom.yield %y : f32 } : (!x) -> !x
-  %q = loom.operation @q over <[0] : [8192]> [map] ins(%b : (i) -> (i)) outs((i) -> (i))
+  %q = loom.operation @q over <[0] : [2]> [map] ins(%b : (i) -> (i)) outs((i) -> (i))
          wrap (%x: f32) { %y = arith.mulf %x, %x : f32 loom.yield %y : f32 } : (!x) -> !x
   func.return %p, %q : !x, !x
 }

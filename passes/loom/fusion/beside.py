@@ -3,7 +3,7 @@
     %s = loom.operation @s over <[0, 0] : [4, 6]> [map, fold] by @add ins(%x : (d0, d1) -> (d0, d1))
     %m = loom.operation @m over <[0, 0] : [4, 6]> [map, fold] by @max ins(%x : (d0, d1) -> (d0, d1))
 
-become one operation by `@add_max`, which writes both and reads `%x` once. Maps of few cells from
+become one operation by `@add_max`, which writes both and reads `%x` once. Maps of one cell from
 inputs to results are one whatever they read, as counters are that each layer of a model has: each
 of them takes as long as it takes to start.
 """
@@ -29,11 +29,8 @@ from tapestry.passes.loom.rebuilding.monoids import defined_once, product_monoid
 from tapestry.passes.loom.rebuilding.notes import joined_attributes
 from tapestry.passes.loom.rebuilding.operations import reads_of, writes_of
 
-_FEW = 1 << 12
-"""Points of a map that takes no longer than it takes to start it."""
-
-_FEW_OUTPUTS = 64
-"""Values that maps of few points write together at most."""
+_SINGLE_OUTPUTS = 64
+"""Values that maps of one point write together at most."""
 
 
 @dataclass
@@ -42,11 +39,11 @@ class JoinBeside(RewritePattern):
 
     Legal when neither needs the other, and where one of them stands both can (`Order`); both are
     over one index space, of the same iterators, domain and partition, and read some tensor through
-    one projection, or are maps of few points between inputs and results. Maps yield both values;
+    one projection, or are maps of one point between inputs and results. Maps yield both values;
     folds and scans run by the product of their monoids, so each state is what it was. Outputs are
     written as before, so they tile as before.
 
-    Done up to `parts` values that a kernel holds at once (of few points more), and `limit` scalar
+    Done up to `parts` values that a kernel holds at once (of one point more), and `limit` scalar
     operations.
     """
 
@@ -70,7 +67,7 @@ class JoinBeside(RewritePattern):
                 continue
             first = self.order.first(op, other)
             second = other if first is op else op
-            parts = max(self.parts, _FEW_OUTPUTS) if ends and is_between_ends(other) else self.parts
+            parts = max(self.parts, _SINGLE_OUTPUTS) if ends and is_between_ends(other) else self.parts
             if why_not_beside(first, second, self.limit, parts) is None:
                 place = self.order.joined(first, second)
                 if place is not None:
@@ -82,11 +79,11 @@ class JoinBeside(RewritePattern):
 
 
 def is_between_ends(op: loom.OperationOp) -> bool:
-    """Whether a map of few points reads inputs alone, and what it writes is only returned.
+    """Whether a map of one point reads inputs alone, and what it writes is only returned.
 
     So nothing that it could be joined with otherwise is on either side of it.
     """
-    if op.monoid_name is not None or op.index.size > _FEW:
+    if op.monoid_name is not None or op.index.size != 1:
         return False
     ends = all(isinstance(value, BlockArgument) for value in op.operands)
     return ends and all(isinstance(use.operation, ReturnOp) for out in op.outs for use in out.uses)
