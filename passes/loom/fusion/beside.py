@@ -67,7 +67,9 @@ class JoinBeside(RewritePattern):
                 continue
             first = self.order.first(op, other)
             second = other if first is op else op
-            parts = max(self.parts, _SINGLE_OUTPUTS) if ends and is_between_ends(other) else self.parts
+            parts = (
+                max(self.parts, _SINGLE_OUTPUTS) if ends and is_between_ends(other) else self.parts
+            )
             if why_not_beside(first, second, self.limit, parts) is None:
                 place = self.order.joined(first, second)
                 if place is not None:
