@@ -48,3 +48,11 @@ def traced(tmp_path, monkeypatch):
 
     monkeypatch.setattr(tracing, "traced", follow)
     return seen
+
+
+@pytest.fixture
+def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large results are computed again on the CPU too."""
+    from tapestry.importers.torch import partitioning  # there may be no PyTorch
+
+    monkeypatch.setattr(partitioning, "computes_again", lambda _: True)

@@ -11,16 +11,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import Tensor, fx, nn  # noqa: E402
-from torch._functorch.aot_autograd import aot_function  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812 (its name everywhere)
-from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch.utils.checkpoint import CheckpointPolicy  # noqa: E402
 
-from tapestry.importers.torch import partitioning  # noqa: E402
-from tapestry.importers.torch.decompositions import decompositions  # noqa: E402
 from tapestry.importers.torch.partitioning import partitioned  # noqa: E402
 from tapestry.importers.torch.recomputing import RECOMPUTE  # noqa: E402
-from tapestry.importers.torch.tracing import own_gradients  # noqa: E402
+from tests.importers.torch.passes import Graphs, divided  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Your compiler for AOTAutograd"),
@@ -28,14 +24,6 @@ pytestmark = [
 ]
 
 ROWS, WIDTH = 40, 8
-
-Graphs = dict[str, fx.GraphModule]
-
-
-@pytest.fixture
-def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large results are computed again on the CPU too."""
-    monkeypatch.setattr(partitioning, "computes_again", lambda _: True)
 
 
 def _plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -86,7 +74,7 @@ class _Straight(torch.autograd.Function):
         return x.to(torch.int32).to(x.dtype)
 
     @staticmethod
-    def backward(_: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(_: Any, gradient: Tensor) -> Tensor:
         return gradient
 
 
@@ -111,21 +99,8 @@ def _trained(
     divide: Callable[..., Any] = partitioned,
 ) -> tuple[list[Tensor], Graphs]:
     """The gradients of a function's first result, and the graphs of both passes."""
-    graphs: Graphs = {}
-
-    def keep(name: str) -> Callable[..., Any]:
-        return lambda graph, _: graphs.setdefault(name, graph)
-
     leaves = [x.detach().requires_grad_() for x in inputs]
-    with sdpa_kernel(SDPBackend.MATH), own_gradients():
-        run = aot_function(
-            function,
-            fw_compiler=keep("forward"),
-            bw_compiler=keep("backward"),
-            partition_fn=divide,
-            decompositions=decompositions(),
-            dynamic=dynamic,
-        )
+    with divided(function, divide, dynamic=dynamic) as (run, graphs):
         made = run(*leaves)
         made = made if isinstance(made, Tensor) else made[0]
         return list(torch.autograd.grad(made, leaves, _seed(made))), graphs

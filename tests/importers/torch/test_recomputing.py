@@ -16,19 +16,16 @@ from torch import Tensor, fx, nn  # noqa: E402
 from torch._functorch.aot_autograd import aot_function  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812 (its name everywhere)
-from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from xdsl.dialects import scf  # noqa: E402
 
 import tapestry  # noqa: E402
 from tapestry.codegen.module_printer import print_module  # noqa: E402
 from tapestry.dialects import loom, triton  # noqa: E402
 from tapestry.frontend import run_pipeline  # noqa: E402
-from tapestry.importers.torch import partitioning, recomputing  # noqa: E402
-from tapestry.importers.torch.decompositions import decompositions  # noqa: E402
+from tapestry.importers.torch import recomputing  # noqa: E402
 from tapestry.importers.torch.graphs import program_of  # noqa: E402
 from tapestry.importers.torch.partitioning import partitioned  # noqa: E402
 from tapestry.importers.torch.recomputing import RECOMPUTE, mark_recomputed  # noqa: E402
-from tapestry.importers.torch.tracing import own_gradients  # noqa: E402
 from tapestry.passes.triton.alternatives.storing import (  # noqa: E402
     apply_stores,
     computed_factors,
@@ -38,6 +35,7 @@ from tapestry.runtime.executor import NoWatch, find_executor  # noqa: E402
 from tapestry.runtime.triton.devices import Cpu  # noqa: E402
 from tapestry.runtime.triton.executor import TritonExecutor  # noqa: E402
 from tests.importers.torch.compare import compiled  # noqa: E402
+from tests.importers.torch.passes import Graphs, divided  # noqa: E402
 
 ROWS = 40
 """Ten times the columns: scores are five times as large as what they are of."""
@@ -45,12 +43,6 @@ ROWS = 40
 COLUMNS = 4
 
 attend: Callable[..., Tensor] = F.scaled_dot_product_attention
-
-
-@pytest.fixture
-def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large results are computed again on the CPU too."""
-    monkeypatch.setattr(partitioning, "computes_again", lambda _: True)
 
 
 def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -138,23 +130,11 @@ class _Layer(nn.Module):
         return self.out(made.transpose(1, 2).reshape(batch, rows, width))
 
 
-def _parts(function: Callable[..., Any], inputs: Any) -> dict[str, fx.GraphModule]:
+def _parts(function: Callable[..., Any], inputs: Any) -> Graphs:
     """The graphs of the forward and the backward pass."""
-    found: dict[str, fx.GraphModule] = {}
-
-    def keep(name: str) -> Callable[..., Any]:
-        return lambda graph, _: found.setdefault(name, graph)
-
-    with sdpa_kernel(SDPBackend.MATH), own_gradients():
-        run = aot_function(
-            function,
-            fw_compiler=keep("forward"),
-            bw_compiler=keep("backward"),
-            partition_fn=partitioned,
-            decompositions=decompositions(),
-        )
+    with divided(function) as (run, graphs):
         run(*inputs).sum().backward()
-    return found
+    return graphs
 
 
 @pytest.mark.usefixtures("as_on_a_gpu")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -14,61 +13,25 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.importers.building import ProgramBuilder
 from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.threads import Workers, share
-from tapestry.runtime.executor import Array, NoWatch, find_executor
+from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared import PreparedProgram
-from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.products import tiled
-from tapestry.runtime.prepared.products.sliding import slid
-from tapestry.runtime.prepared.products.tiled import TiledProduct
-from tapestry.runtime.prepared.script import Finished
 from tapestry.runtime.prepared.stored import restored, stored
-from tapestry.runtime.program import arguments
+from tests.runtime.prepared.products.checking import (
+    LIBRARY,
+    arrays_of,
+    check,
+    is_tiled,
+    numbers,
+)
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
-
-LIBRARY = Library(slide=slid, loops=Loops(1))
-
-
-def _products(prepared: PreparedProgram) -> list[TiledProduct]:
-    script = prepared.run.script
-    assert isinstance(script, Finished)
-    return [line.function for line in script.lines if isinstance(line.function, TiledProduct)]
-
-
-def _tiled(prepared: PreparedProgram) -> bool:
-    """Whether some product went in tiles, and none another way."""
-    ready = [one for product in _products(prepared) for one in product._ready.values()]  # pyright: ignore[reportPrivateUsage]
-    return bool(ready) and None not in ready
-
-
-def _check(
-    module: ModuleOp,
-    arrays: Sequence[Array],
-    library: Library = LIBRARY,
-    rooms: list[int] | None = None,
-) -> bool:
-    """Whole numbers, whose sums are exact in any order; whether products went in tiles."""
-    named = {one.name: array for one, array in zip(arguments(module), arrays, strict=True)}
-    want = find_executor("reference").run(module, named, NoWatch()).outputs
-    prepared = PreparedProgram(module, library)
-    for _ in range(2):
-        for have, expected in zip(prepared(arrays), want, strict=True):
-            assert have.dtype == expected.dtype
-            np.testing.assert_array_equal(have, expected)
-    for product in _products(prepared) if rooms is not None else ():
-        rooms += [one.room[0] for one in product._ready.values() if one is not None]  # pyright: ignore[reportPrivateUsage]
-    return _tiled(prepared)
-
-
-def _numbers(shape: Sequence[int], seed: int) -> Array:
-    return np.random.default_rng(seed).integers(-4, 5, shape).astype("f4")
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -94,9 +57,9 @@ def test_any_convolution(form: str, data: st.DataObject, monkeypatch: pytest.Mon
         for n, p, span, s in zip(extents, padding, least, stride, strict=True)
     ]
     seed = data.draw(st.integers(0, 99))
-    images = _numbers((batch, groups * inner, *extents), seed)
-    weights = _numbers((groups * outer, inner, *kernel), seed + 1)
-    gradient = _numbers((batch, groups * outer, *cells), seed + 2)
+    images = numbers((batch, groups * inner, *extents), seed)
+    weights = numbers((groups * outer, inner, *kernel), seed + 1)
+    gradient = numbers((batch, groups * outer, *cells), seed + 2)
     common = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     arrays, name, more = [gradient, weights], f"conv_transpose{axes}d", {}
     if form == "forward":
@@ -113,7 +76,7 @@ def test_any_convolution(form: str, data: st.DataObject, monkeypatch: pytest.Mon
     given = [build.argument(f"a{n}", one.shape, "f32") for n, one in enumerate(arrays)]
     module = build.finish(build.apply(name, *given, parameters=common | more))
     run_pipeline(module, data.draw(st.sampled_from(["weft-apply", "default"])))
-    _check(module, arrays)
+    check(module, arrays)
 
 
 def _layer(channels: int, out: int, size: int, *, pad: int = 1, before: str) -> str:
@@ -154,10 +117,6 @@ func.func @main(%x: !x, %w: !w, %b: !b, %g: !g, %r: !y) -> !y {{
 """
 
 
-def _arrays(module: ModuleOp) -> list[Array]:
-    return [_numbers(one.type.box.shape, n) for n, one in enumerate(arguments(module))]
-
-
 _GATED = "%f = arith.mulf %xe, %ge : f32"
 _CLIPPED = """
       %z = arith.constant 1.0 : f32
@@ -174,7 +133,7 @@ def test_what_comes_before_and_after_is_in_the_loop(before: str, size: int, pad:
     """Also where what is computed of a zero outside is another number."""
     module = parse_text(_layer(3, 13, size, pad=pad, before=before))
     verify_module(module)
-    assert _check(module, _arrays(module))
+    assert check(module, arrays_of(module))
 
 
 def test_numbers_are_packed_as_they_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,9 +144,9 @@ def test_numbers_are_packed_as_they_are_multiplied(monkeypatch: pytest.MonkeyPat
     text = text.replace("%we: f32", "%we: f16").replace("mulf %f, %we", "mulf %f, %h")
     module = parse_text(text)
     verify_module(module)
-    arrays = _arrays(module)
+    arrays = arrays_of(module)
     rooms: list[int] = []
-    assert _check(module, [arrays[0], arrays[1].astype("f2"), *arrays[2:]], rooms=rooms)
+    assert check(module, [arrays[0], arrays[1].astype("f2"), *arrays[2:]], rooms=rooms)
     assert rooms == [4 * 12 * 16 * 9]
 
 
@@ -195,9 +154,9 @@ def test_numbers_are_packed_as_they_are_multiplied(monkeypatch: pytest.MonkeyPat
 def test_channels_that_are_last_are_turned(size: int) -> None:
     """Rows of images are not in one run of memory then: they are copied, where it is little."""
     module = parse_text(_layer(3, 13, size, before=_GATED))
-    arrays = _arrays(module)
+    arrays = arrays_of(module)
     images = arrays[0].transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2)
-    assert _check(module, [images, *arrays[1:]])
+    assert check(module, [images, *arrays[1:]])
 
 
 @pytest.mark.parametrize("shape", [(40, 24, 33), (7, 5, 64)])
@@ -222,7 +181,7 @@ func.func @main(%x: !x, %w: !w) -> !y {{
 }}
 """)
     verify_module(module)
-    assert _check(module, _arrays(module)) == (rows > 10)
+    assert check(module, arrays_of(module)) == (rows > 10)
 
 
 def test_threads_share_what_parts_are_made_of() -> None:
@@ -241,7 +200,7 @@ def test_threads_share_what_parts_are_made_of() -> None:
     team = Team()
     library = replace(LIBRARY, loops=Loops(1, team))
     module = parse_text(_layer(24, 40, 30, before=_GATED))
-    assert _check(module, _arrays(module), library)
+    assert check(module, arrays_of(module), library)
     assert team.rows == 6
 
 
@@ -260,20 +219,20 @@ def test_threads_of_this_process_share_where_the_host_has_none(
         ),
     )
     module = parse_text(_layer(24, 40, 30, before=_GATED))
-    assert _check(module, _arrays(module))
+    assert check(module, arrays_of(module))
     assert called == [3, 3]
-    share(lambda _: _check(module, _arrays(module)), range(4), 2)
+    share(lambda _: check(module, arrays_of(module)), range(4), 2)
     assert called == [3, 3]
 
 
 def test_zeros_outside_times_infinity_are_no_numbers() -> None:
     module = parse_text(_layer(2, 3, 20, before=_GATED))
-    arrays = _arrays(module)
+    arrays = arrays_of(module)
     arrays[1][1, 0, 0, 0] = np.inf
     arrays[0] = np.abs(arrays[0]) + 1
     arrays[2] = np.abs(arrays[2])
     arrays[3] = np.abs(arrays[3]) + 1
-    assert _check(module, arrays)
+    assert check(module, arrays)
 
 
 def test_sums_of_many_are_as_near_as_matrices() -> None:
@@ -287,7 +246,7 @@ def test_sums_of_many_are_as_near_as_matrices() -> None:
     run_pipeline(module, "default")
     prepared = PreparedProgram(module, LIBRARY)
     (got,) = prepared([images.astype("f4"), weights.astype("f4")])
-    assert _tiled(prepared)
+    assert is_tiled(prepared)
     single = [one.astype("f4").astype("f8") for one in (images, weights)]
     windows = np.lib.stride_tricks.sliding_window_view(single[0], (3, 3), (2, 3))
     columns = windows.transpose(0, 2, 3, 1, 4, 5).reshape(324, -1)
@@ -299,117 +258,17 @@ def test_sums_of_many_are_as_near_as_matrices() -> None:
 
 def test_what_is_read_does_what_was_written() -> None:
     module = parse_text(_layer(3, 13, 18, before=_GATED))
-    arrays = _arrays(module)
+    arrays = arrays_of(module)
     prepared = PreparedProgram(module, LIBRARY)
     same = restored(json.loads(json.dumps(stored(prepared.run, LIBRARY))), LIBRARY)
     np.testing.assert_array_equal(same(arrays)[0], prepared(arrays)[0])
-    assert _tiled(prepared)
+    assert is_tiled(prepared)
 
 
 def test_what_is_not_compiled_is_computed_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     module = parse_text(_layer(3, 13, 18, before=_GATED))
     monkeypatch.setattr(tiled, "compiled", lambda *_: None)
-    assert not _check(module, _arrays(module))
-
-
-def _gradient(images: Sequence[int], kernels: Sequence[int], **parameters: object) -> ModuleOp:
-    """The gradient of a convolution of images to its kernel."""
-    build = ProgramBuilder()
-    one, padding = parameters.get("stride", 1), parameters.get("padding", 0)
-    assert isinstance(one, int)
-    assert isinstance(padding, int)
-    ends = zip(images[2:], kernels[2:], strict=True)
-    cells = [(n + 2 * padding - k) // one + 1 for n, k in ends]
-    given = [
-        build.argument("g", (images[0], kernels[0], *cells), "f32"),
-        build.argument("x", tuple(images), "f32"),
-    ]
-    both = {"stride": [one] * 2, "padding": [padding] * 2, "dilation": [1, 1]}
-    groups = images[1] // kernels[1]
-    more = both | {"groups": groups, "size": [*kernels[2:]]}
-    module = build.finish(build.apply("conv2d_backward_weight", *given, parameters=more))
-    run_pipeline(module, "default")
-    return module
-
-
-@pytest.mark.parametrize("padding", [0, 1])
-@pytest.mark.parametrize(
-    ("images", "kernels", "stride"),
-    [
-        ((3, 8, 9, 37), (8, 1, 3, 3), 1),
-        ((3, 4, 11, 32), (6, 4, 3, 5), 1),
-        ((2, 6, 20, 21), (10, 3, 2, 3), 2),
-        ((130, 2, 7, 8), (3, 2, 3, 3), 1),
-    ],
-)
-def test_vectors_are_along_what_is_folded(
-    images: tuple[int, ...], kernels: tuple[int, ...], stride: int, padding: int
-) -> None:
-    """Where results are the cells of a kernel, which are few."""
-    module = _gradient(images, kernels, stride=stride, padding=padding)
-    arrays = _arrays(module)
-    assert _check(module, arrays)
-    assert _check(module, [one[::-1] for one in arrays])
-    _check(module, [one.transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2) for one in arrays])
-
-
-def test_lanes_beyond_the_end_are_not_summed() -> None:
-    """What is in memory there may be infinite, and meet zero."""
-    module = _gradient((1, 2, 5, 21), (3, 2, 1, 4), padding=0)
-    gradient, images = _arrays(module)
-    images[0, 0, 1, -3:] = np.inf
-    gradient[:] = np.abs(gradient) + 1
-    gradient[0, 2, 1, -1] = 0
-    assert _check(module, [gradient, images])
-
-
-def test_lanes_of_what_is_computed_are_not_summed() -> None:
-    """A zero beyond the end becomes another number, or none."""
-    text = _ROWS.format(rows=5, out=6, inner=21)
-    module = parse_text(text)
-    verify_module(module)
-    assert _check(module, [np.abs(one) + 1 for one in _arrays(module)])
-
-
-_ROWS = """
-!x = !loom.tensor<[0, 0] : [{rows}, {inner}], f32>
-!w = !loom.tensor<[0, 0] : [{out}, {inner}], f32>
-!y = !loom.tensor<[0, 0] : [{rows}, {out}], f32>
-func.func @main(%x: !x, %w: !w) -> !y {{
-  %y = loom.operation @rows over <[0, 0, 0] : [{rows}, {out}, {inner}]> [map, map, fold] by @add
-    ins(%x : (d0, d1, d2) -> (d0, d2), %w : (d0, d1, d2) -> (d1, d2))
-    outs((d0, d1) -> (d0, d1))
-    wrap (%xe: f32, %we: f32) {{
-      %o = arith.constant 1.0 : f32
-      %f = arith.addf %xe, %o : f32
-      %z = arith.constant 8.0 : f32
-      %q = arith.divf %z, %we : f32
-      %h = math.floor %q : f32
-      %p = arith.mulf %f, %h : f32
-      loom.yield %p : f32
-    }}
-    unwrap (%s: f32) {{
-      %t = arith.addf %s, %s : f32
-      loom.yield %t : f32
-    }} : (!x, !w) -> !y
-  func.return %y : !y
-}}
-"""
-
-
-def test_long_sums_of_lanes_are_near() -> None:
-    source = np.random.default_rng(0)
-    module = _gradient((64, 1, 40, 40), (2, 1, 3, 3), padding=1)
-    shapes = [one.type.box.shape for one in arguments(module)]
-    gradient, images = (source.standard_normal(shape).astype("f4") for shape in shapes)
-    prepared = PreparedProgram(module, LIBRARY)
-    (got,) = prepared([gradient, images])
-    assert _tiled(prepared)
-    padded = np.pad(images.astype("f8"), [(0, 0), (0, 0), (1, 1), (1, 1)])
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
-    want = np.einsum("nohw,nihwyx->oiyx", gradient.astype("f8"), windows)
-    single = np.einsum("nohw,nihwyx->oiyx", gradient, windows.astype("f4"))
-    assert np.abs(got - want).max() <= max(1e-4, np.abs(single - want).max())
+    assert not check(module, arrays_of(module))
 
 
 @pytest.mark.parametrize("size", [8, 18, 37])
@@ -426,8 +285,8 @@ def test_what_comes_after_may_know_where_it_is(size: int) -> None:
     )
     module = parse_text(text)
     verify_module(module)
-    arrays = _arrays(module)
-    assert _check(module, arrays)
+    arrays = arrays_of(module)
+    assert check(module, arrays)
     prepared = PreparedProgram(module, LIBRARY)
     same = restored(json.loads(json.dumps(stored(prepared.run, LIBRARY))), LIBRARY)
     np.testing.assert_array_equal(same(arrays)[0], prepared(arrays)[0])
@@ -450,8 +309,8 @@ def test_a_factor_is_not_read_outside_where_all_lanes_have_its_number() -> None:
       func.return %y : {y}
     }}""")
     around = np.full(200, np.nan, "f4")  # what is read before and after would be seen
-    around[64:128] = _numbers([64], 0)
-    _check(module, [around[64:128], _numbers([64], 1), _numbers([3, 4], 2)])
+    around[64:128] = numbers([64], 0)
+    check(module, [around[64:128], numbers([64], 1), numbers([3, 4], 2)])
 
 
 def test_places_that_no_factor_moves_along_are_all_written(
@@ -478,4 +337,4 @@ def test_places_that_no_factor_moves_along_are_all_written(
         }} : ({x}, {w}) -> {y}
       func.return %y : {y}
     }}""")
-    assert _check(module, [_numbers([405], 0), _numbers([5, 400], 1)])
+    assert check(module, [numbers([405], 0), numbers([5, 400], 1)])
