@@ -30,7 +30,7 @@ from typing import Any, Final, cast
 from tapestry.diagnostics import UsageError
 from tapestry.logs import channel
 
-FORM: Final = 2
+FORM: Final = 3
 """Part of every key: entries of another form are not found."""
 
 FOLDER_VARIABLE: Final = "TAPESTRY_CACHE_DIR"

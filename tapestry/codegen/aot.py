@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tapestry.codegen.aot_ahead import answers_of
-from tapestry.codegen.aot_jobs import LONGEST, CompileError, Job
+from tapestry.codegen.aot_jobs import LONGEST, CompileError, Job, installed
 from tapestry.codegen.aot_processes import prepare
 from tapestry.codegen.specs import KernelSpec
 from tapestry.codegen.units import unit_of
@@ -27,6 +27,9 @@ _SHARED = {99: (86, 89, 120, 121), 163: (80, 87), 227: (90, 100, 103)}
 
 MAX_SHARED_BYTES = {target: 1024 * size for size, targets in _SHARED.items() for target in targets}
 """Shared memory that one block may use, by compute capability."""
+
+_OVERWRITTEN = "its products may read registers that the next step has written"
+"""What is wrong with kernels of which `overwritten` finds registers."""
 
 _ENTRY = re.compile(r"\.entry\s+(\w+)\s*\((.*?)\)", re.DOTALL)
 
@@ -128,7 +131,7 @@ def compile_kernels(
     They come in the order of `kernels`, each for all targets. What is in the folder `cache` is not
     compiled again, and what is being compiled (`aot_ahead.py`) is waited for. A kernel that takes
     more than `seconds` of a processor is not compiled. Raises CompileError, naming the kernel, when
-    Triton refuses one.
+    Triton refuses one, or compiles one wrongly (`overwriting.py`).
     """
     source = path.read_text()
     store = None if cache is None else Store(cache)
@@ -143,6 +146,9 @@ def compile_kernels(
         if "error" in answer:
             why = f"does not compile for sm_{answer['target']}: {answer['error']}"
             refused.setdefault(answer["name"], why)
+        elif answer.get("overwritten"):
+            why = f"would be wrong on sm_{answer['target']}, as Triton {installed()} compiles it"
+            refused.setdefault(answer["name"], f"{why}: {_OVERWRITTEN}")
     if refused:
         first = next(iter(refused))
         raise CompileError(f"kernel {first} {refused[first]}", refused)

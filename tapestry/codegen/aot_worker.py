@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from tapestry.codegen.aot_processes import MARK, PATIENCE
+from tapestry.codegen.overwriting import overwritten
 
 
 def main() -> None:
@@ -103,6 +104,7 @@ def answer_of(function: Any, kernel: Mapping[str, Any], target: int) -> dict[str
         return answer
     said = log.getvalue()
     return answer | {
+        "overwritten": overwritten(compiled.asm["ptx"]),
         "ptx": compiled.asm["ptx"],
         "cubin": base64.b64encode(compiled.asm["cubin"]).decode(),
         "scratch": int(getattr(compiled.metadata, "global_scratch_size", 0) or 0),

@@ -6,7 +6,7 @@ Values are wrapped over a frame of points by one block of the axis along which s
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from xdsl.ir import Operation, SSAValue
@@ -77,6 +77,8 @@ class Options:
         rung = self.rung(task.name)
         if rung >= Rung.SMALL:
             return smallest(task)
+        if rung == Rung.WAITING:
+            return replace(default(task, self.tiling), stages=1)
         if given is None or rung == Rung.DEFAULT:
             return default(task, self.tiling)
         check(task, given)

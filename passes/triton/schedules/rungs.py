@@ -2,6 +2,7 @@
 
     GIVEN      the schedule that is given, or chosen by the cost model, else the default
     DEFAULT    the default schedule
+    WAITING    that with one stage: loops wait for their loads, and for their products
     SMALL      the least tiles, one stage, four warps: what fits any GPU, if anything does
     APART      that, without `tl.dot`, and each member of a group in a kernel of its own
 
@@ -31,8 +32,9 @@ class Rung(IntEnum):
 
     GIVEN = 0
     DEFAULT = 1
-    SMALL = 2
-    APART = 3
+    WAITING = 2
+    SMALL = 3
+    APART = 4
 
     @property
     def said(self) -> str:
@@ -40,6 +42,7 @@ class Rung(IntEnum):
         return {
             Rung.GIVEN: "the schedule given or chosen for it",
             Rung.DEFAULT: "the default schedule",
+            Rung.WAITING: "the default schedule, with one stage",
             Rung.SMALL: "the smallest schedule",
             Rung.APART: "the smallest schedule, without tl.dot, in kernels of its own",
         }[self]
