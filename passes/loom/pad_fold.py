@@ -88,7 +88,7 @@ class PadFold(RewritePattern):
 
 
 def padded_axes(op: loom.OperationOp, dim: int) -> tuple[int, ...] | None:
-    """The axis of each factor that lies along a dimension of a sum of products, if it may be longer.
+    """The axis of each factor along a dimension of a sum of products, if that may be longer.
 
     That is where the body multiplies two reads, perhaps widened, and nothing else, so that zeros
     give a zero; where each reads the whole of an axis along the dimension, cell by cell, which no
@@ -109,7 +109,7 @@ def _side(op: loom.OperationOp, dim: int) -> int:
 
 
 def _sums_products(op: loom.OperationOp) -> bool:
-    """Whether an operation sums products of two floats that it reads, each zero outside its tensor."""
+    """Whether an operation sums products of two floats that it reads, zero outside tensors."""
     monoid, values = monoid_of(op), loom.yielded(op.wrap_block)
     if monoid is None or len(values) != 1 or len(op.in_reads) != 2:
         return False

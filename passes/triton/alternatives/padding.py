@@ -91,8 +91,8 @@ def paddings(op: loom.OperationOp) -> Iterator[Padding]:
         cell = max(byte_size(tensor_type(read.value).element_type) for read in op.in_reads)
         vector, side = max(1, VECTOR // cell), op.index.shape[dim]
         extent = min(1 << (side - 1).bit_length(), -(-side // vector) * vector)
-        wide = ASYNCHRONOUS < extent * cell
-        if side > 1 and extent > side and wide and find_contraction(map_fold_of(op)) is not None:
+        gains = extent > side > 1 and extent * cell > ASYNCHRONOUS
+        if gains and find_contraction(map_fold_of(op)) is not None:
             yield dim, extent
 
 

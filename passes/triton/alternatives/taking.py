@@ -26,7 +26,11 @@ from tapestry.dialects import loom
 from tapestry.passes.loom.pad_fold import apply_paddings
 from tapestry.passes.loom.relayout import apply_layouts
 from tapestry.passes.triton.alternatives.joining import JoiningChooser, apply_joins
-from tapestry.passes.triton.alternatives.layouts import LayoutChooser, written_well
+from tapestry.passes.triton.alternatives.layouts import (
+    LayoutChooser,
+    walks_points,
+    written_well,
+)
 from tapestry.passes.triton.alternatives.padding import PaddingChooser
 from tapestry.passes.triton.alternatives.parting import PartingChooser, apply_partings
 from tapestry.passes.triton.alternatives.recutting import Recutting
@@ -82,7 +86,7 @@ class Alternatives:
 
     def relayout_inputs(self, module: ModuleOp) -> None:
         """Copy inputs of products that lie badly."""
-        apply_layouts(module, self._free(self.layouts.chosen(module)), written_well)
+        apply_layouts(module, self._free(self.layouts.chosen(module)), written_well, walks_points)
 
     def split_folds(self, module: ModuleOp) -> None:
         """Fold in parts what would be too few programs."""
