@@ -18,8 +18,9 @@ Four channels are read at once now, and masked alike. The copies cost their byte
 multiplied: `loom-to-triton` makes them where the cost model says that it pays
 (`triton/alternatives/padding.py`).
 
-Options: `dim` (the dimension that is folded), `extent` (of how many points it has then; without one
-the least power of two) and `op` (a label; all operations without it). What may not be padded stays.
+Options: `dim` (the dimension that is folded, without it each that may be longer), `extent` (of how
+many points it has then; without it the least power of two) and `op` (a label; without it all
+operations). What may not be padded stays.
 Input: any verified loom program. Output: the same values; of zeros, the sign may differ.
 """
 
@@ -74,7 +75,7 @@ class PadFold(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         dim, extent = self.chosen.get(op, (0, 0))
-        axes = padded_axes(op, dim) if extent >= _side(op, dim) else None
+        axes = padded_axes(op, dim) if extent > _side(op, dim) else None
         if axes is None:
             return
         ins: list[Read] = []
@@ -167,10 +168,8 @@ def _copied(
     box = kind.box.select(order).with_sides({rank - 1: (start, start + extent)})
     whole = Projection.identity(rank)
     there = whole.select_outputs([order.index(a) for a in range(rank)])
-    fill = number_attr(0, kind.element_type) if extent > kind.box.shape[axis] else None
-    copy = copy_operation(
-        Read(value, there, fill), box, whole, TensorType.of(box, kind.element_type), op.location
-    )
+    read = Read(value, there, number_attr(0, kind.element_type))
+    copy = copy_operation(read, box, whole, TensorType.of(box, kind.element_type), op.location)
     owner = value.owner
     where = InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)
     rewriter.insert(copy, where)
@@ -190,18 +189,24 @@ class LoomPadFold(ModulePass):
 
     name = "loom-pad-fold"
 
-    dim: int
-    extent: int = 0
+    dim: int | None = None
+    extent: int | None = None
     op: str | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Pad a dimension of the operations that are named."""
+        """Pad dimensions of the operations that are named, one after another."""
         with collection_paused():
-            apply_paddings(
-                op,
-                {
-                    one: (self.dim, self.extent or 1 << (_side(one, self.dim) - 1).bit_length())
-                    for one in op.walk()
-                    if isinstance(one, loom.OperationOp) and self.op in (None, one.label.data)
-                },
-            )
+            while chosen := self._chosen(op):
+                apply_paddings(op, chosen)
+
+    def _chosen(self, module: ModuleOp) -> dict[loom.OperationOp, Padding]:
+        """What may still be padded, with the first dimension of each."""
+        found: dict[loom.OperationOp, Padding] = {}
+        for op in module.walk():
+            if isinstance(op, loom.OperationOp) and self.op in (None, op.label.data):
+                for dim in op.fold_dims if self.dim is None else (self.dim,):
+                    side = _side(op, dim)
+                    extent = self.extent or 1 << max(0, side - 1).bit_length()
+                    if extent > side and padded_axes(op, dim) is not None:
+                        found.setdefault(op, (dim, extent))
+        return found

@@ -8,8 +8,8 @@ once, and nothing can be copied to shared memory ahead of time. With `c` last, b
 in whole vectors from aligned places (`loom-relayout`); the copy takes what its bytes take. Which
 axis, if any, the cost model says, which counts all kernels. What another product or a map computes
 is not copied but written so, where those that read it besides are maps and epilogues, or products
-that read it as well then: layers pass on what lies well, and so do folds of windows between them, which read in
-whole vectors then what they read one by one. That costs nothing, so it is not counted.
+that read it as well then: layers pass on what lies well. So do folds of windows between them, which
+read whole vectors then. That costs nothing, so it is not counted.
 
 In and out: loom. What has a schedule is left as it is.
 """

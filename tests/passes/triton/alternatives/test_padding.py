@@ -137,7 +137,7 @@ def test_any_factor_may_have_zeros(data: st.DataObject) -> None:
     if channels > 1:
         assert dims
     if dims:
-        extent = op.index.shape[dims[0]] + data.draw(st.integers(0, 4))
+        extent = op.index.shape[dims[0]] + data.draw(st.integers(1, 4))
         apply_paddings(module, {op: (dims[0], extent)})
         module.verify()
         assert len(_operations(module)) == 3
