@@ -37,7 +37,8 @@ def yaml_text(documents: Mapping[str, Node]) -> str:
 
 def yaml_of(data: Mapping[str, Any]) -> str:
     """Plain values (strings, numbers, lists, mappings) as YAML."""
-    return yaml.dump(
+    untyped: Any = yaml  # the stubs of some versions leave parts of `dump` without a type
+    return untyped.dump(
         dict(data),
         Dumper=_Dumper,
         sort_keys=False,
