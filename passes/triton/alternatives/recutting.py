@@ -37,7 +37,6 @@ from tapestry.passes.triton.alternatives.layouts import (
     free_inputs,
     give_as_wanted,
     reads_badly,
-    walks_points,
     written_well,
 )
 from tapestry.passes.triton.alternatives.splitting import (
@@ -132,7 +131,7 @@ class Recutting:
         (main,) = (op for op in pieces.body.block.ops if isinstance(op, func.FuncOp))
         written = [(main.body.block.args[number], axis) for number, axis in free]
         chosen = self.layouts.chosen(pieces, written)
-        apply_layouts(pieces, chosen, written_well, walks_points)
+        apply_layouts(pieces, chosen, written_well)
         give_as_wanted(pieces, free)
         return bool(chosen)
 
