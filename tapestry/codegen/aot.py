@@ -146,7 +146,7 @@ def compile_kernels(
         if "error" in answer:
             why = f"does not compile for sm_{answer['target']}: {answer['error']}"
             refused.setdefault(answer["name"], why)
-        elif answer.get("overwritten"):
+        elif answer["overwritten"]:
             why = f"would be wrong on sm_{answer['target']}, as Triton {installed()} compiles it"
             refused.setdefault(answer["name"], f"{why}: {_OVERWRITTEN}")
     if refused:

@@ -44,7 +44,8 @@ class Asked:
         if self.error:
             return {**about, "error": self.error}
         numbers = {"scratch": 0, "registers": 32, "spills": 0, "shared": 0}
-        return {**about, **numbers, "ptx": job.unit, "cubin": "", "warnings": []}
+        texts = {"ptx": job.unit, "cubin": "", "warnings": [], "overwritten": []}
+        return {**about, **numbers, **texts}
 
 
 @pytest.fixture

@@ -54,6 +54,7 @@ class Compiler:
             "spills": 0,
             "shared": 0,
             "warnings": [],
+            "overwritten": [],
         }
 
 
