@@ -40,6 +40,7 @@ _PASSES = {
     "loom-derive": ("tapestry.passes.loom.derive", "LoomDerive"),
     "loom-split-fold": ("tapestry.passes.loom.split_fold", "LoomSplitFold"),
     "loom-relayout": ("tapestry.passes.loom.relayout", "LoomRelayout"),
+    "loom-pad-fold": ("tapestry.passes.loom.pad_fold", "LoomPadFold"),
     "loom-mask-to-domain": ("tapestry.passes.loom.mask_to_domain", "LoomMaskToDomain"),
     "loom-fold-to-read": ("tapestry.passes.loom.one_hot", "LoomFoldToRead"),
     "loom-read-to-fold": ("tapestry.passes.loom.one_hot", "LoomReadToFold"),

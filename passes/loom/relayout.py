@@ -57,9 +57,18 @@ Worth = Callable[[SSAValue, Sequence[Reader], int], bool]
 axis comes last."""
 
 
+Follows = Callable[[loom.OperationOp], bool]
+"""Whether an operation that writes its result in another order is better with its inputs so too."""
+
+
 def always(_: SSAValue, __: Sequence[Reader], ___: int) -> bool:
     """It is, whoever writes and reads it."""
     return True
+
+
+def never(_: loom.OperationOp) -> bool:
+    """Its inputs stay as they are, whatever it does."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -80,22 +89,31 @@ class StoreAxisLast(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         axes = self.chosen.get(op)
-        if axes is None or in_group(op):
-            return
-        ins, _ = reads_of(op)
-        stored = list(ins)
-        for place, (read, axis) in enumerate(zip(ins, axes, strict=False)):
-            rank = tensor_type(read.value).box.rank
-            if axis is None or not may_be_last(read, axis):
-                continue
-            order = (*(a for a in range(rank) if a != axis), axis)
-            key = (read.value, order)
-            if key not in self._copies:
-                self._copies[key] = _copied(op, read.value, order, rewriter)
-            there = self._copies[key]
-            stored[place] = Read(there, read.projection.select_outputs(order), read.fill)
-        if stored != ins:
-            rebuild(op, rewriter, ins=stored)
+        if axes is not None and not in_group(op):
+            store_axes_last(op, axes, rewriter, self._copies)
+
+
+Copies = dict[tuple[SSAValue, tuple[int, ...]], SSAValue]
+"""Copies of tensors, by the order of their axes."""
+
+
+def store_axes_last(
+    op: loom.OperationOp, axes: Axes, rewriter: PatternRewriter, copies: Copies
+) -> loom.OperationOp:
+    """The operation that reads copies of its inputs instead, these with some axes last."""
+    ins, _ = reads_of(op)
+    stored = list(ins)
+    for place, (read, axis) in enumerate(zip(ins, axes, strict=False)):
+        rank = tensor_type(read.value).box.rank
+        if axis is None or not may_be_last(read, axis):
+            continue
+        order = (*(a for a in range(rank) if a != axis), axis)
+        key = (read.value, order)
+        if key not in copies:
+            copies[key] = _copied(op, read.value, order, rewriter)
+        there = copies[key]
+        stored[place] = Read(there, read.projection.select_outputs(order), read.fill)
+    return op if stored == ins else rebuild(op, rewriter, ins=stored)
 
 
 @dataclass(frozen=True)
@@ -104,10 +122,12 @@ class WriteAsCopied(RewritePattern):
 
     Legal where an operation outside of groups computes it, as a whole, and where all that read it
     are such operations, of which each point selects a cell: the cells are the same, projections
-    of whoever writes or reads them are permuted alike.
+    of whoever writes or reads them are permuted alike. What `follows` then reads copies of its
+    inputs with the same dimension last, which are written so by the same rule.
     """
 
     pays: Worth = always
+    follows: Follows = never
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
@@ -125,7 +145,11 @@ class WriteAsCopied(RewritePattern):
         writes = writes_of(writer)
         place = [out is source for out in writer.outs].index(True)
         writes[place] = (writer.out_maps[place].select_outputs(order), tensor_type(op.outs[0]))
-        written = rebuild(writer, rewriter, outs=writes).outs[place]
+        axes = axes_along(writer, place, order[-1]) if self.follows(writer) else None
+        writer, copies = rebuild(writer, rewriter, outs=writes), Copies()
+        if axes is not None:
+            writer = store_axes_last(writer, axes, rewriter, copies)
+        written = writer.outs[place]
         for reader, _ in readers:
             ins, extras = (
                 [
@@ -138,6 +162,35 @@ class WriteAsCopied(RewritePattern):
             )
             rebuild(reader, rewriter, ins=ins, extras=extras)
         rewriter.replace(op, [], [written])
+        for copy in copies.values():
+            assert isinstance(copy.owner, loom.OperationOp)
+            self.match_and_rewrite(copy.owner, rewriter)
+
+
+def axes_along(op: loom.OperationOp, place: int, axis: int) -> Axes | None:
+    """Per input the axis that comes last where one does of what an operation writes at a place.
+
+    It is the one along which the same dimension lies, cell by cell, and no other one beside it;
+    None for inputs that do not move along it, or have it last. None of all where some has no such.
+    """
+    along = _moving(op.out_maps[place], axis)
+    if len(along) != 1 or op.kinds[along[0]] != "map":
+        return None
+    found: list[int | None] = []
+    for read in op.in_reads:
+        rows = read.projection.map.matrix
+        axes = [a for a, row in enumerate(rows) if row[along[0]]]
+        if len(axes) > 1 or any(_moving(read.projection, a) != along for a in axes):
+            return None
+        if any(rows[a][along[0]] != 1 for a in axes):
+            return None
+        found.append(axes[0] if axes and axes[0] < len(rows) - 1 else None)
+    return found
+
+
+def _moving(projection: Projection, axis: int) -> list[int]:
+    """The dimensions along which an axis of what a projection selects moves."""
+    return [dim for dim, step in enumerate(projection.map.matrix[axis]) if step]
 
 
 def readers_of(value: SSAValue, cut: loom.FusedOp | None = None) -> list[Reader] | None:
@@ -213,11 +266,17 @@ def _copied(
 
 
 def apply_layouts(
-    module: ModuleOp, chosen: Mapping[loom.OperationOp, Axes], pays: Worth | None = None
+    module: ModuleOp,
+    chosen: Mapping[loom.OperationOp, Axes],
+    pays: Worth | None = None,
+    follows: Follows = never,
 ) -> None:
-    """Store what operations read as is chosen for them; by their writers, where that `pays`."""
+    """Store what operations read as is chosen for them; by their writers, where that `pays`.
+
+    What `follows` of these reads its inputs in the order in which it writes.
+    """
     patterns: list[RewritePattern] = [StoreAxisLast(chosen)]
-    patterns += [] if pays is None else [WriteAsCopied(pays)]
+    patterns += [] if pays is None else [WriteAsCopied(pays, follows)]
     for pattern in patterns if chosen else []:
         PatternRewriteWalker(pattern, apply_recursively=False).rewrite_module(module)
 

@@ -248,6 +248,7 @@ class LoomToTriton(ModulePass):
             ways.part_products(op)
             ways.join_maps(op)
         if self.relayout:
+            ways.pad_folds(op)
             ways.relayout_inputs(op)
         if self.split:
             ways.split_folds(op)

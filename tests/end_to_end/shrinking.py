@@ -28,12 +28,18 @@ from xdsl.pattern_rewriter import (
 
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import Schedule, ScheduleAttr
+from tapestry.passes.loom.pad_fold import apply_paddings
 from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.relayout import Axes, apply_layouts
 from tapestry.passes.loom.split_fold import Choice, SplitGroup, SplitOperation
 from tapestry.passes.triton.alternatives.alone import Scheduled
 from tapestry.passes.triton.alternatives.joining import JoiningChooser, apply_joins
-from tapestry.passes.triton.alternatives.layouts import LayoutChooser, written_well
+from tapestry.passes.triton.alternatives.layouts import (
+    LayoutChooser,
+    walks_points,
+    written_well,
+)
+from tapestry.passes.triton.alternatives.padding import PaddingChooser
 from tapestry.passes.triton.alternatives.parting import PartingChooser, apply_partings
 from tapestry.passes.triton.alternatives.recutting import CutWhereFaster, Recutting
 from tapestry.passes.triton.alternatives.splitting import PartsChooser, apply_parts
@@ -75,6 +81,7 @@ class Chosen:
     cut: set[str] = field(default_factory=set[str])
     stored: dict[str, Places] = field(default_factory=dict[str, Places])
     axes: dict[str, Axes] = field(default_factory=dict[str, Axes])
+    padded: dict[str, int] = field(default_factory=dict[str, int])
     parted: list[set[str]] = field(default_factory=list[set[str]])
     joined: dict[str, str] = field(default_factory=dict[str, str])
     split: set[str] = field(default_factory=set[str])
@@ -148,10 +155,15 @@ class _Remembered(Alternatives):
         self.made.joined |= {one.label.data: fold.label.data for one, fold in found.items()}
         apply_joins(module, found)
 
+    def pad_folds(self, module: ModuleOp) -> None:
+        found = PaddingChooser(self.predict).chosen(module)
+        self.made.padded |= {one.label.data: dim for one, (dim, _) in found.items()}
+        apply_paddings(module, found)
+
     def relayout_inputs(self, module: ModuleOp) -> None:
         found = LayoutChooser(self.predict).chosen(module)
         self.made.axes |= {one.label.data: what for one, what in found.items()}
-        apply_layouts(module, found, written_well)
+        apply_layouts(module, found, written_well, walks_points)
 
     def split_folds(self, module: ModuleOp) -> None:
         found = PartsChooser(self.spec, self.predict).chosen(module)
@@ -240,9 +252,16 @@ class _Again(Alternatives):
             },
         )
 
+    def pad_folds(self, module: ModuleOp) -> None:
+        operations = (one for one in module.walk() if isinstance(one, loom.OperationOp))
+        padded = _labelled(operations, self.made.padded)
+        # One point more is as good as more of them, where the extent is another one.
+        sides = {one: (dim, one.index.shape[dim] + 1) for one, dim in padded.items()}
+        apply_paddings(module, sides)
+
     def relayout_inputs(self, module: ModuleOp) -> None:
         operations = (one for one in module.walk() if isinstance(one, loom.OperationOp))
-        apply_layouts(module, _labelled(operations, self.made.axes), written_well)
+        apply_layouts(module, _labelled(operations, self.made.axes), written_well, walks_points)
 
     def split_folds(self, module: ModuleOp) -> None:
         split = _Split(self.made.split)

@@ -8,7 +8,8 @@ once, and nothing can be copied to shared memory ahead of time. With `c` last, b
 in whole vectors from aligned places (`loom-relayout`); the copy takes what its bytes take. Which
 axis, if any, the cost model says, which counts all kernels. What another product or a map computes
 is not copied but written so, where those that read it besides are maps and epilogues, or products
-that read it as well then: layers pass on what lies well. That costs nothing, so it is not counted.
+that read it as well then: layers pass on what lies well. So do folds of windows between them, which
+read whole vectors then. That costs nothing, so it is not counted.
 
 In and out: loom. What has a schedule is left as it is.
 """
@@ -35,6 +36,7 @@ from tapestry.passes.loom.relayout import (
     Axes,
     Reader,
     apply_layouts,
+    axes_along,
     may_be_last,
     order_of_copy,
     readers_of,
@@ -179,8 +181,9 @@ def written_well(value: SSAValue, readers: Sequence[Reader], last: int) -> bool:
     """Whether kernels are as good with what they write or read with another axis last.
 
     Tiles of products and maps lie along any axis, and so do those that a fold is unwrapped in;
-    folds and scans walk their points as they read them, and products read what lies along `last`
-    as well where that is in whole vectors.
+    scans walk their points as they read them, and so do folds, which may write another axis last
+    where what they read is written so too. Products read what lies along `last` as well where that
+    is in whole vectors.
     """
     writer = value.owner
     assert isinstance(writer, loom.OperationOp)
@@ -188,7 +191,34 @@ def written_well(value: SSAValue, readers: Sequence[Reader], last: int) -> bool:
         return False
     if not all(_reads_well(reader, read, last) for reader, read in readers):
         return False
-    return set(writer.kinds) == {"map"} or find_contraction(map_fold_of(writer)) is not None
+    return not walks_points(writer) or _follows_well(writer, last)
+
+
+def walks_points(op: loom.OperationOp) -> bool:
+    """Whether an operation walks its points as it reads them: maps and products do not."""
+    return set(op.kinds) != {"map"} and find_contraction(map_fold_of(op)) is None
+
+
+def _follows_well(op: loom.OperationOp, last: int) -> bool:
+    """Whether a fold of windows may read whole vectors along the axis that it is to write last.
+
+    What it reads is written so by others then, for all readers: nothing is copied for it.
+    """
+    if len(op.outs) != 1 or op.scan_dim is not None or op.partition is not None:
+        return False
+    axes = axes_along(op, 0, last)
+    return axes is not None and all(
+        axis is None or _may_read(op, read, axis)
+        for read, axis in zip(op.in_reads, axes, strict=True)
+    )
+
+
+def _may_read(op: loom.OperationOp, read: Read, axis: int) -> bool:
+    """Whether an operation may read whole vectors of what another one writes with an axis last."""
+    readers = readers_of(read.value)
+    if readers is None or not read.projection.is_unit or not _in_vectors(op, read, axis):
+        return False
+    return written_well(read.value, [one for one in readers if one[0] is not op], axis)
 
 
 def _reads_well(op: loom.OperationOp, value: SSAValue, last: int) -> bool:

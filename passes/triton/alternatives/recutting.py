@@ -37,6 +37,7 @@ from tapestry.passes.triton.alternatives.layouts import (
     free_inputs,
     give_as_wanted,
     reads_badly,
+    walks_points,
     written_well,
 )
 from tapestry.passes.triton.alternatives.splitting import (
@@ -131,7 +132,7 @@ class Recutting:
         (main,) = (op for op in pieces.body.block.ops if isinstance(op, func.FuncOp))
         written = [(main.body.block.args[number], axis) for number, axis in free]
         chosen = self.layouts.chosen(pieces, written)
-        apply_layouts(pieces, chosen, written_well)
+        apply_layouts(pieces, chosen, written_well, walks_points)
         give_as_wanted(pieces, free)
         return bool(chosen)
 

@@ -5,6 +5,7 @@
     ways.store_factors(module)          # factors that are slower to compute again (`storing.py`)
     ways.part_products(module)          # sums of products that are slower beside (`parting.py`)
     ways.join_maps(module)              # maps that are faster with a fold they read (`joining.py`)
+    ways.pad_folds(module)              # products of too few neighbours (`padding.py`)
     ways.relayout_inputs(module)        # inputs of products that lie badly (`layouts.py`)
     ways.split_folds(module)            # folds that would be too few programs (`splitting.py`)
 
@@ -22,9 +23,15 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.devices import DeviceSpec
 from tapestry.dialects import loom
+from tapestry.passes.loom.pad_fold import apply_paddings
 from tapestry.passes.loom.relayout import apply_layouts
 from tapestry.passes.triton.alternatives.joining import JoiningChooser, apply_joins
-from tapestry.passes.triton.alternatives.layouts import LayoutChooser, written_well
+from tapestry.passes.triton.alternatives.layouts import (
+    LayoutChooser,
+    walks_points,
+    written_well,
+)
+from tapestry.passes.triton.alternatives.padding import PaddingChooser
 from tapestry.passes.triton.alternatives.parting import PartingChooser, apply_partings
 from tapestry.passes.triton.alternatives.recutting import Recutting
 from tapestry.passes.triton.alternatives.splitting import PartsChooser, Predict, apply_parts
@@ -73,9 +80,13 @@ class Alternatives:
         chosen = self._free(JoiningChooser(self.predict).chosen(module))
         apply_joins(module, {op: fold for op, fold in chosen.items() if self._is_free(fold)})
 
+    def pad_folds(self, module: ModuleOp) -> None:
+        """Fold zeros where products have too few neighbours to read them whole."""
+        apply_paddings(module, self._free(PaddingChooser(self.predict).chosen(module)))
+
     def relayout_inputs(self, module: ModuleOp) -> None:
         """Copy inputs of products that lie badly."""
-        apply_layouts(module, self._free(self.layouts.chosen(module)), written_well)
+        apply_layouts(module, self._free(self.layouts.chosen(module)), written_well, walks_points)
 
     def split_folds(self, module: ModuleOp) -> None:
         """Fold in parts what would be too few programs."""

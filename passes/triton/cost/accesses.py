@@ -83,7 +83,9 @@ class Accesses:
         share = 1.0 if op.mask is None else prod(kept.get(b, 1.0) for b in known.blocks)
         cell = byte_size(pointer.element_type)
         steps = self._steps(op)
-        if isinstance(op, triton.LoadOp) and (seen := self._seen(op, known, steps)) is not None:
+        apart = along is None
+        seen = self._seen(op, known, steps, apart) if isinstance(op, triton.LoadOp) else None
+        if seen is not None:
             # All steps together, which is once for each of the loop's.
             cells, times, share = seen.cells, times / steps, 1.0
             run = max(cell, SECTOR * seen.cells * cell // seen.bytes)
@@ -111,15 +113,19 @@ class Accesses:
         start, end, size = (self.indices.of(v).numbers[0] for v in (loop.lb, loop.ub, loop.step))
         return max(1, int(-(-(end - start) // size)))
 
-    def _seen(self, op: triton.LoadOp, known: Known, steps: int) -> Footprint | None:
-        """What a load touches in a program, where lanes or steps may read the same."""
+    def _seen(self, op: triton.LoadOp, known: Known, steps: int, apart: bool) -> Footprint | None:
+        """What a load touches in a program, where lanes or steps may read the same.
+
+        So they may where those that lie side by side are `apart`: lanes beyond them may lie between
+        (`p % 4 * 1000 + p // 4`).
+        """
         if known.loaded or self.multiplies:
             return None
         own = {block: self.sizes[block] for block in sorted(known.blocks)}
         strides = ((abs(self.columns.stride(known, b)), size) for b, size in own.items())
         assert isinstance(op.pointer.type, triton.PointerType)
         cell = byte_size(op.pointer.type.element_type)
-        if not (steps > 1 or overlaps(strides, cell)) or not Lanes.are_few(own, steps):
+        if not (steps > 1 or apart or overlaps(strides, cell)) or not Lanes.are_few(own, steps):
             return None
         middle = int(self.columns.pids[self.columns.spread][-1]) // 2
         return footprint(op, Lanes(middle, own, steps), self.arguments, self.sizes)

@@ -26,7 +26,7 @@ from tapestry.passes.triton.cost.surroundings import LOADS, computing
 _COPIED = 512
 """The bytes that a warp copies at once."""
 
-_ASYNCHRONOUS = 4
+ASYNCHRONOUS = 4
 """The least bytes that a lane copies to shared memory without waiting."""
 
 
@@ -70,7 +70,7 @@ class Factors:
     def _stage_all(self, body: Block) -> None:
         """Count what a loop copies to shared memory, where it comes in pieces that can be."""
         for op in body.ops:
-            if isinstance(op, triton.LoadOp) and self.vectors[op.result] >= _ASYNCHRONOUS:
+            if isinstance(op, triton.LoadOp) and self.vectors[op.result] >= ASYNCHRONOUS:
                 self.staging.staged += tile_bytes(op.result)
 
     def place(
@@ -107,7 +107,7 @@ class Factors:
         if not isinstance(op.parent_op(), scf.ForOp):
             return 0
         self._seen.add(load)
-        if self.vectors[load.result] < _ASYNCHRONOUS:
+        if self.vectors[load.result] < ASYNCHRONOUS:
             self.staging.direct += size
             return 0
         self.staging.staged += size

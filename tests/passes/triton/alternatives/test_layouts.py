@@ -140,6 +140,65 @@ def test_layers_give_the_same_however_they_lie() -> None:
     np.testing.assert_allclose(*found, rtol=2e-2, atol=2e-2)
 
 
+def _pooled(images: int, *, besides: bool = False) -> Expression:
+    """A layer, the largest of its windows, and a layer of those."""
+    x, first, second = (
+        t.input(name, shape, "f16")
+        for name, shape in {
+            "x": (images, 64, 28, 28),
+            "first": (64, 64, 3, 3),
+            "second": (64, 64, 3, 3),
+        }.items()
+    )
+    before = t.relu(t.conv2d(x, first, padding=[1, 1]))
+    pooled = t.max_pool2d(before, kernel=[3, 3], stride=[2, 2], padding=[1, 1])
+    after = t.relu(t.conv2d(pooled, second, padding=[1, 1]))
+    # A scan along the rows of what it pools would walk across memory.
+    return after + t.cumsum(before, axis=3)[:, :, ::2, ::2] if besides else after
+
+
+def test_windows_between_layers_pass_on_what_lies_well() -> None:
+    _, after = _settled(_pooled(128))
+    first, pool, second = (op for op in _operations(after) if op.fold_dims)
+    assert tensor_type(first.outs[0]).box.shape == (128, 28, 28, 64)
+    assert tensor_type(pool.outs[0]).box.shape == (128, 14, 14, 64)
+    assert pool.ins == (first.outs[0],)
+    assert second.in_reads[0].value is pool.outs[0]
+    copies = [op for op in _operations(after) if not op.fold_dims]
+    assert all(isinstance(op.ins[0].owner, Block) for op in copies)
+
+
+def test_windows_stay_where_others_would_read_badly() -> None:
+    _, after = _settled(_pooled(128, besides=True))
+    first, pool, *_ = (op for op in _operations(after) if op.fold_dims)
+    assert tensor_type(first.outs[0]).box.shape == (128, 64, 28, 28)
+    assert tensor_type(pool.outs[0]).box.shape == (128, 64, 14, 14)
+
+
+def test_windows_give_the_same_however_they_lie() -> None:
+    random = np.random.default_rng(0)
+    shapes = {"x": (3, 5, 9, 8), "first": (7, 5, 3, 3), "second": (3, 7, 2, 3)}
+    inputs = {name: random.normal(size=shape) for name, shape in shapes.items()}
+
+    def program(dtype: str) -> Expression:
+        x, first, second = (t.input(name, shape, dtype) for name, shape in shapes.items())
+        before = t.relu(t.conv2d(x, first, padding=[1, 1], dilation=[2, 1]))
+        pooled = t.max_pool2d(before, kernel=[3, 2], stride=[2, 1], padding=[1, 0])
+        return t.conv2d(pooled, second, stride=[1, 2], padding=[1, 0])
+
+    wanted = t.compile(program("f64"), on="numpy").run(inputs).outputs[0]
+    module = _loom(program("f32"))
+    first, pool, second = _operations(module)
+    apply_layouts(module, {second: [1, 1]}, always, lambda op: op is pool)
+    module.verify()
+    first, pool, _ = (op for op in _operations(module) if op.fold_dims)
+    assert tensor_type(first.outs[0]).box.shape[-1] == 7
+    assert pool.ins == (first.outs[0],)
+    single = {name: value.astype(np.float32) for name, value in inputs.items()}
+    result = TritonExecutor(device=Cpu(), tile=256).run(module, single, NoWatch())
+    np.testing.assert_allclose(result.outputs[0], wanted, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     "program",
     [

@@ -44,6 +44,17 @@ def _read(module: ModuleOp) -> Stream:
     return stream
 
 
+def test_lanes_that_lie_between_others_read_their_sectors_with_them() -> None:
+    """Rows that are written side by side: neighbours of a lane's cell are those of the next one."""
+    turned = t.relu(t.input("x", (4, 65536), "f16").T)
+    module = t.compile(turned, on="triton").lowered
+    LoomToTriton(schedules=("relu: P = 1024, warps = 4",)).lower(make_context(), module)
+    stream = _read(module)
+    assert stream.cells == 1024
+    assert stream.vector == 2
+    assert stream.moved == pytest.approx(2 * 1024, rel=0.1)
+
+
 def _windows(first: int, count: int) -> set[int]:
     """The cells that so many windows read, from the first one on."""
     p, k = np.divmod(np.arange(first * 9, (first + count) * 9), 9)

@@ -27,7 +27,7 @@ H200 = find_spec("h200")
 
 def lowered(expression: Expression, device: str) -> ModuleOp:
     module = t.compile(expression, on="triton").lowered.clone()
-    run_pipeline(module, f'loom-to-triton{{device="{device}"}}')
+    run_pipeline(module, f'loom-to-triton{{device="{device}" relayout=false}}')
     return module
 
 
