@@ -10,7 +10,7 @@
 // CHECK:         triton.cast {{.*}} -> tensor<{{.*}}xbf16>
 // CHECK:         triton.store
 // CHECK-LABEL: triton.kernel @b_a_y(
-// CHECK-SAME:    extras = early
+// CHECK-SAME:    programs = 132, loads = descriptor
 // CHECK:         triton.dot
 // CHECK-NOT:     triton.dot
 // CHECK:         math.exp2

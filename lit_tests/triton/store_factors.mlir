@@ -13,7 +13,7 @@
 // CHECK-NOT:     triton.launch @
 // What each block of queries would compute again of the keys, too: a member of the group reads it.
 // CHECK-LABEL: func.func @keys
-// CHECK:         %[[K:.*]] = triton.allocate : memref<64x1024x64xbf16>
+// CHECK:         %[[K:.*]] = triton.allocate : memref<64x2048x64xbf16>
 // CHECK:         triton.launch @{{.*}}_factor{{.*}}%[[K]]
 // CHECK:         triton.launch @{{.*}}%[[K]]
 // CHECK-NOT:     triton.launch @
@@ -42,7 +42,7 @@ func.func @few(%x: !x, %v: !v) -> !z {
   func.return %z : !z
 }
 
-!k = !loom.tensor<[0, 0, 0] : [64, 1024, 64], bf16>
+!k = !loom.tensor<[0, 0, 0] : [64, 2048, 64], bf16>
 func.func @keys(%q: !k, %k: !k, %v: !k) -> !k {
   %g = weft.apply @gelu(%k) : (!k) -> !k
   %y = weft.apply @scaled_dot_product_attention(%q, %g, %v) {causal = true} : (!k, !k, !k) -> !k

@@ -156,9 +156,13 @@ def _factor(errors: Sequence[float]) -> float:
 def _matters(
     name: str, start: Mapping[str, float], samples: Sequence[Sample], base: DeviceSpec
 ) -> bool:
-    """Whether predictions of some samples depend on a figure."""
+    """Whether predictions of some samples depend on a figure.
+
+    Amounts may be ten times the base's.
+    """
     low, high = _bounds(name, start)
-    ends = (max(low, start[name] - 0.4), min(high, start[name] + 0.4))
+    apart = 0.4 if name in SHARES else log(10.0)
+    ends = (max(low, start[name] - apart), min(high, start[name] + apart))
     changed = [_errors(samples, _with(base, {name: value})) for value in ends]
     return sum(abs(a - b) > _MATTERS for a, b in zip(*changed, strict=True)) >= _FEW
 

@@ -91,12 +91,12 @@ def test_missing_file_is_said(tmp_path: Path) -> None:
         ("multiprocessors: 132 ", "multiprocessor: 132 ", r"multiprocessors is missing"),
         ("  f16: ", "  fp16: ", r"rates.f16 is missing"),
         (
-            "  latency: 8.8e-7 ",
+            "  latency: 1.0e-6 ",
             "  latency: fast ",
             r"memory.latency = fast: input should be a valid number",
         ),
         (
-            "  overlap: 0.0 ",
+            "  overlap: 0.15 ",
             "  overlap: 1.5 ",
             r"coefficients.overlap = 1.5: input should be less than or equal to 1",
         ),

@@ -23,7 +23,8 @@ def stopwatch_of(spec: DeviceSpec, *, overhead: float = 5e-6) -> object:
                 rate = spec.memory.l2_bandwidth if inside else spec.memory.bandwidth
                 return overhead + 2 * probe.size / rate
             case "product":
-                return 2 * probe.size**3 / float(getattr(spec.rates, probe.dtype))
+                reached = 0.8 if probe.dtype in ("f16", "bf16", "tf32") else 1.0
+                return 2 * probe.size**3 / (reached * float(getattr(spec.rates, probe.dtype)))
             case "exponentials":
                 return overhead + 32 * probe.size / spec.rates.special
             case "nothing":

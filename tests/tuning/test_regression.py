@@ -100,7 +100,9 @@ def test_a_time_that_is_wrong_changes_little(kernels: list[Works]) -> None:
     samples[5] = Sample(samples[5].works, samples[5].seconds * 20)
     own = fitted(samples, H200).spec.coefficients
     assert own.launch == pytest.approx(H200.coefficients.launch, rel=0.05)
-    assert own.warp_products == pytest.approx(H200.coefficients.warp_products, rel=0.05)
+    assert own.hidden == pytest.approx(H200.coefficients.hidden, rel=0.05)
+    # Hardly a sample says anything of it.
+    assert own.warp_products == pytest.approx(H200.coefficients.warp_products, rel=0.15)
 
 
 def test_what_no_sample_depends_on_is_left(kernels: list[Works]) -> None:

@@ -15,8 +15,8 @@ The model, per launch:
 * **l2**: all bytes that programs ask for, in whole sectors.
 * **tensor cores, shared memory; arithmetic, functions**: work of the multiprocessor with the most
   programs, so the last, partial wave costs as much as it does, and programs that are longer than
-  others cost more if they come last. Tensor cores read what they multiply from shared memory: that
-  is in part at the same time, so the root of their squares counts; of the other pair the longer one.
+  others cost more if they come last. Tensor cores read from shared memory while they multiply, in
+  part: the root of the squares of both counts. Of the other pair the longer one does.
   Where programs share a multiprocessor, one's products hide behind another's arithmetic.
 * **waiting**: a program waits for its first loads, then per step of its loop for what is not yet
   there. Bytes are on their way for as many steps as there are stages but one, so that two stages
@@ -24,8 +24,8 @@ The model, per launch:
   multiprocessor gets. What cannot be copied ahead is waited for in every step.
 
 The time is that of the largest of memory, L2 and multiprocessors, a share of the others (what does
-not overlap), and the launch. A program without a loop has nothing to load while it computes, nor to
-compute while it stores: more of that overlaps only with other programs of its multiprocessor.
+not overlap), and the launch. A program without a loop loads, computes and stores in turn: of n that
+a multiprocessor gets, what the first one loads and the last one stores has nothing beside it.
 More bytes or operations never make it less.
 """
 
@@ -58,13 +58,6 @@ _WARPS_TO_FILL = 8
 
 _KEPT_SHARE = 4
 """A buffer of a quarter of the L2 stays there while others pass."""
-
-_APART = 1 / 3
-"""Of what is hidden behind other work, what a program without a loop hides behind others' alone.
-
-By row kernels of an H200 (`results/schedules_h200.json`): tiles that leave room for 8 programs take
-8.4 us where those that leave it for 2 take 11.
-"""
 
 _REGISTER = 4
 """Bytes of a register."""
@@ -127,7 +120,7 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
     }
     sides = (parts["memory"], parts["l2"], max(computing, waiting))
     return Estimate(
-        seconds=spec.coefficients.launch + _overlapped(sides, _hidden(work, together, spec)),
+        seconds=spec.coefficients.launch + _overlapped(sides, _hidden(work, spec)),
         parts={name: seconds for name, seconds in parts.items() if seconds},
         occupancy=occupancy,
         waves=work.programs / at_once,
@@ -184,10 +177,16 @@ def _busy(work: Work, together: int, spec: DeviceSpec, hiding: float) -> float:
     return max(scalars, _overlapped((max(matrices, scalars - waiting), waiting), hiding))
 
 
-def _hidden(work: Work, together: int, spec: DeviceSpec) -> float:
-    """The share of other work that is hidden where so many programs share a multiprocessor."""
+def _hidden(work: Work, spec: DeviceSpec) -> float:
+    """The share of other work that is hidden behind what takes longest.
+
+    On an H200 rows of 768 took 8.4 us in tiles of 4, and 11 in tiles of 16, of which a
+    multiprocessor gets four (`results/schedules_h200.json`).
+    """
     hidden = spec.coefficients.hidden
-    return hidden if work.steps > 1 else hidden * (1 - _APART / together)
+    if work.steps > 1:
+        return hidden
+    return hidden * (1 - 1 / max(1.0, work.programs / spec.multiprocessors))
 
 
 def _overlapped(seconds: Sequence[float], hidden: float) -> float:

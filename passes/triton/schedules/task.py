@@ -72,9 +72,13 @@ class Task:
 
         Where an inner fold is folded again for each block of these, blocks are as long as can be.
         """
-        folds_inside = any(axis.startswith("C") for axis in self.lengths)
         columns = (axis for axis in self.grid if axis.startswith("N") and axis in self.lengths)
-        return tuple(columns) if self.dots and not folds_inside else ()
+        return tuple(columns) if self.dots and not self.folds_inside else ()
+
+    @property
+    def folds_inside(self) -> bool:
+        """Whether each step of a walk folds another axis first, as attention does for scores."""
+        return any(axis.startswith("C") for axis in self.lengths)
 
     @property
     def swizzles(self) -> bool:

@@ -128,7 +128,7 @@ def _attended(heads: int, rows: int, width: int, dtype: str) -> ModuleOp:
 
 
 def test_keys_that_each_block_of_queries_would_compute_are_stored_in_front_of_the_group() -> None:
-    module = _attended(64, 1024, 64, "bf16")
+    module = _attended(64, 2048, 64, "bf16")
     (group,) = (op for op in module.walk() if isinstance(op, loom.FusedOp))
     assert len(computed_factors(group)) == 1
     stored, whole = (_seconds(module, store=store) for store in (True, False))
@@ -136,7 +136,7 @@ def test_keys_that_each_block_of_queries_would_compute_are_stored_in_front_of_th
     assert not _stays(module)
     factor, scores, _ = _operations(module)
     (group,) = (op for op in module.walk() if isinstance(op, loom.FusedOp))
-    assert tensor_type(factor.outs[0]).box.shape == (64, 1024, 64)
+    assert tensor_type(factor.outs[0]).box.shape == (64, 2048, 64)
     assert factor.outs[0] in group.ins
     # Only what stores it computes it.
     assert not any(op.name == "math.erf" for op in group.walk())

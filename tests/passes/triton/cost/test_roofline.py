@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import hypot
 
 import pytest
 from xdsl.context import Context
@@ -203,6 +204,22 @@ def test_two_stages_cannot_hide_what_comes_within_one_step() -> None:
     three = _scheduled(product, f"{tile}, K = 64, stages = 3")
     assert two.shared > three.shared
     assert two.seconds > 1.1 * three.seconds
+
+
+def test_tensor_cores_and_what_feeds_them_overlap_in_part() -> None:
+    (work,) = works(_product(8192, 8192, 8192))
+    one = estimate_of(work, H200)
+    tensor, shared = one.parts["tensor cores"], one.parts["shared memory"]
+    assert max(tensor, shared) < hypot(tensor, shared) < one.seconds < tensor + shared
+
+
+def test_without_a_loop_programs_hide_the_work_of_others() -> None:
+    """8192 rows of 768 on an H200: 8.4 us in tiles of 4 rows, 11 in tiles of 16."""
+    x = t.input("x", (8192, 768), "f16")
+    norm = (x - x.mean(axis=1, keepdims=True)) / t.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
+    small, large = (_scheduled(norm, f"M = {m}, K = 1024, warps = 8") for m in (4, 16))
+    assert small.bytes == large.bytes
+    assert large.seconds > small.seconds
 
 
 def test_stages_bring_no_more_than_a_multiprocessor_gets() -> None:
