@@ -351,8 +351,10 @@ def _of_other_tiles(found: Iterable[Schedule]) -> Iterator[Schedule]:
 def _distance(one: Schedule, other: Schedule, free: str | None) -> int:
     """In how many tile axes two schedules differ, and in how they are walked; warps are free.
 
-    So is an axis of persistent programs.
+    So is an axis of persistent programs that load by descriptors.
     """
-    tile = {axis: size for axis, size in other.tile.items() if axis != free or not one.programs}
+    if not one.programs or one.loads != "descriptor":
+        free = None
+    tile = {axis: size for axis, size in other.tile.items() if axis != free}
     axes = sum(one.tile[axis] != size for axis, size in tile.items())
     return axes + (one.besides(*_SIZES) != other.besides(*_SIZES))
