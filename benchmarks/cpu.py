@@ -39,7 +39,9 @@ from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results" / "cpu.json"
 REST = 0.01
-"""Seconds between calls: threads of BLAS spin for a while after a product."""
+"""Seconds in which threads that do nothing are told from those that spin."""
+PATIENCE = 0.5
+"""Seconds that are waited for these at most."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def timed(case: Case, peers: Sequence[str], seconds: float) -> dict[str, tuple[f
     end = perf_counter() + seconds
     while perf_counter() < end or len(found[peers[0]]) < 3:
         for peer, call in calls.items():
-            sleep(REST)
+            rest()
             started, used = perf_counter(), process_time()
             call()
             found[peer].append((perf_counter() - started, process_time() - used))
@@ -76,6 +78,16 @@ def timed(case: Case, peers: Sequence[str], seconds: float) -> dict[str, tuple[f
         peer: (*(1e3 * median(column) for column in zip(*took, strict=True)), len(took))
         for peer, took in found.items()
     }
+
+
+def rest() -> None:
+    """Wait until no thread works: those of BLAS spin for a tenth of a second after a product."""
+    end = perf_counter() + PATIENCE
+    while perf_counter() < end:
+        used = process_time()
+        sleep(REST)
+        if process_time() - used < REST / 10:
+            return
 
 
 def cores() -> int:

@@ -130,11 +130,14 @@ class Cuts:
         return sum(size for size in fixed if size > self.cache)
 
     def _most(self, part: Range, dim: int, again: int) -> int:
-        """Into how many parts to cut this one, for them to read at most twice as much."""
+        """Into how many parts to cut this one, for them to read at most twice as much.
+
+        They are the same number for each thread: of three, two threads wait for the last one.
+        """
         if again == 0:
             return part.shape[dim]
         moving = sum(a.bytes(part) for a in self.accesses if a.again and a.moves(dim))
-        return max(self.threads, 2 + moving // again)
+        return self.threads * max(1, (2 + moving // again) // self.threads)
 
 
 def _even(extent: int, step: int) -> int:

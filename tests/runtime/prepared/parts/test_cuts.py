@@ -60,3 +60,13 @@ def test_the_weights_of_a_layer_are_not_read_for_each_few_rows() -> None:
     assert len(parts) >= 4
     large = Cuts(index, [x, w, y], 2, 1 << 20, each=2, any_size=True)
     assert large.steps((0, 1)) == {1: 1024}
+
+
+def test_threads_have_the_same_number_of_parts_of_a_square_product() -> None:
+    """One and a half times as many parts as threads would take as long as twice as many."""
+    x = _access([[1, 0, 0], [0, 0, 1]], (2048, 2048), 3)
+    w = _access([[0, 0, 1], [0, 1, 0]], (2048, 2048), 3)
+    y = Access.of(Projection.of([[1, 0, 0], [0, 1, 0]], inputs=3), (2048, 2048), 4, again=False)
+    for threads in (2, 3, 4):
+        cuts = Cuts(Range.of((2048, 2048, 2048)), [x, w, y], threads, 1 << 20, 2, any_size=True)
+        assert len(cuts.parts(cuts.steps((0, 1)))) == threads
