@@ -1,7 +1,7 @@
 """What a kernel takes at least with another schedule, known before it is built.
 
     least = least_of(task, default, works, grids, find_spec("h200"))
-    least(Schedule({"M": 128, "N": 64, "K": 32}))       # seconds
+    least(Schedule({"M": 128, "N": 64, "K": 32}))       # whether it fits, and seconds
 
 Of a kernel of products that share their rows, columns and terms it is known how many programs there
 are, and how often each multiplies tiles of which size. Work of that alone, which loads nothing and
@@ -21,7 +21,8 @@ from tapestry.devices import DeviceSpec
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.cost.calls import Call
 from tapestry.passes.triton.cost.counting import split_lanes
-from tapestry.passes.triton.cost.ranking import Least
+from tapestry.passes.triton.cost.predicting import summed
+from tapestry.passes.triton.cost.ranking import BEST, Least, Worth, worth_of
 from tapestry.passes.triton.cost.roofline import estimate_of
 from tapestry.passes.triton.cost.work import Work
 from tapestry.passes.triton.schedules.task import Task
@@ -38,21 +39,22 @@ Counted = tuple[Work, Call, int]
 
 
 def least_of(task: Task, default: Schedule, counted: Sequence[Counted], spec: DeviceSpec) -> Least:
-    """What bounds the seconds of a task's schedules from below; 0 where too little is known."""
+    """What bounds the worth of a task's schedules from below; nothing where too little is known."""
     if not all(_is_plain(task, default, work, call) for work, call, _ in counted):
-        return lambda _: 0.0
+        return lambda _: BEST
 
     @cache
-    def seconds(tile: tuple[int, int, int], warps: int, programs: int) -> float:
-        return sum(
-            estimate_of(_products_alone(work, call, task, tile, warps, programs), spec).seconds * n
-            for work, call, n in counted
-        )
+    def worth(tile: tuple[int, int, int], warps: int, programs: int) -> Worth:
+        alone = [
+            (_products_alone(work, call, task, tile, warps, programs, spec), count)
+            for work, call, count in counted
+        ]
+        return worth_of(summed([(estimate_of(work, spec), count) for work, count in alone]))
 
-    def least(schedule: Schedule) -> float:
+    def least(schedule: Schedule) -> Worth:
         if not _is_alike(schedule, default):
-            return 0.0
-        return seconds(_tile(schedule), schedule.warps, schedule.programs)
+            return BEST
+        return worth(_tile(schedule), schedule.warps, schedule.programs)
 
     return least
 
@@ -81,7 +83,13 @@ def _is_alike(schedule: Schedule, default: Schedule) -> bool:
 
 
 def _products_alone(
-    work: Work, call: Call, task: Task, tile: tuple[int, int, int], warps: int, programs: int
+    work: Work,
+    call: Call,
+    task: Task,
+    tile: tuple[int, int, int],
+    warps: int,
+    programs: int,
+    spec: DeviceSpec,
 ) -> Work:
     """What a launch does of its products, if tiles have m rows, n columns, and k terms each."""
     m, n, k = tile
@@ -91,8 +99,11 @@ def _products_alone(
         length if axis.block is None else -(-length // sizes[axis.block]) for axis, length in pairs
     )
     programs = min(blocks, programs or blocks)
-    # Each of the programs that share blocks takes so many of them at least.
-    count = -(-task.lengths["K"] // k) * (blocks // programs)
+    # Of the programs that share blocks each takes so many at least; where no two of them share a
+    # multiprocessor, all wait for those that take one more.
+    alone = programs <= spec.multiprocessors
+    each = -(-blocks // programs) if alone else blocks // programs
+    count = -(-task.lengths["K"] // k) * each
     products = tuple(replace(one, m=m, n=n, k=k, count=float(count)) for one in work.products)
     split = sum(product.is_split for product in products)
     lanes = split_lanes(m, n, k, warps) * count * split

@@ -5,7 +5,7 @@
     list(found)                     # all of them, in order
 
 To know what a schedule takes, its kernel is built and counted. What it takes at `least` is known
-without that (`bounds.py`): it is only looked at when that is less than what the next one takes.
+without that (`bounds.py`): it is only looked at when that is better than what the next one takes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,21 @@ from tapestry.devices import DeviceSpec
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.cost.counting import Counts, counts_of
 from tapestry.passes.triton.cost.predicting import Build, Prediction, summed
-from tapestry.passes.triton.cost.roofline import estimate_of
+from tapestry.passes.triton.cost.roofline import Estimate, estimate_of
 
 Item = TypeVar("Item")
-Least: TypeAlias = "Callable[[Schedule], float]"
-"""The seconds that a schedule's kernel takes at least, known without it."""
+Worth: TypeAlias = "tuple[bool, bool, float]"
+"""Whether a kernel does not fit, whether something is against it, and its seconds: what predictions
+are ordered by, the best one least."""
+Least: TypeAlias = "Callable[[Schedule], Worth]"
+"""What a schedule's kernel is worth at best, known without it."""
 
 _ROUNDED = 1 - 1e-9
 """A sum of floats in another order may be less by so much."""
+
+BEST: Worth = (False, False, 0.0)
+"""What no kernel is better than."""
+_WORST: Worth = (True, True, inf)
 
 
 class Seen(Generic[Item]):
@@ -67,20 +74,22 @@ class Ranking:
         schedules: Iterable[Schedule],
         build: Build,
         spec: DeviceSpec,
-        least: Least = lambda _: 0.0,
+        least: Least = lambda _: BEST,
     ) -> None:
         self._build, self._spec, self._least = build, spec, least
         self._given = 0
-        self._waiting: list[tuple[float, int, Schedule]] = []
-        self._found: list[tuple[_Worth, int, Prediction]] = []
-        self._ordered: list[tuple[_Worth, int, Prediction]] = []
+        self._waiting: list[tuple[Worth, int, Schedule]] = []
+        self._found: list[tuple[Worth, int, Prediction]] = []
+        self._ordered: list[tuple[Worth, int, Prediction]] = []
         self._counted: dict[Schedule, tuple[str, list[tuple[Counts, int]]]] = {}
         self.add(schedules)
 
     def add(self, schedules: Iterable[Schedule]) -> None:
         """Rank more schedules among those that are there; who goes through them begins again."""
         for schedule in schedules:
-            self._waiting.append((self._least(schedule) * _ROUNDED, self._given, schedule))
+            large, bad, seconds = self._least(schedule)
+            least = large, bad, seconds * _ROUNDED
+            self._waiting.append((least, self._given, schedule))
             self._given += 1
         self._found += self._ordered
         self._ordered = []
@@ -96,12 +105,12 @@ class Ranking:
     def within(self, seconds: float) -> Iterator[Prediction]:
         """Those that fit without spills and take no longer than so many seconds, in order.
 
-        What takes longer at least is not built.
+        What takes longer at least, or spills, is not built.
         """
-        at = 0
-        while at < len(self._ordered) or self._go_on(seconds):
+        at, last = 0, (False, False, seconds)
+        while at < len(self._ordered) or self._go_on(last):
             worth, _, one = self._ordered[at]
-            if worth > (False, False, seconds):
+            if worth > last:
                 return
             yield one
             at += 1
@@ -113,14 +122,14 @@ class Ranking:
         """
         self._build = build
 
-    def _go_on(self, longest: float = inf) -> bool:
-        """Find the next one in order; whether there is one that may take so many seconds."""
+    def _go_on(self, last: Worth = _WORST) -> bool:
+        """Find the next one in order; whether there is one that may be worth so much."""
         while self._waiting and not self._is_next():
-            if self._waiting[0][0] > longest:
+            if self._waiting[0][0] > last:
                 return False
             _, number, schedule = heappop(self._waiting)
             prediction = self._predicted(schedule)
-            heappush(self._found, (_worth(prediction), number, prediction))
+            heappush(self._found, (worth_of(prediction.estimate), number, prediction))
         if self._found:
             self._ordered.append(heappop(self._found))
             return True
@@ -128,7 +137,7 @@ class Ranking:
 
     def _is_next(self) -> bool:
         """Whether the best one that was looked at is better than all that were not."""
-        return bool(self._found) and self._found[0][0] < (False, False, self._waiting[0][0])
+        return bool(self._found) and self._found[0][0] < self._waiting[0][0]
 
     def _predicted(self, schedule: Schedule) -> Prediction:
         body = replace(schedule, warps=1, stages=1)
@@ -142,12 +151,8 @@ class Ranking:
         return Prediction(name, schedule, estimate)
 
 
-_Worth: TypeAlias = "tuple[bool, bool, float]"
-
-
-def _worth(one: Prediction) -> _Worth:
-    """What predictions are ordered by, the best one least."""
-    estimate = one.estimate
+def worth_of(estimate: Estimate) -> Worth:
+    """What a prediction is ordered by."""
     return not estimate.fits, bool(estimate.problems), estimate.seconds
 
 

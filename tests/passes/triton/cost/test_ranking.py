@@ -16,7 +16,15 @@ from tapestry.dialects import triton
 from tapestry.dialects.triton import Schedule
 from tapestry.importers.expressions.nodes import Expression
 from tapestry.passes.triton.cost.predicting import Build, Calls
-from tapestry.passes.triton.cost.ranking import Least, Ranking, Seen, ranked
+from tapestry.passes.triton.cost.ranking import (
+    BEST,
+    Least,
+    Ranking,
+    Seen,
+    Worth,
+    ranked,
+    worth_of,
+)
 from tapestry.passes.triton.kernels import lowering
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules import choosing
@@ -102,16 +110,17 @@ def _printed(
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_no_kernel_takes_less_than_is_said(name: str, asked: Asked) -> None:
     device, make = PRODUCTS[name]
-    known: list[float] = []
+    known: list[Worth] = []
 
     def told(schedules: list[Schedule], build: Build, spec: DeviceSpec, least: Least) -> None:
         for one in ranked(schedules[::EVERY], build, spec):
             known.append(least(one.schedule))
-            assert known[-1] <= one.estimate.seconds * (1 + 1e-9)
+            large, bad, seconds = worth_of(one.estimate)
+            assert known[-1] <= (large, bad, seconds * (1 + 1e-9))
 
     asked.told = told
     _printed(make, device)
-    assert any(known)
+    assert any(seconds for *_, seconds in known)
 
 
 @pytest.mark.parametrize("name", ["parts of float32", "shared out"])
@@ -141,7 +150,7 @@ def test_choices_are_those_of_all_that_is_looked_at(
     asked.built = 0
 
     def nothing_known(*_: object) -> Least:
-        return lambda _: 0.0
+        return lambda _: BEST
 
     monkeypatch.setattr(choosing, "least_of", nothing_known)
     assert _printed(make, device) == found
