@@ -26,7 +26,7 @@ from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.alternatives.alone import Scheduled, alone, canonical
 from tapestry.passes.triton.cost.calls import calls_of
-from tapestry.passes.triton.cost.predicting import Calls, Prediction
+from tapestry.passes.triton.cost.predicting import Made, Prediction
 from tapestry.passes.triton.cost.ranking import ranked
 from tapestry.passes.triton.loom_to_triton import NO_DEVICE, LoomToTriton
 from tapestry.passes.triton.schedules.candidates import candidates
@@ -163,13 +163,13 @@ def predicted(
     `schedules` are others to look at in place of its candidates.
     """
 
-    def build(schedule: Schedule) -> tuple[triton.KernelOp, Calls]:
+    def build(schedule: Schedule) -> Made:
         program = job.scheduled(schedule)
         job.lowering.settled.lower(Context(), program, choose=False)
         launches = [op for op in program.walk() if isinstance(op, triton.LaunchOp)]
         kernels = _kernels(program)
         own = [launch for launch in launches if launch.kernel_name == job.task.name]
         (launch, *_) = own or launches
-        return kernels[launch.kernel_name], calls_of(launch)
+        return Made(kernels[launch.kernel_name], calls_of(launch))
 
     return ranked(job.candidates() if schedules is None else schedules, build, spec)

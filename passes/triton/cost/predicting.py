@@ -19,12 +19,25 @@ from tapestry.passes.triton.cost.calls import Call, calls_of
 from tapestry.passes.triton.cost.counting import work_of
 from tapestry.passes.triton.cost.roofline import Estimate, estimate_of
 from tapestry.passes.triton.schedules.task import Task
+from tapestry.passes.triton.tiles.builder import Answers
 
 Calls: TypeAlias = "Sequence[tuple[Call, int]]"
-Build: TypeAlias = "Callable[[Schedule], tuple[triton.KernelOp, Calls]]"
+Build: TypeAlias = "Callable[[Schedule], Made]"
 Choose: TypeAlias = "Callable[[Task, triton.KernelOp, Calls, Build, Hashable], Schedule | None]"
 """What chooses a schedule in place of a kernel's default one, or None to keep that. Kernels that
 are alike by the last of what it is given are the same, if that is not None."""
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A kernel that was built, and its launches.
+
+    `answers` are what the sizes of its blocks decided besides types; None where that is not known.
+    """
+
+    kernel: triton.KernelOp
+    calls: Calls
+    answers: Answers | None = None
 
 
 @dataclass(frozen=True)

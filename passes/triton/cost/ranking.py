@@ -21,6 +21,7 @@ from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.cost.counting import Counts, counts_of
 from tapestry.passes.triton.cost.predicting import Build, Prediction, summed
 from tapestry.passes.triton.cost.roofline import Estimate, estimate_of
+from tapestry.passes.triton.cost.templates import Template
 
 Item = TypeVar("Item")
 Worth: TypeAlias = "tuple[bool, bool, float]"
@@ -82,6 +83,7 @@ class Ranking:
         self._found: list[tuple[Worth, int, Prediction]] = []
         self._ordered: list[tuple[Worth, int, Prediction]] = []
         self._counted: dict[Schedule, tuple[str, list[tuple[Counts, int]]]] = {}
+        self._templates: list[Template] = []
         self.add(schedules)
 
     def add(self, schedules: Iterable[Schedule]) -> None:
@@ -142,13 +144,26 @@ class Ranking:
     def _predicted(self, schedule: Schedule) -> Prediction:
         body = replace(schedule, warps=1, stages=1)
         if body not in self._counted:
-            kernel, calls = self._build(schedule)
-            counts = [(counts_of(kernel, call), count) for call, count in calls]
-            self._counted[body] = kernel.sym_name.data, counts
+            self._counted[body] = self._count(schedule)
         name, counts = self._counted[body]
         works = [(one.work(schedule.warps, schedule.stages), count) for one, count in counts]
         estimate = summed([(estimate_of(work, self._spec), count) for work, count in works])
         return Prediction(name, schedule, estimate)
+
+    def _count(self, schedule: Schedule) -> tuple[str, list[tuple[Counts, int]]]:
+        """The name of a schedule's kernel, and what its launches do.
+
+        It is built where none of those that were is the same with tiles of other sizes.
+        """
+        for template in self._templates:
+            if (counts := template.counts(schedule)) is not None:
+                return template.name, counts
+        made = self._build(schedule)
+        counts = [(counts_of(made.kernel, call), count) for call, count in made.calls]
+        template = Template.of(made) if self._waiting else None
+        if template is not None:
+            self._templates.append(template)
+        return made.kernel.sym_name.data, counts
 
 
 def worth_of(estimate: Estimate) -> Worth:

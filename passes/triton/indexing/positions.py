@@ -21,7 +21,7 @@ from xdsl.ir import SSAValue
 from tapestry.dialects import triton
 from tapestry.passes.triton.indexing.runs import runs
 from tapestry.passes.triton.indexing.spaces import Access, Dim, Space
-from tapestry.passes.triton.tiles.builder import TileBuilder
+from tapestry.passes.triton.tiles.builder import Sizes, TileBuilder
 from tapestry.zspace import Range
 
 Frame = tuple[str, ...]
@@ -48,6 +48,11 @@ class Axis:
         if any(dim.cut for dim in self.dims):
             return None
         return prod(dim.extent for dim in self.dims)
+
+    def is_one_block(self, sizes: Sizes) -> bool:
+        """Whether one block of some size has all its points, in all shards."""
+        length = self.length
+        return self.block is not None and length is not None and length <= sizes[self.block]
 
     @property
     def hint(self) -> str:
@@ -111,7 +116,7 @@ class Positions:
         tiles = self.tiles
         assert axis.block is not None
         start, end = self.span(axis)
-        if axis.length is not None and axis.length <= tiles.blocks[axis.block]:
+        if axis.length is not None and tiles.holds(axis.is_one_block):
             return tiles.position(0), tiles.position(axis.length)
         before = self._first[axis.name]
         size = tiles.value(triton.BlockSizeOp(axis.block, tiles.index))
@@ -178,7 +183,8 @@ class Positions:
         self._at[axis.name] = tiles.add(before, coordinate, axis.hint)
         self._coordinates[walked] = coordinate
         self._masks[axis.name] = None
-        if walked.extent % tiles.blocks[axis.block]:
+        block = axis.block
+        if tiles.holds(lambda sizes: walked.extent % sizes[block] != 0):
             mask = tiles.compare("<", coordinate, tiles.position(walked.extent))
             mask.name_hint = f"{axis.hint}_mask"
             self._masks[axis.name] = mask
@@ -219,8 +225,12 @@ class Positions:
         lengths: Sequence[int] = () if axis.length is None else (axis.length,)
         if len(axis.dims) == 1 and axis.dims[0].cut:
             lengths = [end - start for start, end in map(axis.dims[0].bounds, self._shards)]
-        size = self.tiles.blocks[axis.block]
-        return not lengths or any(length % size != 0 or length == 0 for length in lengths)
+        block = axis.block
+
+        def some_is_not_full(sizes: Sizes) -> bool:
+            return any(length % sizes[block] != 0 or length == 0 for length in lengths)
+
+        return not lengths or self.tiles.holds(some_is_not_full)
 
     def _mask(self, axis: Axis, position: SSAValue) -> SSAValue | None:
         if axis.name == self._full or not self.is_masked(axis):
@@ -270,18 +280,23 @@ class Positions:
         """
         tiles = self.tiles
         assert axis.block is not None
-        size, inner = tiles.blocks[axis.block], axis.dims[axis.dims.index(dim) + 1 :]
+        block, inner = axis.block, axis.dims[axis.dims.index(dim) + 1 :]
         if any(one.cut for one in axis.dims):
             return None
         step = prod(one.extent for one in inner)
-        if step * dim.extent % size or (step % size and size % step):
+
+        def ends_inside(sizes: Sizes) -> bool:
+            size = sizes[block]
+            return step * dim.extent % size != 0 or (step % size != 0 and size % step != 0)
+
+        if tiles.holds(ends_inside):
             return None
         first = self._first[axis.name]
         if step > 1:
             first = tiles.quotient(first, tiles.position(step))
         if dim is not axis.dims[0]:
             first = tiles.remainder(first, tiles.position(dim.extent))
-        if size <= step:
+        if tiles.holds(lambda sizes: sizes[block] <= step):
             return (first, 0), (first, 0)
         points = tiles.once(triton.BlockSizeOp, axis.block, tiles.index)
         if step > 1:

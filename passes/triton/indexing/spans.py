@@ -78,7 +78,8 @@ def run_inside(
     *outer, walked = axis.dims
     if axis.block is None or not outer or any(dim.cut for dim in axis.dims):
         return None
-    if walked.extent < positions.tiles.blocks[axis.block]:
+    block = axis.block
+    if positions.tiles.holds(lambda sizes: walked.extent < sizes[block]):
         return None
     if not any(True for _ in _bounding(positions.space, axis, rows)):
         return None

@@ -80,7 +80,7 @@ class Walks:
         tiles = self.tiles
         if axis.block is None:
             return self._loop(axis, None, self.positions.span(axis), init(), step, hoist=hoist)
-        if axis.length is not None and axis.length <= tiles.blocks[axis.block]:
+        if tiles.holds(axis.is_one_block):
             self.cover(axis)
             return tuple(step(None))
         span = self.positions.span(axis)
@@ -109,8 +109,9 @@ class Walks:
             return False
         if self.schedule.pipeline != PIPELINES[0]:
             return False
-        size = self.tiles.blocks[axis.block]
-        return size == 1 and axis.length <= self.schedule.unroll
+        name = axis.block
+        single = self.tiles.holds(lambda sizes: sizes[name] == 1)
+        return single and axis.length <= self.schedule.unroll
 
     def _own_part(
         self, span: tuple[SSAValue, SSAValue], block: str, part: SSAValue

@@ -24,7 +24,7 @@ from tapestry.passes.triton.indexing.positions import Axis, Frame, Positions
 from tapestry.passes.triton.indexing.spaces import Access, Space
 from tapestry.passes.triton.kernels.mapfold import MapFold
 from tapestry.passes.triton.kernels.ports import Port
-from tapestry.passes.triton.tiles.builder import TileBuilder, number
+from tapestry.passes.triton.tiles.builder import Sizes, TileBuilder, number
 
 MAX_SIDE = 256
 """The most rows or columns of a block that hardware moves at once."""
@@ -76,7 +76,7 @@ def any_described(fold: MapFold, space: Space, axes: Sequence[Axis]) -> bool:
     return False
 
 
-def blocks_fit(matrix: Matrix, element: Attribute, blocks: dict[str, int]) -> bool:
+def blocks_fit(matrix: Matrix, element: Attribute, blocks: Sizes) -> bool:
     """Whether blocks of these sizes can be moved."""
     assert matrix.rows.block is not None
     assert matrix.columns.block is not None
@@ -98,7 +98,8 @@ class Descriptors:
         found = matrix_of(port.access, _stored(port), self._space, self._axes, frame)
         if found is None or self._tiles.index != i32:
             return None
-        return found if blocks_fit(found, _stored(port), self._tiles.blocks) else None
+        fit = self._tiles.holds(lambda sizes: blocks_fit(found, _stored(port), sizes))
+        return found if fit else None
 
     def load(self, port: Port, frame: Frame) -> SSAValue | None:
         """The block of a port over a frame, zero outside; None where it takes pointers."""

@@ -38,7 +38,7 @@ from tapestry.passes.triton.rewrites.choices import choose_once
 from tapestry.passes.triton.rewrites.early import describe_early
 from tapestry.passes.triton.rewrites.not_a_number import use_what_was_computed
 from tapestry.passes.triton.tiles.bodies import Values, write_body
-from tapestry.passes.triton.tiles.builder import TileBuilder, number, remove_unused
+from tapestry.passes.triton.tiles.builder import Answers, TileBuilder, number, remove_unused
 from tapestry.passes.triton.tiles.narrow import shifted
 
 _AHEAD = "ahead"
@@ -50,7 +50,7 @@ class Kernel:
     """A written kernel, its grid, and the dimensions whose bounds a launch gives, in order.
 
     `tensors` has the one that each of its pointers is of, `places` where that stands among all that
-    the kernel's map-fold reads and writes.
+    the kernel's map-fold reads and writes. `answers` are what the sizes of blocks decided of it.
     """
 
     op: KernelOp
@@ -58,6 +58,7 @@ class Kernel:
     cut: tuple[Dim, ...]
     tensors: tuple[Tensor, ...]
     places: tuple[int, ...]
+    answers: Answers
 
 
 def space_of(
@@ -318,7 +319,7 @@ class KernelWriter(Walks):
         grid = (GridAxis((parts,)), *grid) if parts > 1 else grid
         tensors = tuple(tensor for _, tensor in self._pointed)
         places = tuple(place for place, _ in self._pointed)
-        return Kernel(op, grid, self.space.cut_dims, tensors, places)
+        return Kernel(op, grid, self.space.cut_dims, tensors, places, self.tiles.answers)
 
 
 def _extents(axis: Axis) -> tuple[int | str, ...]:

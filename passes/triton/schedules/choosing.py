@@ -25,7 +25,7 @@ from tapestry.passes._collection import collection_paused
 from tapestry.passes.triton.cost.bounds import Counted, least_of
 from tapestry.passes.triton.cost.calls import calls_before
 from tapestry.passes.triton.cost.counting import work_of
-from tapestry.passes.triton.cost.predicting import Build, Calls, Prediction
+from tapestry.passes.triton.cost.predicting import Build, Calls, Made, Prediction
 from tapestry.passes.triton.cost.ranking import Least, Ranking, Rankings, Seen
 from tapestry.passes.triton.cost.roofline import Estimate, estimate_of, least_seconds
 from tapestry.passes.triton.kernels.steps import Options
@@ -107,9 +107,9 @@ def best(
         made[body][1].op.properties["schedule"] = ScheduleAttr(schedule)
         return made[body]
 
-    def looked_at(schedule: Schedule) -> tuple[triton.KernelOp, Calls]:
+    def looked_at(schedule: Schedule) -> Made:
         _, other = again(schedule)
-        return other.op, calls_before(other, shards)
+        return Made(other.op, calls_before(other, shards), other.answers)
 
     calls = calls_before(kernel, shards)
     chosen = options.chooser(task, kernel.op, calls, looked_at, options.alike)
@@ -227,7 +227,7 @@ class Chooser:
             held = (tuple(schedule.tile.items()), *own)
             if held in refused:
                 continue
-            if not self.refused(build(schedule)[0]):
+            if not self.refused(build(schedule).kernel):
                 return schedule
             refused.add(held)
             if len(refused) == _TRIES:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import cast
+from typing import TypeAlias, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, f32, f64, i1
@@ -32,6 +32,11 @@ from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
 
 Shape = tuple[int, ...]
+Sizes: TypeAlias = "Mapping[str, int]"
+"""The sizes of blocks, by name."""
+Question: TypeAlias = "Callable[[Sizes], bool]"
+Answers: TypeAlias = "Sequence[tuple[Question, bool]]"
+"""What was asked of sizes, and what they answered."""
 Bounds = tuple[int, int]
 """The least and the greatest of some integers."""
 _Key = tuple[object, ...]
@@ -138,6 +143,8 @@ class TileBuilder:
     """Appends operations to a kernel's body, or to a block inside it.
 
     `blocks` gives the sizes of the named blocks; positions and offsets are of type `index`.
+    Sizes decide the types of tiles; what else they decide is asked by `holds`, so that it is known
+    which other sizes have the same operations.
     """
 
     def __init__(self, body: Block, blocks: Mapping[str, int], index: IntegerType) -> None:
@@ -145,8 +152,15 @@ class TileBuilder:
         self.index = index
         self.bounds: dict[SSAValue, Bounds] = {}
         """What is known of 32-bit integers, in lanes that are points."""
+        self.answers: list[tuple[Question, bool]] = []
         self._block = body
         self._seen: list[dict[_Key, SSAValue]] = [{}]
+
+    def holds(self, question: Question) -> bool:
+        """Whether something holds of the sizes of blocks."""
+        answer = question(self.blocks)
+        self.answers.append((question, answer))
+        return answer
 
     @contextmanager
     def inside(self, block: Block, *, hoist: bool = False) -> Generator[None]:

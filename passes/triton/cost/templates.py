@@ -1,0 +1,93 @@
+"""A kernel that is built, with tiles of other sizes: so others need not be built to be counted.
+
+    template = Template.of(made)                                # of tiles of 128 x 64 x 32
+    template.counts(Schedule({"M": 256, "N": 64, "K": 32}))     # as of a kernel that is built so
+
+Two schedules of a kernel that say the same besides sizes have the same operations, on tiles of
+other types, where these sizes answer alike what was asked of them (`TileBuilder.holds`): whether
+blocks are full, say. Counting such a kernel takes a tenth of what building it does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.ir import Attribute, SSAValue
+
+from tapestry.dialects import triton
+from tapestry.dialects.triton import Schedule, ScheduleAttr, element_of, shape_of, tile_type
+from tapestry.passes.triton.cost.counting import Counts, counts_of
+from tapestry.passes.triton.cost.predicting import Calls, Made
+from tapestry.passes.triton.tiles.builder import Answers
+
+_SIZES = ("tile", "warps", "stages")
+"""What a schedule says besides what decides its kernel's operations."""
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """A copy of a kernel, whose tiles have the sizes that were counted last."""
+
+    schedule: Schedule
+    name: str
+    _kernel: triton.KernelOp
+    _calls: Calls
+    _answers: Answers
+    _tiles: Sequence[tuple[SSAValue, Attribute]]
+    """The tiles of the copy, and their types as it was made."""
+
+    @staticmethod
+    def of(made: Made) -> Template | None:
+        """The template of a kernel; None where it isn't known what of it its sizes decide."""
+        if made.answers is None:
+            return None
+        kernel = made.kernel.clone()
+        tiles = [(value, value.type) for value in _values(kernel) if shape_of(value)]
+        own = kernel.schedule.data, kernel.sym_name.data
+        return Template(*own, kernel, made.calls, made.answers, tiles)
+
+    def counts(self, schedule: Schedule) -> list[tuple[Counts, int]] | None:
+        """What launches of the kernel with another schedule do, and how often; None if unknown."""
+        changed = self._changed(schedule)
+        if changed is None:
+            return None
+        types: dict[Attribute, Attribute] = {}
+        for value, kind in self._tiles:
+            if kind not in types:
+                types[kind] = _resized(kind, changed)
+            # A rewriter would put new values in place of all of them, for 20 times as long.
+            value._type = types[kind]  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        own = replace(schedule, warps=1, stages=1)
+        self._kernel.properties["schedule"] = ScheduleAttr(own)
+        return [(counts_of(self._kernel, call), count) for call, count in self._calls]
+
+    def _changed(self, schedule: Schedule) -> Mapping[int, int] | None:
+        """The new size by each that differs; None where the kernel is not the same besides.
+
+        A type tells by its sizes which blocks its tiles have: no other block has one that changes.
+        """
+        if schedule.besides(*_SIZES) != self.schedule.besides(*_SIZES):
+            return None
+        before, after = self.schedule.blocks, schedule.blocks
+        changed = {size: after[name] for name, size in before.items() if after[name] != size}
+        found = Counter(before.values())
+        if any(min(pair) == 1 or found[pair[0]] > 1 for pair in changed.items()):
+            return None
+        alike = all(question(after) == answer for question, answer in self._answers)
+        return changed if alike else None
+
+
+def _values(kernel: triton.KernelOp) -> Iterator[SSAValue]:
+    """The values of a kernel's body."""
+    for op in kernel.walk():
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
+
+
+def _resized(kind: Attribute, changed: Mapping[int, int]) -> Attribute:
+    """The type of tiles of other sizes."""
+    return tile_type(element_of(kind), [changed.get(size, size) for size in shape_of(kind)])

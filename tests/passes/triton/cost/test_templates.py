@@ -1,0 +1,154 @@
+"""A kernel of other sizes does what is counted without building it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from xdsl.context import Context
+
+import tapestry as t
+from tapestry.devices import DeviceSpec
+from tapestry.dialects.triton import Schedule
+from tapestry.importers.expressions.nodes import Expression
+from tapestry.passes.triton.cost.counting import Counts, counts_of
+from tapestry.passes.triton.cost.predicting import Build
+from tapestry.passes.triton.cost.ranking import Least, Ranking
+from tapestry.passes.triton.cost.roofline import Estimate, estimate_of
+from tapestry.passes.triton.cost.templates import Template
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
+from tapestry.passes.triton.schedules import choosing
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "benchmarks"))
+
+from _kernel_cases import CASES
+
+NAMES = (
+    "matmul f32 512",
+    "matmul f16 odd 1001x1003x997",
+    "matmul f16 broadcast 64x512x512x128",
+    "linear+bias+gelu+residual 2048x1024x4096",
+    "rms norm+swiglu 16x4096x14336",
+    "softmax 2048x32768",
+    "cross entropy 8192x32000",
+    "attention causal d=64",
+    "attention grouped d=128",
+    "attention backward causal d=64",
+    "sum along axis 1 of 512x1024x256",
+    "conv2d 32x128x56x56 -> 128, 3x3 by 2, relu",
+    "max pool 64x64x112x112, 3x3 by 2",
+)
+SOME = 8
+"""How many schedules of a kernel are built."""
+
+WARPS_AND_STAGES = ((1, 1), (4, 2), (8, 3))
+
+
+SIZES = ("tile", "warps", "stages")
+
+
+def _summaries(counts: list[tuple[Counts, int]]) -> list[Any]:
+    return [one.work(4, 2).summary for one, _ in counts]
+
+
+def _estimates(counts: list[tuple[Counts, int]], spec: DeviceSpec) -> list[tuple[Estimate, int]]:
+    works = [(c.work(*pair), count) for c, count in counts for pair in WARPS_AND_STAGES]
+    return [(estimate_of(work, spec), count) for work, count in works]
+
+
+Told: TypeAlias = "Callable[[list[Schedule], Build, DeviceSpec], None]"
+
+
+@pytest.fixture
+def lowered_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[Expression, Told], None]:
+    """Lowers a program for an H200, and tells of the schedules that kernels may have."""
+
+    def lower(expression: Expression, told: Told) -> None:
+        def ranking(
+            schedules: Iterable[Schedule], build: Build, spec: DeviceSpec, least: Least
+        ) -> Ranking:
+            every = list(schedules)
+            told(every, build, spec)
+            return Ranking(every, build, spec, least)
+
+        monkeypatch.setattr(choosing, "Ranking", ranking)
+        module = t.compile(expression, on="triton").lowered.clone()
+        LoomToTriton(device="h200").lower(Context(), module)
+
+    return lower
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_counted_is_what_a_kernel_that_is_built_does(
+    name: str, lowered_with: Callable[[Expression, Told], None]
+) -> None:
+    counted = 0
+
+    def told(every: list[Schedule], build: Build, spec: DeviceSpec) -> None:
+        nonlocal counted
+        first, templates = every[0].besides(*SIZES), list[Template]()
+        alike = [one for one in every if one.besides(*SIZES) == first]
+        for schedule in alike[:: max(1, len(alike) // SOME)]:
+            made = build(schedule)
+            real = [(counts_of(made.kernel, call), count) for call, count in made.calls]
+            for template in templates:
+                found = template.counts(schedule)
+                if found is not None:
+                    counted += template.schedule.tile != schedule.tile
+                    assert _estimates(found, spec) == _estimates(real, spec)
+                    assert _summaries(found) == _summaries(real)
+            templates += [one for one in [Template.of(made)] if one is not None]
+
+    (case,) = (case for case in CASES if case.name == name)
+    lowered_with(case.expression(), told)
+    assert counted
+
+
+def test_sizes_that_decide_something_else_are_not_counted(
+    lowered_with: Callable[[Expression, Told], None],
+) -> None:
+    asked = 0
+
+    def told(every: list[Schedule], build: Build, _: DeviceSpec) -> None:
+        nonlocal asked
+        asked += 1
+
+        def tile(m: int, n: int, k: int) -> Schedule:
+            return replace(every[0], tile={"M": m, "N": n, "K": k})
+
+        template = Template.of(build(tile(64, 128, 32)))
+        assert template is not None
+        assert template.counts(tile(64, 256, 64)) is not None
+        assert template.counts(tile(64, 64, 64)) is not None
+        # The last blocks of rows have less than 256, and one block of terms needs no loop.
+        assert template.counts(tile(256, 128, 32)) is None
+        assert template.counts(tile(64, 128, 512)) is None
+        assert template.counts(replace(tile(64, 256, 32), loads="descriptor")) is None
+        # Whether a tile has 64 rows or 64 columns, its type does not say.
+        equal = Template.of(build(tile(64, 64, 32)))
+        assert equal is not None
+        assert equal.counts(tile(64, 64, 128)) is not None
+        assert equal.counts(tile(128, 64, 32)) is None
+        assert equal.counts(tile(64, 1, 32)) is None
+
+    x, w = t.input("x", (384, 512), "f16"), t.input("w", (512, 1024), "f16")
+    lowered_with(x @ w, told)
+    assert asked
+
+
+def test_a_kernel_of_which_nothing_is_known_is_no_template(
+    lowered_with: Callable[[Expression, Told], None],
+) -> None:
+    asked = 0
+
+    def told(every: list[Schedule], build: Build, _: DeviceSpec) -> None:
+        nonlocal asked
+        asked += 1
+        assert Template.of(replace(build(every[0]), answers=None)) is None
+
+    lowered_with(t.input("x", (512, 512), "f16").sum(axis=0), told)
+    assert asked
