@@ -270,24 +270,29 @@ class Chooser:
         found = Ranking(some, build, self.spec, least)
         if len(some) == len(every):
             return found, True
-        within = found.within(longest) if self.worth < inf else found
-        safe = (one.schedule for one in within if self._is_safe(one.estimate, share))
-        bests = [*islice(_of_other_tiles(safe), wanted)]
-        around = bests or [first]
-        early = [replace(best, extras=EXTRAS[1]) for best in around]
         # What persistent programs read last lies in shared memory beside stages: smaller ones fit.
         free = depth if task.extras else None
-        looked_at = set(some)
-        found.add(
-            one
-            for one in every
-            if one in early
-            or (
-                one.extras == first.extras
-                and one not in looked_at
-                and any(_distance(one, best, free) == 1 for best in around)
-            )
-        )
+        looked_at, bests, before = set(some), list[Schedule](), None
+        while bests != before:
+            within = found.within(longest) if self.worth < inf else found
+            safe = (one.schedule for one in within if self._is_safe(one.estimate, share))
+            bests, before = [*islice(_of_other_tiles(safe), wanted)], bests
+            around = bests or [first]
+            early = [replace(best, extras=EXTRAS[1]) for best in around]
+            more = [
+                one
+                for one in every
+                if one not in looked_at
+                and (
+                    one in early
+                    or (
+                        one.extras == first.extras
+                        and any(_distance(one, best, free) == 1 for best in around)
+                    )
+                )
+            ]
+            found.add(more)
+            looked_at.update(more)
         return found, self.worth == inf or len(bests) == wanted
 
     def _is_safe(self, estimate: Estimate, share: float) -> bool:
