@@ -134,16 +134,18 @@ class ValuePrinter:
                 return Shown(f"tl.trans({self.exact(op.source)})", ATOM, shape_of(op.result))
             case triton.DotOp():
                 a, b, acc = (self.exact(value) for value in (op.a, op.b, op.acc))
-                # Factors of 16 bits have no other precision.
+                # Factors of other types have no other precision.
                 wide = element_of(op.a) == f32
                 if op.is_bf16x6:
                     self._shared.helpers.add("dot_bf16x6")
                     made = Shown(f"dot_bf16x6({a}, {b})", ATOM, shape_of(op.result))
                     start = Shown(acc, ATOM, shape_of(op.acc))
                     return made if _is_zero(op.acc) else binary("+", start, made)
-                precision = f', input_precision="{op.precision.data}"' if wide else ""
+                said = f', input_precision="{op.precision.data}"' if wide else ""
+                if (summed := element_of(op.result)) != f32:
+                    said = f", out_dtype={dtype(summed)}"  # Triton 3.6 does not ask the sum
                 start = "" if _is_zero(op.acc) else f", {acc}"
-                return Shown(f"tl.dot({a}, {b}{start}{precision})", ATOM, shape_of(op.result))
+                return Shown(f"tl.dot({a}, {b}{start}{said})", ATOM, shape_of(op.result))
             case _:
                 return self._constant_expression(op)
 

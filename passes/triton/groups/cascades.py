@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, SSAValue
 
 from tapestry.algebra.monoids import builtin_monoid
@@ -29,7 +28,7 @@ from tapestry.passes.triton.groups.folding import Addend, Cluster, vanishes
 from tapestry.passes.triton.groups.members import Given, Members, Placed
 from tapestry.passes.triton.groups.roles import Fold
 from tapestry.passes.triton.indexing.positions import Axis, Frame
-from tapestry.passes.triton.kernels.products import Product, joint_factors
+from tapestry.passes.triton.kernels.products import Product, joint_factors, summed_type
 from tapestry.passes.triton.kernels.steps import part_names
 from tapestry.passes.triton.tiles.folds import FoldState, State
 
@@ -234,7 +233,8 @@ class FoldWriter:
             product = product.joined
         dot = Dot(members, self.number, self.axis, body, given, zeros, maxima or {})
         if acc is None:
-            acc = members.tiles.full(0.0, f32, members.writer.blocks(self.frame(part)), name)
+            kind = summed_type(product.left[0].type)
+            acc = members.tiles.full(0.0, kind, members.writer.blocks(self.frame(part)), name)
         return dot.write(product, self.frame(part), part, acc, name)
 
     def _mask(self, frame: Frame) -> SSAValue | None:

@@ -30,7 +30,7 @@ from tapestry.passes.triton.groups.group import Group, Inner, NotOneKernelError
 from tapestry.passes.triton.groups.members import Given, Members
 from tapestry.passes.triton.indexing.positions import Frame
 from tapestry.passes.triton.kernels.assumptions import is_finite, keeps_finite
-from tapestry.passes.triton.kernels.products import Product, unwidened
+from tapestry.passes.triton.kernels.products import Product, summed_type, unwidened
 from tapestry.passes.triton.tiles.builder import number
 
 Side = tuple[Sequence[SSAValue], Frame]
@@ -88,7 +88,8 @@ class Dot:
             a, b = tiles.cast(a, kind), tiles.cast(b, kind)
         blocks = self.members.writer.blocks
         a, b = tiles.spread(a, blocks(sides[0][1])), tiles.spread(b, blocks(sides[1][1]))
-        return tiles.value(triton.DotOp(a, b, tiles.cast(acc, f32), precision), name)
+        summed = tiles.cast(acc, summed_type(element_of(a)))
+        return tiles.value(triton.DotOp(a, b, summed, precision), name)
 
     def _side(self, side: Side, dead: bool, *, masks_all: bool) -> SSAValue:
         """One side as a tile, zero where there are no points along the folded axis.

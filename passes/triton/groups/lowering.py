@@ -18,10 +18,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from tapestry.algebra.bodies import Dims, moving_dims
-from tapestry.algebra.dtypes import is_half
+from tapestry.algebra.dtypes import byte_size, is_half
 from tapestry.dialects import loom
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.groups.cascades import FoldWriter
@@ -45,7 +46,7 @@ from tapestry.passes.triton.rewrites.late_folds import fold_late
 from tapestry.passes.triton.schedules.choosing import best
 from tapestry.passes.triton.schedules.rungs import Rung
 from tapestry.passes.triton.schedules.task import Task
-from tapestry.passes.triton.schedules.tiling import MAX_RESIDENT, MAX_THREADED, Tiling
+from tapestry.passes.triton.schedules.tiling import HALF, MAX_RESIDENT, MAX_THREADED, Tiling
 from tapestry.passes.triton.tiles.folds import FoldState, State
 from tapestry.zspace import Projection
 
@@ -169,7 +170,7 @@ class _GroupKernel:
             name: Axis(name, space.on(name), None if name in roles.scalar else f"BLOCK_{name}")
             for name in ("B", *roles.order)
         }
-        most = MAX_RESIDENT if _is_half(group) else MAX_THREADED
+        most = MAX_RESIDENT if _cell(group, roles) == HALF else MAX_THREADED
         axes = read_together(outline, space, axes, most)
         grid = [name for name in ("B", "M") if axes[name].dims]
         grid += [name for name in roles.columns if any(roles.axes[dim] == name for dim in spread)]
@@ -332,9 +333,12 @@ def _is_along(group: Group, roles: Roles, inner: Inner) -> bool:
     return FOLD_AXIS in roles.frame(moving_dims(projection))
 
 
-def _is_half(group: Group) -> bool:
-    """Whether it reads numbers of 16 bits, which matrix units multiply."""
-    return any(is_half(tensor.element) for tensor in group.reads)
+def _cell(group: Group, roles: Roles) -> int:
+    """The bytes of a cell of what is multiplied: 2 where numbers of 16 bits are read."""
+    if any(is_half(tensor.element) for tensor in group.reads):
+        return HALF
+    products = [product for fold in roles.folds.values() for product in fold.products.values()]
+    return max((byte_size(product.left[0].type) for product in products), default=4)
 
 
 def _walks(group: Group, roles: Roles) -> int:
@@ -359,7 +363,7 @@ def _task(
 
     Axes in one block are one of them.
     """
-    dots = any(fold.products for fold in roles.folds.values())
+    dots, cell = any(fold.products for fold in roles.folds.values()), _cell(group, roles)
     sums = sum(len(roles.folds[member].products) for member in roles.carried)
     lengths = {
         axis: longest(space, axis, group.shards)
@@ -376,8 +380,8 @@ def _task(
         grows=grows(space),
         described=described,
         held=frozenset(axis for axis in lengths if f"BLOCK_{axis}" in resident),
-        half=_is_half(group),
-        split=splits and not _is_half(group),
+        cell=cell,
+        split=splits and cell == byte_size(f32),
         dots=dots,
         sums=max(1, sums),
         walks=_walks(group, roles),

@@ -16,15 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation, SSAValue
 
 from tapestry.algebra.bodies import dependences, moving_dims, needed_operations
 from tapestry.dialects import loom
 from tapestry.passes.triton.kernels.mapfold import MapFold
-from tapestry.passes.triton.kernels.products import unwidened
+from tapestry.passes.triton.kernels.products import multiplies, unwidened
 from tapestry.passes.triton.tiles.bodies import failing_reads
-from tapestry.passes.triton.tiles.scalars import is_half
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +71,7 @@ def _contraction(fold: MapFold, part: int, value: SSAValue, *, exact: bool) -> C
     summed = monoid.primitives[part] is arith.AddfOp and monoid.zero[part] == 0.0
     if not summed or not isinstance(product, arith.MulfOp):
         return None
-    if not (isinstance(element, Float32Type) or is_half(element)):
+    if not multiplies(element):
         return None
     moves = dependences(fold.wrap, [moving_dims(tensor.projection) for tensor in fold.ins])
     a, b = (

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
+from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import Schedule, element_of
 from tapestry.passes.triton.indexing.facing import COLUMNS, OTHERS, ROWS, facing_axes
@@ -35,6 +36,7 @@ from tapestry.passes.triton.kernels.contraction import (
 from tapestry.passes.triton.kernels.descriptors import any_described
 from tapestry.passes.triton.kernels.mapfold import MapFold, Tensor
 from tapestry.passes.triton.kernels.places import with_narrow_places
+from tapestry.passes.triton.kernels.products import summed_type
 from tapestry.passes.triton.kernels.scans import carry_tensors, scan_kernel
 from tapestry.passes.triton.kernels.steps import Options, longest, part_names, unwrap, wrapped_block
 from tapestry.passes.triton.kernels.writer import Kernel, KernelWriter, Port, space_of
@@ -43,7 +45,6 @@ from tapestry.passes.triton.schedules.rungs import Rung
 from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.tiles.builder import number
 from tapestry.passes.triton.tiles.folds import FoldState, State
-from tapestry.passes.triton.tiles.scalars import is_half
 from tapestry.zspace import Projection
 
 
@@ -251,8 +252,8 @@ def _contraction_kernel(
         fold.name,
         "contraction",
         lengths,
-        half=is_half(a.type),
-        split=options.precision == "bf16x6" and not is_half(a.type),
+        cell=byte_size(a.type),
+        split=options.precision == "bf16x6" and a.type == f32,
         grid=spread,
         atomic=state.atomic is not None,
         bounded=is_bounded(space),
@@ -268,7 +269,7 @@ def _contraction_kernel(
     def write() -> None:
         factor_a = _factor(writer, a, ("M", "K"), masks["M", "K"])
         factor_b = _factor(writer, b, ("K", "N"), masks["K", "N"])
-        zero = tiles.full(0.0, f32, ("BLOCK_M", "BLOCK_N"), "acc")
+        zero = tiles.full(0.0, summed_type(a.type), ("BLOCK_M", "BLOCK_N"), "acc")
         if schedule.extras == "early":
             assert fold.unwrap is not None
             read = fold.unwrap.args[len(fold.unwrap.args) - len(writer.extras) :]

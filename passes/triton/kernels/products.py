@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float32Type
+from xdsl.dialects.builtin import Float32Type, Float64Type, f32, f64
 from xdsl.ir import Attribute, SSAValue
 
 from tapestry.algebra.bodies import Dims
@@ -90,8 +90,8 @@ def find_product(value: SSAValue, varies: Mapping[SSAValue, Dims], folded: Dims)
     (left, left_dims), (right, right_dims) = sides
     if not all(any(not folded.isdisjoint(varies[f]) for f in side) for side in (left, right)):
         return None
-    is_dot = _multiplies(value.type)
-    if not isinstance(value.type, Float32Type):
+    is_dot = multiplies(value.type)
+    if not isinstance(value.type, Float32Type | Float64Type):
         # Narrower floats are rounded after each factor.
         free, scale = [*free, *scale], []
     left = [*left, *free]
@@ -119,9 +119,14 @@ def unwidened(factor: SSAValue) -> SSAValue:
     return factor
 
 
-def _multiplies(kind: Attribute) -> bool:
+def multiplies(kind: Attribute) -> bool:
     """Whether matrix units multiply numbers of a type."""
-    return isinstance(kind, Float32Type) or is_half(kind)
+    return isinstance(kind, Float32Type | Float64Type) or is_half(kind)
+
+
+def summed_type(kind: Attribute) -> Attribute:
+    """The type that matrix units sum products of numbers of a type up in."""
+    return f64 if isinstance(kind, Float64Type) else f32
 
 
 def _factors(value: SSAValue) -> list[SSAValue]:

@@ -1,6 +1,6 @@
 """The schedules of a kernel that are worth measuring.
 
-    >>> task = Task("product", "contraction", {"M": 4096, "N": 4096, "K": 4096}, half=True)
+    >>> task = Task("product", "contraction", {"M": 4096, "N": 4096, "K": 4096}, cell=2)
     >>> first, second, *others = candidates(task)
     >>> first == default(task, Tiling()), str(second)
     (True, 'M = 128, N = 256, K = 64, warps = 8, stages = 3')
@@ -191,22 +191,22 @@ def _fits(task: Task, schedule: Schedule) -> bool:
     tile, threads = schedule.tile, LANES * schedule.warps
     if not task.multiplied:
         return cells_of(schedule) <= threads * REGISTERS // 2
-    size = 2 if task.half else 4
+    size = task.cell
     if task.kind == "contraction":
         shared = size * schedule.stages * tile["K"] * (tile["M"] + tile["N"])
         if schedule.programs and schedule.loads == "descriptor":
             # The next block is loaded while one is stored.
             shared += size * tile["M"] * tile["N"]
-        return shared <= MAX_SHARED_BYTES and _held(tile["M"] * tile["N"], threads)
+        return shared <= MAX_SHARED_BYTES and _held(task, tile["M"] * tile["N"], threads)
     deep = [a for a, n in task.lengths.items() if a.startswith("C") and n > tile[a]]
-    shared = group_bytes(tile, deep, schedule.stages, half=task.half)
+    shared = group_bytes(tile, deep, schedule.stages, cell=task.cell)
     columns = sum(tile[a] for a in task.held) + task.sums * sum(
         tile[a] for a in task.spread_columns
     )
     cells = tile["M"] * (tile.get("K", 1) + columns)
-    return shared <= MAX_SHARED_BYTES and _held(cells, threads)
+    return shared <= MAX_SHARED_BYTES and _held(task, cells, threads)
 
 
-def _held(cells: int, threads: int) -> bool:
-    """Whether float32 accumulators leave threads some registers."""
-    return cells <= threads * (REGISTERS - 63)
+def _held(task: Task, cells: int, threads: int) -> bool:
+    """Whether accumulators, of float32 at least, leave threads some registers."""
+    return cells * max(1, task.cell // 4) <= threads * (REGISTERS - 63)

@@ -8,7 +8,7 @@
 
 Every rung computes the same; only its speed differs.
 
-    >>> task = Task("product", "contraction", {"M": 4096, "N": 4096, "K": 4096}, half=True)
+    >>> task = Task("product", "contraction", {"M": 4096, "N": 4096, "K": 4096}, cell=2)
     >>> str(smallest(task))
     'M = 16, N = 16, K = 16, warps = 4, stages = 1'
 """

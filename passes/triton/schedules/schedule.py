@@ -1,6 +1,6 @@
 """The default schedule of a kernel, and which ones are legal.
 
-    >>> task = Task("product", "contraction", {"M": 4096, "N": 4096, "K": 4096}, half=True)
+    >>> task = Task("product", "contraction", {"M": 4096, "N": 4096, "K": 4096}, cell=2)
     >>> str(default(task, Tiling()))
     'M = 128, N = 128, K = 64, warps = 8, stages = 3'
     >>> check(task, Schedule({"M": 128, "N": 128, "K": 8}))
@@ -93,11 +93,11 @@ def _tiles(task: Task, tiling: Tiling) -> Schedule:
         case "fold":
             return tiling.fold(n["P"], n["K"], ordered=task.ordered, across=task.across)
         case "contraction":
-            return tiling.contraction(n["M"], n["N"], n["K"], half=task.half, split=task.split)
+            return tiling.contraction(n["M"], n["N"], n["K"], cell=task.cell, split=task.split)
         case "group":
             return tiling.group(
                 n,
-                half=task.half,
+                cell=task.cell,
                 dots=task.dots,
                 walks=task.walks,
                 across=task.across,

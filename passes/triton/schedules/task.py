@@ -1,6 +1,6 @@
 """What a schedule is chosen for: the tile axes of a kernel, and what is done along them.
 
-    Task("product", "contraction", {"M": 4096, "N": 4096, "K": 4096}, half=True)
+    Task("product", "contraction", {"M": 4096, "N": 4096, "K": 4096}, cell=2)
 
 The lowering makes a task from projections and bodies; no operation is known by name.
 `tasks(module)` are those of a program.
@@ -27,7 +27,7 @@ class Task:
     """What a schedule is chosen for.
 
     `lengths` has the tile axes, in order, and the most points of each in a shard; 1 where it is
-    unknown. `half` says that 16-bit factors are multiplied, `split` that those of float32 are taken
+    unknown. A `cell` of what is multiplied has so many bytes, `split` says that factors are taken
     apart, `dots` that a group multiplies tiles at all, `sums` how many products of rows and columns
     it sums along K. `grid` are the axes that programs are spread over, and `held` those that one
     block has to hold. An `ordered` fold takes one point at a time; one `across` memory has points
@@ -40,7 +40,7 @@ class Task:
     name: str
     kind: Kind
     lengths: Mapping[str, int]
-    half: bool = False
+    cell: int = 4
     split: bool = False
     dots: bool = False
     sums: int = 1

@@ -6,7 +6,7 @@ per operation and not per cell, is faster with large ones.
 
     >>> str(Tiling().fold(points=64, depth=10))
     'P = 64, K = 16, warps = 4, stages = 2'
-    >>> str(Tiling().contraction(64, 32, 784, half=True))
+    >>> str(Tiling().contraction(64, 32, 784, cell=2))
     'M = 64, N = 32, K = 64, warps = 4, stages = 3'
 """
 
@@ -21,8 +21,11 @@ from tapestry.dialects.triton import MAX_CELLS, Schedule
 MIN_DOT = 16
 """The least side of a tile that `tl.dot` takes; smaller matrices are padded by masks."""
 
+HALF = 2
+"""Bytes of a 16-bit float."""
+
 MAX_THREADED = 64
-"""The longest block of an inner fold of float32: threads hold what they multiply of it."""
+"""The longest block of an inner fold of longer floats: threads hold what they multiply of it."""
 
 MAX_RESIDENT = 256
 """The longest block of an axis that a program of a group holds whole."""
@@ -99,13 +102,13 @@ class Tiling:
         warps = max(4, min(16, block_m * block_k // CELLS_PER_WARP))
         return Schedule({"M": block_m, "K": block_k}, warps=warps)
 
-    def contraction(self, m: int, n: int, k: int, *, half: bool, split: bool = False) -> Schedule:
-        """That of an m x n matrix product of depth k.
+    def contraction(self, m: int, n: int, k: int, *, cell: int, split: bool = False) -> Schedule:
+        """That of an m x n matrix product of depth k, of factors of so many bytes a `cell`.
 
         Matrix units take 16-bit factors: their tiles are larger, and two warpgroups share one. A
         warpgroup has registers for longer tiles of factors that it has to `split`.
         """
-        side, depth = (128, 64) if half else (64, 32)
+        side, depth = (128, 64) if cell <= HALF else (64, 32)
         if self.cells > side * side:
             side = depth = isqrt(self.cells)
         rows = max(side, 128) if split else side
@@ -123,7 +126,7 @@ class Tiling:
         self,
         lengths: Mapping[str, int],
         *,
-        half: bool,
+        cell: int,
         dots: bool,
         walks: int = 1,
         across: bool = False,
@@ -136,7 +139,8 @@ class Tiling:
         matrix units take, and resident axes (columns N, inner folds C) are held whole up to
         `MAX_RESIDENT`, of float32 up to `MAX_THREADED`. A longer inner fold is walked for every
         block of K, as the depth of a matrix product is. Columns that programs are `spread` over are
-        no longer than rows, as those of a matrix product. `split` is as in `contraction`.
+        no longer than rows, as those of a matrix product. `cell` and `split` are as in
+        `contraction`.
         """
         if not dots:
             # Where K is walked point by point, columns are the other side of a tile.
@@ -157,6 +161,7 @@ class Tiling:
                 # Of one row, what is summed within a step is soon done, and is waited for.
                 found = replace(found, warps=ALONE, stages=2, pipeline="loads")
             return replace(found, tile=tile | held)
+        half = cell <= HALF
         limits = {"M": 128, "K": 64} if half else {"M": 64, "K": 32}
         limits |= dict.fromkeys(spread, limits["M"])
         inner = [axis for axis in lengths if axis.startswith("C")]
@@ -174,12 +179,12 @@ class Tiling:
         warps = 8 if tile["M"] >= 128 or not (half or split) else 4
         stages = 3 if half else 2
         deep = [axis for axis in inner if tile[axis] < lengths[axis]]
-        while stages > 1 and group_bytes(tile, deep, stages, half=half) > MAX_SHARED_BYTES:
+        while stages > 1 and group_bytes(tile, deep, stages, cell=cell) > MAX_SHARED_BYTES:
             stages -= 1
         return Schedule(tile, warps=warps, stages=stages)
 
 
-def group_bytes(tile: Mapping[str, int], deep: Collection[str], stages: int, *, half: bool) -> int:
+def group_bytes(tile: Mapping[str, int], deep: Collection[str], stages: int, *, cell: int) -> int:
     """The shared memory of a group's dots: rows once, what is walked once per stage.
 
     `deep` are the inner folds that are walked.
@@ -187,4 +192,4 @@ def group_bytes(tile: Mapping[str, int], deep: Collection[str], stages: int, *, 
     other = sum(size for axis, size in tile.items() if axis not in ("M", "K"))
     inner = sum(size for axis, size in tile.items() if axis.startswith("C"))
     rows = tile["M"] * inner * (stages if deep else 1)
-    return (2 if half else 4) * (rows + stages * tile.get("K", 1) * other)
+    return cell * (rows + stages * tile.get("K", 1) * other)

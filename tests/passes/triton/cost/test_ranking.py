@@ -15,7 +15,8 @@ from tapestry.devices import DeviceSpec
 from tapestry.dialects import triton
 from tapestry.dialects.triton import Schedule
 from tapestry.importers.expressions.nodes import Expression
-from tapestry.passes.triton.cost.predicting import Build, Calls
+from tapestry.passes.triton.cost import ranking
+from tapestry.passes.triton.cost.predicting import Build, Made
 from tapestry.passes.triton.cost.ranking import (
     BEST,
     Least,
@@ -25,6 +26,8 @@ from tapestry.passes.triton.cost.ranking import (
     ranked,
     worth_of,
 )
+from tapestry.passes.triton.cost.roofline import Estimate, estimate_of
+from tapestry.passes.triton.cost.work import Work
 from tapestry.passes.triton.kernels import lowering
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules import choosing
@@ -79,7 +82,7 @@ class Asked:
         """A ranking that is counted."""
         some = list(schedules)
 
-        def counted(schedule: Schedule) -> tuple[triton.KernelOp, Calls]:
+        def counted(schedule: Schedule) -> Made:
             self.built += 1
             return build(schedule)
 
@@ -146,15 +149,24 @@ def test_choices_are_those_of_all_that_is_looked_at(
     name: str, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device, make = PRODUCTS[name]
-    found, few = _printed(make, device), asked.built
-    asked.built = 0
+    estimated = 0
+
+    def estimate(work: Work, spec: DeviceSpec) -> Estimate:
+        nonlocal estimated
+        estimated += 1
+        return estimate_of(work, spec)
+
+    monkeypatch.setattr(ranking, "estimate_of", estimate)
+    found, few = _printed(make, device), estimated
+    estimated = 0
 
     def nothing_known(*_: object) -> Least:
         return lambda _: BEST
 
     monkeypatch.setattr(choosing, "least_of", nothing_known)
     assert _printed(make, device) == found
-    assert few < asked.built
+    assert asked.rankings
+    assert few < estimated
 
 
 def test_a_kernel_is_built_once_to_be_looked_at_and_chosen(

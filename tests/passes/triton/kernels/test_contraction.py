@@ -44,6 +44,12 @@ def test_a_matrix_product():
     assert found.axes == ("M", "N", "K")
 
 
+def test_a_product_of_float64():
+    found = find("%p = arith.mulf %a, %b : f64 loom.yield %p : f64", element="f64")
+    assert found is not None
+    assert found.axes == ("M", "N", "K")
+
+
 def test_factors_the_other_way_round():
     found = find("%p = arith.mulf %b, %a : f32 loom.yield %p : f32")
     assert found is not None
@@ -79,8 +85,7 @@ def test_16_bit_factors_stay_as_they_are():
         # A vector on one side.
         {"sizes": (1, 5, 6)},
         {"sizes": (4, 1, 6)},
-        # Matrix units take no float64 and no integers here.
-        {"wrap": "%p = arith.mulf %a, %b : f64 loom.yield %p : f64", "element": "f64"},
+        # Matrix units take no integers here.
         {"wrap": "%p = arith.muli %a, %b : i32 loom.yield %p : i32", "element": "i32"},
         # Both factors move along everything.
         {"a": "(d0, d1, d2)", "b": "(d0, d1, d2)", "a_dims": (0, 1, 2), "b_dims": (0, 1, 2)},

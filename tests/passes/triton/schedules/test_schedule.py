@@ -125,10 +125,10 @@ def test_swizzled_groups_of_blocks_are_counted_in_32_bits():
 lengths = st.integers(1, 10000)
 
 
-@given(lengths, lengths, lengths, st.booleans())
-def test_candidates_are_legal_and_different(m, n, k, half):
+@given(lengths, lengths, lengths, st.sampled_from((2, 4, 8)))
+def test_candidates_are_legal_and_different(m, n, k, cell):
     for task in (
-        Task("c", "contraction", {"M": m, "N": n, "K": k}, half=half),
+        Task("c", "contraction", {"M": m, "N": n, "K": k}, cell=cell),
         Task("g", "group", {"M": m, "K": k}, walks=2),
         Task("f", "fold", {"P": m, "K": k}),
         Task("m", "map", {"P": m}, grid=("P",)),
@@ -289,7 +289,7 @@ def test_an_illegal_schedule_is_an_error_at_its_operation():
 @pytest.mark.parametrize(("sums", "widest"), [(1, 256), (2, 128)])
 def test_columns_that_programs_are_spread_over_are_blocks_as_of_a_product(sums, widest):
     lengths = {"M": 2048, "K": 4096, "N": 14336}
-    task = Task("y", "group", lengths, half=True, dots=True, sums=sums, grid=("M", "N"))
+    task = Task("y", "group", lengths, cell=2, dots=True, sums=sums, grid=("M", "N"))
     assert default(task, Tiling()).tile == {"M": 128, "K": 64, "N": 128}
     tried = {schedule.tile["N"] for schedule in candidates(task) if schedule.tile["M"] == 128}
     assert tried == {64, 128, widest}
@@ -297,7 +297,7 @@ def test_columns_that_programs_are_spread_over_are_blocks_as_of_a_product(sums, 
 
 def test_columns_are_long_where_each_block_folds_again_inside():
     lengths = {"M": 2048, "C": 64, "K": 4096, "N": 512}
-    task = Task("o", "group", lengths, half=True, dots=True, grid=("B", "M", "N"))
+    task = Task("o", "group", lengths, cell=2, dots=True, grid=("B", "M", "N"))
     assert {schedule.tile["N"] for schedule in candidates(task)} == {256}
 
 

@@ -26,9 +26,9 @@ def test_fold_tiles_stay_within_the_bound(points, depth, ordered, across, tile):
     assert not ordered or blocks["BLOCK_K"] == 1
 
 
-@given(extents, extents, extents, st.booleans(), tiles)
-def test_contraction_tiles_are_ones_that_triton_takes(m, n, k, half, tile):
-    blocks = Tiling(tile).contraction(m, n, k, half=half).blocks
+@given(extents, extents, extents, st.sampled_from((2, 4, 8)), tiles)
+def test_contraction_tiles_are_ones_that_triton_takes(m, n, k, cell, tile):
+    blocks = Tiling(tile).contraction(m, n, k, cell=cell).blocks
     for size in blocks.values():
         assert size >= MIN_DOT
         assert size & (size - 1) == 0
@@ -39,7 +39,7 @@ def test_contraction_tiles_are_ones_that_triton_takes(m, n, k, half, tile):
 def test_small_problems_take_one_program():
     assert Tiling().points(100).blocks == {"BLOCK_P": 128}
     assert Tiling().fold(64, 10).blocks == {"BLOCK_P": 64, "BLOCK_K": 16}
-    assert Tiling().contraction(10, 3, 5, half=False).blocks == {
+    assert Tiling().contraction(10, 3, 5, cell=4).blocks == {
         "BLOCK_M": 16,
         "BLOCK_N": 16,
         "BLOCK_K": 16,
@@ -47,7 +47,7 @@ def test_small_problems_take_one_program():
 
 
 def test_hopper_sized_tiles_for_16_bit_factors():
-    blocks = Tiling().contraction(4096, 4096, 4096, half=True)
+    blocks = Tiling().contraction(4096, 4096, 4096, cell=2)
     assert blocks.blocks == {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64}
     assert blocks.warps == 8
 
