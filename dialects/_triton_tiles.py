@@ -418,3 +418,5 @@ class DotOp(PlainOp):
             raise VerifyException("both factors must have one element type")
         if min(m, n, k) < 16:
             raise VerifyException("every side of a dot must be at least 16")
+        if byte_size(element_of(self.a)) == 1 and k < 32:
+            raise VerifyException("a dot of cells of 8 bits must be at least 32 deep")

@@ -99,6 +99,7 @@ class Memory(_Model):
 class Rates(_Model):
     """Operations per second; a product is two. `special` are exponentials, roots, quotients."""
 
+    i8: Speed | None = None
     f8: Speed | None = None
     f16: Speed
     bf16: Speed

@@ -19,7 +19,7 @@ from tapestry.passes.triton.cost.work import WARP_ROWS, Product, Work
 WARPGROUP_ROWS: Final = 64
 """The rows that a warpgroup multiplies at least."""
 
-TENSOR_KINDS: Final = ("f8E4M3FN", "f8E5M2", "f16", "bf16")
+TENSOR_KINDS: Final = ("i8", "f8E4M3FN", "f8E5M2", "f16", "bf16")
 """What tensor cores multiply as it is."""
 
 MATRIX_KINDS: Final = (*TENSOR_KINDS, "tf32", "bf16x6")
@@ -87,7 +87,10 @@ def warps_across(work: Work) -> int:
 
 def cell_bytes(product: Product) -> int:
     """Bytes of a cell of a product's factors."""
-    return 1 if product.kind.startswith("f8") else 2 if product.kind in TENSOR_KINDS else 4
+    if product.kind == "f64":
+        return 8
+    narrow = product.kind == "i8" or product.kind.startswith("f8")
+    return 1 if narrow else 2 if product.kind in TENSOR_KINDS else 4
 
 
 def spilled_of(work: Work, spec: DeviceSpec) -> int:

@@ -202,6 +202,8 @@ def peak(product: Product, spec: DeviceSpec) -> float:
             return rates.f16
         case "bf16":
             return rates.bf16
+        case "i8":
+            return rates.i8 or rates.f16
         case "f8E4M3FN" | "f8E5M2":
             return rates.f8 or rates.f16
         case "tf32":

@@ -14,15 +14,20 @@ along are batches.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import arith
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import i8, i32
+from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import dependences, moving_dims, needed_operations
 from tapestry.dialects import loom
 from tapestry.passes.triton.kernels.mapfold import MapFold
 from tapestry.passes.triton.kernels.products import multiplies, unwidened
 from tapestry.passes.triton.tiles.bodies import failing_reads
+
+_MOST_INTEGERS = ((1 << 31) - 1) >> 14
+"""So many products of 8-bit integers are summed up in 32 bits, however large they are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +45,7 @@ class Contraction:
         """The two factors as a matrix unit takes them: of one element type.
 
         16-bit floats that the body only widens stay as they are: their products are exact in the
-        float32 that a matrix unit accumulates in.
+        float32 that a matrix unit accumulates in. So do 8-bit integers, summed up in 32 bits.
         """
         a, b = unwidened(self.a), unwidened(self.b)
         return (a, b) if a.type == b.type else (self.a, self.b)
@@ -66,13 +71,10 @@ def find_contractions(fold: MapFold, *, exact: bool = True) -> list[Contraction 
 
 def _contraction(fold: MapFold, part: int, value: SSAValue, *, exact: bool) -> Contraction | None:
     """How a part of the state, of the value that is folded into it, is a matrix product."""
-    monoid, element, product = fold.monoid, value.type, value.owner
-    assert monoid is not None
-    summed = monoid.primitives[part] is arith.AddfOp and monoid.zero[part] == 0.0
-    if not summed or not isinstance(product, arith.MulfOp):
+    product = value.owner
+    if not (_is_float(fold, part, product) or _is_integer(fold, part, product)):
         return None
-    if not multiplies(element):
-        return None
+    assert isinstance(product, arith.MulfOp | arith.MuliOp)
     moves = dependences(fold.wrap, [moving_dims(tensor.projection) for tensor in fold.ins])
     a, b = (
         frozenset(d for d in moves[side] if fold.index.shape[d] != 1)
@@ -97,6 +99,29 @@ def _contraction(fold: MapFold, part: int, value: SSAValue, *, exact: bool) -> C
         if len(along) == 3 or (exact and "K" in along and along != {"K"}):
             return None
     return Contraction(product.lhs, product.rhs, tuple(axes))
+
+
+def _is_float(fold: MapFold, part: int, product: Operation | Block) -> bool:
+    """Whether a part of the state sums products of floats up that matrix units multiply."""
+    monoid = fold.monoid
+    assert monoid is not None
+    summed = monoid.primitives[part] is arith.AddfOp and monoid.zero[part] == 0.0
+    return summed and isinstance(product, arith.MulfOp) and multiplies(product.result.type)
+
+
+def _is_integer(fold: MapFold, part: int, product: Operation | Block) -> bool:
+    """Whether it sums products of 8-bit integers up, so few that no sum is out of bounds.
+
+    Sums of 32 bits wrap; a matrix unit may give the nearest number that it has instead.
+    """
+    monoid = fold.monoid
+    assert monoid is not None
+    if monoid.primitives[part] is not arith.AddiOp or not isinstance(product, arith.MuliOp):
+        return False
+    factors = [unwidened(product.lhs), unwidened(product.rhs)]
+    narrow = product.result.type == i32 and all(factor.type == i8 for factor in factors)
+    points = prod(fold.index.shape[dim] for dim in fold.fold_dims)
+    return narrow and monoid.zero[part] == 0 and points <= _MOST_INTEGERS
 
 
 def expression(value: SSAValue) -> tuple[Operation, ...]:

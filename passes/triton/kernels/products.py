@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float32Type, Float64Type, f32, f64
+from xdsl.dialects.builtin import Float32Type, Float64Type, f32, f64, i8, i32
 from xdsl.ir import Attribute, SSAValue
 
 from tapestry.algebra.bodies import Dims
@@ -112,9 +112,11 @@ def joint_factors(tiles: TileBuilder, factors: Sequence[SSAValue]) -> list[SSAVa
 
 
 def unwidened(factor: SSAValue) -> SSAValue:
-    """The 16-bit float that a factor is the widening of, else the factor."""
+    """The 16-bit float or 8-bit integer that a factor is the widening of, else the factor."""
     owner = factor.owner
     if isinstance(owner, arith.ExtFOp) and is_half(owner.input.type):
+        return owner.input
+    if isinstance(owner, arith.ExtSIOp) and owner.input.type == i8:
         return owner.input
     return factor
 
@@ -126,6 +128,8 @@ def multiplies(kind: Attribute) -> bool:
 
 def summed_type(kind: Attribute) -> Attribute:
     """The type that matrix units sum products of numbers of a type up in."""
+    if kind == i8:
+        return i32
     return f64 if isinstance(kind, Float64Type) else f32
 
 

@@ -31,6 +31,7 @@ from tapestry.passes.triton.schedules.tiling import (
     MIN_DOT,
     Tiling,
     group_bytes,
+    least_side,
     power_of_two,
 )
 
@@ -108,7 +109,7 @@ _SIDES: Final = (
 
 def _products(task: Task, first: Schedule) -> Iterator[Schedule]:
     for (m, n), k, warps, stages in product(_SIDES, (64, 32, 128), (8, 4), (3, 4, 2)):
-        tile = _clipped(task, {"M": m, "N": n, "K": k}, least=MIN_DOT)
+        tile = _clipped(task, {"M": m, "N": n, "K": k})
         schedule = replace(first, tile=tile, warps=warps, stages=stages)
         for one in (schedule, *_shared_out(task, schedule)):
             yield one
@@ -135,7 +136,7 @@ def _groups(task: Task, first: Schedule) -> Iterator[Schedule]:
         sides, depths = (*sides, *(() if columns else ((32, 0),))), (*depths, MIN_DOT)
     for (m, n), k, warps, stages in product(sides, depths, (8, 4), (3, 2, 4)):
         sized = {**first.tile, **dict.fromkeys(columns, n), "M": m, "K": k}
-        tile = _clipped(task, sized, least=MIN_DOT)
+        tile = _clipped(task, sized)
         schedule = replace(first, tile=tile, warps=warps, stages=stages)
         for loads, segments in product(LOADS, (1, 2)):
             if task.described or loads == LOADS[0]:
@@ -178,10 +179,14 @@ def _rows(task: Task, first: Schedule) -> Iterator[Schedule]:
             yield replace(first, tile=tile, warps=warps)
 
 
-def _clipped(task: Task, tile: Mapping[str, int], least: int = 1) -> dict[str, int]:
-    """A tile no larger than what there is, of the task's axes in order."""
+def _clipped(task: Task, tile: Mapping[str, int]) -> dict[str, int]:
+    """A tile no larger than what there is, or can be multiplied, of the axes in order."""
+    multiplied = task.multiplied
     return {
-        axis: max(least, min(tile[axis], power_of_two(length)))
+        axis: max(
+            least_side(axis, task.cell) if axis in multiplied else 1,
+            min(tile[axis], power_of_two(length)),
+        )
         for axis, length in task.lengths.items()
     }
 

@@ -20,7 +20,7 @@ from math import prod
 
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.schedules.task import Task
-from tapestry.passes.triton.schedules.tiling import MIN_DOT, power_of_two
+from tapestry.passes.triton.schedules.tiling import least_side, power_of_two
 
 _DEPTH = 64
 _CELLS = 1024
@@ -50,7 +50,7 @@ class Rung(IntEnum):
 
 def smallest(task: Task) -> Schedule:
     """The legal schedule of a task that takes least of a GPU."""
-    tile = dict.fromkeys(task.lengths, MIN_DOT if task.multiplied else 1)
+    tile = {a: least_side(a, task.cell) if task.multiplied else 1 for a in task.lengths}
     for axis, length in task.lengths.items():
         whole = power_of_two(length)
         if axis in task.held:

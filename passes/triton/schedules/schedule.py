@@ -22,7 +22,7 @@ from math import prod
 
 from tapestry.dialects.triton import AGAIN, MAX_CELLS, Schedule, ScheduleError
 from tapestry.passes.triton.schedules.task import PROCESSORS, Task
-from tapestry.passes.triton.schedules.tiling import MIN_DOT, Tiling, power_of_two
+from tapestry.passes.triton.schedules.tiling import Tiling, least_side, power_of_two
 
 MIN_AHEAD = 2
 """The least stages with which a step's cells are loaded ahead of it."""
@@ -114,10 +114,11 @@ def check(task: Task, schedule: Schedule) -> None:
             f"@{task.name} has tile axes {_listed(task.lengths)}; the schedule has {_listed(tile)}"
         )
     for axis in task.multiplied:
-        if tile[axis] < MIN_DOT:
+        least = least_side(axis, task.cell)
+        if tile[axis] < least:
             raise ScheduleError(
                 f"@{task.name} multiplies tiles along {axis}: {axis} = {tile[axis]} is less than "
-                f"{MIN_DOT}, the least side that tl.dot takes"
+                f"{least}, the least side that tl.dot takes"
             )
     for axis in sorted(task.held):
         if tile[axis] < task.lengths[axis]:

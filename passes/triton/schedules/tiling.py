@@ -21,6 +21,9 @@ from tapestry.dialects.triton import MAX_CELLS, Schedule
 MIN_DOT = 16
 """The least side of a tile that `tl.dot` takes; smaller matrices are padded by masks."""
 
+MIN_DEPTH = 32
+"""The least depth of tiles of 8 bits a cell that it takes."""
+
 HALF = 2
 """Bytes of a 16-bit float."""
 
@@ -113,8 +116,8 @@ class Tiling:
             side = depth = isqrt(self.cells)
         rows = max(side, 128) if split else side
         block_m, block_n, block_k = (
-            min(max(power_of_two(extent), MIN_DOT), power_of_two(limit))
-            for extent, limit in ((m, rows), (n, side), (k, depth))
+            max(min(power_of_two(extent), power_of_two(limit)), least_side(axis, cell))
+            for axis, extent, limit in (("M", m, rows), ("N", n, side), ("K", k, depth))
         )
         return Schedule(
             {"M": block_m, "N": block_n, "K": block_k},
@@ -182,6 +185,11 @@ class Tiling:
         while stages > 1 and group_bytes(tile, deep, stages, cell=cell) > MAX_SHARED_BYTES:
             stages -= 1
         return Schedule(tile, warps=warps, stages=stages)
+
+
+def least_side(axis: str, cell: int) -> int:
+    """The least side of a tile of factors that `tl.dot` takes along an axis."""
+    return MIN_DEPTH if axis == "K" and cell == 1 else MIN_DOT
 
 
 def group_bytes(tile: Mapping[str, int], deep: Collection[str], stages: int, *, cell: int) -> int:

@@ -16,14 +16,15 @@ def find(
     b="(d2, d1)",
     monoid="add",
     element="f32",
+    result=None,
     sizes=(4, 5, 6),
     a_dims=(0, 2),
     b_dims=(2, 1),
 ):
-    def tensor(dims):
-        return f"!loom.tensor<{[0] * len(dims)} : {[sizes[d] for d in dims]}, {element}>"
+    def tensor(dims, kind=element):
+        return f"!loom.tensor<{[0] * len(dims)} : {[sizes[d] for d in dims]}, {kind}>"
 
-    x, w, y = tensor(a_dims), tensor(b_dims), tensor((0, 1))
+    x, w, y = tensor(a_dims), tensor(b_dims), tensor((0, 1), result or element)
     module = parse_text(f"""
 func.func @main(%x: {x}, %w: {w}) -> {y} {{
   %y = loom.operation @op over <[0, 0, 0] : {list(sizes)}> [map, map, fold] by @{monoid}
@@ -48,6 +49,23 @@ def test_a_product_of_float64():
     found = find("%p = arith.mulf %a, %b : f64 loom.yield %p : f64", element="f64")
     assert found is not None
     assert found.axes == ("M", "N", "K")
+
+
+WIDENED = """
+    %aw = arith.extsi %a : i8 to i32
+    %bw = arith.extsi %b : i8 to i32
+    %p = arith.muli %aw, %bw : i32
+    loom.yield %p : i32
+"""
+
+
+@pytest.mark.parametrize(("points", "is_found"), [(6, True), (131071, True), (131072, False)])
+def test_a_product_of_8_bits_whose_sums_have_32(points, is_found):
+    """Sums wrap: a matrix unit may give the nearest number of 32 bits instead."""
+    found = find(WIDENED, element="i8", result="i32", sizes=(4, 5, points))
+    assert (found is not None) == is_found
+    if found is not None:
+        assert [str(factor.type) for factor in found.factors()] == ["i8", "i8"]
 
 
 def test_factors_the_other_way_round():
