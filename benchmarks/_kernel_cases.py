@@ -162,6 +162,7 @@ CASES: tuple[Case, ...] = (
     *(_matmul(dtype, n, n, n) for n in (512, 1024, 2048, 4096, 8192) for dtype in ("bf16", "f16")),
     *(_matmul(dtype, 16384, 16384, 16384) for dtype in ("bf16", "f16")),
     *(_matmul("f32", n, n, n) for n in (512, 1024, 2048, 4096, 8192)),
+    *(_matmul("f64", n, n, n) for n in (2048, 4096)),
     *(_matmul(dtype, 1001, 1003, 997, name="odd 1001x1003x997") for dtype in ("f16", "bf16")),
     _matmul("f16", 4096, 4096, 4096, turned=True, name="4096 transposed"),
     _matmul("f16", 16, 8192, 8192, name="thin 16x8192x8192"),

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 from typing import Any
 
-EPSILONS = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23}
+EPSILONS = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 """The distance of 1 and the next number."""
 
 TOLERANCES = {
     "f16": 2 * EPSILONS["f16"],
     "bf16": 2 * EPSILONS["bf16"],
     "f32": 16 * EPSILONS["f32"],
+    "f64": 64 * EPSILONS["f64"],
 }
-"""What errors of rows are at most: roundings of the output, and in float32 those of its sums."""
+"""What errors of rows are at most: roundings of the output, and in wider types those of sums;
+of float64 that what it is held against has them, too."""
 
-LEAST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
+LEAST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
 """The least number of full precision."""
 
 LIKE = 0.1

@@ -26,7 +26,12 @@ Call = Callable[..., Any]
 def inputs_of(torch: Any, case: Case, seed: int) -> list[Any]:
     """Inputs of a case: normal numbers, and places in the range of what they are places in."""
     generator = torch.Generator(device="cuda").manual_seed(seed)
-    dtypes = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+    dtypes = {
+        "f16": torch.float16,
+        "bf16": torch.bfloat16,
+        "f32": torch.float32,
+        "f64": torch.float64,
+    }
     made: list[Any] = []
     for one in case.inputs:
         if one.below:

@@ -20,7 +20,7 @@ sys.path.insert(0, _FOLDER)
 CASES: Any = importlib.import_module("_kernel_cases").CASES
 sys.path.remove(_FOLDER)
 
-TOLERANCE = {"f16": 3e-3, "bf16": 2e-2, "f32": 2e-5}
+TOLERANCE = {"f16": 3e-3, "bf16": 2e-2, "f32": 2e-5, "f64": 1e-13}
 
 
 def _inputs(case: Any) -> list[np.ndarray]:

@@ -22,7 +22,10 @@ WARPGROUP_ROWS: Final = 64
 TENSOR_KINDS: Final = ("i8", "f8E4M3FN", "f8E5M2", "f16", "bf16")
 """What tensor cores multiply as it is."""
 
-MATRIX_KINDS: Final = (*TENSOR_KINDS, "tf32", "bf16x6")
+GROUPED_KINDS: Final = (*TENSOR_KINDS, "tf32", "bf16x6")
+"""What warpgroups multiply, where a device has them."""
+
+MATRIX_KINDS: Final = (*GROUPED_KINDS, "f64")
 """What tensor cores multiply at all."""
 
 _GRANULE = 8
@@ -64,9 +67,11 @@ def registers_of(work: Work, spec: DeviceSpec) -> int:
                 sides = product.m * across + product.n * (work.warps // across)
             cells = product.m * product.n + 3 * product.k * sides // 2
             fragments = max(fragments, cells // work.threads)
-        elif product.kind in TENSOR_KINDS and by_warps:
+        elif product.kind in (*TENSOR_KINDS, "f64") and by_warps:
+            # Of float64, which is multiplied in shorter steps, it is a quarter.
+            there = 4 if product.kind == "f64" else 2
             cells = product.m * across + product.n * (work.warps // across)
-            size = cells * product.k * cell_bytes(product) // (2 * 4 * work.threads)
+            size = cells * product.k * cell_bytes(product) // (there * 4 * work.threads)
             fragments = max(fragments, size)
     return work.registers + fragments
 
@@ -141,4 +146,4 @@ def occupancy_of(work: Work, shared: int, spec: DeviceSpec) -> int:
 def by_warpgroups(product: Product, work: Work, spec: DeviceSpec) -> bool:
     """Whether warpgroups multiply, which take rows by 64."""
     fits = product.m >= WARPGROUP_ROWS and work.warps >= 4
-    return spec.has_warpgroups and fits and product.kind in MATRIX_KINDS
+    return spec.has_warpgroups and fits and product.kind in GROUPED_KINDS

@@ -39,6 +39,7 @@ from typing import TypeAlias
 
 from tapestry.devices import DeviceSpec
 from tapestry.passes.triton.cost.fitting import (
+    GROUPED_KINDS,
     MATRIX_KINDS,
     WARPGROUP_ROWS,
     by_warpgroups,
@@ -218,7 +219,7 @@ def peak(product: Product, spec: DeviceSpec) -> float:
 
 def _is_by_warps(product: Product, work: Work, spec: DeviceSpec) -> bool:
     """Whether warps multiply what warpgroups would, had tiles more rows."""
-    could = spec.has_warpgroups and product.kind in MATRIX_KINDS
+    could = spec.has_warpgroups and product.kind in GROUPED_KINDS
     return could and not by_warpgroups(product, work, spec)
 
 
@@ -227,7 +228,8 @@ def _rate(product: Product, work: Work, spec: DeviceSpec) -> float:
     own = spec.coefficients
     if product.kind not in MATRIX_KINDS:
         return peak(product, spec) * own.scalar_products
-    share = 1.0 if by_warpgroups(product, work, spec) else own.warp_products
+    slow = product.kind in GROUPED_KINDS and not by_warpgroups(product, work, spec)
+    share = own.warp_products if slow else 1.0
     return peak(product, spec) * share
 
 
