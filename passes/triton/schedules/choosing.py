@@ -201,7 +201,7 @@ class Chooser:
             if task.folds_inside:
                 better = Seen(pointers_first(better))
         else:
-            better = Seen(iter(_plain_first(list(better))))
+            better = Seen(_plain_first(better))
         if longest == inf and better.first is None:
             # All that fit may spill: what that takes is counted.
             whole = all(estimate_of(work, self.spec).fits for work, _ in works)
@@ -305,15 +305,8 @@ def _grouped_first(found: Seen[Prediction]) -> Iterator[Prediction]:
     """Predictions, of which those that are as fast as the first come by what multiplies.
 
     How fast warps multiply beside warpgroups is estimated, and warpgroups take less of a thread.
-    No more is looked at than it takes where warpgroups are first.
     """
-    first = found.first
-    alike: list[Prediction] = []
-    if first is not None and first.estimate.by_warps:
-        longest = _ALIKE * first.estimate.seconds
-        alike += takewhile(lambda one: one.estimate.seconds <= longest, found)
-    yield from sorted(alike, key=lambda one: one.estimate.by_warps)
-    yield from islice(found, len(alike), None)
+    return _alike_first(found, lambda one: one.estimate.by_warps)
 
 
 def pointers_first(found: Seen[Prediction]) -> Iterator[Prediction]:
@@ -323,24 +316,34 @@ def pointers_first(found: Seen[Prediction]) -> Iterator[Prediction]:
     (`results/schedules_h200.json`) attention by pointers was 5 to 30 % faster than the same tiles
     by descriptors, forward and backward.
     """
-    first = found.first
-    alike: list[Prediction] = []
-    if first is not None and first.schedule.loads == "descriptor":
-        longest = _ALIKE * first.estimate.seconds
-        alike += takewhile(lambda one: one.estimate.seconds <= longest, found)
-    yield from sorted(alike, key=lambda one: one.schedule.loads == "descriptor")
-    yield from islice(found, len(alike), None)
+    return _alike_first(found, lambda one: one.schedule.loads == "descriptor")
 
 
-def _plain_first(found: Sequence[Prediction]) -> list[Prediction]:
+def _plain_first(found: Seen[Prediction]) -> Iterator[Prediction]:
     """Predictions, of which those that are as fast as the first come by what programs hold.
 
     What is not copied to shared memory needs no barriers for it. Threads that hold much may turn
     out to hold more than is predicted: the same cells are held by more threads.
     """
-    alike = [one for one in found if one.estimate.seconds <= _ALIKE * found[0].estimate.seconds]
-    alike.sort(key=lambda one: (one.estimate.shared, max(_MUCH, one.estimate.registers)))
-    return [*alike, *(one for one in found if one not in alike)]
+    return _alike_first(
+        found, lambda one: (one.estimate.shared, max(_MUCH, one.estimate.registers))
+    )
+
+
+def _alike_first(
+    found: Seen[Prediction], cost: Callable[[Prediction], bool | tuple[int, int]]
+) -> Iterator[Prediction]:
+    """Predictions, of which those that are as fast as the first come by what else they cost.
+
+    No more is looked at than it takes where the first costs nothing.
+    """
+    first = found.first
+    alike: list[Prediction] = []
+    if first is not None and cost(first):
+        longest = _ALIKE * first.estimate.seconds
+        alike += takewhile(lambda one: one.estimate.seconds <= longest, found)
+    yield from sorted(alike, key=cost)
+    yield from islice(found, len(alike), None)
 
 
 def _of_other_tiles(found: Iterable[Schedule]) -> Iterator[Schedule]:
