@@ -372,6 +372,7 @@ class StoreOp(IRDLOperation):
 class DotOp(PlainOp):
     """`acc + a @ b`: `tl.dot(a, b, acc, input_precision=...)`.
 
+    Factors of 16 bits are summed up in float32, of 8-bit integers in 32 bits, others in their type.
     `precision` says what becomes of float32 operands: `ieee` multiplies them as they are, `tf32`
     drops all but their first 11 bits, `bf16x6` takes each apart into three numbers of bfloat16.
 
@@ -405,7 +406,7 @@ class DotOp(PlainOp):
 
     @property
     def is_bf16x6(self) -> bool:
-        """Whether float32 is multiplied in parts; factors of 16 bits have no other precision."""
+        """Whether float32 is multiplied in parts; other types have no other precision."""
         return self.precision.data == "bf16x6" and element_of(self.a) == f32
 
     def verify_(self) -> None:

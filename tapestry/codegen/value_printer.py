@@ -143,7 +143,7 @@ class ValuePrinter:
                     return made if _is_zero(op.acc) else binary("+", start, made)
                 said = f', input_precision="{op.precision.data}"' if wide else ""
                 if (summed := element_of(op.result)) != f32:
-                    said = f", out_dtype={dtype(summed)}"  # Triton 3.6 does not ask the sum
+                    said = f", out_dtype={dtype(summed)}"  # Triton 3.6 takes it for float32
                 start = "" if _is_zero(op.acc) else f", {acc}"
                 return Shown(f"tl.dot({a}, {b}{start}{said})", ATOM, shape_of(op.result))
             case _:

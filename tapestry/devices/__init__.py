@@ -160,6 +160,11 @@ class DeviceSpec(_Model):
         return self.capability >= 80
 
     @property
+    def has_float64(self) -> bool:
+        """Whether tensor cores multiply float64: those of data centers do."""
+        return self.capability in (80, 90, 100)
+
+    @property
     def has_warpgroups(self) -> bool:
         """Whether matrices are multiplied by warpgroups, from shared memory."""
         return self.capability // 10 in (9, 10)

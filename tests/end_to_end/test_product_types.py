@@ -9,7 +9,7 @@ import pytest
 from xdsl.context import Context
 
 import tapestry as t
-from tapestry.codegen.aot import CompiledKernel, compile_kernels
+from tapestry.codegen.aot import MAX_SHARED_BYTES, CompiledKernel, compile_kernels
 from tapestry.codegen.module_files import write_module
 from tapestry.codegen.module_printer import PrintedModule, print_module
 from tapestry.importers.expressions.nodes import Expression
@@ -70,9 +70,44 @@ def test_attention_of_float64_is_one_kernel_and_keeps_its_digits() -> None:
     np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["float16", "float32"])
+def test_what_is_widened_to_float64_is_summed_up_in_it(kind: str) -> None:
+    x, w = t.input("x", (64, 300), kind), t.input("w", (300, 48), kind)
+    given = {
+        name: RNG.standard_normal(shape).astype(kind)
+        for name, shape in (("x", (64, 300)), ("w", (300, 48)))
+    }
+    made = x.astype("float64") @ w.astype("float64")
+    found = np.asarray(t.compile(made, on="triton")(**given))
+    want = given["x"].astype(np.float64) @ given["w"].astype(np.float64)
+    np.testing.assert_allclose(found, want, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("narrow", ["q", "k", "v", "qkv"])
+def test_attention_in_float64_of_halves_keeps_its_digits(narrow: str) -> None:
+    kinds = {name: "float16" if name in narrow else "float64" for name in "qkv"}
+    q, k, v = (t.input(name, (2, 40, 16), kinds[name]).astype("float64") for name in "qkv")
+    made = t.softmax(q @ k.transpose(0, 2, 1) * 0.25, axis=-1) @ v
+    given = {name: RNG.standard_normal((2, 40, 16)).astype(kinds[name]) for name in "qkv"}
+    a, b, c = (given[name].astype(np.float64) for name in "qkv")
+    scores = np.exp(a @ b.transpose(0, 2, 1) * 0.25)
+    found = np.asarray(t.compile(made, on="triton")(**given))
+    np.testing.assert_allclose(
+        found, scores / scores.sum(-1, keepdims=True) @ c, rtol=1e-12, atol=1e-12
+    )
+
+
+def test_attention_in_float64_beside_halves_fits_without_a_device() -> None:
+    q, k, v = (t.input(name, (2, 4, 512, 128), "float64") for name in "qkv")
+    bias = t.input("bias", (2, 4, 512, 512), "float16").astype("float64")
+    made = t.softmax(q @ k.transpose(0, 1, 3, 2) + bias, axis=-1) @ v
+    assert _compiled(made, "none", 90).shared <= MAX_SHARED_BYTES[90]
+
+
+@pytest.mark.parametrize("size", [512, 2048])
 @pytest.mark.parametrize(("device", "target"), [("a100", 80), ("h200", 90)])
-def test_tensor_cores_multiply_float64(device: str, target: int) -> None:
-    kernel = _compiled(_float64(512, 512, 512), device, target)
+def test_tensor_cores_multiply_float64(device: str, target: int, size: int) -> None:
+    kernel = _compiled(_float64(size, size, size), device, target)
     assert "mma.sync" in kernel.ptx
     assert ".f64.f64.f64.f64" in kernel.ptx
     assert "fma.rn.f64" not in kernel.ptx
@@ -88,6 +123,21 @@ def test_int8_is_summed_up_exactly(sizes: tuple[int, int, int], turned: bool) ->
     found = np.asarray(t.compile(made, on="triton")(x=x, w=w.T.copy() if turned else w))
     assert found.dtype == np.int32
     assert (found == x.astype(np.int32) @ w.astype(np.int32)).all()
+
+
+def test_other_gpus_multiply_float64_without_them() -> None:
+    kernel = _compiled(_float64(512, 512, 512), "a10", 86)
+    assert "mma" not in kernel.ptx
+
+
+def test_integers_of_a_triangle_are_a_product_as_well() -> None:
+    """Zero times any integer is zero: what is outside may be multiplied."""
+    x, w = t.input("x", (64, 64), "int8"), t.input("w", (64, 32), "int8")
+    made = t.tril(x).astype("int32") @ w.astype("int32")
+    assert "tl.dot" in _printed(made, "h200").source
+    a, b = (RNG.integers(-128, 128, s).astype(np.int8) for s in ((64, 64), (64, 32)))
+    found = np.asarray(t.compile(made, on="triton")(x=a, w=b))
+    assert (found == np.tril(a).astype(np.int32) @ b.astype(np.int32)).all()
 
 
 def test_so_are_the_most_and_the_least_of_them() -> None:

@@ -1,7 +1,7 @@
 """What a kernel takes at least with another schedule, known before it is built.
 
     least = least_of(task, default, works, grids, find_spec("h200"))
-    least(Schedule({"M": 128, "N": 64, "K": 32}))       # whether it fits, and seconds
+    least(Schedule({"M": 128, "N": 64, "K": 32}))       # if it does not fit, or spills; seconds
 
 Of a kernel of products that share their rows, columns and terms it is known how many programs there
 are, and how often each multiplies tiles of which size. Work of that alone, which loads nothing and

@@ -25,8 +25,8 @@ TENSOR_KINDS: Final = ("i8", "f8E4M3FN", "f8E5M2", "f16", "bf16")
 GROUPED_KINDS: Final = (*TENSOR_KINDS, "tf32", "bf16x6")
 """What warpgroups multiply, where a device has them."""
 
-MATRIX_KINDS: Final = (*GROUPED_KINDS, "f64")
-"""What tensor cores multiply at all."""
+_THREADED = 64
+"""Registers of a thread that hold what it multiplies itself of float64."""
 
 _GRANULE = 8
 """Registers are given to threads by so many."""
@@ -67,6 +67,8 @@ def registers_of(work: Work, spec: DeviceSpec) -> int:
                 sides = product.m * across + product.n * (work.warps // across)
             cells = product.m * product.n + 3 * product.k * sides // 2
             fragments = max(fragments, cells // work.threads)
+        elif not by_matrix_units(product, spec):
+            fragments = max(fragments, _THREADED if product.kind == "f64" else 0)
         elif product.kind in (*TENSOR_KINDS, "f64") and by_warps:
             # Of float64, which is multiplied in shorter steps, it is a quarter.
             there = 4 if product.kind == "f64" else 2
@@ -74,6 +76,11 @@ def registers_of(work: Work, spec: DeviceSpec) -> int:
             size = cells * product.k * cell_bytes(product) // (there * 4 * work.threads)
             fragments = max(fragments, size)
     return work.registers + fragments
+
+
+def by_matrix_units(product: Product, spec: DeviceSpec) -> bool:
+    """Whether tensor cores do a product."""
+    return product.kind in GROUPED_KINDS or (product.kind == "f64" and spec.has_float64)
 
 
 def thread_registers(work: Work, spec: DeviceSpec) -> int:

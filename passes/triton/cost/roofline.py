@@ -40,8 +40,8 @@ from typing import TypeAlias
 from tapestry.devices import DeviceSpec
 from tapestry.passes.triton.cost.fitting import (
     GROUPED_KINDS,
-    MATRIX_KINDS,
     WARPGROUP_ROWS,
+    by_matrix_units,
     by_warpgroups,
     cell_bytes,
     fits,
@@ -226,7 +226,7 @@ def _is_by_warps(product: Product, work: Work, spec: DeviceSpec) -> bool:
 def _rate(product: Product, work: Work, spec: DeviceSpec) -> float:
     """Operations per second at which a device does a product of these tiles."""
     own = spec.coefficients
-    if product.kind not in MATRIX_KINDS:
+    if not by_matrix_units(product, spec):
         return peak(product, spec) * own.scalar_products
     slow = product.kind in GROUPED_KINDS and not by_warpgroups(product, work, spec)
     share = own.warp_products if slow else 1.0
@@ -247,7 +247,7 @@ def _works(work: Work, together: int, spec: DeviceSpec) -> dict[str, float]:
     """Seconds that each unit of a multiprocessor is busy for one program."""
     count = spec.multiprocessors
     products = sum(p.flops * count / _rate(p, work, spec) for p in work.products)
-    matrices = all(p.kind in MATRIX_KINDS for p in work.products)
+    matrices = all(by_matrix_units(p, spec) for p in work.products)
     arithmetic = work.lanes / _lane_rate(work, together, spec)
     return {
         "tensor cores": products if matrices else 0.0,

@@ -5,7 +5,8 @@
 
 Two schedules of a kernel that say the same besides sizes have the same operations, on tiles of
 other types, where these sizes answer alike what was asked of them (`TileBuilder.holds`): whether
-blocks are full, say. Counting such a kernel takes a tenth of what building it does.
+blocks are full, say. Where two sizes become one, a kernel that is built writes shapes of the same
+cells once; they take no time. Counting takes a tenth of what building does.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from tapestry.passes.triton.cost.counting import Counts, counts_of
 from tapestry.passes.triton.cost.predicting import Calls, Made
 from tapestry.passes.triton.tiles.builder import Answers
 
-_SIZES = ("tile", "warps", "stages")
-"""What a schedule says besides what decides its kernel's operations."""
+SIZES = ("tile", "warps", "stages")
+"""What a schedule says besides how a kernel walks its points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ class Template:
 
         A type tells by its sizes which blocks its tiles have: no other block has one that changes.
         """
-        if schedule.besides(*_SIZES) != self.schedule.besides(*_SIZES):
+        if schedule.besides(*SIZES) != self.schedule.besides(*SIZES):
             return None
         before, after = self.schedule.blocks, schedule.blocks
         changed = {size: after[name] for name, size in before.items() if after[name] != size}

@@ -9,7 +9,8 @@ is loaded and nothing is there.
 16-bit cells that the body only widens stay as they are: their products are exact in the float32
 that a matrix unit accumulates in. Beside such a side, `numerics=mixed` rounds a computed one to its
 type, where the sum ends in 16 bits and that side cannot overflow. One that could overflow float16
-is rounded to TF32, which has as many digits and the range of float32. Otherwise both are float32.
+is rounded to TF32, which has as many digits and the range of float32. Otherwise both are float32,
+or float64 where that is multiplied.
 """
 
 from __future__ import annotations

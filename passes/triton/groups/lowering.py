@@ -170,7 +170,7 @@ class _GroupKernel:
             name: Axis(name, space.on(name), None if name in roles.scalar else f"BLOCK_{name}")
             for name in ("B", *roles.order)
         }
-        most = MAX_RESIDENT if _cell(group, roles) == HALF else MAX_THREADED
+        most = MAX_RESIDENT if _cell(group, roles) <= HALF else MAX_THREADED
         axes = read_together(outline, space, axes, most)
         grid = [name for name in ("B", "M") if axes[name].dims]
         grid += [name for name in roles.columns if any(roles.axes[dim] == name for dim in spread)]
@@ -192,7 +192,7 @@ class _GroupKernel:
         kernel = self.writer.finish(self.group.name, origins)
         if self.members.options.numerics != "strict":
             fold_scales(kernel.op)
-        choose_in_branches(kernel.op, self.writer.positions.compared)
+        choose_in_branches(kernel.op, self.writer.positions.compared, self.writer.tiles.holds)
         fold_late(kernel.op)
         keep_rows(kernel.op)
         return kernel
@@ -334,11 +334,16 @@ def _is_along(group: Group, roles: Roles, inner: Inner) -> bool:
 
 
 def _cell(group: Group, roles: Roles) -> int:
-    """The bytes of a cell of what is multiplied: 2 where numbers of 16 bits are read."""
-    if any(is_half(tensor.element) for tensor in group.reads):
-        return HALF
+    """The bytes of a cell of what is multiplied.
+
+    Products of float32 are of 16 bits where numbers of 16 bits are read, which they are made of.
+    """
     products = [product for fold in roles.folds.values() for product in fold.products.values()]
-    return max((byte_size(product.left[0].type) for product in products), default=4)
+    size = max((byte_size(product.left[0].type) for product in products), default=0)
+    if size > byte_size(f32):
+        return size
+    halves = any(is_half(tensor.element) for tensor in group.reads)
+    return HALF if halves else byte_size(f32)
 
 
 def _walks(group: Group, roles: Roles) -> int:

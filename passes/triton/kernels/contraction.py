@@ -1,7 +1,7 @@
 """Recognizing contractions: folds that a matrix unit can do.
 
-A fold by float addition of a product of two factors, each moving along a map dimension that the
-other does not, is a matrix product, whatever it is called:
+A fold that sums products of two factors up, each moving along a map dimension that the other does
+not, is a matrix product, whatever it is called:
 
     wrap (%x: f32, %w: f32) { %p = arith.mulf %x, %w : f32  loom.yield %p : f32 }
     ins(%x : (d0, d1, d2) -> (d0, d2), %w : (d0, d1, d2) -> (d2, d1))
@@ -72,7 +72,9 @@ def find_contractions(fold: MapFold, *, exact: bool = True) -> list[Contraction 
 def _contraction(fold: MapFold, part: int, value: SSAValue, *, exact: bool) -> Contraction | None:
     """How a part of the state, of the value that is folded into it, is a matrix product."""
     product = value.owner
-    if not (_is_float(fold, part, product) or _is_integer(fold, part, product)):
+    if _is_integer(fold, part, product):
+        exact = False  # zero times any integer is zero
+    elif not _is_float(fold, part, product):
         return None
     assert isinstance(product, arith.MulfOp | arith.MuliOp)
     moves = dependences(fold.wrap, [moving_dims(tensor.projection) for tensor in fold.ins])

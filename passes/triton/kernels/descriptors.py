@@ -98,7 +98,8 @@ class Descriptors:
         found = matrix_of(port.access, _stored(port), self._space, self._axes, frame)
         if found is None or self._tiles.index != i32:
             return None
-        fit = self._tiles.holds(lambda sizes: blocks_fit(found, _stored(port), sizes))
+        stored = _stored(port)
+        fit = self._tiles.holds(lambda sizes: blocks_fit(found, stored, sizes))
         return found if fit else None
 
     def load(self, port: Port, frame: Frame) -> SSAValue | None:
@@ -109,7 +110,7 @@ class Descriptors:
         tiles = self._tiles
         assert matrix.rows.block is not None
         assert matrix.columns.block is not None
-        shape = [tiles.blocks[matrix.rows.block], tiles.blocks[matrix.columns.block]]
+        shape = tiles.shape((matrix.rows.block, matrix.columns.block))
         place = (self._positions.first(matrix.rows), self._positions.first(matrix.columns))
         loaded = tiles.value(triton.LoadBlockOp(self._described(port, matrix), *place, shape))
         loaded.name_hint = port.name

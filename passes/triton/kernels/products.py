@@ -3,8 +3,9 @@
     sum over c of (q[i, c] * 0.125) * k[j, c]      sides q and k, scale 0.125
 
 A side is the factors that move along dimensions which the other side does not move along. Where a
-side is a 16-bit float that the body only widens, matrix units multiply it as it is; with a scale
-on it they could not, and so the finished sum is scaled instead, as any sum may be reassociated.
+side is a 16-bit float that the body only widens to float32, or an 8-bit integer widened to 32 bits,
+matrix units multiply it as it is; with a scale on it they could not, and so the finished sum is
+scaled instead, as any sum may be reassociated. Float64 is multiplied and summed up in float64.
 """
 
 from __future__ import annotations
@@ -112,11 +113,14 @@ def joint_factors(tiles: TileBuilder, factors: Sequence[SSAValue]) -> list[SSAVa
 
 
 def unwidened(factor: SSAValue) -> SSAValue:
-    """The 16-bit float or 8-bit integer that a factor is the widening of, else the factor."""
+    """What a factor is the widening of to the type in which matrix units sum it up, or the factor.
+
+    That is a 16-bit float widened to float32, or an 8-bit integer to 32 bits.
+    """
     owner = factor.owner
-    if isinstance(owner, arith.ExtFOp) and is_half(owner.input.type):
+    if isinstance(owner, arith.ExtFOp) and factor.type == f32 and is_half(owner.input.type):
         return owner.input
-    if isinstance(owner, arith.ExtSIOp) and owner.input.type == i8:
+    if isinstance(owner, arith.ExtSIOp) and factor.type == i32 and owner.input.type == i8:
         return owner.input
     return factor
 

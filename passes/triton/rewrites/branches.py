@@ -31,7 +31,7 @@ from xdsl.pattern_rewriter import (
 
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
-from tapestry.passes.triton.tiles.builder import constant_value, number
+from tapestry.passes.triton.tiles.builder import Holds, constant_value, number
 
 _RESHAPED = (triton.BroadcastOp, triton.ExpandDimsOp)
 _SUNK = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, triton.CompareOp, *_RESHAPED)
@@ -50,6 +50,8 @@ class ChooseInBranch(RewritePattern):
 
     positions: Collection[SSAValue]
     """Comparisons of positions, which no sum takes out of the range of their type."""
+    holds: Holds
+    """Answers what is asked of the sizes of blocks."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: triton.WhereOp, rewriter: PatternRewriter) -> None:
@@ -66,7 +68,7 @@ class ChooseInBranch(RewritePattern):
         if not any(_varies(one, loop.body.block) for one in compared):
             return
         made: list[Operation] = []
-        always = _always(compared, made)
+        always = _always(compared, made, self.holds)
         if always is None:
             return
         rewriter.insert(made)
@@ -80,11 +82,12 @@ class ChooseInBranch(RewritePattern):
         _sink(chosen)
 
 
-def choose_in_branches(kernel: triton.KernelOp, positions: Collection[SSAValue]) -> None:
+def choose_in_branches(
+    kernel: triton.KernelOp, positions: Collection[SSAValue], holds: Holds
+) -> None:
     """Apply the rewrite to a kernel, of which some values compare positions."""
-    PatternRewriteWalker(ChooseInBranch(positions), apply_recursively=False).rewrite_region(
-        kernel.body
-    )
+    pattern = ChooseInBranch(positions, holds)
+    PatternRewriteWalker(pattern, apply_recursively=False).rewrite_region(kernel.body)
 
 
 def _conjuncts(condition: SSAValue) -> Iterator[SSAValue]:
@@ -108,12 +111,12 @@ def _varies(value: SSAValue, body: Block) -> bool:
     return any(_varies(operand, body) for operand in value.owner.operands)
 
 
-def _always(compared: list[SSAValue], made: list[Operation]) -> SSAValue | None:
+def _always(compared: list[SSAValue], made: list[Operation], holds: Holds) -> SSAValue | None:
     """A scalar that is true only where all cells of some comparisons are; None if one is no such.
 
     `made` gets the operations that it takes.
     """
-    ends = _Ends(made)
+    ends = _Ends(made, holds)
     found: SSAValue | None = None
     for value in compared:
         op = value.owner
@@ -128,16 +131,16 @@ def _always(compared: list[SSAValue], made: list[Operation]) -> SSAValue | None:
                 return None
         if sides[0] is None or sides[1] is None:
             return None
-        holds = ends.value(triton.CompareOp(predicate, sides[0], sides[1]))
-        found = holds if found is None else ends.value(arith.AndIOp(found, holds))
+        true = ends.value(triton.CompareOp(predicate, sides[0], sides[1]))
+        found = true if found is None else ends.value(arith.AndIOp(found, true))
     return found
 
 
 class _Ends:
     """The least or the greatest cell of tiles of positions, as scalars."""
 
-    def __init__(self, made: list[Operation]) -> None:
-        self._made = made
+    def __init__(self, made: list[Operation], holds: Holds) -> None:
+        self._made, self._holds = made, holds
 
     def value(self, op: Operation) -> SSAValue:
         """The result of an operation, which is written."""
@@ -168,7 +171,7 @@ class _Ends:
                 return self._both(arith.SubiOp, op, greatest, not greatest)
             case arith.MuliOp():
                 return self._product(op, greatest)
-            case arith.RemSIOp() if _is_in_one_run(op):
+            case arith.RemSIOp() if _is_in_one_run(op, self._holds):
                 end = self.of(op.lhs, greatest=greatest)
                 return None if end is None else self.value(arith.RemSIOp(end, _repeated(op.rhs)))
             case _:
@@ -205,7 +208,7 @@ def _repeated(value: SSAValue) -> SSAValue:
     return value
 
 
-def _is_in_one_run(op: arith.RemSIOp) -> bool:
+def _is_in_one_run(op: arith.RemSIOp, holds: Holds) -> bool:
     """Whether remainders of a block of positions grow with them: no block ends inside a run.
 
     So it is where a run is whole blocks, and a block starts at a multiple of its size.
@@ -221,7 +224,8 @@ def _is_in_one_run(op: arith.RemSIOp) -> bool:
         return False
     block, sizes = lanes.owner.block, (factor.owner for factor in first.owner.operands)
     starts = any(isinstance(size, triton.BlockSizeOp) and size.block == block for size in sizes)
-    return starts and not known % shape_of(lanes)[0]
+    run, name = int(known), block.data
+    return starts and holds(lambda sizes: run % sizes[name] == 0)
 
 
 def _sink(chosen: triton.WhereOp) -> None:

@@ -28,6 +28,7 @@ from tapestry.passes.triton.cost.counting import work_of
 from tapestry.passes.triton.cost.predicting import Build, Calls, Made, Prediction
 from tapestry.passes.triton.cost.ranking import Least, Ranking, Rankings, Seen
 from tapestry.passes.triton.cost.roofline import Estimate, estimate_of, least_seconds
+from tapestry.passes.triton.cost.templates import SIZES
 from tapestry.passes.triton.kernels.steps import Options
 from tapestry.passes.triton.kernels.writer import Kernel
 from tapestry.passes.triton.schedules.candidates import candidates
@@ -66,9 +67,6 @@ _ALIKE = 1.03
 
 _MUCH = 64
 """Registers of a thread with which 1024 threads have all that there are."""
-
-_SIZES = ("tile", "warps", "stages")
-"""What a schedule says besides how a kernel walks its points."""
 
 _TRIES = 8
 """How many schedules are looked at for one whose kernel is not refused."""
@@ -246,9 +244,9 @@ class Chooser:
     ) -> tuple[Ranking, bool]:
         """The candidates of a task, and whether they are the same however long they may take.
 
-        Of many they are some, and then what is near the best of these. Where nothing is multiplied,
-        tiles are found first: how loops and masks are written is for the best of them, and so is
-        what is loaded early.
+        Of many they are some, and then what is near the best of these, and near the best of both,
+        until all that is near was looked at. Where nothing is multiplied, tiles are found first:
+        how loops and masks are written is for the best of them, and so is what is loaded early.
         """
         described = self.spec.capability >= DESCRIPTORS
         every = list(candidates(task, self.tiling, descriptors=described))
@@ -258,11 +256,11 @@ class Chooser:
         if everything or (task.multiplied and len(late) <= _MANY):
             some, wanted = late, 1
         else:
-            plain = first.besides(*_SIZES, "loads")
+            plain = first.besides(*SIZES, "loads")
             some = [
                 one
                 for one in late
-                if one.besides(*_SIZES, "loads") == plain
+                if one.besides(*SIZES, "loads") == plain
                 or (is_point_by_point(task, one) and one.masks == first.masks)
             ]
             if len(some) > _MANY:
@@ -272,11 +270,11 @@ class Chooser:
             return found, True
         # What persistent programs read last lies in shared memory beside stages: smaller ones fit.
         free = depth if task.extras else None
-        looked_at, bests, before = set(some), list[Schedule](), None
-        while bests != before:
+        looked_at = set(some)
+        while True:
             within = found.within(longest) if self.worth < inf else found
             safe = (one.schedule for one in within if self._is_safe(one.estimate, share))
-            bests, before = [*islice(_of_other_tiles(safe), wanted)], bests
+            bests = [*islice(_of_other_tiles(safe), wanted)]
             around = bests or [first]
             early = [replace(best, extras=EXTRAS[1]) for best in around]
             more = [
@@ -291,9 +289,10 @@ class Chooser:
                     )
                 )
             ]
+            if not more:
+                return found, self.worth == inf or len(bests) == wanted
             found.add(more)
             looked_at.update(more)
-        return found, self.worth == inf or len(bests) == wanted
 
     def _is_safe(self, estimate: Estimate, share: float) -> bool:
         """Whether a kernel fits the device, registers as guessed being a share of all at most."""
@@ -365,4 +364,4 @@ def _distance(one: Schedule, other: Schedule, free: str | None) -> int:
         free = None
     tile = {axis: size for axis, size in other.tile.items() if axis != free}
     axes = sum(one.tile[axis] != size for axis, size in tile.items())
-    return axes + (one.besides(*_SIZES) != other.besides(*_SIZES))
+    return axes + (one.besides(*SIZES) != other.besides(*SIZES))

@@ -140,10 +140,10 @@ class Tiling:
 
         Without dots it is a fold's: as much of K as fits, and see `rows`. With dots, sides are what
         matrix units take, and resident axes (columns N, inner folds C) are held whole up to
-        `MAX_RESIDENT`, of float32 up to `MAX_THREADED`. A longer inner fold is walked for every
-        block of K, as the depth of a matrix product is. Columns that programs are `spread` over are
-        no longer than rows, as those of a matrix product. `cell` and `split` are as in
-        `contraction`.
+        `MAX_RESIDENT`, of more than 16 bits a cell up to `MAX_THREADED`. A longer inner fold is
+        walked for every block of K, as the depth of a matrix product is. Columns that programs are
+        `spread` over are no longer than rows, as those of a matrix product. `cell` and `split` are
+        as in `contraction`.
         """
         if not dots:
             # Where K is walked point by point, columns are the other side of a tile.

@@ -35,6 +35,7 @@ Shape = tuple[int, ...]
 Sizes: TypeAlias = "Mapping[str, int]"
 """The sizes of blocks, by name."""
 Question: TypeAlias = "Callable[[Sizes], bool]"
+Holds: TypeAlias = "Callable[[Question], bool]"
 Answers: TypeAlias = "Sequence[tuple[Question, bool]]"
 """What was asked of sizes, and what they answered."""
 Bounds = tuple[int, int]
@@ -148,7 +149,7 @@ class TileBuilder:
     """
 
     def __init__(self, body: Block, blocks: Mapping[str, int], index: IntegerType) -> None:
-        self.blocks = dict(blocks)
+        self._sizes = dict(blocks)
         self.index = index
         self.bounds: dict[SSAValue, Bounds] = {}
         """What is known of 32-bit integers, in lanes that are points."""
@@ -158,9 +159,13 @@ class TileBuilder:
 
     def holds(self, question: Question) -> bool:
         """Whether something holds of the sizes of blocks."""
-        answer = question(self.blocks)
+        answer = question(self._sizes)
         self.answers.append((question, answer))
         return answer
+
+    def shape(self, blocks: Sequence[str]) -> Shape:
+        """The sizes of named blocks, for the type of a tile."""
+        return tuple(self._sizes[block] for block in blocks)
 
     @contextmanager
     def inside(self, block: Block, *, hoist: bool = False) -> Generator[None]:
@@ -274,14 +279,14 @@ class TileBuilder:
 
     def full(self, value: float, element: Attribute, blocks: Sequence[str], hint: str) -> SSAValue:
         """A new tile of one value, of the sizes of named blocks."""
-        kind = triton.tile_type(element, [self.blocks[block] for block in blocks])
+        kind = triton.tile_type(element, self.shape(blocks))
         made = self.append(triton.FullOp(number(value, element), blocks, kind)).results[0]
         made.name_hint = hint
         return made
 
     def arange(self, block: str, hint: str | None = None) -> SSAValue:
         """The positions 0, 1, ... in a block."""
-        lanes = self.once(triton.ArangeOp, block, self.blocks[block], hint=hint)
+        lanes = self.once(triton.ArangeOp, block, self._sizes[block], hint=hint)
         return self.cast(lanes, self.index)
 
     def program_id(self) -> SSAValue:
@@ -310,7 +315,7 @@ class TileBuilder:
 
     def spread(self, value: SSAValue, blocks: Sequence[str]) -> SSAValue:
         """`value` repeated to a tile of the sizes of named blocks."""
-        shape = tuple(self.blocks[block] for block in blocks)
+        shape = self.shape(blocks)
         if shape_of(value) == shape:
             return value
         return self.once(triton.BroadcastOp, value, shape, tuple(blocks), hint=value.name_hint)

@@ -19,7 +19,7 @@ from tapestry.passes.triton.cost.counting import Counts, counts_of
 from tapestry.passes.triton.cost.predicting import Build
 from tapestry.passes.triton.cost.ranking import Least, Ranking
 from tapestry.passes.triton.cost.roofline import Estimate, estimate_of
-from tapestry.passes.triton.cost.templates import Template
+from tapestry.passes.triton.cost.templates import SIZES, Template
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules import choosing
 
@@ -103,6 +103,40 @@ def test_what_is_counted_is_what_a_kernel_that_is_built_does(
     (case,) = (case for case in CASES if case.name == name)
     lowered_with(case.expression(), told)
     assert counted
+
+
+@pytest.mark.parametrize(
+    "seen", [lambda row, column: row >= 2 * column, lambda row, column: row + 5 >= column]
+)
+def test_masks_of_grouped_rows_are_counted_as_they_are_built(
+    seen: Callable[[Expression, Expression], Expression],
+    lowered_with: Callable[[Expression, Told], None],
+) -> None:
+    """Whether blocks of rows end inside a head decides how masks are written, and branches."""
+    counted = refused = 0
+
+    def told(every: list[Schedule], build: Build, spec: DeviceSpec) -> None:
+        nonlocal counted, refused
+        plain = every[0].besides(*SIZES)
+        some = [one for one in every if one.besides(*SIZES) == plain and one.warps == 4]
+        made = {one: build(one) for one in some if one.stages == 2}
+        for template in (Template.of(one) for one in made.values()):
+            assert template is not None
+            for schedule, other in made.items():
+                found = template.counts(schedule)
+                refused += found is None
+                if found is not None:
+                    real = [(counts_of(other.kernel, call), count) for call, count in other.calls]
+                    counted += template.schedule.tile != schedule.tile
+                    assert _estimates(found, spec) == _estimates(real, spec)
+
+    q = t.input("q", (2, 4, 192, 64), "float16").astype("float32")
+    k, v = (t.input(name, (2, 1, 256, 64), "float16").astype("float32") for name in "kv")
+    places = t.arange(192).reshape(192, 1), t.arange(256).reshape(1, 256)
+    scores = t.where(seen(*places), q @ k.transpose(0, 1, 3, 2) * 0.125, float("-inf"))
+    lowered_with((t.softmax(scores, axis=-1) @ v).astype("float16"), told)
+    assert counted
+    assert refused
 
 
 def test_sizes_that_decide_something_else_are_not_counted(

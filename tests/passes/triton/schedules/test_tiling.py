@@ -26,7 +26,7 @@ def test_fold_tiles_stay_within_the_bound(points, depth, ordered, across, tile):
     assert not ordered or blocks["BLOCK_K"] == 1
 
 
-@given(extents, extents, extents, st.sampled_from((2, 4, 8)), tiles)
+@given(extents, extents, extents, st.sampled_from((1, 2, 4, 8)), tiles)
 def test_contraction_tiles_are_ones_that_triton_takes(m, n, k, cell, tile):
     blocks = Tiling(tile).contraction(m, n, k, cell=cell).blocks
     for size in blocks.values():
