@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import Rewriter
 
 from tapestry.dialects import triton
 from tapestry.dialects.triton import Schedule, ScheduleAttr, element_of, shape_of, tile_type
@@ -36,8 +37,8 @@ class Template:
     _kernel: triton.KernelOp
     _calls: Calls
     _answers: Answers
-    _tiles: Sequence[tuple[SSAValue, Attribute]]
-    """The tiles of the copy, and their types as it was made."""
+    _types: Sequence[Attribute]
+    """The types of the tiles of the copy, in order, as it was made."""
 
     @staticmethod
     def of(made: Made) -> Template | None:
@@ -45,21 +46,19 @@ class Template:
         if made.answers is None:
             return None
         kernel = made.kernel.clone()
-        tiles = [(value, value.type) for value in _values(kernel) if shape_of(value)]
+        types = [tile.type for tile in _tiles(kernel)]
         own = kernel.schedule.data, kernel.sym_name.data
-        return Template(*own, kernel, made.calls, made.answers, tiles)
+        return Template(*own, kernel, made.calls, made.answers, types)
 
     def counts(self, schedule: Schedule) -> list[tuple[Counts, int]] | None:
         """What launches of the kernel with another schedule do, and how often; None if unknown."""
         changed = self._changed(schedule)
         if changed is None:
             return None
-        types: dict[Attribute, Attribute] = {}
-        for value, kind in self._tiles:
-            if kind not in types:
-                types[kind] = _resized(kind, changed)
-            # A rewriter would put new values in place of all of them, for 20 times as long.
-            value._type = types[kind]  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        types = {kind: _resized(kind, changed) for kind in self._types}
+        for tile, kind in zip(list(_tiles(self._kernel)), self._types, strict=True):
+            if tile.type != types[kind]:
+                Rewriter.replace_value_with_new_type(tile, types[kind])
         own = replace(schedule, warps=1, stages=1)
         self._kernel.properties["schedule"] = ScheduleAttr(own)
         return [(counts_of(self._kernel, call), count) for call, count in self._calls]
@@ -80,13 +79,12 @@ class Template:
         return changed if alike else None
 
 
-def _values(kernel: triton.KernelOp) -> Iterator[SSAValue]:
-    """The values of a kernel's body."""
+def _tiles(kernel: triton.KernelOp) -> Iterator[SSAValue]:
+    """The tiles of a kernel's body, in order."""
     for op in kernel.walk():
-        yield from op.results
-        for region in op.regions:
-            for block in region.blocks:
-                yield from block.args
+        blocks = (block for region in op.regions for block in region.blocks)
+        for values in (op.results, *(block.args for block in blocks)):
+            yield from (value for value in values if shape_of(value))
 
 
 def _resized(kind: Attribute, changed: Mapping[int, int]) -> Attribute:

@@ -58,16 +58,21 @@ def _estimates(counts: list[tuple[Counts, int]], spec: DeviceSpec) -> list[tuple
 
 
 Told: TypeAlias = "Callable[[list[Schedule], Build, DeviceSpec], None]"
+LoweredWith: TypeAlias = "Callable[[Expression, Told], int]"
 
 
 @pytest.fixture
-def lowered_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[Expression, Told], None]:
-    """Lowers a program for an H200, and tells of the schedules that kernels may have."""
+def lowered_with(monkeypatch: pytest.MonkeyPatch) -> LoweredWith:
+    """Lowers a program for an H200, tells of the schedules that kernels may have, counts these."""
 
-    def lower(expression: Expression, told: Told) -> None:
+    def lower(expression: Expression, told: Told) -> int:
+        kernels = 0
+
         def ranking(
             schedules: Iterable[Schedule], build: Build, spec: DeviceSpec, least: Least
         ) -> Ranking:
+            nonlocal kernels
+            kernels += 1
             every = list(schedules)
             told(every, build, spec)
             return Ranking(every, build, spec, least)
@@ -75,13 +80,14 @@ def lowered_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[Expression, Told]
         monkeypatch.setattr(choosing, "Ranking", ranking)
         module = t.compile(expression, on="triton").lowered.clone()
         LoomToTriton(device="h200").lower(Context(), module)
+        return kernels
 
     return lower
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_counted_is_what_a_kernel_that_is_built_does(
-    name: str, lowered_with: Callable[[Expression, Told], None]
+    name: str, lowered_with: LoweredWith
 ) -> None:
     counted = 0
 
@@ -110,7 +116,7 @@ def test_what_is_counted_is_what_a_kernel_that_is_built_does(
 )
 def test_masks_of_grouped_rows_are_counted_as_they_are_built(
     seen: Callable[[Expression, Expression], Expression],
-    lowered_with: Callable[[Expression, Told], None],
+    lowered_with: LoweredWith,
 ) -> None:
     """Whether blocks of rows end inside a head decides how masks are written, and branches."""
     counted = refused = 0
@@ -140,14 +146,9 @@ def test_masks_of_grouped_rows_are_counted_as_they_are_built(
 
 
 def test_sizes_that_decide_something_else_are_not_counted(
-    lowered_with: Callable[[Expression, Told], None],
+    lowered_with: LoweredWith,
 ) -> None:
-    asked = 0
-
     def told(every: list[Schedule], build: Build, _: DeviceSpec) -> None:
-        nonlocal asked
-        asked += 1
-
         def tile(m: int, n: int, k: int) -> Schedule:
             return replace(every[0], tile={"M": m, "N": n, "K": k})
 
@@ -167,19 +168,13 @@ def test_sizes_that_decide_something_else_are_not_counted(
         assert equal.counts(tile(64, 1, 32)) is None
 
     x, w = t.input("x", (384, 512), "f16"), t.input("w", (512, 1024), "f16")
-    lowered_with(x @ w, told)
-    assert asked
+    assert lowered_with(x @ w, told)
 
 
 def test_a_kernel_of_which_nothing_is_known_is_no_template(
-    lowered_with: Callable[[Expression, Told], None],
+    lowered_with: LoweredWith,
 ) -> None:
-    asked = 0
-
     def told(every: list[Schedule], build: Build, _: DeviceSpec) -> None:
-        nonlocal asked
-        asked += 1
         assert Template.of(replace(build(every[0]), answers=None)) is None
 
-    lowered_with(t.input("x", (512, 512), "f16").sum(axis=0), told)
-    assert asked
+    assert lowered_with(t.input("x", (512, 512), "f16").sum(axis=0), told)

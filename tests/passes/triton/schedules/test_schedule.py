@@ -122,6 +122,13 @@ def test_swizzled_groups_of_blocks_are_counted_in_32_bits():
         check(task, Schedule(tile, swizzle=1024))
 
 
+def test_tiles_of_8_bits_a_cell_are_deeper():
+    task = Task("q", "contraction", {"M": 64, "N": 64, "K": 64}, cell=1)
+    check(task, Schedule({"M": 16, "N": 16, "K": 32}))
+    with pytest.raises(ScheduleError, match="K = 16 is less than 32, the least side"):
+        check(task, Schedule({"M": 16, "N": 16, "K": 16}))
+
+
 lengths = st.integers(1, 10000)
 
 
