@@ -107,12 +107,13 @@ READY_REDUCTIONS: dict[tuple[type[Operation], Attribute], str] = {
     (arith.AddfOp, f64): "tl.sum",
     (arith.AddiOp, i32): "tl.sum",
     (arith.AddiOp, i64): "tl.sum",
+    (arith.MaxnumfOp, f32): "tl.max",
     (arith.MaxSIOp, i32): "tl.max",
     (arith.MaxSIOp, i64): "tl.max",
     (arith.MinSIOp, i32): "tl.min",
     (arith.MinSIOp, i64): "tl.min",
 }
-"""Reductions of Triton that mean exactly this; its float maxima would drop NaN."""
+"""Reductions of Triton that mean exactly this; its float maxima drop NaN."""
 
 READY_SCANS: dict[tuple[type[Operation], Attribute], str] = {
     (arith.AddfOp, f32): "tl.cumsum",

@@ -17,16 +17,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, SSAValue
 
 from tapestry.algebra.monoids import builtin_monoid
 from tapestry.dialects import loom
 from tapestry.dialects.triton import element_of
 from tapestry.passes.triton.groups.counts import counted_parts, total
-from tapestry.passes.triton.groups.dots import Dot
+from tapestry.passes.triton.groups.dots import Dot, unit_dims
 from tapestry.passes.triton.groups.folding import Addend, Cluster, vanishes
 from tapestry.passes.triton.groups.members import Given, Members, Placed
 from tapestry.passes.triton.groups.roles import Fold
+from tapestry.passes.triton.groups.units import LEAST
 from tapestry.passes.triton.indexing.positions import Axis, Frame
 from tapestry.passes.triton.kernels.products import Product, joint_factors, summed_type
 from tapestry.passes.triton.kernels.steps import part_names
@@ -52,13 +54,41 @@ class FoldWriter:
         found = roles.frame(self.fold.varying[part])
         return found if found or not roles.has_rows else roles.frame(frozenset(), "M")
 
+    @property
+    def size(self) -> int:
+        """How many tiles the state is: a part each, and then the units of parts that have some."""
+        return len(self.fold.folding.monoid.state) + len(self._unit_frames)
+
+    @cached_property
+    def _unit_frames(self) -> Mapping[int, Frame]:
+        """The parts that are sums in units, in order, and the axis of each one's units.
+
+        No part that others are computed of while it is folded.
+        """
+        if not self.members.options.rounds or self.fold.folding.addends:
+            return {}
+        found: dict[int, Frame] = {}
+        for part, product in sorted(self.fold.products.items()):
+            joined = product if self._scales_later(product) else product.joined
+            dims = unit_dims(self.members.group, self.number, part, joined)
+            if dims is not None:
+                found[part] = self.members.roles.frame(dims)
+        return found
+
     def zero(self) -> State:
         """The state of an empty fold."""
         monoid, tiles = self.fold.folding.monoid, self.members.tiles
+        blocks = self.members.writer.blocks
         parts = zip(monoid.real_zero, monoid.state, self._state, strict=True)
-        return tuple(
-            tiles.full(zero, kind, self.members.writer.blocks(self.frame(part)), name)
-            for part, (zero, kind, name) in enumerate(parts)
+        return (
+            *(
+                tiles.full(zero, kind, blocks(self.frame(part)), name)
+                for part, (zero, kind, name) in enumerate(parts)
+            ),
+            *(
+                tiles.full(LEAST, f32, blocks(frame), f"{self._state[part]}_unit")
+                for part, frame in self._unit_frames.items()
+            ),
         )
 
     def placed(self, parts: Sequence[SSAValue]) -> list[Placed]:
@@ -66,9 +96,15 @@ class FoldWriter:
         tiles, wrap = self.members.tiles, self.fold.member.fold.wrap
         found: list[Placed] = []
         length = self.members.writer.positions.length(self._walked)
-        for part, value in enumerate(parts):
+        count = len(self.fold.folding.monoid.state)
+        units = dict(zip(self._unit_frames, parts[count:], strict=True))
+        for part, value in enumerate(parts[:count]):
             if part in self._counts:
                 value = self._total(part, length)
+            if part in units:
+                unit = Placed(units[part], self._unit_frames[part])
+                by = unit.over(tiles, self.frame(part))
+                value = tiles.once(arith.MulfOp, *tiles.pair(value, by))
             product = self.fold.products.get(part)
             if product is not None and self._scales_later(product):
                 given = self.members.inputs(self.number, wrap.args)
@@ -101,6 +137,7 @@ class FoldWriter:
         """The state after one block: `carried` merged with it, or the block's alone."""
         new: dict[int, SSAValue] = {}
         own: dict[int, Placed] = {}
+        units: list[SSAValue] = []
         if self._counts:
             before, after = self.members.writer.positions.passed(self._walked)
             carried = None if carried is None else list(carried)
@@ -113,7 +150,14 @@ class FoldWriter:
                     if not isinstance(carried[part].owner, Block):
                         carried[part].name_hint = f"{self._state[part]}_before"
         for cluster in self.fold.folding.clusters:
-            if cluster.parts[0] in new:
+            first = cluster.parts[0]
+            if first in new:
+                continue
+            if first in self._unit_frames:
+                place = len(self.fold.folding.monoid.state) + len(units)
+                before = None if carried is None else (carried[first], carried[place])
+                new[first], unit = self._in_units(first, before)
+                units.append(unit)
                 continue
             before = None if carried is None else [carried[part] for part in cluster.parts]
             values, merged = self._cluster(cluster, before)
@@ -126,10 +170,28 @@ class FoldWriter:
             if part not in self._counts or value.name_hint is None:
                 value.name_hint = self._state[part]
         if carried is None:
-            return tuple(new[part] for part in range(len(new)))
+            return (*(new[part] for part in range(len(new))), *units)
         # A loop carries tiles, until it is seen that nothing needs a count from the step before.
         tiles, blocks = self.members.tiles, self.members.writer.blocks
-        return tuple(tiles.spread(new[part], blocks(self.frame(part))) for part in range(len(new)))
+        parts = (tiles.spread(new[part], blocks(self.frame(part))) for part in range(len(new)))
+        return (*parts, *units)
+
+    def _in_units(
+        self, part: int, before: tuple[SSAValue, SSAValue] | None
+    ) -> tuple[SSAValue, SSAValue]:
+        """A sum of products in units, and these; `before` the block, None where there is none."""
+        product, wrap = self.fold.products[part], self.fold.member.fold.wrap
+        if not self._scales_later(product):
+            product = product.joined
+        given = self.members.inputs(self.number, wrap.args)
+        dot = Dot(self.members, self.number, self.axis, wrap, given, {}, {})
+        acc, unit = (self._no_sum(part, product), None) if before is None else before
+        return dot.write_in_units(product, self.frame(part), acc, unit, self._state[part])
+
+    def _no_sum(self, part: int, product: Product) -> SSAValue:
+        """A sum of no products."""
+        kind, blocks = summed_type(product.left[0].type), self.members.writer.blocks
+        return self.members.tiles.full(0.0, kind, blocks(self.frame(part)), self._state[part])
 
     def _cluster(
         self, cluster: Cluster, before: Sequence[SSAValue] | None
@@ -233,8 +295,7 @@ class FoldWriter:
             product = product.joined
         dot = Dot(members, self.number, self.axis, body, given, zeros, maxima or {})
         if acc is None:
-            kind = summed_type(product.left[0].type)
-            acc = members.tiles.full(0.0, kind, members.writer.blocks(self.frame(part)), name)
+            acc = self._no_sum(part, product)
         return dot.write(product, self.frame(part), part, acc, name)
 
     def _mask(self, frame: Frame) -> SSAValue | None:

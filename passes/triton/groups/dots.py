@@ -8,9 +8,9 @@ is loaded and nothing is there.
 
 16-bit cells that the body only widens stay as they are: their products are exact in the float32
 that a matrix unit accumulates in. Beside such a side, `numerics=mixed` rounds a computed one to its
-type, where the sum ends in 16 bits and that side cannot overflow. One that could overflow float16
-is rounded to TF32, which has as many digits and the range of float32. Otherwise both are float32,
-or float64 where that is multiplied.
+type, where the sum ends in 16 bits. One that could overflow float16 is written in units of its own
+(see `units.py`), or, where the sum is moved while it is folded, rounded to TF32, which has as many
+digits and the range of float32. Otherwise both are float32, or float64 where that is multiplied.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import BFloat16Type, f32
+from xdsl.dialects.builtin import BFloat16Type, f16, f32
 from xdsl.ir import Block, BlockArgument, SSAValue
 
-from tapestry.algebra.bodies import needed_operations
+from tapestry.algebra.bodies import Dims, needed_operations
 from tapestry.algebra.dtypes import is_half
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import element_of
 from tapestry.passes.triton.groups.folding import is_bounded, vanishes
 from tapestry.passes.triton.groups.group import Group, Inner, NotOneKernelError
 from tapestry.passes.triton.groups.members import Given, Members
+from tapestry.passes.triton.groups.units import in_units
 from tapestry.passes.triton.indexing.positions import Frame
 from tapestry.passes.triton.kernels.assumptions import is_finite, keeps_finite
 from tapestry.passes.triton.kernels.products import Product, summed_type, unwidened
@@ -58,36 +59,86 @@ class Dot:
         self, product: Product, frame: Frame, part: int, acc: SSAValue, name: str
     ) -> SSAValue:
         """`acc` plus the sum of a product, over a frame of rows and columns."""
-        roles, tiles, options = self.members.roles, self.members.tiles, self.members.options
+        options, tiles = self.members.options, self.members.tiles
+        sides = self._sides(product, frame)
+        a, b = self._both(sides)
+        kinds, precision = [element_of(a), element_of(b)], options.precision
+        if kinds[0] != kinds[1]:
+            half = kinds[0] if is_half(kinds[0]) else kinds[1]
+            computed = sides[kinds[0] == half][0]
+            bounded = isinstance(half, BFloat16Type) or _is_bounded(computed, self.maxima)
+            stored = ends_in_half(self.members.group, self.member, part)
+            kind = half if options.rounds and bounded and stored else f32
+            if options.rounds and stored and not bounded:
+                precision = "tf32"
+            a, b = tiles.cast(a, kind), tiles.cast(b, kind)
+        return self._summed(sides, a, b, acc, precision, name)
+
+    def write_in_units(
+        self, product: Product, frame: Frame, acc: SSAValue, unit: SSAValue | None, name: str
+    ) -> tuple[SSAValue, SSAValue]:
+        """As `write`, of sums in units: the new sum, and its units; None are those of no points.
+
+        Legal where one side is float32 and the other float16, and nothing reads the sum before it
+        is finished and multiplied by its units.
+        """
+        tiles, sides = self.members.tiles, self._sides(product, frame)
+        pair = [*self._both(sides, masks_all=True)]
+        computed = [element_of(side) for side in pair].index(f32)
+        assert element_of(pair[1 - computed]) == f16
+        folded = sides[computed][1].index(self.axis)
+        pair[computed], after, moved = in_units(tiles, pair[computed], folded, unit, name)
+        if moved is not None:
+            by = tiles.expand(moved, computed, len(frame))
+            acc = tiles.once(arith.MulfOp, *tiles.pair(acc, by))
+        a, b = pair
+        return self._summed(sides, a, b, acc, self.members.options.precision, name), after
+
+    def _sides(self, product: Product, frame: Frame) -> tuple[Side, Side]:
+        """The sides of a product: of a tile of rows, and of one of columns."""
+        roles = self.members.roles
         if roles.frame(product.left_dims) != frame[:1]:
             product = product.turned()
         sides: tuple[Side, Side] = (
             (product.left, (*roles.frame(product.left_dims), self.axis)),
             (product.right, (self.axis, *roles.frame(product.right_dims))),
         )
-        label = f"@{self.members.group.members[self.member].fold.name}"
         placed = all(
             len(axes) == 2 and roles.frame(frozenset(), *axes) == axes for _, axes in sides
         )
         if len(frame) != 2 or not placed:
-            raise NotOneKernelError(f"a product of {label} is no product of two tiles")
+            raise NotOneKernelError(f"a product of {self._label} is no product of two tiles")
+        return sides
+
+    @property
+    def _label(self) -> str:
+        return f"@{self.members.group.members[self.member].fold.name}"
+
+    def _both(
+        self, sides: tuple[Side, Side], *, masks_all: bool = False
+    ) -> tuple[SSAValue, SSAValue]:
+        """Both sides as tiles, of which one is zero where points are not folded.
+
+        With `masks_all` each is that does not vanish there.
+        """
         dead = [any(vanishes(factor, self.zeros) for factor in factors) for factors, _ in sides]
-        for zero in {dead.index(True)} if any(dead) else self._masked(sides, label):
-            self._require_finite(sides[1 - zero][0], label)
-        a, b = (self._side(side, dead[n], masks_all=not any(dead)) for n, side in enumerate(sides))
-        kinds, precision = [element_of(a), element_of(b)], options.precision
-        if kinds[0] != kinds[1]:
-            half = kinds[0] if is_half(kinds[0]) else kinds[1]
-            computed = sides[kinds[0] == half][0]
-            bounded = isinstance(half, BFloat16Type) or all(
-                is_bounded(factor, self.maxima) for factor in computed
-            )
-            stored = ends_in_half(self.members.group, self.member, part)
-            kind = half if options.rounds and bounded and stored else f32
-            if options.rounds and stored and not bounded:
-                precision = "tf32"
-            a, b = tiles.cast(a, kind), tiles.cast(b, kind)
-        blocks = self.members.writer.blocks
+        for zero in {dead.index(True)} if any(dead) else self._masked(sides):
+            self._require_finite(sides[1 - zero][0])
+        masks_all = masks_all or not any(dead)
+        a, b = (self._side(side, dead[n], masks_all=masks_all) for n, side in enumerate(sides))
+        return a, b
+
+    def _summed(
+        self,
+        sides: tuple[Side, Side],
+        a: SSAValue,
+        b: SSAValue,
+        acc: SSAValue,
+        precision: str,
+        name: str,
+    ) -> SSAValue:
+        """`acc` plus the sum of the products of two tiles."""
+        blocks, tiles = self.members.writer.blocks, self.members.tiles
         a, b = tiles.spread(a, blocks(sides[0][1])), tiles.spread(b, blocks(sides[1][1]))
         summed = tiles.cast(acc, summed_type(element_of(a)))
         return tiles.value(triton.DotOp(a, b, summed, precision), name)
@@ -130,14 +181,14 @@ class Dot:
         moves = self.axis in self.members.writer.space.along(port.access)
         return moves and port.fill == number(0, port.element)
 
-    def _masked(self, sides: tuple[Side, Side], label: str) -> set[int]:
+    def _masked(self, sides: tuple[Side, Side]) -> set[int]:
         """The sides that are masked where points are not folded: each row along the axes of one."""
         axes = [{*frame, *self.members.roles.scalar} for _, frame in sides]
         found: set[int] = set()
         for along in self._partly():
             covering = [side for side in range(2) if along <= axes[side]]
             if not covering:
-                raise NotOneKernelError(f"{label} folds what no side of its product tells")
+                raise NotOneKernelError(f"{self._label} folds what no side of its product tells")
             found.update(covering)
         return found
 
@@ -147,7 +198,7 @@ class Dot:
         alone = {self.axis, *self.members.roles.scalar}
         return [along for along in every if self.axis in along and not along <= alone]
 
-    def _require_finite(self, factors: Sequence[SSAValue], label: str) -> None:
+    def _require_finite(self, factors: Sequence[SSAValue]) -> None:
         """Factors outside the domain are multiplied by zero: their cells have to be finite."""
         fold = self.members.group.members[self.member].fold
         needed = needed_operations(factors)
@@ -159,9 +210,28 @@ class Dot:
         )
         if self._partly() and self.members.options.is_strict and not finite:
             raise NotOneKernelError(
-                f"{label} folds part of its points, and a product of zero with the cells of "
+                f"{self._label} folds part of its points, and a product of zero with the cells of "
                 "others is zero only if these are finite (numerics=fast takes them to be)"
             )
+
+
+def unit_dims(group: Group, member: int, part: int, product: Product) -> Dims | None:
+    """The dimensions along which a sum of products is to be in units; None where it needs none.
+
+    It does where the computed side would be float16, beside one that is, but could overflow.
+    """
+    sides = (product.left, product.right)
+    kinds = [unwidened(side[0]).type if len(side) == 1 else side[0].type for side in sides]
+    if set(kinds) != {f16, f32}:
+        return None
+    computed = kinds.index(f32)
+    if _is_bounded(sides[computed], {}) or not ends_in_half(group, member, part):
+        return None
+    return (product.left_dims, product.right_dims)[computed]
+
+
+def _is_bounded(factors: Sequence[SSAValue], maxima: Mapping[SSAValue, SSAValue]) -> bool:
+    return all(is_bounded(factor, maxima) for factor in factors)
 
 
 def ends_in_half(group: Group, member: int, part: int) -> bool:

@@ -225,7 +225,7 @@ class _GroupKernel:
         ]
         if not folds and not stored:
             return
-        sizes = [len(fold.fold.folding.monoid.state) for fold in folds]
+        sizes = [fold.size for fold in folds]
 
         def start() -> State:
             return tuple(part for fold in folds for part in fold.zero())
