@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, f16, f32
@@ -26,7 +27,7 @@ from tapestry.algebra.bodies import Dims, needed_operations
 from tapestry.algebra.dtypes import is_half
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import element_of
-from tapestry.passes.triton.groups.folding import is_bounded, vanishes
+from tapestry.passes.triton.groups.folding import greatest_size, vanishes
 from tapestry.passes.triton.groups.group import Group, Inner, NotOneKernelError
 from tapestry.passes.triton.groups.members import Given, Members
 from tapestry.passes.triton.groups.units import in_units
@@ -34,6 +35,9 @@ from tapestry.passes.triton.indexing.positions import Frame
 from tapestry.passes.triton.kernels.assumptions import is_finite, keeps_finite
 from tapestry.passes.triton.kernels.products import Product, summed_type, unwidened
 from tapestry.passes.triton.tiles.builder import number
+
+_MOST = 2.0**15
+"""What float16 has, and room to round."""
 
 Side = tuple[Sequence[SSAValue], Frame]
 """Factors, and the axes of the tile that their product is."""
@@ -44,7 +48,7 @@ class Dot:
     """Writes contractions of one fold of a group along an axis.
 
     `given` is what the body's arguments are, `zeros` what some are where points are masked, and
-    `maxima` is as in `is_bounded`.
+    `maxima` is as in `greatest_size`.
     """
 
     members: Members
@@ -66,7 +70,7 @@ class Dot:
         if kinds[0] != kinds[1]:
             half = kinds[0] if is_half(kinds[0]) else kinds[1]
             computed = sides[kinds[0] == half][0]
-            bounded = isinstance(half, BFloat16Type) or _is_bounded(computed, self.maxima)
+            bounded = isinstance(half, BFloat16Type) or _fits(computed, self.maxima)
             stored = ends_in_half(self.members.group, self.member, part)
             kind = half if options.rounds and bounded and stored else f32
             if options.rounds and stored and not bounded:
@@ -225,13 +229,15 @@ def unit_dims(group: Group, member: int, part: int, product: Product) -> Dims | 
     if set(kinds) != {f16, f32}:
         return None
     computed = kinds.index(f32)
-    if _is_bounded(sides[computed], {}) or not ends_in_half(group, member, part):
+    if _fits(sides[computed], {}) or not ends_in_half(group, member, part):
         return None
     return (product.left_dims, product.right_dims)[computed]
 
 
-def _is_bounded(factors: Sequence[SSAValue], maxima: Mapping[SSAValue, SSAValue]) -> bool:
-    return all(is_bounded(factor, maxima) for factor in factors)
+def _fits(factors: Sequence[SSAValue], maxima: Mapping[SSAValue, SSAValue]) -> bool:
+    """Whether a product of factors is known not to overflow float16."""
+    sizes = [greatest_size(factor, maxima) for factor in factors]
+    return 0.0 in sizes or prod(sizes) <= _MOST
 
 
 def ends_in_half(group: Group, member: int, part: int) -> bool:

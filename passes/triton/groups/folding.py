@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr
+from xdsl.dialects.builtin import FloatAttr, i1
 from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.bodies import needed_operations
@@ -236,17 +237,35 @@ def _with_known(value: SSAValue, known: Mapping[SSAValue, float]) -> float | Non
             return None
 
 
-def is_bounded(value: SSAValue, maxima: Mapping[SSAValue, SSAValue]) -> bool:
-    """Whether a float is from 0 to 1: `exp(x - m)`, with a maximum m of what is x at some point.
+def greatest_size(value: SSAValue, maxima: Mapping[SSAValue, SSAValue]) -> float:
+    """What the size of a float is at most, unless it is NaN; infinite where that is not known.
 
-    `maxima` gives the maximum for what is known to be below one.
+    `exp(x - m)` is at most 1 for a maximum m of what is x at some point: `maxima` gives it for x.
     """
+    number = known_number(value)
+    if number is not None:
+        return abs(number)
     owner = value.owner
-    if not isinstance(owner, math.ExpOp) or not isinstance(owner.operand.owner, arith.SubfOp):
-        return False
-    distance = owner.operand.owner
-    greatest = maxima.get(distance.lhs)
-    return greatest is not None and distance.rhs in (greatest, *_guarded(greatest))
+    match owner:
+        case math.ExpOp() if isinstance(owner.operand.owner, arith.SubfOp):
+            distance = owner.operand.owner
+            greatest = maxima.get(distance.lhs)
+            below = greatest is not None and distance.rhs in (greatest, *_guarded(greatest))
+            return 1.0 if below else inf
+        case arith.MulfOp():
+            # Zero times what may be infinite may be NaN, and that is no size.
+            sizes = [greatest_size(one, maxima) for one in (owner.lhs, owner.rhs)]
+            return 0.0 if 0.0 in sizes else sizes[0] * sizes[1]
+        case arith.SelectOp():
+            return max(greatest_size(one, maxima) for one in (owner.lhs, owner.rhs))
+        case arith.ExtFOp():
+            return greatest_size(owner.input, maxima)
+        case arith.UIToFPOp() if owner.input.type == i1:
+            return 1.0
+        case math.TanhOp() | math.ErfOp() | math.SinOp() | math.CosOp():
+            return 1.0
+        case _:
+            return inf
 
 
 def _guarded(greatest: SSAValue) -> list[SSAValue]:

@@ -7,10 +7,15 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from xdsl.context import Context
+from xdsl.dialects import func, math
 
+import tapestry
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of
 from tapestry.frontend import parse_module, run_pipeline
+from tapestry.passes.triton.groups.folding import greatest_size
+from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.triton.executor import TritonExecutor
 
@@ -84,6 +89,47 @@ def test_only_strictly_they_are_float32(numerics: str) -> None:
     run_pipeline(module, f"loom-group,loom-to-triton{{numerics={numerics}}}")
     dots = [op for op in module.walk() if isinstance(op, triton.DotOp)]
     assert (str(element_of(dots[-1].a)) == "f32") == (numerics == "strict")
+
+
+def test_what_cannot_overflow_needs_none() -> None:
+    """Weights of a softmax are at most 1, and so are those that a dropout leaves."""
+    q, k, v = (tapestry.input(name, (4, 256, 64), "float16") for name in "qkv")
+    kept = tapestry.input("kept", (4, 256, 256), "bool")
+    weights = tapestry.softmax((q @ k.transpose(0, 2, 1)).astype("float32"), axis=-1)
+    left = tapestry.where(kept, weights * (1 / 0.9), 0.0)
+    module = tapestry.compile((left @ v.astype("float32")).astype("float16"), on="triton").lowered
+    LoomToTriton(device="h200").lower(Context(), module)
+    dots = [op for op in module.walk() if isinstance(op, triton.DotOp)]
+    assert {str(element_of(side)) for op in dots for side in (op.a, op.b)} == {"f16"}
+    assert not any(isinstance(op, math.AbsFOp) for op in module.walk())
+
+
+_SIZES = """
+func.func @main(%x: f32, %i: i1, %m: f32) -> (f32, f32, f32, f32, f32, f32, f32, f32) {
+  %two = arith.constant -2.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %d = arith.subf %x, %m : f32
+  %e = math.exp %d : f32
+  %a = arith.mulf %e, %two : f32
+  %n = arith.mulf %m, %zero : f32
+  %u = arith.uitofp %i : i1 to f32
+  %c = arith.select %i, %a, %u : f32
+  %w = arith.select %i, %c, %x : f32
+  %t = math.tanh %x : f32
+  func.return %e, %a, %n, %u, %c, %w, %t, %d : f32, f32, f32, f32, f32, f32, f32, f32
+}
+"""
+
+
+def test_what_is_known_of_the_size_of_numbers() -> None:
+    (main,) = (op for op in parse_module(_SIZES).walk() if isinstance(op, func.FuncOp))
+    x, _, m = main.body.block.args
+    ends = main.body.block.last_op
+    assert ends is not None
+    inf = float("inf")
+    sizes = [greatest_size(value, {x: m}) for value in ends.operands]
+    assert sizes == [1.0, 2.0, 0.0, 1.0, 2.0, inf, 1.0, inf]
+    assert greatest_size(ends.operands[0], {}) == inf
 
 
 @pytest.mark.parametrize("turned", [False, True])
