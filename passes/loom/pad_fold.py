@@ -43,6 +43,7 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import InsertPoint
 
+from tapestry.algebra.dtypes import body_type
 from tapestry.algebra.literals import number_attr, number_in
 from tapestry.algebra.monoids import monoid_of
 from tapestry.dialects import loom
@@ -168,7 +169,7 @@ def _copied(
     box = kind.box.select(order).with_sides({rank - 1: (start, start + extent)})
     whole = Projection.identity(rank)
     there = whole.select_outputs([order.index(a) for a in range(rank)])
-    read = Read(value, there, number_attr(0, kind.element_type))
+    read = Read(value, there, number_attr(0, body_type(kind.element_type)))
     copy = copy_operation(read, box, whole, TensorType.of(box, kind.element_type), op.location)
     owner = value.owner
     where = InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)

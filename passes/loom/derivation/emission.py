@@ -120,7 +120,8 @@ def written(found: Found, monoid: loom.MonoidOp, outputs: Sequence[Output]) -> l
     chain, algebra, derivation = found.chain, found.algebra, found.derivation
     last = chain.last
     kinds = monoid.state_types
-    computed = next(kind for kind in kinds if isinstance(kind, AnyFloat))
+    # Without floats nothing is computed but what the chain does itself.
+    computed = next((kind for kind in kinds if isinstance(kind, AnyFloat)), f32)
     wrap = Body(Block(), computed, 0, None)
     symbols = algebra.cells | algebra.fixed
     yielded = point(derivation, wrap.writer, lambda name: wrap.wide(symbols[name]))

@@ -141,7 +141,7 @@ def _bounded(read: Read, over: Range) -> Read:
     kind = tensor_type(read.value)
     if read.fill is not None or kind.box.contains_range(read.projection.apply_range(over)):
         return read
-    return read._replace(fill=number_attr(0, kind.element_type))
+    return read._replace(fill=number_attr(0, body_type(kind.element_type)))
 
 
 def _computed(

@@ -178,7 +178,9 @@ class Members:
         self.writer.load_all([port], [argument], frame)
         known = {o: placed.over(self.tiles, frame) for o, placed in operands.items()}
         domain = self.domain(member) if body is not owner.fold.unwrap else ()
-        return Placed(self.writer.reader(frame, domain)(op, known), frame)
+        needed = domain if op.otherwise is None else ()
+        around = self.joint(frame, *map(self.writer.space.along, needed))
+        return Placed(self.writer.reader(frame, domain, around)(op, known), frame)
 
     def value(self, inner: Inner) -> Placed:
         """An inner tensor at the tile that is walked now."""

@@ -52,10 +52,12 @@ def write_read(
     otherwise: SSAValue | None,
     frame: Frame,
     domain: Sequence[Access],
+    around: Frame,
 ) -> SSAValue:
     """Write the cells of a block at tiles of indices (i64), over a frame.
 
-    Without `otherwise`, the indices of points inside `domain`, row by row, must be in the block.
+    Without `otherwise`, the indices of points inside `domain`, row by row, must be in the block:
+    `around` has the axes of the frame, and of the rows.
     """
     offsets = positions.offsets(port.access, frame)
     inside: SSAValue | None = None
@@ -68,9 +70,13 @@ def write_read(
             offsets = tiles.add(offsets, tiles.times(tiles.cast(index, tiles.index), step))
     points = _points(positions, frame, offsets, inside)
     if otherwise is None and inside is not None:
-        counted = positions.inside_all(domain, frame)
-        needed = tiles.both(_points(positions, frame, offsets, inside, counted), counted)
-        tiles.append(triton.AssertOp(_holds(tiles, inside, needed), _message(op)))
+        known = [
+            tiles.expand(value, around.index(frame[0]), len(around)) if len(frame) == 1 else value
+            for value in (offsets, inside)
+        ]
+        counted = positions.inside_all(domain, around)
+        needed = tiles.both(_points(positions, around, *known, counted), counted)
+        tiles.append(triton.AssertOp(_holds(tiles, known[1], needed), _message(op)))
     exists = _exists(tiles, positions, port.access, indices, frame)
     mask = tiles.both(tiles.both(points, inside), exists)
     if mask is not None:

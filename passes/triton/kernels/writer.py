@@ -250,9 +250,12 @@ class KernelWriter(Walks):
         return loaded
 
     def reader(
-        self, frame: Frame, domain: Sequence[Access] | None = None
+        self, frame: Frame, domain: Sequence[Access] | None = None, around: Frame | None = None
     ) -> Callable[[loom.ReadOp, Values], SSAValue]:
-        """What `loom.read` is over a frame; `domain` says which points need what inputs give."""
+        """What `loom.read` is over a frame; `domain` says which points need what inputs give.
+
+        `around` has the axes of the domain as well, where it has more than the frame.
+        """
         judged = self.space.domain if domain is None else domain
 
         def read(op: loom.ReadOp, values: Values) -> SSAValue:
@@ -261,9 +264,9 @@ class KernelWriter(Walks):
             port = self._blocks[op.block]
             # Points outside the domain are not wrapped; what they fold to is unwrapped anyway.
             needed = judged if port in self.ins else ()
-            return write_read(
-                self.tiles, self.positions, port, op, indices, otherwise, frame, needed
-            )
+            wide = frame if around is None else around
+            known = (self.tiles, self.positions, port, op, indices, otherwise)
+            return write_read(*known, frame, needed, wide)
 
         return read
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from math import inf, nan
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.builtin import AnyFloat, f32
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tapestry.algebra.derivation.model import Centre, Derivation, Result, value_of
@@ -129,10 +129,9 @@ def _identifier(name: str) -> str:
 
 
 def _float_of(derivation: Derivation, kinds: Mapping[str, Attribute]) -> AnyFloat:
+    """The type of the numbers by which parts move; where no part moves, there are none."""
     moving = [kinds[part.name] for part in derivation.parts if part.moved is not None]
-    found = next((kind for kind in (*moving, *kinds.values()) if isinstance(kind, AnyFloat)), None)
-    assert found is not None, "what is derived folds floats"
-    return found
+    return next((kind for kind in (*moving, *kinds.values()) if isinstance(kind, AnyFloat)), f32)
 
 
 def _monoid(name: str, kind: Attribute) -> Monoid:

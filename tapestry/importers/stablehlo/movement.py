@@ -126,6 +126,9 @@ def pad(
         max(size - before - max(-after, 0), 0)
         for size, before, after in zip(x.spec.shape, cut, high, strict=True)
     ]
+    if 0 in kept:  # what is cut may be more than there is, and then some of what is added
+        sizes = [sum(size) for size in zip(low, x.spec.shape, high, strict=True)]
+        return broadcast(program, value, [], sizes)
     x = window(program, x, cut, kept) if tuple(kept) != x.spec.shape else x
     before, after = ([max(n, 0) for n in some] for some in (low, high))
     if not any((*before, *after)):

@@ -38,6 +38,9 @@ _MONOIDS = {
     "stablehlo.minimum": "min",
 }
 
+_UNSIGNED = {"max": arith.MaxUIOp, "min": arith.MinUIOp}
+"""Of numbers without a sign, what these mean."""
+
 _MOST_TIMES: Final = 64
 """How often a function is applied to a cell that is named again and again: it is written out."""
 
@@ -110,8 +113,6 @@ class _Scatter:
         body = Body(kinds)
         held, value = self.places.chosen(body)
         name = _MONOIDS.get(single(self.op.block(0)) or "")
-        if spec.is_unsigned and name in ("max", "min"):
-            name = None
         # Where every cell has one update at most, the last one is that one.
         one = name is None and flag(self.op.attributes, "unique_indices")
         last = one or takes_second(self.op.block(0))
@@ -131,7 +132,11 @@ class _Scatter:
             zero = identity_of(single(self.op.block(0)) or "", spec)
             nothing = body.number(zero, cell)
             wrap = body.region(body.add(arith.SelectOp(held, value, nothing)))
+            merge = _UNSIGNED.get(name) if spec.is_unsigned else None
             monoid = name
+            if merge is not None:
+                assert isinstance(zero, int)
+                monoid = _merged(program, merge, cell, zero)
             unwrap = Body([cell, cell])
             finish = unwrap.region(*unwrap.inline(self._region(), unwrap.arguments[::-1]))
         elif ignores_second(self.op.block(0)):
@@ -179,6 +184,16 @@ class _Scatter:
             again = body.add(arith.CmpiOp(times, body.number(number, i64), "sgt"))
             cell = body.add(arith.SelectOp(again, new, cell))
         return cell
+
+
+def _merged(
+    program: Program, merge: type[arith.MaxUIOp | arith.MinUIOp], cell: Attribute, zero: int
+) -> str:
+    """The monoid that merges cells by an operation."""
+    body = Body([cell, cell])
+    a, b = body.arguments
+    region = body.region(body.add(merge(a, b)))
+    return program.define_monoid([number_attr(zero, cell)], region)
 
 
 def _last(program: Program, cell: Attribute) -> str:

@@ -19,7 +19,7 @@ from tapestry.importers.torch.fast_paths import FAST_PATHS
 
 _pytorch: Any = _decomp  # whose types are not complete
 
-_WHOLE = ("embedding_dense_backward", "index_add", "index_copy", "index_fill")
+_WHOLE = ("embedding_dense_backward", "index_add", "index_copy", "index_fill", "select_scatter")
 
 _APART = (
     "upsample_nearest2d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",

@@ -191,6 +191,26 @@ def test_whole_numbers_are_folded_as_numpy_folds_them(name: str, dtype: str) -> 
     np.testing.assert_allclose(got, want, rtol=1e-12 if want.dtype == np.float64 else 0)
 
 
+TOGETHER: dict[str, Program] = {
+    "range": lambda x: x.max(0) - x.min(0),
+    "product of both": lambda x: x.max(1) * x.min(1),
+    "mean of some": lambda x: x.sum(1) // np.count_nonzero(x > 3, axis=1).astype(x.sum(1).dtype),
+    "joined, without a sign": lambda x: -np.concatenate([x, x[:1]]),
+    "joined, in another type": lambda x: np.concatenate([x, x[:1]]).astype("float32") / 2,
+    "turned, and halved": lambda x: np.roll(x, 1, axis=1) >> 1,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64"])
+@pytest.mark.parametrize("name", TOGETHER)
+def test_whole_numbers_that_are_computed_together(name: str, dtype: str) -> None:
+    cells = np.array([[100, 101, 99, 3], [1, 8, 5, 120], [7, 7, 2, 4]]).astype(dtype)
+    want = np.asarray(TOGETHER[name](cells))
+    got = tapestry.run(TOGETHER[name](tapestry.input("x", cells.shape, dtype)), x=cells)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
 def test_places_that_are_computed_count_from_the_end_too() -> None:
     x, i, j = (
         tapestry.input("x", (3, 4)),

@@ -47,6 +47,14 @@ def test_updates(agrees: Any) -> None:
     agrees(lambda x, i: x.at[i].set(5.0, mode="drop"), X, np.array([9, 1], np.int32))
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.uint32, np.int8])
+def test_the_greatest_and_the_least_of_updates(agrees: Any, kind: type) -> None:
+    x = np.array([0, 3, 200, 255, 7]).astype(kind)
+    agrees(lambda x, i: (x.at[i].max(kind(5)), x.at[i].min(kind(5))), x, TWICE)
+    agrees(lambda x, i: jax.ops.segment_max(x, i, 4), x, np.array([1, 2, 2, 0, 9], np.int32))
+    agrees(lambda x, i: jax.ops.segment_min(x, i, 4), x, np.array([1, 2, 2, 0, 9], np.int32))
+
+
 def test_functions_of_cells(agrees: Any) -> None:
     agrees(lambda x, i: x.at[i].apply(lambda cell: cell * 2 + 1), X, I)
     agrees(lambda x, i: x.at[i].apply(jnp.sin), X, TWICE)  # twice where a cell is named twice

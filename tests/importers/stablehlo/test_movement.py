@@ -37,6 +37,12 @@ def test_pads(agrees: Any) -> None:
     agrees(lambda x: (jnp.pad(x, 2, "edge"), jnp.pad(x, 2, "reflect")), X)
 
 
+def test_pads_that_cut_more_than_there_is(agrees: Any) -> None:
+    agrees(lambda x: lax.pad(x, 1.5, ((-6, 4, 0), (0, 1, 0))), X)
+    agrees(lambda x, c: lax.pad(x, c, ((3, -5, 0), (-7, 9, 1))), X, np.float32(9))
+    agrees(lambda x: lax.pad(x[:0], 1.5, ((-1, 2, 0), (0, 0, 0))), X)
+
+
 def test_coordinates(agrees: Any) -> None:
     agrees(lambda x: (jnp.tril(x), jnp.triu(x, 1), jnp.eye(4, 6) * x, jnp.diag(x[0])), X)
     agrees(lambda: [lax.iota(kind, 700) for kind in (np.float32, jnp.bfloat16, np.float16)])

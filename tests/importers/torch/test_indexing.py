@@ -56,3 +56,14 @@ def test_an_index_of_a_pair_that_is_not_there(wrong: int) -> None:
     at[wrong] = at[wrong] + 9
     with pytest.raises(TapestryError, match="index"):
         compiled(lambda x, rows, columns: x[:, rows, columns])(x, *at)
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.int8, torch.float16])
+def test_what_is_put_has_the_type_of_what_it_is_put_into(kind: torch.dtype) -> None:
+    x = torch.tensor([[1, 0, 1], [0, 1, 1]]).to(kind)
+    source = torch.tensor([2.0, 0.0])
+
+    def put(x, source):
+        return x.select_scatter(source, 1, -1), x.slice_scatter(source[:, None], 1, 0, 1)
+
+    torch.testing.assert_close(compiled(put)(x, source), put(x, source))

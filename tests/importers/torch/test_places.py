@@ -98,6 +98,25 @@ def test_places_on_other_executors(on: str) -> None:
     assert not _same(BY_CELL["gather"], X[:, :1], one, SOURCE, on=on)
 
 
+@pytest.mark.parametrize("on", ["numpy", "triton"])
+def test_places_that_not_all_points_need(on: str) -> None:
+    """A gradient is looked up along what is folded, and needed on a diagonal alone."""
+    if on == "triton":
+        pytest.importorskip("triton")
+
+    def put(x, at):
+        rows = torch.diag_embed(x)
+        return rows.index_add(0, at.clamp(0, 4), rows[:1].expand(3, 3, 3)).double()
+
+    x = torch.randn(5, 3, requires_grad=True)
+    at = torch.tensor([1, 4, -2])
+    want, got = (
+        torch.autograd.grad(torch.sin(function(x, at)).sum(), x)
+        for function in (put, compiled(put, on=on))
+    )
+    torch.testing.assert_close(got, want)
+
+
 def test_places_that_are_known_are_not_looked_up() -> None:
     from tapestry.importers.torch import export
 
