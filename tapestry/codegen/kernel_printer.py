@@ -114,7 +114,8 @@ class BodyPrinter(ValuePrinter):
             case scf.YieldOp() | triton.YieldOp():
                 pass
             case _:
-                self._bind(op.results[0], self.expression(op), isinstance(op, _CHEAP))
+                cheap = isinstance(op, _CHEAP) or _is_stepped_address(op)
+                self._bind(op.results[0], self.expression(op), cheap)
 
     def _bind(self, value: SSAValue, shown: Shown, cheap: bool) -> None:
         """Make a variable of a value, unless it is better written where it is used."""
@@ -292,6 +293,20 @@ def _uses(value: SSAValue) -> Iterator[Operation]:
             yield from _uses(use.operation.results[0])
         else:
             yield use.operation
+
+
+def _is_stepped_address(op: Operation) -> bool:
+    """Whether an operation adds what a loop that is written out steps along to an address.
+
+    Added to the pointer last, by itself, it is a number in the instruction that loads.
+    """
+    loop = op.parent_op()
+    if not isinstance(op, arith.AddiOp) or not isinstance(loop, scf.ForOp):
+        return False
+    return triton.WRITTEN_OUT in loop.attributes and all(
+        isinstance(use, triton.LoadOp | triton.StoreOp) and use.mask is not op.result
+        for use in _uses(op.result)
+    )
 
 
 _CHEAP = (

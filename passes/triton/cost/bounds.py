@@ -117,6 +117,7 @@ def _products_alone(
         lanes=lanes,
         waiting_lanes=lanes,
         specials=0.0,
+        requests=0.0,
         live=_SUM * m * n,
         staged=0,
         passing=0,

@@ -37,6 +37,8 @@ from tapestry.passes.triton.cost.surroundings import (
     is_shared_out,
 )
 from tapestry.passes.triton.cost.work import SPLIT, WARP_ROWS, Product, Stream, Work
+from tapestry.passes.triton.cost.written_out import free_in_steps
+from tapestry.passes.triton.rewrites.exact_products import is_exact
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
@@ -121,6 +123,7 @@ class Counts:
     lanes: Lanes
     waiting_lanes: Lanes
     specials: Lanes
+    requests: Lanes
     lives: Lives
     registers: int
     pieces: tuple[int, ...]
@@ -146,6 +149,7 @@ class Counts:
             lanes=self.lanes.of(warps) + parting,
             waiting_lanes=self.waiting_lanes.of(warps) + parting,
             specials=self.specials.of(warps),
+            requests=self.requests.of(warps),
             live=self.lives.bytes(threads) + self.registers,
             addresses=sum(2 * -(-pieces // threads) for pieces in self.pieces),
         )
@@ -190,6 +194,10 @@ class _Counter:
     addresses: list[int] = field(default_factory=list[int])
     """The pieces that loads and stores of loops move."""
     after: set[SSAValue] = field(default_factory=set[SSAValue])
+    shared: set[Operation] = field(default_factory=set[Operation])
+    """What loops that are written out do not do in each step."""
+    requests: Lanes = field(default_factory=Lanes)
+    """The pieces of up to 4 bytes that lanes load and store, where nothing is multiplied."""
     rows: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     """The rows of a product that another one waits for, by what is computed of it."""
 
@@ -237,6 +245,7 @@ class _Counter:
             lanes=0.0,
             waiting_lanes=0.0,
             specials=0.0,
+            requests=0.0,
             live=0,
             staged=staging.staged,
             passing=staging.passing,
@@ -251,7 +260,7 @@ class _Counter:
             walks=self._walks(),
         )
         lives = Lives.of(self.kernel, self.factors.elsewhere)
-        lanes = (self.lanes, self.waiting_lanes, self.specials)
+        lanes = (self.lanes, self.waiting_lanes, self.specials, self.requests)
         counted = (tuple(self.products), *lanes, lives, self.factors.registers)
         return Counts(one, *counted, tuple(self.addresses))
 
@@ -277,7 +286,7 @@ class _Counter:
             kind = type(op)
             if _COUNTED[kind]:
                 self._op(op, times)
-            elif not _FREE[kind]:
+            elif not _FREE[kind] and op not in self.shared and not _is_joined(op):
                 self._elementwise(op, times)
             multiplies = kind is triton.DotOp
             if multiplies or not self.after.isdisjoint(op.operands):
@@ -312,6 +321,9 @@ class _Counter:
                 self._end(stream)
                 if isinstance(op.parent_op(), scf.ForOp):
                     self.addresses.append(stream.cells * stream.cell // stream.vector)
+                if not self.accesses.multiplies:
+                    pieces = self._cells(op.offsets) // self.moved[op]
+                    self.requests.add(Cells(max(1, pieces)), times.mean * max(1, stream.vector / 4))
                 if isinstance(op, triton.LoadOp):
                     self.factors.vectors[op.result] = 1 if is_carried(op, stream) else stream.vector
                     self.factors.runs[op.result] = stream.run
@@ -394,6 +406,8 @@ class _Counter:
             self.steps += self._mean(times.numbers * -(-trips // unrolled(op)))
             self.walks += times.numbers * trips
         self.loops += 1
+        if triton.WRITTEN_OUT in op.attributes:
+            self.shared |= free_in_steps(op)
         self._block(body, self._times(times.numbers * trips))
         self.loops -= 1
         self.factors.end_loop(op)
@@ -425,3 +439,10 @@ class _Counter:
         if kind == SPLIT:
             # Where the parts of one product were, those of the next one are.
             self.parted = max(self.parted, _PARTS * k * n)
+
+
+def _is_joined(op: Operation) -> bool:
+    """Whether an operation is a product that is added in one instruction."""
+    if not isinstance(op, arith.MulfOp) or not is_exact(op, strict=False):
+        return False
+    return all(isinstance(use.operation, arith.AddfOp) for use in op.result.uses)

@@ -106,11 +106,15 @@ def unrolled(loop: scf.ForOp) -> int:
     return said.value.data if isinstance(said, IntegerAttr) and not waits else 1
 
 
+_MOST_COPIES = 16
+"""Of more steps a compiler loads cells as there are registers: 49 of a window are done with 32."""
+
+
 def _copies(value: SSAValue) -> int:
     """How many steps' cells of a value are there at once: all that are loaded together."""
     owner = value.owner
     loop = owner.parent_op() if _LOADS[type(owner)] else None
-    return unrolled(loop) if isinstance(loop, scf.ForOp) else 1
+    return min(unrolled(loop), _MOST_COPIES) if isinstance(loop, scf.ForOp) else 1
 
 
 class _Order:

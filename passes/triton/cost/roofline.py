@@ -70,6 +70,9 @@ _LANES = 32
 _REQUEST = 128
 """The lanes of a warp, and the most bytes that they ask for at once."""
 
+_PIECE = 4
+"""Bytes of a lane that the L1, which has what shared memory has, moves as fast as fewer."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -173,7 +176,7 @@ def _busy(work: Work, together: int, spec: DeviceSpec, hiding: float) -> float:
     """
     works = _works(work, together, spec)
     matrices = hypot(works["tensor cores"], works["shared memory"])
-    scalars = max(works["arithmetic"], works["functions"])
+    scalars = max(works["arithmetic"], works["functions"], works["loads"])
     waiting = work.waiting_lanes / _lane_rate(work, together, spec)
     return max(scalars, _overlapped((max(matrices, scalars - waiting), waiting), hiding))
 
@@ -254,6 +257,7 @@ def _works(work: Work, together: int, spec: DeviceSpec) -> dict[str, float]:
         "arithmetic": arithmetic if matrices else arithmetic + products,
         "functions": work.specials * count / spec.rates.special / _ready(work, together),
         "shared memory": _exchanged(work, spec) * count / spec.memory.shared_bandwidth,
+        "loads": work.requests * _PIECE * count / spec.memory.shared_bandwidth,
     }
 
 

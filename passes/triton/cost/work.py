@@ -130,6 +130,8 @@ class Work:
     waiting_lanes: float
     """Of `lanes`, those that need what products made before, or that products need."""
     specials: float
+    requests: float
+    """Pieces of up to 4 bytes that lanes load and store, wherever these come from."""
     live: int
     """Bytes of tiles that registers hold at once."""
     staged: int
@@ -191,6 +193,7 @@ class Work:
         own = (self.programs, self.warps, self.stages, self.steps, self.lanes, self.specials)
         return (
             *own,
+            self.requests,
             self.live,
             self.staged,
             self.direct,

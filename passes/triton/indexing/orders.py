@@ -22,6 +22,9 @@ _SHARE = 4
 _BLOCK = 128
 """About the side of a product's tile: so many products are made of each cell that is read."""
 
+_POINTS = 1024
+"""As many points as fill some programs of a fold, the last of which they fill in part."""
+
 
 def walking_order(fold: MapFold) -> tuple[int, ...] | None:
     """The index dimensions in the order in which axes walk them; None where that is their own."""
@@ -65,6 +68,26 @@ def product_order(fold: MapFold, axes: Sequence[str]) -> tuple[int, ...] | None:
                     order[place] = dim
                 break
     return None if order == sorted(order) else tuple(order)
+
+
+def dims_apart(fold: MapFold) -> frozenset[int]:
+    """The dimensions at one point of which each program of a fold is; its points are the others.
+
+    Where an input is read along what is folded and not along the last dimensions, as the weights of
+    a window of each channel are, all points of a program read the same cells of it then. Only where
+    there are points enough to fill programs.
+    """
+    shape, kept = fold.index.shape, [d for d in fold.kept_dims if fold.index.shape[d] > 1]
+    for last in range(len(kept) - 1, 0, -1):
+        inner = kept[last:]
+        if prod(shape[d] for d in inner) < _POINTS:
+            continue
+        for tensor in fold.ins:
+            steps = _factors(fold, tensor)
+            same = not any(steps[d] for d in inner)
+            if same and all(any(steps[d] for d in dims) for dims in (kept[:last], fold.fold_dims)):
+                return frozenset(kept[:last])
+    return frozenset()
 
 
 def _factors(fold: MapFold, tensor: Tensor) -> tuple[int, ...]:

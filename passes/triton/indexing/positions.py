@@ -20,7 +20,7 @@ from xdsl.ir import SSAValue
 
 from tapestry.dialects import triton
 from tapestry.passes.triton.indexing.runs import runs
-from tapestry.passes.triton.indexing.spaces import Access, Dim, Space
+from tapestry.passes.triton.indexing.spaces import FOLD_AXIS, Access, Dim, Space
 from tapestry.passes.triton.tiles.builder import Sizes, TileBuilder
 from tapestry.zspace import Range
 
@@ -321,11 +321,20 @@ class Positions:
         return self.tiles.expand(value, frame.index(dim.axis), len(frame))
 
     def offsets(self, access: Access, frame: Frame) -> SSAValue:
-        """Where an access reads or writes, over a frame; of size 1 along axes it ignores."""
+        """Where an access reads or writes, over a frame; of size 1 along axes it ignores.
+
+        What is constant is added before what is walked, to what is known outside of a loop.
+        """
         tiles = self.tiles
         total: SSAValue | None = None
-        scalar_axes = [a for a in dict.fromkeys(d.axis for d in self.space.dims) if a not in frame]
-        for axis in (*scalar_axes, *frame):
+        axes = [a for a in dict.fromkeys(d.axis for d in self.space.dims) if a not in frame]
+        axes += frame
+        left = access.constant
+        if left:
+            axes.sort(key=lambda axis: axis == FOLD_AXIS)
+        for axis in axes:
+            if axis == FOLD_AXIS and total is not None and left:
+                total, left = tiles.add(total, tiles.position(left)), 0
             negative = total is not None and self._is_negative(access, axis)
             term = self._axis_offset(access, axis, frame, -1 if negative else 1)
             if term is None:
@@ -336,8 +345,8 @@ class Positions:
                 total = tiles.subtract(total, term) if negative else tiles.add(total, term)
         if total is None:
             return tiles.position(access.constant)
-        if access.constant:
-            total = tiles.add(total, tiles.position(access.constant))
+        if left:
+            total = tiles.add(total, tiles.position(left))
         return total
 
     def inside(self, access: Access, frame: Frame) -> SSAValue | None:

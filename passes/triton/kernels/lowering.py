@@ -24,7 +24,7 @@ from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import Schedule, element_of
 from tapestry.passes.triton.indexing.facing import COLUMNS, OTHERS, ROWS, facing_axes
-from tapestry.passes.triton.indexing.orders import product_order, walking_order
+from tapestry.passes.triton.indexing.orders import dims_apart, product_order, walking_order
 from tapestry.passes.triton.indexing.positions import Axis, Frame
 from tapestry.passes.triton.indexing.spaces import FOLD_AXIS, Access, Space
 from tapestry.passes.triton.indexing.spans import grows, is_bounded
@@ -196,22 +196,27 @@ def _end(writer: KernelWriter, frame: Frame, state: FoldState, parts: State) -> 
 def _fold_kernel(
     fold: MapFold, state: FoldState, options: Options, origins: Sequence[str]
 ) -> Kernel:
-    axes = tuple("P" if kind == "map" else "K" for kind in fold.kinds)
-    space = space_of(fold, axes, ("P", "K"), walking_order(fold))
+    order = walking_order(fold)
+    apart = dims_apart(fold) if order is None else frozenset[int]()
+    axes = tuple(
+        "K" if kind == "fold" else "B" if d in apart else "P" for d, kind in enumerate(fold.kinds)
+    )
+    space = space_of(fold, axes, ("P", "K"), order)
+    spread = ("B", "P") if apart else ("P",)
     task = Task(
         fold.name,
         "fold",
         {axis: longest(space, axis, fold.shards) for axis in ("P", "K")},
-        grid=("P",),
+        grid=spread,
         ordered=not state.monoid.commutative,
         atomic=state.atomic is not None,
         bounded=is_bounded(space),
         across=space.lies_along("P", "K"),
     )
-    points = Axis("P", space.on("P"), "BLOCK_P")
-    depth = Axis("K", space.on("K"), "BLOCK_K")
+    points, depth = (Axis(name, space.on(name), f"BLOCK_{name}") for name in ("P", "K"))
+    used = [Axis("B", space.on("B"), None), points, depth]
     schedule = options.schedule(task, fold.schedule)
-    writer = KernelWriter(fold, space, [points, depth], schedule, ("P",))
+    writer = KernelWriter(fold, space, used[not apart :], schedule, spread)
     frame = ("P", "K")
     names = part_names(fold, len(state.elements))
 

@@ -27,6 +27,7 @@ from xdsl.pattern_rewriter import (
 from tapestry.algebra.dtypes import is_half
 from tapestry.dialects import triton
 from tapestry.dialects.triton import APPROXIMATE, element_of, is_approximate, shape_of
+from tapestry.passes.triton.rewrites.exact_products import SumOfExactProduct
 from tapestry.passes.triton.rewrites.functions import (
     ComplementOfErrorFunction,
     ExponentialInBaseTwo,
@@ -124,11 +125,12 @@ class BoundedRoot(RewritePattern):
 
 
 def round_where_needed(kernel: triton.KernelOp, *, strict: bool) -> None:
-    """Mark what may be approximate, and use cheaper functions (`functions.py`).
+    """Mark what may be approximate, and use cheaper operations (`functions`, `exact_products`).
 
     With `strict` quotients are those of IEEE 754 everywhere, and functions those of the program.
     """
-    patterns: list[RewritePattern] = [PowerOfTwoDivisor(), BoundedRoot()]
+    exact = SumOfExactProduct(strict)
+    patterns: list[RewritePattern] = [PowerOfTwoDivisor(), BoundedRoot(), exact]
     if not strict:
         patterns += [RoundedQuotient(), ExponentialQuotient(), ComplementOfErrorFunction()]
         patterns += [ExponentialInBaseTwo()] if moves_halves(kernel) else []

@@ -38,8 +38,13 @@ def _reflected(metakernel: str) -> Callable[[Any, object], Expression]:
     return operator
 
 
-_OF_TRUTHS = {"add": "logical_or", "mul": "logical_and"}
-"""What a sum and a product of truth values are, in NumPy and in PyTorch."""
+_OF_TRUTHS = {
+    "add": "logical_or",
+    "maximum": "logical_or",
+    "minimum": "logical_and",
+    "mul": "logical_and",
+}
+"""What sums, products and extrema of truth values are, in NumPy and in PyTorch."""
 
 
 def of_truths(metakernel: str, *operands: object) -> str:

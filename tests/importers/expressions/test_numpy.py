@@ -44,6 +44,7 @@ METHODS: dict[str, Program] = {
     "each cell again": lambda x: x.repeat(2),
     "each row again": lambda x: x.repeat(2, axis=0),
     "sums of truths": lambda x: (x > 0) + (x < -1) * (x < 2),
+    "extrema of truths": lambda x: np.maximum(x > 1, x < -1) == np.minimum(x < 2, x != 0),
     "truths in order": lambda x: np.sort(x > 0, axis=1),
     "places of truths in order": lambda x: (x > 0).argsort(axis=1),
     "rounded": lambda x: round(x, 1) if not isinstance(x, np.ndarray) else x.round(1),
