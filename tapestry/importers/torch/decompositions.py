@@ -19,7 +19,7 @@ from tapestry.importers.torch.fast_paths import FAST_PATHS
 
 _pytorch: Any = _decomp  # whose types are not complete
 
-_WHOLE = ("embedding_dense_backward", "index_add", "index_copy", "index_fill", "select_scatter")
+_WHOLE = ("embedding_dense_backward", "index_add", "index_copy", "index_fill")
 
 _APART = (
     "upsample_nearest2d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
@@ -42,6 +42,8 @@ def decompositions() -> Table:
     table: Table = {**_pytorch.core_aten_decompositions(), **apart}
     for name in _MEANS:
         table[getattr(aten, name).default] = _none_of_nothing(table[getattr(aten, name).default])
+    select_scatter = aten.select_scatter.default
+    table[select_scatter] = _into_its_type(table[select_scatter])
     for name, function in FAST_PATHS.items():
         table[getattr(aten, name).default] = function
     for name, function in APART.items():
@@ -59,5 +61,14 @@ def _none_of_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(grad: torch.Tensor, x: torch.Tensor, *rest: Any) -> Any:
         return function(grad, x, *rest) if x.numel() else torch.empty_like(x)
+
+    return run
+
+
+def _into_its_type(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What puts a tensor into another one, whose type it takes."""
+
+    def run(x: torch.Tensor, source: torch.Tensor, *rest: Any, **named: Any) -> Any:
+        return function(x, source.to(x.dtype), *rest, **named)
 
     return run

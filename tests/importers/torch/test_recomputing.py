@@ -174,7 +174,8 @@ def test_rotated_heads_that_are_stored_give_the_same() -> None:
         got = TritonExecutor(device=Cpu()).run(stored, given, NoWatch()).outputs
         for one, other in zip(got, want, strict=True):
             scale = np.abs(other.astype(np.float64)).max()
-            np.testing.assert_allclose(one, other, rtol=1e-2, atol=1e-4 * scale)
+            # What is multiplied is rounded to 11 bits, of which NumPy's executor knows nothing.
+            np.testing.assert_allclose(one, other, rtol=1e-2, atol=2**-11 * scale)
 
 
 def _drawn(kind: loom.TensorType, random: np.random.Generator) -> np.ndarray[Any, Any]:
