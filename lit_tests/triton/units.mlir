@@ -4,13 +4,13 @@
 // A side that could overflow float16 is multiplied in units of each row's own, by which the sum is
 // multiplied when it is finished.
 
-// CHECK:      u_unit = tl.full([BLOCK_M], 7.888609e-31, tl.float32)
+// CHECK:      u_unit = tl.full([BLOCK_M], 1.1754944e-38, tl.float32)
 // CHECK:      e = tl.exp2(acc * 1.442695)
 // CHECK:      u_size = tl.max(tl.abs(e), axis=1)
 // CHECK-NEXT: u_found = tl.maximum(u_size * 6.1035156e-05, u_unit)
 // CHECK-NEXT: u_unit_2 = tl.minimum(u_found, 1.0384594e+34)
-// CHECK-NEXT: per_u_unit = tl.div_rn(1.0, u_unit_2)
-// CHECK-NEXT: u = tl.dot((e * per_u_unit[:, None]).to(tl.float16), z, u * (u_unit * per_u_unit)[:, None])
+// CHECK-NEXT: u_side = (e * (1.0 / u_unit_2)[:, None]).to(tl.float16)
+// CHECK-NEXT: u = tl.dot(u_side, z, u * tl.div_rn(u_unit, u_unit_2)[:, None])
 // CHECK-NEXT: u_unit = u_unit_2
 // CHECK-NEXT: tl.store({{.*}}, (u * u_unit[:, None]).to(tl.float16))
 

@@ -131,7 +131,7 @@ class Work:
     """Of `lanes`, those that need what products made before, or that products need."""
     specials: float
     requests: float
-    """Pieces of up to 4 bytes that lanes load and store, wherever these come from."""
+    """Pieces of up to 4 bytes that lanes load and store, also from the L1; none beside products."""
     live: int
     """Bytes of tiles that registers hold at once."""
     staged: int

@@ -63,16 +63,22 @@ class FoldWriter:
     def _unit_frames(self) -> Mapping[int, Frame]:
         """The parts that are sums in units, in order, and the axis of each one's units.
 
-        No part that others are computed of while it is folded.
+        No part that others are computed of while it is folded. Nor where the domain leaves out
+        points of some columns of a row alone: its cells could be far greater than all that others
+        have, and a unit be too large for these.
         """
         if not self.members.options.rounds or self.fold.folding.addends:
             return {}
+        space, roles = self.members.writer.space, self.members.roles
+        rows = [space.along(row) - roles.scalar for row in self.members.domain(self.number)]
         found: dict[int, Frame] = {}
         for part, product in sorted(self.fold.products.items()):
-            joined = product if self._scales_later(product) else product.joined
-            dims = unit_dims(self.members.group, self.number, part, joined)
-            if dims is not None:
-                found[part] = self.members.roles.frame(dims)
+            dims = unit_dims(self.members.group, self.number, part, self._summed_product(product))
+            if dims is None:
+                continue
+            frame = roles.frame(dims)
+            if all(along <= {*frame, self.axis} for along in rows):
+                found[part] = frame
         return found
 
     def zero(self) -> State:
@@ -113,6 +119,10 @@ class FoldWriter:
                     value = tiles.once(arith.MulfOp, *tiles.pair(value, factor))
             found.append(Placed(value, self.frame(part)))
         return found
+
+    def _summed_product(self, product: Product) -> Product:
+        """A product as it is summed up: with its scale, unless the finished sum is scaled."""
+        return product if self._scales_later(product) else product.joined
 
     def _scales_later(self, product: Product) -> bool:
         """Whether the finished sum is scaled instead of a side: no part needs it before."""
@@ -180,9 +190,8 @@ class FoldWriter:
         self, part: int, before: tuple[SSAValue, SSAValue] | None
     ) -> tuple[SSAValue, SSAValue]:
         """A sum of products in units, and these; `before` the block, None where there is none."""
-        product, wrap = self.fold.products[part], self.fold.member.fold.wrap
-        if not self._scales_later(product):
-            product = product.joined
+        product = self._summed_product(self.fold.products[part])
+        wrap = self.fold.member.fold.wrap
         given = self.members.inputs(self.number, wrap.args)
         dot = Dot(self.members, self.number, self.axis, wrap, given, {}, {})
         acc, unit = (self._no_sum(part, product), None) if before is None else before
@@ -291,8 +300,7 @@ class FoldWriter:
     ) -> SSAValue:
         """A sum of products as a dot, added to `acc`."""
         members, name = self.members, self._state[part]
-        if not self._scales_later(product):
-            product = product.joined
+        product = self._summed_product(product)
         dot = Dot(members, self.number, self.axis, body, given, zeros, maxima or {})
         if acc is None:
             acc = self._no_sum(part, product)

@@ -8,8 +8,8 @@ is loaded and nothing is there.
 
 16-bit cells that the body only widens stay as they are: their products are exact in the float32
 that a matrix unit accumulates in. Beside such a side, `numerics=mixed` rounds a computed one to its
-type, where the sum ends in 16 bits. One that could overflow float16 is written in units of its own
-(see `units.py`), or, where the sum is moved while it is folded, rounded to TF32, which has as many
+type, where the sum ends in 16 bits. One that is not known to fit float16 is written in units of its
+own (see `units.py`), or, where there can be none (`FoldWriter`), rounded to TF32, which has as many
 digits and the range of float32. Otherwise both are float32, or float64 where that is multiplied.
 """
 
@@ -27,7 +27,7 @@ from tapestry.algebra.bodies import Dims, needed_operations
 from tapestry.algebra.dtypes import is_half
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import element_of
-from tapestry.passes.triton.groups.folding import greatest_size, vanishes
+from tapestry.passes.triton.groups.folding import greatest_weight, vanishes
 from tapestry.passes.triton.groups.group import Group, Inner, NotOneKernelError
 from tapestry.passes.triton.groups.members import Given, Members
 from tapestry.passes.triton.groups.units import in_units
@@ -36,8 +36,8 @@ from tapestry.passes.triton.kernels.assumptions import is_finite, keeps_finite
 from tapestry.passes.triton.kernels.products import Product, summed_type, unwidened
 from tapestry.passes.triton.tiles.builder import number
 
-_MOST = 2.0**15
-"""What float16 has, and room to round."""
+_GREATEST = 2.0**15
+"""A size that float16 has, also rounded."""
 
 Side = tuple[Sequence[SSAValue], Frame]
 """Factors, and the axes of the tile that their product is."""
@@ -48,7 +48,7 @@ class Dot:
     """Writes contractions of one fold of a group along an axis.
 
     `given` is what the body's arguments are, `zeros` what some are where points are masked, and
-    `maxima` is as in `greatest_size`.
+    `maxima` is as in `greatest_weight`.
     """
 
     members: Members
@@ -87,7 +87,7 @@ class Dot:
         is finished and multiplied by its units.
         """
         tiles, sides = self.members.tiles, self._sides(product, frame)
-        pair = [*self._both(sides, masks_all=True)]
+        pair = [*self._both(sides)]
         computed = [element_of(side) for side in pair].index(f32)
         assert element_of(pair[1 - computed]) == f16
         folded = sides[computed][1].index(self.axis)
@@ -118,18 +118,12 @@ class Dot:
     def _label(self) -> str:
         return f"@{self.members.group.members[self.member].fold.name}"
 
-    def _both(
-        self, sides: tuple[Side, Side], *, masks_all: bool = False
-    ) -> tuple[SSAValue, SSAValue]:
-        """Both sides as tiles, of which one is zero where points are not folded.
-
-        With `masks_all` each is that does not vanish there.
-        """
+    def _both(self, sides: tuple[Side, Side]) -> tuple[SSAValue, SSAValue]:
+        """Both sides as tiles, of which one is zero where points are not folded."""
         dead = [any(vanishes(factor, self.zeros) for factor in factors) for factors, _ in sides]
         for zero in {dead.index(True)} if any(dead) else self._masked(sides):
             self._require_finite(sides[1 - zero][0])
-        masks_all = masks_all or not any(dead)
-        a, b = (self._side(side, dead[n], masks_all=masks_all) for n, side in enumerate(sides))
+        a, b = (self._side(side, dead[n], masks_all=not any(dead)) for n, side in enumerate(sides))
         return a, b
 
     def _summed(
@@ -222,7 +216,7 @@ class Dot:
 def unit_dims(group: Group, member: int, part: int, product: Product) -> Dims | None:
     """The dimensions along which a sum of products is to be in units; None where it needs none.
 
-    It does where the computed side would be float16, beside one that is, but could overflow.
+    It does where the computed side would be float16, beside one that is, but may not fit it.
     """
     sides = (product.left, product.right)
     kinds = [unwidened(side[0]).type if len(side) == 1 else side[0].type for side in sides]
@@ -235,9 +229,9 @@ def unit_dims(group: Group, member: int, part: int, product: Product) -> Dims | 
 
 
 def _fits(factors: Sequence[SSAValue], maxima: Mapping[SSAValue, SSAValue]) -> bool:
-    """Whether a product of factors is known not to overflow float16."""
-    sizes = [greatest_size(factor, maxima) for factor in factors]
-    return 0.0 in sizes or prod(sizes) <= _MOST
+    """Whether a product of factors is known to fit float16: a product of weights."""
+    sizes = [greatest_weight(factor, maxima) for factor in factors]
+    return 0.0 in sizes or prod(sizes) <= _GREATEST
 
 
 def ends_in_half(group: Group, member: int, part: int) -> bool:

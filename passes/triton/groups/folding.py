@@ -211,6 +211,9 @@ def vanishes(value: SSAValue, known: Mapping[SSAValue, float]) -> bool:
     return _with_known(value, known) == 0.0
 
 
+_ORDINARY = 2.0**-4
+"""What a known weight is at least, unless it is zero: float16 has ten digits more below it."""
+
 _INFINITE = (float("inf"), float("-inf"))
 
 
@@ -237,14 +240,16 @@ def _with_known(value: SSAValue, known: Mapping[SSAValue, float]) -> float | Non
             return None
 
 
-def greatest_size(value: SSAValue, maxima: Mapping[SSAValue, SSAValue]) -> float:
-    """What the size of a float is at most, unless it is NaN; infinite where that is not known.
+def greatest_weight(value: SSAValue, maxima: Mapping[SSAValue, SSAValue]) -> float:
+    """What a weight is at most, unless it is NaN; infinite of what is none.
 
-    `exp(x - m)` is at most 1 for a maximum m of what is x at some point: `maxima` gives it for x.
+    A weight is `exp(x - m)`, for a maximum m of what is x at some point (`maxima` gives it for x),
+    a truth value, zero or a number of ordinary size, or a choice or product of such: the greatest
+    of many is of ordinary size as well, so that float16 has its digits.
     """
     number = known_number(value)
     if number is not None:
-        return abs(number)
+        return abs(number) if number == 0 or abs(number) >= _ORDINARY else inf
     owner = value.owner
     match owner:
         case math.ExpOp() if isinstance(owner.operand.owner, arith.SubfOp):
@@ -253,16 +258,13 @@ def greatest_size(value: SSAValue, maxima: Mapping[SSAValue, SSAValue]) -> float
             below = greatest is not None and distance.rhs in (greatest, *_guarded(greatest))
             return 1.0 if below else inf
         case arith.MulfOp():
-            # Zero times what may be infinite may be NaN, and that is no size.
-            sizes = [greatest_size(one, maxima) for one in (owner.lhs, owner.rhs)]
+            sizes = [greatest_weight(one, maxima) for one in (owner.lhs, owner.rhs)]
             return 0.0 if 0.0 in sizes else sizes[0] * sizes[1]
         case arith.SelectOp():
-            return max(greatest_size(one, maxima) for one in (owner.lhs, owner.rhs))
+            return max(greatest_weight(one, maxima) for one in (owner.lhs, owner.rhs))
         case arith.ExtFOp():
-            return greatest_size(owner.input, maxima)
+            return greatest_weight(owner.input, maxima)
         case arith.UIToFPOp() if owner.input.type == i1:
-            return 1.0
-        case math.TanhOp() | math.ErfOp() | math.SinOp() | math.CosOp():
             return 1.0
         case _:
             return inf

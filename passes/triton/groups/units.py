@@ -9,7 +9,8 @@
 
 A row is what stays of the side along the folded axis, and so a row or a column of the sum. Its
 greatest cell so far becomes at most 2^14, and nothing overflows; what is too small for float16
-then is below 2^-38 of that cell. An infinite cell stays infinite, and NaN stays NaN.
+then is below 2^-38 of that cell. An infinite cell stays infinite, and NaN stays NaN; beside an
+infinite cell of the other side, one that small is zero, and their product NaN.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from tapestry.passes.triton.tiles.builder import TileBuilder
 _ROOM = 2.0**-14
 """A unit, of the greatest cell that it is for: float16 ends below 2^16."""
 
-LEAST = 2.0**-100
-"""The unit of a row without cells; its reciprocal is finite."""
+LEAST = 2.0**-126
+"""The unit of a row without cells: the least normal number, whose reciprocal is finite."""
 
 _MOST = 2.0**113
 """The unit of the greatest cells that are finite, and of those that are not."""
@@ -47,7 +48,8 @@ def in_units(
     per_unit = tiles.once(arith.DivfOp, *tiles.pair(one, unit), hint=f"per_{name}_unit")
     scaled = tiles.once(arith.MulfOp, *tiles.pair(side, tiles.expand(per_unit, 1 - axis, 2)))
     scaled.name_hint = f"{name}_side"
-    moved = None if before is None else tiles.once(arith.MulfOp, before, per_unit)
+    # Exactly 1 where the unit is what it was: sums are moved often.
+    moved = None if before is None else tiles.once(arith.DivfOp, before, unit)
     return tiles.cast(scaled, f16), unit, moved
 
 

@@ -71,7 +71,7 @@ def product_order(fold: MapFold, axes: Sequence[str]) -> tuple[int, ...] | None:
 
 
 def dims_apart(fold: MapFold) -> frozenset[int]:
-    """The dimensions at one point of which each program of a fold is; its points are the others.
+    """Outer dimensions of which each program of a fold has one point; it has many of the others.
 
     Where an input is read along what is folded and not along the last dimensions, as the weights of
     a window of each channel are, all points of a program read the same cells of it then. Only where

@@ -70,13 +70,13 @@ def write_read(
             offsets = tiles.add(offsets, tiles.times(tiles.cast(index, tiles.index), step))
     points = _points(positions, frame, offsets, inside)
     if otherwise is None and inside is not None:
-        known = [
+        moved, good = (
             tiles.expand(value, around.index(frame[0]), len(around)) if len(frame) == 1 else value
             for value in (offsets, inside)
-        ]
+        )
         counted = positions.inside_all(domain, around)
-        needed = tiles.both(_points(positions, around, *known, counted), counted)
-        tiles.append(triton.AssertOp(_holds(tiles, known[1], needed), _message(op)))
+        needed = tiles.both(_points(positions, around, moved, good, counted), counted)
+        tiles.append(triton.AssertOp(_holds(tiles, good, needed), _message(op)))
     exists = _exists(tiles, positions, port.access, indices, frame)
     mask = tiles.both(tiles.both(points, inside), exists)
     if mask is not None:
