@@ -89,7 +89,7 @@ def _timed(
     """The job whose schedules were timed: of the program itself, or of what it is settled as."""
     axes = list(next(iter(schedules)).tile)
     every = [
-        job for program in (module, settled(module, lowering)) for job in jobs_of(program, lowering)
+        job for program in (settled(module, lowering), module) for job in jobs_of(program, lowering)
     ]
     named = [job for job in every if job.task.name == kernel]
     # One of a product's own has its axes in another order than one of two beside each other.

@@ -119,6 +119,7 @@ def _products_alone(
         specials=0.0,
         requests=0.0,
         live=_SUM * m * n,
+        walking=_SUM * m * n,
         staged=0,
         passing=0,
         direct=0,

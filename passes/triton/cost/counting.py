@@ -151,6 +151,7 @@ class Counts:
             specials=self.specials.of(warps),
             requests=self.requests.of(warps),
             live=self.lives.bytes(threads) + self.registers,
+            walking=self.lives.walking(threads) + self.registers,
             addresses=sum(2 * -(-pieces // threads) for pieces in self.pieces),
         )
 
@@ -247,6 +248,7 @@ class _Counter:
             specials=0.0,
             requests=0.0,
             live=0,
+            walking=0,
             staged=staging.staged,
             passing=staging.passing,
             direct=staging.direct,

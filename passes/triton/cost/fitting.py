@@ -31,10 +31,13 @@ _THREADED = 64
 _GRANULE = 8
 """Registers are given to threads by so many."""
 
-_SQUEEZED = 0.9
-"""Of the registers that one product is likely to need, what a compiler makes do with where another
-program fits then: of 137 to 141 that are guessed for linear layers it takes 94 to 128, of 153 it
-takes 174."""
+_ENDING = 8
+"""What a thread needs when its loop has ended besides what that leaves, where registers are few.
+
+A compiler then loads piece by piece what is read there: of 137 that are guessed for a linear layer,
+112 with these, it takes 94. Of 169 to 187 for convolutions and for parts of a product that are
+scaled, it takes 174 to 254, and none of these fits three times.
+"""
 
 
 def shared_bytes(work: Work, spec: DeviceSpec) -> int:
@@ -50,7 +53,12 @@ def shared_bytes(work: Work, spec: DeviceSpec) -> int:
 
 
 def registers_of(work: Work, spec: DeviceSpec) -> int:
-    """Registers that a thread is likely to need.
+    """Registers that a thread is likely to need."""
+    return work.registers + _fragments(work, spec)
+
+
+def _fragments(work: Work, spec: DeviceSpec) -> int:
+    """Of these, what holds factors of products and their parts.
 
     Warps multiply tiles from their registers, warpgroups from shared memory. What a thread holds of
     a step's tiles at once is about half of it.
@@ -75,7 +83,7 @@ def registers_of(work: Work, spec: DeviceSpec) -> int:
             cells = product.m * across + product.n * (work.warps // across)
             size = cells * product.k * cell_bytes(product) // (there * 4 * work.threads)
             fragments = max(fragments, size)
-    return work.registers + fragments
+    return fragments
 
 
 def by_matrix_units(product: Product, spec: DeviceSpec) -> bool:
@@ -137,7 +145,8 @@ def occupancy_of(work: Work, shared: int, spec: DeviceSpec) -> int:
     limits = spec.limits
     registers = min(registers_of(work, spec), limits.registers_per_thread)
     if len(work.products) == 1 and not work.products[0].is_split:
-        registers *= _SQUEEZED
+        least = work.walking_registers + _fragments(work, spec)
+        registers = min(registers, least + _ENDING * bool(work.late))
     given = ceil(registers / _GRANULE) * _GRANULE * work.threads
     return max(
         1,

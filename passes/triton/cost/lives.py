@@ -14,7 +14,7 @@ is not held.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
@@ -46,11 +46,17 @@ Tile: TypeAlias = "tuple[int, int]"
 """The bytes of the cells of a tile, and how many steps' tiles are there at once."""
 
 
+Place: TypeAlias = "tuple[tuple[Tile, ...], tuple[Tile, ...]]"
+"""The tiles that are all there at a place, and those of which one is at a time."""
+
+
 @dataclass(frozen=True)
 class Lives:
     """The tiles that are alive at places of a kernel: all of some, and one of others at a time."""
 
-    places: tuple[tuple[tuple[Tile, ...], tuple[Tile, ...]], ...]
+    places: tuple[Place, ...]
+    loops: tuple[Place, ...]
+    """Of these, the places in loops."""
 
     @staticmethod
     def of(kernel: triton.KernelOp, elsewhere: Collection[SSAValue]) -> Lives:
@@ -66,26 +72,35 @@ class Lives:
         def alive(at: int) -> list[SSAValue]:
             return [value for value, first, last in spans if first <= at < last]
 
-        places: list[tuple[tuple[Tile, ...], tuple[Tile, ...]]] = [
-            (tuple(tiles[value] for value in alive(at)), ()) for at in order.whole
-        ]
+        def place(at: int) -> Place:
+            return tuple(tiles[value] for value in alive(at)), ()
+
+        places = [place(at) for at in order.whole]
+        loops = [place(at) for at in order.whole if at in order.inside]
         for at in order.late:
             # What is computed on the way is one tile after another.
             there = alive(at)
             kept = tuple(tiles[value] for value in there if _KEPT[type(value.owner)])
             passing = tuple(tiles[value] for value in there if not _KEPT[type(value.owner)])
             places.append((kept, passing))
-        return Lives(tuple(dict.fromkeys(places)))
+        return Lives(tuple(dict.fromkeys(places)), tuple(dict.fromkeys(loops)))
 
     def bytes(self, threads: int) -> int:
         """The most bytes of registers at once: each thread holds a cell of a tile at least."""
+        return self._most(self.places, threads)
+
+    def walking(self, threads: int) -> int:
+        """The same while a loop runs, where there is one."""
+        return self._most(self.loops or self.places, threads)
+
+    def _most(self, places: Iterable[Place], threads: int) -> int:
         least = threads * _REGISTER
 
         def size(tile: Tile) -> int:
             return max(tile[0], least) * tile[1]
 
         return max(
-            (sum(map(size, kept)) + max(map(size, one), default=0) for kept, one in self.places),
+            (sum(map(size, kept)) + max(map(size, one), default=0) for kept, one in places),
             default=0,
         )
 
@@ -121,13 +136,15 @@ def _copies(value: SSAValue) -> int:
 class _Order:
     """Where each value of a kernel is made, and where it is last used, in the order of the text.
 
-    `whole` are the places where whole tiles have to be there, `late` loads that come after loops.
+    `whole` are the places where whole tiles have to be there, those `inside` a loop among them;
+    `late` are loads that come after loops.
     """
 
     def __init__(self, kernel: triton.KernelOp) -> None:
         self.first: dict[SSAValue, int] = {}
         self.last: dict[SSAValue, int] = {}
         self.whole: list[int] = []
+        self.inside: set[int] = set()
         self.late: list[int] = []
         self._depth: dict[SSAValue, int] = {}
         self._loops: list[list[SSAValue]] = []
@@ -153,6 +170,8 @@ class _Order:
                 self.late.append(self._at)
             elif _WHOLE[kind]:
                 self.whole.append(self._at)
+                if self._loops:
+                    self.inside.add(self._at)
             self._walked |= kind is scf.ForOp
 
     def _loop(self, op: scf.ForOp) -> None:

@@ -108,13 +108,13 @@ def estimate_of(work: Work, spec: DeviceSpec) -> Estimate:
     shared = shared_bytes(work, spec)
     occupancy = occupancy_of(work, shared, spec)
     at_once = occupancy * spec.multiprocessors
-    waves, rounds = ceil(work.programs / at_once), _rounds(work, spec)
+    rounds = _rounds(work, spec)
     together = min(occupancy, ceil(work.programs / spec.multiprocessors))
     works = _works(work, together, spec)
     alone = spec.coefficients.overlap
     hiding = alone + (1 - alone) * (1 - 1 / together)
     computing = rounds * _busy(work, together, spec, hiding)
-    waiting = waves * _alone(work, together, _busy(work, 1, spec, alone), spec)
+    waiting = _waiting(work, occupancy, spec)
     moved = list(_moved(work, min(work.programs, at_once), spec))
     parts = {
         "memory": _memory_seconds(work, moved, spec),
@@ -153,6 +153,18 @@ def _rounds(work: Work, spec: DeviceSpec) -> float:
         heapreplace(ready, ready[0] + walk)
     before = max(0.0, work.programs - sum(work.walks))
     return before / count + max(ready)
+
+
+def _waiting(work: Work, occupancy: int, spec: DeviceSpec) -> float:
+    """Seconds of programs one after another, of those that a multiprocessor runs at once.
+
+    Those of a last wave that is not full share what it gets with fewer.
+    """
+    each = ceil(work.programs / spec.multiprocessors)
+    waves, rest = divmod(each, occupancy)
+    computing = _busy(work, 1, spec, spec.coefficients.overlap)
+    full = _alone(work, min(occupancy, each), computing, spec) if waves else 0.0
+    return waves * full + (_alone(work, rest, computing, spec) if rest else 0.0)
 
 
 def least_seconds(work: Work, spec: DeviceSpec) -> float:

@@ -134,6 +134,8 @@ class Work:
     """Pieces of up to 4 bytes that lanes load and store, also from the L1; none beside products."""
     live: int
     """Bytes of tiles that registers hold at once."""
+    walking: int
+    """Of these, what they hold while a loop runs; the most before or after it where none does."""
     staged: int
     """Bytes of tiles that a step of a loop brings to shared memory, once per stage."""
     passing: int
@@ -170,7 +172,14 @@ class Work:
     @property
     def registers(self) -> int:
         """Registers that a thread is likely to need."""
-        tiles = self.tile_registers
+        return self._registers(self.tile_registers)
+
+    @property
+    def walking_registers(self) -> int:
+        """Registers that a thread is likely to need while a loop runs."""
+        return self._registers(-(-self.walking // (4 * self.threads)))
+
+    def _registers(self, tiles: int) -> int:
         if not self.products:
             return max(_LEAST_REGISTERS, _OWN_REGISTERS + tiles)
         if any(product.is_split for product in self.products):
@@ -195,6 +204,7 @@ class Work:
             *own,
             self.requests,
             self.live,
+            self.walking,
             self.staged,
             self.direct,
             self.held,
