@@ -86,7 +86,7 @@ def judged(table: Mapping[str, Any], device: str, case: str = "") -> Iterator[Ju
 def _timed(
     module: ModuleOp, lowering: LoomToTriton, kernel: str, schedules: Iterable[Schedule]
 ) -> Job:
-    """The job whose schedules were timed: of the program itself, or of what it is settled as."""
+    """The job whose schedules were timed: of what a program is settled as, or of itself."""
     axes = list(next(iter(schedules)).tile)
     every = [
         job for program in (settled(module, lowering), module) for job in jobs_of(program, lowering)

@@ -11,8 +11,8 @@
 // CHECK-NEXT: p = pid % blocks_p * BLOCK_P + tl.arange(0, BLOCK_P)
 // CHECK:      for k_start in tl.static_range(0, 9, BLOCK_K):
 // CHECK:      x = tl.load(
-// CHECK-NEXT: x_ptr + pid_b * 1024 + p[:, None] - 33 + (d4[None, :] * 32 + d5[None, :]),
-// CHECK:      w = tl.load(w_ptr + d1 * 9 + k[None, :])
+// CHECK-NEXT: x_ptr + pid_b * 1024 + p[:, None] - 33 + (d4 * 32 + d5[None, :]),
+// CHECK:      w = tl.load(w_ptr + d1 * 9 + (k_start + k_lanes)[None, :])
 // CHECK-NEXT: s = tl.fma(x.to(tl.float32), w.to(tl.float32), s)
 // STRICT:     s += x.to(tl.float32) * w.to(tl.float32)
 // CHOSEN:     for k_start in tl.static_range(0, 9, BLOCK_K):

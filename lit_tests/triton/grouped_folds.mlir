@@ -30,8 +30,9 @@ func.func @main(%p: !p, %q: !q) -> !k {
 
 // Groups of fewer rows than a block are walked together, to the end, and masked.
 
+// CHECK: inside = m[:, None] - (k_lanes % 16)[None, :] >= 0
 // CHECK: for k_start in range(0, 1024, BLOCK_K):
-// CHECK: tl.where(m[:, None] - (k % 16)[None, :] >= 0, p, 0.0)
+// CHECK: tl.where(inside, p, 0.0)
 
 !p = !loom.tensor<[0, 0, 0] : [64, 16, 16], f32>
 !k = !loom.tensor<[0, 0] : [16, 16], f32>

@@ -4,11 +4,10 @@
 // head each, because its rows are whole blocks. So the walk along the keys ends at the block's last
 // row, as it does for one head.
 
-// CHECK: d3 = m % 1024
-// CHECK: value = tl.minimum(1024, m_start % 1024 + BLOCK_M)
-// CHECK: for k_start in range(0, value, BLOCK_K):
-// CHECK: value_2 = m_start % 1024 - (k_start + (BLOCK_K - 1))
-// CHECK: if value_2 >= 0:
+// CHECK: value = m_start % 1024
+// CHECK-NEXT: d3 = value + m_lanes
+// CHECK: for k_start in range(0, tl.minimum(1024, value + BLOCK_M), BLOCK_K):
+// CHECK: if value - (k_start + (BLOCK_K - 1)) >= 0:
 
 !q = !loom.tensor<[0, 0, 0, 0] : [2, 8, 1024, 64], f16>
 !k = !loom.tensor<[0, 0, 0, 0] : [2, 2, 1024, 64], f16>

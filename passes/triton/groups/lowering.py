@@ -192,7 +192,7 @@ class _GroupKernel:
         kernel = self.writer.finish(self.group.name, origins)
         if self.members.options.numerics != "strict":
             fold_scales(kernel.op)
-        choose_in_branches(kernel.op, self.writer.positions.compared, self.writer.tiles.holds)
+        choose_in_branches(kernel.op, self.writer.positions.compared)
         fold_late(kernel.op)
         keep_rows(kernel.op)
         return kernel

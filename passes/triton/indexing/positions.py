@@ -19,6 +19,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from tapestry.dialects import triton
+from tapestry.passes.triton.indexing.linear import Linear
 from tapestry.passes.triton.indexing.runs import runs
 from tapestry.passes.triton.indexing.spaces import FOLD_AXIS, Access, Dim, Space
 from tapestry.passes.triton.tiles.builder import Sizes, TileBuilder
@@ -77,7 +78,7 @@ class Positions:
         self._coordinates: dict[Dim, SSAValue] = {}
         self._masks: dict[str, SSAValue | None] = {}
         self._first: dict[str, SSAValue] = {}
-        self._at: dict[str, SSAValue] = {}
+        self._linear: dict[str, Linear] = {}
         self._full: str | None = None
         self._held: Sequence[Access] = ()
         self.compared: set[SSAValue] = set()
@@ -142,29 +143,34 @@ class Positions:
             return constant
         return tiles.add(total, constant) if access.constant else total
 
-    def place(self, axis: Axis, first: SSAValue) -> None:
-        """Set the axis to the block of positions from `first` on (or to that point alone)."""
+    def place(self, axis: Axis, first: SSAValue, *, walked: bool = False) -> None:
+        """Set the axis to the block of positions from `first` on (or to that point alone).
+
+        Where it is `walked`, a loop goes from block to block.
+        """
         tiles = self.tiles
         if axis.block is None:
-            position = first
+            rest = Linear(tiles, first)
         else:
             lanes = tiles.arange(axis.block, f"{axis.hint}_lanes")
-            position = lanes if first == tiles.position(0) else tiles.add(first, lanes)
-            position.name_hint = axis.hint
+            rest = Linear.of_block(tiles, first, lanes, axis.block, repeats=walked)
+            rest.value.name_hint = axis.hint
+            if any(dim.cut for dim in axis.dims):
+                rest = Linear(tiles, rest.value)
         self._first[axis.name] = first
-        self._at[axis.name] = position
-        self._masks[axis.name] = self._mask(axis, position)
-        rest = position
+        self._linear[axis.name] = rest
+        self._masks[axis.name] = self._mask(axis, rest.value)
         for number, dim in enumerate(reversed(axis.dims)):
             last = number == len(axis.dims) - 1
-            coordinate = rest if last else tiles.remainder(rest, self.extent(dim))
+            length = self.extent(dim) if dim.cut else dim.extent
+            coordinate = rest.value if last else rest.remainder(length)
             if dim.cut and len(axis.dims) > 1:
                 coordinate = tiles.add(coordinate, self._bounds[dim][0])
             if len(axis.dims) > 1:
                 coordinate.name_hint = dim.name
             self._coordinates[dim] = coordinate
             if not last:
-                rest = tiles.quotient(rest, self.extent(dim))
+                rest = rest.quotient(length)
 
     def place_in_run(self, axis: Axis, outer: SSAValue, first: SSAValue) -> None:
         """Set the axis to the block from `first` on of its last dimension, at one point of others.
@@ -180,7 +186,7 @@ class Positions:
         coordinate.name_hint = walked.name
         before = tiles.times(outer, walked.extent)
         self._first[axis.name] = tiles.add(before, first)
-        self._at[axis.name] = tiles.add(before, coordinate, axis.hint)
+        self._linear[axis.name] = Linear(tiles, tiles.add(before, coordinate, axis.hint))
         self._coordinates[walked] = coordinate
         self._masks[axis.name] = None
         block = axis.block
@@ -402,9 +408,8 @@ class Positions:
         tiles, axis = self.tiles, run[0].axis
         dims = self.space.on(axis)
         outer, inner = dims.index(run[0]), dims[dims.index(run[-1]) + 1 :]
-        at = self._at[axis]
+        linear = self._linear[axis]
         if inner:
-            at = tiles.quotient(at, tiles.position(prod(dim.extent for dim in inner)))
-        if outer:
-            at = tiles.remainder(at, tiles.position(prod(dim.extent for dim in run)))
+            linear = linear.quotient(prod(dim.extent for dim in inner))
+        at = linear.remainder(prod(dim.extent for dim in run)) if outer else linear.value
         return tiles.expand(at, frame.index(axis), len(frame)) if axis in frame else at

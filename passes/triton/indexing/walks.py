@@ -220,7 +220,7 @@ class Walks:
             argument.name_hint = value.name_hint
         with tiles.inside(body, hoist=hoist):
             if place is None:
-                self.positions.place(axis, first)
+                self.positions.place(axis, first, walked=True)
             else:
                 place(first)
             tiles.append(scf.YieldOp(*step(carried)))

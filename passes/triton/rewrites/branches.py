@@ -31,7 +31,7 @@ from xdsl.pattern_rewriter import (
 
 from tapestry.dialects import triton
 from tapestry.dialects.triton import element_of, shape_of
-from tapestry.passes.triton.tiles.builder import Holds, constant_value, number
+from tapestry.passes.triton.tiles.builder import constant_value, number
 
 _RESHAPED = (triton.BroadcastOp, triton.ExpandDimsOp)
 _SUNK = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.AndIOp, triton.CompareOp, *_RESHAPED)
@@ -50,8 +50,6 @@ class ChooseInBranch(RewritePattern):
 
     positions: Collection[SSAValue]
     """Comparisons of positions, which no sum takes out of the range of their type."""
-    holds: Holds
-    """Answers what is asked of the sizes of blocks."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: triton.WhereOp, rewriter: PatternRewriter) -> None:
@@ -68,7 +66,7 @@ class ChooseInBranch(RewritePattern):
         if not any(_varies(one, loop.body.block) for one in compared):
             return
         made: list[Operation] = []
-        always = _always(compared, made, self.holds)
+        always = _always(compared, made)
         if always is None:
             return
         rewriter.insert(made)
@@ -82,11 +80,9 @@ class ChooseInBranch(RewritePattern):
         _sink(chosen)
 
 
-def choose_in_branches(
-    kernel: triton.KernelOp, positions: Collection[SSAValue], holds: Holds
-) -> None:
+def choose_in_branches(kernel: triton.KernelOp, positions: Collection[SSAValue]) -> None:
     """Apply the rewrite to a kernel, of which some values compare positions."""
-    pattern = ChooseInBranch(positions, holds)
+    pattern = ChooseInBranch(positions)
     PatternRewriteWalker(pattern, apply_recursively=False).rewrite_region(kernel.body)
 
 
@@ -111,12 +107,12 @@ def _varies(value: SSAValue, body: Block) -> bool:
     return any(_varies(operand, body) for operand in value.owner.operands)
 
 
-def _always(compared: list[SSAValue], made: list[Operation], holds: Holds) -> SSAValue | None:
+def _always(compared: list[SSAValue], made: list[Operation]) -> SSAValue | None:
     """A scalar that is true only where all cells of some comparisons are; None if one is no such.
 
     `made` gets the operations that it takes.
     """
-    ends = _Ends(made, holds)
+    ends = _Ends(made)
     found: SSAValue | None = None
     for value in compared:
         op = value.owner
@@ -139,8 +135,8 @@ def _always(compared: list[SSAValue], made: list[Operation], holds: Holds) -> SS
 class _Ends:
     """The least or the greatest cell of tiles of positions, as scalars."""
 
-    def __init__(self, made: list[Operation], holds: Holds) -> None:
-        self._made, self._holds = made, holds
+    def __init__(self, made: list[Operation]) -> None:
+        self._made = made
 
     def value(self, op: Operation) -> SSAValue:
         """The result of an operation, which is written."""
@@ -171,9 +167,6 @@ class _Ends:
                 return self._both(arith.SubiOp, op, greatest, not greatest)
             case arith.MuliOp():
                 return self._product(op, greatest)
-            case arith.RemSIOp() if _is_in_one_run(op, self._holds):
-                end = self.of(op.lhs, greatest=greatest)
-                return None if end is None else self.value(arith.RemSIOp(end, _repeated(op.rhs)))
             case _:
                 return None
 
@@ -206,26 +199,6 @@ def _repeated(value: SSAValue) -> SSAValue:
     while isinstance(value.owner, _RESHAPED):
         value = value.owner.operands[0]
     return value
-
-
-def _is_in_one_run(op: arith.RemSIOp, holds: Holds) -> bool:
-    """Whether remainders of a block of positions grow with them: no block ends inside a run.
-
-    So it is where a run is whole blocks, and a block starts at a multiple of its size.
-    """
-    place, length = op.lhs.owner, _repeated(op.rhs)
-    known = None if shape_of(length) else constant_value(length)
-    if not isinstance(place, arith.AddiOp) or known is None or known <= 0:
-        return False
-    first, lanes = _repeated(place.lhs), place.rhs
-    if isinstance(lanes.owner, triton.CastOp):
-        lanes = lanes.owner.source
-    if not isinstance(lanes.owner, triton.ArangeOp) or not isinstance(first.owner, arith.MuliOp):
-        return False
-    block, sizes = lanes.owner.block, (factor.owner for factor in first.owner.operands)
-    starts = any(isinstance(size, triton.BlockSizeOp) and size.block == block for size in sizes)
-    run, name = int(known), block.data
-    return starts and holds(lambda sizes: run % sizes[name] == 0)
 
 
 def _sink(chosen: triton.WhereOp) -> None:

@@ -35,7 +35,6 @@ Shape = tuple[int, ...]
 Sizes: TypeAlias = "Mapping[str, int]"
 """The sizes of blocks, by name."""
 Question: TypeAlias = "Callable[[Sizes], bool]"
-Holds: TypeAlias = "Callable[[Question], bool]"
 Answers: TypeAlias = "Sequence[tuple[Question, bool]]"
 """What was asked of sizes, and what they answered."""
 Bounds = tuple[int, int]
