@@ -204,17 +204,20 @@ def sharding_problems(op: FusedOp, partition: Partition) -> list[Problem]:
     return problems
 
 
-def why_whole(op: Aligned, dim: int, edges: Sequence[Edge] | None = None) -> str | None:
+def why_whole(
+    op: Aligned, dim: int, edges: Sequence[Edge] | None = None, *, finished: bool = True
+) -> str | None:
     """Why a dimension of a group must not be cut, None when it may be.
 
     A box of more than one cell may reach into what another part writes, wherever it starts. `edges`
     are the group's `inner_edges`, where they are known: who asks of many dimensions finds them
-    once.
+    once. Unless folds are `finished` in the group, one may finish with what another one folds.
     """
+    beside = [] if finished else _folding(op, dim)
     for member, place in op.aligned:
         own = member_dim(place, dim)
         if own is not None and member.kinds[own] != "map":
-            reason = _why_unmerged(op, member, member.kinds[own])
+            reason = _why_unmerged(op, member, member.kinds[own], beside)
             if reason is not None:
                 return reason
             continue
@@ -232,18 +235,30 @@ def why_whole(op: Aligned, dim: int, edges: Sequence[Edge] | None = None) -> str
     return None
 
 
-def _why_unmerged(op: Aligned, member: loom.OperationOp, kind: str) -> str | None:
-    """Why states of a member cannot merge once all shards are done, None when they can."""
+def _why_unmerged(
+    op: Aligned, member: loom.OperationOp, kind: str, beside: Sequence[loom.OperationOp]
+) -> str | None:
+    """Why states of a member cannot merge once all shards are done, None when they can.
+
+    It may finish with what members `beside` it give, and they with what it gives.
+    """
     along = f"@{member.label.data} {kind}s along it"
     if kind != "fold":
         return along
     for out in member.outs:
         for use in out.uses:
-            if use.operation in op.members:
+            readers = [one for one in op.members if one is use.operation]
+            if any(one not in beside or use.index < len(one.ins) for one in readers):
                 return f"{along}, and a member reads what it folds"
-    if any(value.owner in op.members for value in member.extras):
+    if any(value.owner in op.members and value.owner not in beside for value in member.extras):
         return f"{along}, and finishes with what a member writes"
     return None
+
+
+def _folding(op: Aligned, dim: int) -> list[loom.OperationOp]:
+    """The members that fold along a dimension of a group."""
+    places = [(member, member_dim(place, dim)) for member, place in op.aligned]
+    return [member for member, own in places if own is not None and own in member.fold_dims]
 
 
 def _lacks(projection: Projection, axis: int) -> bool:

@@ -2,9 +2,12 @@
 // RUN: filecheck %s --check-prefix=EQUAL < %t.notes
 // RUN: tapestry-opt %s -p 'loom-split-fold{parts=5 least=600}' | filecheck %s --check-prefix=LEAST
 // RUN: tapestry-opt %s -p 'loom-group{ops=twice,total programs=1},loom-split-fold{parts=4 op=twice_total}' | filecheck %s --check-prefix=GROUP
+// RUN: tapestry-opt %s -p 'loom-group{ops=weight,mean},loom-split-fold{parts=4 op=weight_mean}' --equal-each 2> %t.mean | filecheck %s --check-prefix=MEAN
+// RUN: filecheck %s --check-prefix=SAME < %t.mean
 // RUN: not tapestry-opt %s -p 'loom-split-fold{parts=0}' 2>&1 | filecheck %s --check-prefix=NONE
 
 // EQUAL: loom-split-fold: @main: equal
+// SAME: loom-split-fold: @mean: equal
 // NONE: error: parts = 0 is not possible
 
 // Of five parts at most, four divide the columns. The parts are points of a fold, whose states are
@@ -29,6 +32,18 @@
 // GROUP:      @twice over <[0, 0, 0] : [3, 4, 256]> [map, map, map]
 // GROUP:      @total over <[0, 0, 0] : [3, 4, 256]> [map, map, fold] by @add
 // GROUP:      loom.operation @total_merge over <[0, 0] : [3, 4]>
+
+// Of a fold that finishes with another's sum, parts fold side by side all the same: neither is
+// finished before they have merged, and they do that in one group.
+// MEAN:       %[[SUMS:.*]], %[[SUMS2:.*]] = loom.fused @weight_mean over <[0, 0] : [4, 256]>
+// MEAN:       @weight over <[0, 0] : [4, 256]> [map, fold] by @add
+// MEAN-NOT:   unwrap
+// MEAN:       loom.fused @weight_merge_mean_merge over <[0] : [4]>
+// MEAN:       ins(%[[SUMS]], %[[SUMS2]])
+// MEAN:       @mean_merge over <[0] : [4]> [fold] by @add
+// MEAN-NEXT:  ins(
+// MEAN-NEXT:  extra(
+// MEAN:       arith.divf
 
 // Merges that do not commute are of neighbours: the longest dimension is not split, but the first.
 // CHECK:      loom.operation @recurrence over <[0, 0, 0] : [4, 128, 1024]> [map, fold, fold] by @affine
@@ -63,5 +78,17 @@ func.func @recurrences(%x: !r) -> !s {
          ins(%x : (i, j) -> (i, j)) outs(() -> ())
          wrap (%c: f32) { %h = arith.constant 0.9 : f32  loom.yield %h, %c : f32, f32 }
          unwrap (%s: f32, %t: f32) { loom.yield %t : f32 } : (!r) -> !s
+  func.return %y : !s
+}
+!v = !loom.tensor<[0] : [1024], f32>
+func.func @mean(%x: !v) -> !s {
+  %w = loom.operation @weight over <[0] : [1024]> [fold] by @add
+         ins(%x : (i) -> (i)) outs(() -> ())
+         wrap (%c: f32) { %r = arith.mulf %c, %c : f32  loom.yield %r : f32 } : (!v) -> !s
+  %y = loom.operation @mean over <[0] : [1024]> [fold] by @add
+         ins(%x : (i) -> (i)) extra(%w : () -> ()) outs(() -> ())
+         wrap (%c: f32) { loom.yield %c : f32 }
+         unwrap (%s: f32, %t: f32) { %r = arith.divf %s, %t : f32  loom.yield %r : f32 }
+         : (!v, !s) -> !s
   func.return %y : !s
 }

@@ -30,7 +30,7 @@ from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
-from xdsl.ir import Block, BlockArgument, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -44,9 +44,12 @@ from tapestry.algebra.monoids import accumulating, monoid_of
 from tapestry.algebra.parts import varying_axes
 from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom
-from tapestry.dialects._loom_group_rules import member_dim
+from tapestry.dialects._loom_group_rules import member_dim, why_whole
 from tapestry.dialects.loom import Read, TensorType, tensor_type
 from tapestry.passes._collection import collection_paused
+from tapestry.passes.loom.group import plan_kernel
+from tapestry.passes.loom.grouping.one_kernel import Limits
+from tapestry.passes.loom.grouping.plan import Plan, put_group
 from tapestry.passes.loom.rebuilding.bodies import in_group, reindex
 from tapestry.passes.loom.rebuilding.digits import Split, refine
 from tapestry.passes.loom.rebuilding.operations import Write, writes_of
@@ -72,7 +75,7 @@ class Choice:
         """How an operation is split; None when it is not."""
         if self.op is not None and op.label.data != self.op:
             return None
-        dims = op.merged_dims if isinstance(op, loom.FusedOp) else op.fold_dims
+        dims = _may_be_parts(op) if isinstance(op, loom.FusedOp) else op.fold_dims
         dims = tuple(dim for dim in dims if _keeps_order(op, dim))
         if self.dim is not None:
             dims = tuple(dim for dim in dims if dim == self.dim)
@@ -121,9 +124,10 @@ class SplitOperation(RewritePattern):
 class SplitGroup(RewritePattern):
     """A group becomes one over a refined dimension, whose folds along it fold parts.
 
-    Legal where the group's shards may cut the dimension (`merged_dims`), and folds that do not
-    commute fold it first: who folds along it writes outputs alone. What is written along it is read
-    along it at the same points, refined or not.
+    Legal where the group's shards could cut the dimension if they finished no fold along it
+    (`merged_dims`): members fold along it for outputs, or to finish another such fold, as a mean
+    divides one sum by another. Folds that do not commute fold it first. What is written along it is
+    read along it at the same points, refined or not.
     """
 
     choice: Choice
@@ -147,23 +151,18 @@ class SplitGroup(RewritePattern):
                 refine(member, [Split(own, split.inner)], rewriter)
         chosen = [(op.members[place], owns[place] or 0) for place in folding]
         folds = [(member, own, _dims(member, own)) for member, own in chosen]
-        written = [value for value in op.yielded if value.owner not in [f[0] for f in folds]]
-        stored = list(written)
+        kept = [value for value in op.yielded if value.owner not in [f[0] for f in folds]]
+        states: list[SSAValue] = []
         for member, own, dims in folds:
             partial = _partial(member, own, dims)
             rewriter.insert(partial, InsertPoint.before(member))
-            written += partial.outs
-        # Members and what they yielded, which the new group's region no longer holds.
+            states += partial.outs
         outs = dict(zip(op.yielded, op.outs, strict=True))
-        written_by = {member: list(member.outs) for member, *_ in folds}
         body = op.detach_region(op.body)
         end = body.block.last_op
         assert end is not None
-        rewriter.replace(end, loom.YieldOp(*written))
-        # What is left of a fold is needed outside, and is no member any more.
-        copies = [(member, member.clone(), own, dims) for member, own, dims in folds]
-        for member, *_ in folds:
-            rewriter.erase(member)
+        rewriter.replace(end, loom.YieldOp(*kept, *states))
+        written = [*kept, *states]
         group = loom.FusedOp(
             op.label.data,
             split.range(op.index),
@@ -176,20 +175,39 @@ class SplitGroup(RewritePattern):
         rewriter.insert(group, InsertPoint.before(op))
         for value, result in zip(written, group.outs, strict=True):
             result.name_hint = value.name_hint
-        made = dict(zip(stored, group.outs, strict=False))
-        states = list(group.outs[len(stored) :])
-        outside = dict(zip(body.block.args, op.ins, strict=True))
-        for member, copy, own, dims in copies:
-            count = len(copy.state_types)
-            extras = [outside[value] for value in copy.extras if isinstance(value, BlockArgument)]
-            merge = _merge(copy, own, dims, states[:count], extras, rewriter)
-            states = states[count:]
+        # What tensors in the group are outside: operands, outputs, and what its folds merge to.
+        made = dict(zip([*body.block.args, *kept], [*op.ins, *group.outs], strict=False))
+        left = list(group.outs[len(kept) :])
+        merges: list[loom.OperationOp] = []
+        for member, own, dims in folds:
+            own_states, left = left[: len(member.state_types)], left[len(member.state_types) :]
+            extras = [made[value] for value in member.extras]
+            merge = _merge(member, own, dims, own_states, extras, rewriter)
             rewriter.insert(merge, InsertPoint.before(op))
-            made |= zip(written_by[member], merge.outs, strict=True)
-            copy.erase()
+            made |= zip(member.outs, merge.outs, strict=True)
+            merges.append(merge)
+        for member, *_ in reversed(folds):
+            rewriter.erase(member)
         for value, out in outs.items():
             made[value].name_hint = out.name_hint
         rewriter.replace(op, [], [made[value] for value in outs])
+        _put_together(merges, rewriter)
+
+
+def _put_together(merges: Sequence[loom.OperationOp], rewriter: PatternRewriter) -> None:
+    """Merge in one group what one group folded, where one merge finishes with another's result."""
+    results = {out for merge in merges for out in merge.outs}
+    if not any(value in results for merge in merges for value in merge.extras):
+        return
+    plan = plan_kernel(merges, Limits())
+    if isinstance(plan, Plan):
+        put_group(plan, None, rewriter)
+
+
+def _may_be_parts(op: loom.FusedOp) -> tuple[int, ...]:
+    """The dimensions of which a group may fold parts that are finished after it."""
+    dims = set(range(op.index.rank)) - set(op.map_dims)
+    return tuple(dim for dim in sorted(dims) if why_whole(op, dim, finished=False) is None)
 
 
 def _folded(op: loom.OperationOp | loom.FusedOp, dim: int) -> int:

@@ -80,7 +80,9 @@ class Linear:
     def _has_whole_runs(self, length: int) -> bool:
         """Whether blocks that repeat have runs of some length as a whole."""
         block, inner = self.block, self.inner
-        return self.repeats and self.tiles.holds(lambda sizes: _lanes(sizes, block, inner) % length == 0)
+        if not self.repeats:
+            return False
+        return self.tiles.holds(lambda sizes: _lanes(sizes, block, inner) % length == 0)
 
 
 def _lanes(sizes: Sizes, block: str, inner: int) -> int:

@@ -89,6 +89,25 @@ def test_parts_are_the_whole(dtype: str) -> None:
     np.testing.assert_array_equal(got.astype("i8"), x.sum(1))
 
 
+def test_a_mean_is_divided_when_the_parts_of_both_sums_have_merged() -> None:
+    """What one kernel folds, two do: parts of both sums, and both merges with what ends them."""
+    x, w = (t.input(name, (1 << 16,), "f32") for name in "xw")
+    module = _loom(x.sum(axis=0) / w.sum(axis=0))
+    (group,) = (op for op in module.walk() if isinstance(op, loom.FusedOp))
+    assert len(group.members) == 2
+    whole, parts = _times(module, split=False), _times(module)
+    assert (len(whole), len(parts)) == (1, 2)
+    assert sum(parts) * 1.5 <= sum(whole)
+    ways = LoomToTriton(device="h200").alternatives(Context())
+    assert ways is not None
+    ways.split_folds(module)
+    rng = np.random.default_rng(0)
+    given = {name: rng.uniform(0.5, 1.5, 1 << 16).astype("f4") for name in "xw"}
+    (got,) = find_executor("triton").run(module, given, NoWatch()).outputs
+    wanted = given["x"].sum(dtype="f8") / given["w"].sum(dtype="f8")
+    np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
 @pytest.mark.parametrize("rows", [196, 197, 1024])
 def test_sums_of_columns_fill_the_device(rows: int) -> None:
     """However rows divide, many programs read them, at near the bandwidth of memory."""
