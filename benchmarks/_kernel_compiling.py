@@ -145,6 +145,8 @@ def compiled_row(case: Case, module: Any, target: int, device: str | None = None
                     cache=None if kept is None else kept.folder,
                 )
             except CompileError as error:
+                if refusals.learn_miscompiled(lowered, printed.kernels, error):
+                    continue
                 row = predicted_row(case, module, lowered, target, device)
                 row.problems.append(str(error.message))
                 return row

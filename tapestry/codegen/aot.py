@@ -141,6 +141,7 @@ def compile_kernels(
         for target in targets
     ]
     refused: dict[str, str] = {}
+    miscompiled: set[str] = set()
     answers = answers_of(jobs, workers)
     for answer in answers:
         if "error" in answer:
@@ -149,9 +150,10 @@ def compile_kernels(
         elif answer["overwritten"]:
             why = f"would be wrong on sm_{answer['target']}, as Triton {installed()} compiles it"
             refused.setdefault(answer["name"], f"{why}: {_OVERWRITTEN}")
+            miscompiled.add(answer["name"])
     if refused:
         first = next(iter(refused))
-        raise CompileError(f"kernel {first} {refused[first]}", refused)
+        raise CompileError(f"kernel {first} {refused[first]}", refused, miscompiled=miscompiled)
     return tuple(map(_compiled, answers))
 
 

@@ -10,7 +10,7 @@ compiled from and how, so a kernel that another program has too is not compiled 
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -30,16 +30,23 @@ LONGEST: Final = 600.0
 class CompileError(TapestryError):
     """Kernels that Triton does not compile; the message is about the first.
 
-    `kernels` has for each what is wrong with it; it is empty where that is no kernel's fault.
+    `kernels` has for each what is wrong with it; it is empty where that is no kernel's fault. Of
+    these some are `miscompiled`: with another schedule they may be right, and as fast.
     """
 
     kind = "compile"
 
     def __init__(
-        self, message: str, kernels: Mapping[str, str] | None = None, *, hint: str | None = None
+        self,
+        message: str,
+        kernels: Mapping[str, str] | None = None,
+        *,
+        miscompiled: Collection[str] = (),
+        hint: str | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.kernels = dict(kernels or {})
+        self.miscompiled = frozenset(miscompiled)
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,8 @@ def compile_bundle(
                 continue
             _check_fit(compiled)
         except CompileError as error:
+            if refusals.learn_miscompiled(lowered, printed.kernels, error):
+                continue
             if climbing.climb(lowered, printed.kernels, error.kernels):
                 continue
             if not error.kernels:

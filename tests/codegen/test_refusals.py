@@ -13,6 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 import tapestry
 from tapestry.codegen import bundle as bundles
 from tapestry.codegen.aot import CompiledKernel
+from tapestry.codegen.aot_jobs import CompileError
+from tapestry.codegen.module_printer import print_module
 from tapestry.codegen.refusals import Refusals
 from tapestry.codegen.specs import KernelSpec
 from tapestry.dialects import triton
@@ -60,6 +62,21 @@ def test_the_next_schedule_is_chosen(bad: CompiledKernel, caplog: pytest.LogCapt
     assert bad.problems[0] in record.getMessage()
     # Nothing else is known: what is asked for without it stays.
     assert kernel_of(lowered()).schedule == kernel_of(first).schedule
+
+
+def test_what_is_compiled_wrongly_is_chosen_without_stages() -> None:
+    """Whatever its tiles are: none of these is compiled to find out."""
+    refusals = Refusals([90])
+    first = lowered(refusals)
+    printed = print_module(first).kernels
+    said = {printed[0].name: "would be wrong"}
+    broken = CompileError("no memory", said)
+    assert not refusals.learn_miscompiled(first, printed, broken)
+    wrong = CompileError("would be wrong", said, miscompiled=said)
+    assert refusals.learn_miscompiled(first, printed, wrong)
+    assert not refusals.learn_miscompiled(first, printed, wrong)
+    assert kernel_of(first).schedule.data.stages > 1
+    assert kernel_of(lowered(refusals)).schedule.data.stages == 1
 
 
 def test_the_next_schedule_is_chosen_of_a_kernel_that_is_changed_before_its_launch() -> None:

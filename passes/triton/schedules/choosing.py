@@ -208,10 +208,13 @@ class Chooser:
                 for one in found
                 if one.estimate.fits and (not whole or one.estimate.seconds * _GAIN <= now)
             )
-        # Where all are refused, a default that is not is better; else the fastest of them.
+        # Where all are refused, a default that is not is better, or one that waits for its loads;
+        # else the fastest of them.
         chosen = self._accepted(better, build)
         if chosen is None and better.first is not None and not sound:
-            chosen = better.first.schedule
+            waiting = replace(standard, stages=1)
+            refused = not task.multiplied or self.refused(build(waiting).kernel)
+            chosen = better.first.schedule if refused else waiting
         return None if chosen == standard else chosen
 
     def _accepted(self, found: Iterable[Prediction], build: Build) -> Schedule | None:

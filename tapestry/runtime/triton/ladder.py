@@ -141,6 +141,11 @@ class Ladder:
             except RefusedError:
                 continue
             except CompileError as error:
+                program = self.program
+                if refusals is not None and refusals.learn_miscompiled(
+                    program.lowered, program.kernels, error
+                ):
+                    continue
                 if not self._climb(error.kernels):
                     why, hint = self._why(error.kernels, error), error.hint or HINT
                     self._give_up(CompileError(why, error.kernels, hint=hint))

@@ -19,6 +19,7 @@ import pytest
 
 import tapestry
 from tapestry.codegen import aot, aot_processes, climbing
+from tapestry.codegen.aot_jobs import CompileError
 from tapestry.codegen.specs import KernelSpec
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.passes.triton.schedules.rungs import Rung, smallest
@@ -297,3 +298,25 @@ def test_a_kernel_that_spills_gives_way_to_the_next_schedule(monkeypatch, tmp_pa
     assert again == second
     (record,) = caplog.records
     assert "spills 4 bytes" in record.getMessage()
+
+
+def test_a_kernel_that_is_compiled_wrongly_gives_way_to_the_next_schedule(monkeypatch, caplog):
+    """Not to the default one: with another that is chosen it may be right, and as fast."""
+    monkeypatch.setenv("TAPESTRY_CACHE", "0")
+    tried: list[tuple[Any, ...]] = []
+
+    def wrong(path: Path, specs: Sequence[KernelSpec], **options: Any) -> Any:
+        tried.append((specs[0].blocks, specs[0].num_warps, specs[0].num_stages))
+        if len(tried) == 1:
+            said = {specs[0].name: "would be wrong"}
+            raise CompileError("would be wrong", said, miscompiled=said)
+        return compiled_at_once(path, specs, **options)
+
+    monkeypatch.setattr(compiled, "compile_kernels", wrong)
+    monkeypatch.setattr(Gpu, "model", "h200")
+    made, _, _ = run(program())
+    np.testing.assert_allclose(made, WANT, rtol=1e-4, atol=1e-5)
+    first, second = tried
+    assert first != second
+    (record,) = caplog.records
+    assert "would be wrong; the cost model chooses it no more" in record.getMessage()
