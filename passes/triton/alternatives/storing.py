@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import (
@@ -71,6 +71,9 @@ FACTOR = "factor"
 
 Places = tuple[int, ...]
 """Which of the computed factors of a product are stored: places in `computed_factors`."""
+
+Stored = tuple[str, tuple[SSAValue, ...]]
+"""A map that stores a factor: its text without names, and what it reads."""
 
 Factor = tuple[SSAValue, tuple[int, ...]]
 """A value of a wrap, with the dimensions that it varies along."""
@@ -141,12 +144,40 @@ class FactorChooser:
                 best = self._known[text]
                 if best is not None:
                     found[op] = best
-        return found
+        return found | self._shared(module, found)
 
-    def _best(self, program: ModuleOp, choices: Sequence[Places]) -> Places | None:
-        """What makes a product clearly faster if it is stored; None if nothing does."""
+    def _shared(
+        self, module: ModuleOp, found: Mapping[Scheduled, Places]
+    ) -> dict[Scheduled, Places]:
+        """The products that gain by factors which others store anyway, with their places.
+
+        Queries, keys and values are products of one norm: what is stored for the first of these
+        costs the others nothing.
+        """
+        stored = {own for op, places in found.items() for own in _stored(op, places)}
+        shared: dict[Scheduled, Places] = {}
+        for op in _scheduled(module) if stored else ():
+            for places in _choices(op) if op not in found else ():
+                own = _stored(op, places)
+                if own and stored.issuperset(own):
+                    program = alone(op)
+                    text = f"{canonical(program)} reads {places}"
+                    if text not in self._known:
+                        self._known[text] = self._best(program, [places], stored=True)
+                    if self._known[text] is not None:
+                        shared[op] = places
+                        break
+        return shared
+
+    def _best(
+        self, program: ModuleOp, choices: Sequence[Places], *, stored: bool = False
+    ) -> Places | None:
+        """What makes a product clearly faster if it is stored; None if nothing does.
+
+        Where it is `stored` anyway, that takes no time.
+        """
         try:
-            tried = {places: self._seconds(program, places) for places in choices}
+            tried = {places: self._seconds(program, places, stored) for places in choices}
             best = min(tried, key=lambda places: tried[places])
             whole = self.predict(program, True, tried[best] * GAIN)
             waits = bool(best) and any(one.estimate.bound not in MOVING for one in whole)
@@ -155,11 +186,29 @@ class FactorChooser:
         except TapestryError:
             return None  # What it has no kernel for is said where it is lowered.
 
-    def _seconds(self, program: ModuleOp, places: Places) -> float:
-        own = program.clone()
-        (op,) = _scheduled(own)
-        apply_stores(own, {op: places})
-        return seconds(self.predict(own, True))
+    def _seconds(self, program: ModuleOp, places: Places, stored: bool) -> float:
+        own, maps = _storing(program, places)
+        free = [seconds(self.predict(alone(one), True)) for one in maps] if stored else []
+        return seconds(self.predict(own, True)) - sum(free)
+
+
+def _storing(program: ModuleOp, places: Places) -> tuple[ModuleOp, list[loom.OperationOp]]:
+    """A program of one operation which stores some factors, and the maps that do."""
+    own = program.clone()
+    (op,) = _scheduled(own)
+    apply_stores(own, {op: places})
+    found = [one for one in _scheduled(own) if isinstance(one, loom.OperationOp)]
+    return own, [one for one in found if not one.fold_dims and one.monoid_name is None]
+
+
+def _stored(op: Scheduled, places: Places) -> set[Stored]:
+    """What an operation stores that does not depend on what it makes for it besides."""
+    taken = list(dict.fromkeys(op.operands))
+    own, maps = _storing(alone(op), places)
+    (main,) = (one for one in own.body.block.ops if isinstance(one, func.FuncOp))
+    values: dict[SSAValue, SSAValue] = dict(zip(main.body.block.args, taken, strict=True))
+    read = [(one, [values.get(value) for value in one.operands]) for one in maps]
+    return {(canonical(alone(one)), (*filter(None, own),)) for one, own in read if all(own)}
 
 
 def _scheduled(module: ModuleOp) -> list[Scheduled]:

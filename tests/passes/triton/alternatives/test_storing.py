@@ -83,6 +83,24 @@ def test_what_several_products_read_is_stored_once() -> None:
     assert [stored.outs[0] in op.ins for op in readers] == [True, True]
 
 
+def test_a_product_of_few_columns_reads_what_another_stores() -> None:
+    """Alone it computes the factor, which takes less than storing it; as values beside queries."""
+    x = t.gelu(t.input("x", (8192, 768), "bf16"))
+    columns = {"few": 768, "many": 4096}
+    few, many = (x @ t.input(name, (768, n), "bf16") for name, n in columns.items())
+    ways = LoomToTriton(device="h200").alternatives(Context())
+    assert ways is not None
+    made: list[int] = []
+    for program in ((few,), (few, many)):
+        module = t.compile(program, on="triton").lowered
+        ways.store_factors(module)
+        made.append(len(_operations(module)))
+        stored = [op for op in _operations(module) if not op.fold_dims]
+        readers = [op for op in _operations(module) if op.fold_dims]
+        assert all([one.outs[0] in op.ins for op in readers] == [True, True] for one in stored)
+    assert made == [1, 3]
+
+
 @pytest.mark.parametrize(
     "program",
     [
