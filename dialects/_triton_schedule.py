@@ -64,6 +64,9 @@ UNROLL = "unroll"
 WRITTEN_OUT = "written_out"
 """The attribute of a loop that becomes the code of each of its steps, whose places are numbers."""
 
+MULTIPLE_OF = "multiple_of"
+"""The attribute of a remainder that says of the size of which block it is a multiple."""
+
 _NUMBERS = ("warps", "stages", "swizzle", "programs", "segments", "unroll", "parts")
 
 

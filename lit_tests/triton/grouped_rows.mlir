@@ -4,7 +4,7 @@
 // head each, because its rows are whole blocks. So the walk along the keys ends at the block's last
 // row, as it does for one head.
 
-// CHECK: value = m_start % 1024
+// CHECK: value = tl.multiple_of(m_start % 1024, BLOCK_M)
 // CHECK-NEXT: d3 = value + m_lanes
 // CHECK: for k_start in range(0, tl.minimum(1024, value + BLOCK_M), BLOCK_K):
 // CHECK: if value - (k_start + (BLOCK_K - 1)) >= 0:

@@ -6,8 +6,9 @@
 // in them is the same in every block, and known before the loop.
 
 // CHECK:      for k_start in range(0, 576, BLOCK_K):
-// CHECK-NEXT:   offsets_2 = k_start // 64 * 128 + (k_start % 64 + k_lanes)[None, :]
-// CHECK-NEXT:   x = tl.load(x_ptr + offsets + offsets_2)
+// CHECK-NEXT:   d3 = tl.multiple_of(k_start % 64, BLOCK_K) + k_lanes
+// CHECK-NEXT:   offsets_2 = offsets + (k_start // 64 * 128 + d3[None, :])
+// CHECK-NEXT:   x = tl.load(x_ptr + offsets_2)
 
 // WHOLE:      d3 = k_lanes % 64
 // WHOLE:      for k_start in range(0, 576, BLOCK_K):

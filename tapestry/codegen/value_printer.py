@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, f32
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from tapestry.algebra.dtypes import is_integer, is_storage_only
@@ -80,7 +80,10 @@ class ValuePrinter:
             return self._helper(PRECISE[kind], *known)
         if kind in SIGNS:
             a, b = self._weak(op, operands)
-            return binary(SIGNS[kind], a, b)
+            made, block = binary(SIGNS[kind], a, b), op.attributes.get(triton.MULTIPLE_OF)
+            if not isinstance(block, StringAttr):
+                return made
+            return call("tl.multiple_of", made, more=block.data)
         if kind in CALLS:
             function, more = CALLS[kind]
             if function in HELPERS:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation, SSAValue
 
+from tapestry.dialects import triton
 from tapestry.passes.triton.tiles.builder import Sizes, TileBuilder
 
 
@@ -64,10 +66,22 @@ class Linear:
         tiles, by = self.tiles, self._length(length)
         if self.first is not None and self.lanes is not None and isinstance(length, int):
             if self._is_in_one_run(length):
-                return tiles.add(tiles.remainder(self.first, by), self.lanes)
+                rest = tiles.remainder(self.first, by)
+                self._tell_multiple(rest)
+                return tiles.add(rest, self.lanes)
             if self._has_whole_runs(length):
                 return tiles.remainder(self.lanes, by)
         return tiles.remainder(self.value, by)
+
+    def _tell_multiple(self, rest: SSAValue) -> None:
+        """Say of what the remainder of a start is a multiple, which Triton 3.6 does not see.
+
+        Where neighbours start at such a place, 16 bytes are loaded at once.
+        """
+        block = self.block
+        if self.inner == 1 and self.tiles.holds(lambda sizes: sizes[block] > 1):
+            assert isinstance(rest.owner, Operation)
+            rest.owner.attributes[triton.MULTIPLE_OF] = StringAttr(block)
 
     def _length(self, length: int | SSAValue) -> SSAValue:
         return self.tiles.position(length) if isinstance(length, int) else length
