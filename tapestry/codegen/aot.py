@@ -141,7 +141,7 @@ def compile_kernels(
         for target in targets
     ]
     refused: dict[str, str] = {}
-    miscompiled: set[str] = set()
+    miscompiled: dict[tuple[str, int], str] = {}
     answers = answers_of(jobs, workers)
     for answer in answers:
         if "error" in answer:
@@ -149,8 +149,8 @@ def compile_kernels(
             refused.setdefault(answer["name"], why)
         elif answer["overwritten"]:
             why = f"would be wrong on sm_{answer['target']}, as Triton {installed()} compiles it"
+            miscompiled[answer["name"], answer["target"]] = f"{why}: {_OVERWRITTEN}"
             refused.setdefault(answer["name"], f"{why}: {_OVERWRITTEN}")
-            miscompiled.add(answer["name"])
     if refused:
         first = next(iter(refused))
         raise CompileError(f"kernel {first} {refused[first]}", refused, miscompiled=miscompiled)

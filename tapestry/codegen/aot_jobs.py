@@ -10,7 +10,7 @@ compiled from and how, so a kernel that another program has too is not compiled 
 from __future__ import annotations
 
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -31,7 +31,7 @@ class CompileError(TapestryError):
     """Kernels that Triton does not compile; the message is about the first.
 
     `kernels` has for each what is wrong with it; it is empty where that is no kernel's fault. Of
-    these some are `miscompiled`: with another schedule they may be right, and as fast.
+    these some are `miscompiled` for some targets: with another schedule they may be right.
     """
 
     kind = "compile"
@@ -41,12 +41,12 @@ class CompileError(TapestryError):
         message: str,
         kernels: Mapping[str, str] | None = None,
         *,
-        miscompiled: Collection[str] = (),
+        miscompiled: Mapping[tuple[str, int], str] | None = None,
         hint: str | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.kernels = dict(kernels or {})
-        self.miscompiled = frozenset(miscompiled)
+        self.miscompiled = dict(miscompiled or {})
 
 
 @dataclass(frozen=True)

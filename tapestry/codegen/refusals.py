@@ -80,9 +80,9 @@ class Refusals:
         """
         learned = False
         for op, spec in zip(_kernels(lowered), printed, strict=True):
-            if spec.name in error.miscompiled:
-                for target in self._targets:
-                    learned |= self._learn(op, target, error.kernels[spec.name], _digests(op))
+            for target in self._targets:
+                if said := error.miscompiled.get((spec.name, target)):
+                    learned |= self._learn(op, target, said, _digests(op))
         return learned
 
     def _learn(self, op: triton.KernelOp, target: int, said: str, digests: Sequence[str]) -> bool:

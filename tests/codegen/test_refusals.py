@@ -72,7 +72,9 @@ def test_what_is_compiled_wrongly_is_chosen_without_stages() -> None:
     said = {printed[0].name: "would be wrong"}
     broken = CompileError("no memory", said)
     assert not refusals.learn_miscompiled(first, printed, broken)
-    wrong = CompileError("would be wrong", said, miscompiled=said)
+    elsewhere = CompileError("", said, miscompiled={(printed[0].name, 100): "would be wrong"})
+    assert not refusals.learn_miscompiled(first, printed, elsewhere)
+    wrong = CompileError("", said, miscompiled={(printed[0].name, 90): "would be wrong"})
     assert refusals.learn_miscompiled(first, printed, wrong)
     assert not refusals.learn_miscompiled(first, printed, wrong)
     assert kernel_of(first).schedule.data.stages > 1

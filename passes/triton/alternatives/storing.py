@@ -19,7 +19,7 @@ In and out: loom. What has a schedule is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
@@ -163,18 +163,18 @@ class FactorChooser:
                     program = alone(op)
                     text = f"{canonical(program)} reads {places}"
                     if text not in self._known:
-                        self._known[text] = self._best(program, [places], stored=True)
+                        self._known[text] = self._best(program, [places], {text for text, _ in own})
                     if self._known[text] is not None:
                         shared[op] = places
                         break
         return shared
 
     def _best(
-        self, program: ModuleOp, choices: Sequence[Places], *, stored: bool = False
+        self, program: ModuleOp, choices: Sequence[Places], stored: Collection[str] = ()
     ) -> Places | None:
         """What makes a product clearly faster if it is stored; None if nothing does.
 
-        Where it is `stored` anyway, that takes no time.
+        Maps that are `stored` anyway take no time.
         """
         try:
             tried = {places: self._seconds(program, places, stored) for places in choices}
@@ -186,10 +186,10 @@ class FactorChooser:
         except TapestryError:
             return None  # What it has no kernel for is said where it is lowered.
 
-    def _seconds(self, program: ModuleOp, places: Places, stored: bool) -> float:
+    def _seconds(self, program: ModuleOp, places: Places, stored: Collection[str]) -> float:
         own, maps = _storing(program, places)
-        free = [seconds(self.predict(alone(one), True)) for one in maps] if stored else []
-        return seconds(self.predict(own, True)) - sum(free)
+        free = [one for one in map(alone, maps) if stored and canonical(one) in stored]
+        return seconds(self.predict(own, True)) - sum(seconds(self.predict(f, True)) for f in free)
 
 
 def _storing(program: ModuleOp, places: Places) -> tuple[ModuleOp, list[loom.OperationOp]]:

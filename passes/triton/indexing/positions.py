@@ -19,6 +19,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from tapestry.dialects import triton
+from tapestry.dialects.triton import shape_of
 from tapestry.passes.triton.indexing.linear import Linear
 from tapestry.passes.triton.indexing.runs import runs
 from tapestry.passes.triton.indexing.spaces import FOLD_AXIS, Access, Dim, Space
@@ -319,12 +320,26 @@ class Positions:
                 if mask is not None:
                     self.tiles.expand(mask, place, len(frame))
 
-    def coordinate(self, dim: Dim, frame: Frame) -> SSAValue:
-        """The coordinates of a dimension, shaped for a frame."""
+    def coordinate(self, dim: Dim, frame: Frame, *, by_lanes: bool = False) -> SSAValue:
+        """The coordinates of a dimension, shaped for a frame; `by_lanes` those of each lane.
+
+        Where all lanes have the same one it is a number else, of which addresses are made: what a
+        loop counts may be a number of Python, on which bodies would compute as Python does.
+        """
         value = self._coordinates[dim]
         if dim.axis not in frame:
             return value
+        if by_lanes and not shape_of(value) and shape_of(self._linear[dim.axis].value):
+            value = self._of_each_lane(dim)
         return self.tiles.expand(value, frame.index(dim.axis), len(frame))
+
+    def _of_each_lane(self, dim: Dim) -> SSAValue:
+        tiles, dims = self.tiles, self.space.on(dim.axis)
+        at = self._linear[dim.axis].value
+        inner = prod(one.extent for one in dims[dims.index(dim) + 1 :])
+        if inner > 1:
+            at = tiles.quotient(at, tiles.position(inner))
+        return at if dim is dims[0] else tiles.remainder(at, tiles.position(dim.extent))
 
     def offsets(self, access: Access, frame: Frame) -> SSAValue:
         """Where an access reads or writes, over a frame; of size 1 along axes it ignores.

@@ -297,7 +297,7 @@ class KernelWriter(Walks):
             dim = self.space.dim_of(index_dim)
             if dim is None:
                 return self.tiles.constant(self.space.constants[index_dim], i64)
-            at = self.positions.coordinate(dim, frame)
+            at = self.positions.coordinate(dim, frame, by_lanes=True)
             self.tiles.bounds[at] = 0, dim.extent - 1
             return shifted(self.tiles, self.tiles.cast(at, i64), dim.origin)
 

@@ -309,7 +309,8 @@ def test_a_kernel_that_is_compiled_wrongly_gives_way_to_the_next_schedule(monkey
         tried.append((specs[0].blocks, specs[0].num_warps, specs[0].num_stages))
         if len(tried) == 1:
             said = {specs[0].name: "would be wrong"}
-            raise CompileError("would be wrong", said, miscompiled=said)
+            wrong = {(specs[0].name, 90): "would be wrong"}
+            raise CompileError("would be wrong", said, miscompiled=wrong)
         return compiled_at_once(path, specs, **options)
 
     monkeypatch.setattr(compiled, "compile_kernels", wrong)
