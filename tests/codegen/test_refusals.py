@@ -173,3 +173,15 @@ def test_a_folder_has_kernels_that_compile_well(
     bundles.compile_bundle(product(), tmp_path / "two")
     assert len(tried) == 3
     assert tried[2] == tried[1]
+
+
+def test_what_spills_in_all_tiles_that_are_tried_keeps_its_stages() -> None:
+    """Each is refused as it was compiled: of other stages nothing is known, and none mends it."""
+    compiled: dict[str, int] = {}
+
+    def spills(kernel: triton.KernelOp) -> bool:
+        schedule = kernel.schedule.data
+        return compiled.setdefault(str(schedule.tile), schedule.stages) == schedule.stages
+
+    assert kernel_of(lowered(spills)).schedule.data.stages > 1
+    assert len(compiled) > 1

@@ -161,10 +161,11 @@ class FactorChooser:
                 own = _stored(op, places)
                 if own and stored.issuperset(own):
                     program = alone(op)
-                    text = f"{canonical(program)} reads {places}"
-                    if text not in self._known:
-                        self._known[text] = self._best(program, [places], {text for text, _ in own})
-                    if self._known[text] is not None:
+                    asked = f"{canonical(program)} reads {places}"
+                    if asked not in self._known:
+                        maps = {text for text, _ in own}
+                        self._known[asked] = self._best(program, [places], maps)
+                    if self._known[asked] is not None:
                         shared[op] = places
                         break
         return shared

@@ -163,7 +163,7 @@ def _waiting(work: Work, occupancy: int, spec: DeviceSpec) -> float:
     each = ceil(work.programs / spec.multiprocessors)
     waves, rest = divmod(each, occupancy)
     computing = _busy(work, 1, spec, spec.coefficients.overlap)
-    full = _alone(work, min(occupancy, each), computing, spec) if waves else 0.0
+    full = _alone(work, occupancy, computing, spec) if waves else 0.0
     return waves * full + (_alone(work, rest, computing, spec) if rest else 0.0)
 
 

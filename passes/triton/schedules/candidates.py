@@ -35,6 +35,9 @@ from tapestry.passes.triton.schedules.tiling import (
     power_of_two,
 )
 
+STAGES = (3, 4, 2)
+"""The stages that products are tried with."""
+
 AHEAD = 4
 """The stages with which a step's cells are tried to be loaded ahead of it."""
 
@@ -112,7 +115,7 @@ _SIDES: Final = (
 
 
 def _products(task: Task, first: Schedule) -> Iterator[Schedule]:
-    for (m, n), k, warps, stages in product(_SIDES, (64, 32, 128), (8, 4), (3, 4, 2)):
+    for (m, n), k, warps, stages in product(_SIDES, (64, 32, 128), (8, 4), STAGES):
         tile = _clipped(task, {"M": m, "N": n, "K": k})
         schedule = replace(first, tile=tile, warps=warps, stages=stages)
         for one in (schedule, *_shared_out(task, schedule)):

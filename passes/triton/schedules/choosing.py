@@ -31,7 +31,7 @@ from tapestry.passes.triton.cost.roofline import Estimate, estimate_of, least_se
 from tapestry.passes.triton.cost.templates import SIZES
 from tapestry.passes.triton.kernels.steps import Options
 from tapestry.passes.triton.kernels.writer import Kernel
-from tapestry.passes.triton.schedules.candidates import candidates
+from tapestry.passes.triton.schedules.candidates import STAGES, candidates
 from tapestry.passes.triton.schedules.rungs import Rung
 from tapestry.passes.triton.schedules.schedule import is_point_by_point
 from tapestry.passes.triton.schedules.task import Task
@@ -208,14 +208,21 @@ class Chooser:
                 for one in found
                 if one.estimate.fits and (not whole or one.estimate.seconds * _GAIN <= now)
             )
-        # Where all are refused, a default that is not is better, or one that waits for its loads;
-        # else the fastest of them.
+        # Where all are refused, a default that is not is better; else the fastest of them, unless
+        # it is stages that are wrong.
         chosen = self._accepted(better, build)
         if chosen is None and better.first is not None and not sound:
-            waiting = replace(standard, stages=1)
-            refused = not task.multiplied or self.refused(build(waiting).kernel)
-            chosen = better.first.schedule if refused else waiting
+            waits = task.multiplied and self._has_to_wait(standard, build)
+            chosen = replace(standard, stages=1) if waits else better.first.schedule
         return None if chosen == standard else chosen
+
+    def _has_to_wait(self, standard: Schedule, build: Build) -> bool:
+        """Whether the default is refused with any stages, and not with one.
+
+        What spills does so as it was compiled; of other stages nothing is known then.
+        """
+        made = (build(replace(standard, stages=n)).kernel for n in (1, *STAGES))
+        return [self.refused(kernel) for kernel in made] == [False, *(True for _ in STAGES)]
 
     def _accepted(self, found: Iterable[Prediction], build: Build) -> Schedule | None:
         """The first schedule whose kernel is not refused, of some that are tried.
