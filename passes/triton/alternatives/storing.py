@@ -72,8 +72,11 @@ FACTOR = "factor"
 Places = tuple[int, ...]
 """Which of the computed factors of a product are stored: places in `computed_factors`."""
 
+Map = tuple[str, tuple[int, ...]]
+"""A map that stores a factor: its text without names, and the operands that it reads, by number."""
+
 Stored = tuple[str, tuple[SSAValue, ...]]
-"""A map that stores a factor: its text without names, and what it reads."""
+"""The same with what it reads in a program."""
 
 Factor = tuple[SSAValue, tuple[int, ...]]
 """A value of a wrap, with the dimensions that it varies along."""
@@ -131,10 +134,14 @@ class FactorChooser:
 
     predict: Predict
     _known: dict[str, Places | None] = field(default_factory=dict[str, "Places | None"])
+    _maps: dict[tuple[str, Places], list[Map]] = field(
+        default_factory=dict["tuple[str, Places]", "list[Map]"]
+    )
 
     def chosen(self, module: ModuleOp) -> dict[Scheduled, Places]:
         """The products of which something is to be stored, with the places of their factors."""
         found: dict[Scheduled, Places] = {}
+        asked: dict[Scheduled, tuple[str, ModuleOp]] = {}
         for op in _scheduled(module):
             if choices := _choices(op):
                 program = alone(op)
@@ -142,30 +149,42 @@ class FactorChooser:
                 if text not in self._known:
                     self._known[text] = self._best(program, choices)
                 best = self._known[text]
+                asked[op] = text, program
                 if best is not None:
                     found[op] = best
-        return found | self._shared(module, found)
+        return found | self._shared(asked, found)
 
     def _shared(
-        self, module: ModuleOp, found: Mapping[Scheduled, Places]
+        self,
+        asked: Mapping[Scheduled, tuple[str, ModuleOp]],
+        found: Mapping[Scheduled, Places],
     ) -> dict[Scheduled, Places]:
         """The products that gain by factors which others store anyway, with their places.
 
         Queries, keys and values are products of one norm: what is stored for the first of these
-        costs the others nothing.
+        costs the others nothing. `asked` are all products, with their texts and programs.
         """
-        stored = {own for op, places in found.items() for own in _stored(op, places)}
+
+        def stored(op: Scheduled, places: Places) -> set[Stored]:
+            text, program = asked[op]
+            if (text, places) not in self._maps:
+                self._maps[text, places] = _maps(program, places)
+            taken = list(dict.fromkeys(op.operands))
+            maps = self._maps[text, places]
+            return {(one, tuple(taken[n] for n in read)) for one, read in maps}
+
+        there = {one for op, places in found.items() for one in stored(op, places)}
         shared: dict[Scheduled, Places] = {}
-        for op in _scheduled(module) if stored else ():
+        for op in asked if there else ():
             for places in _choices(op) if op not in found else ():
-                own = _stored(op, places)
-                if own and stored.issuperset(own):
-                    program = alone(op)
-                    asked = f"{canonical(program)} reads {places}"
-                    if asked not in self._known:
-                        maps = {text for text, _ in own}
-                        self._known[asked] = self._best(program, [places], maps)
-                    if self._known[asked] is not None:
+                own = stored(op, places)
+                if own and there.issuperset(own):
+                    text, program = asked[op]
+                    key = f"{text} reads {places}"
+                    if key not in self._known:
+                        maps = {one for one, _ in own}
+                        self._known[key] = self._best(program, [places], maps)
+                    if self._known[key] is not None:
                         shared[op] = places
                         break
         return shared
@@ -202,14 +221,16 @@ def _storing(program: ModuleOp, places: Places) -> tuple[ModuleOp, list[loom.Ope
     return own, [one for one in found if not one.fold_dims and one.monoid_name is None]
 
 
-def _stored(op: Scheduled, places: Places) -> set[Stored]:
-    """What an operation stores that does not depend on what it makes for it besides."""
-    taken = list(dict.fromkeys(op.operands))
-    own, maps = _storing(alone(op), places)
+def _maps(program: ModuleOp, places: Places) -> list[Map]:
+    """The maps that store factors of one operation and read nothing that it makes besides."""
+    own, maps = _storing(program, places)
     (main,) = (one for one in own.body.block.ops if isinstance(one, func.FuncOp))
-    values: dict[SSAValue, SSAValue] = dict(zip(main.body.block.args, taken, strict=True))
-    read = [(one, [values.get(value) for value in one.operands]) for one in maps]
-    return {(canonical(alone(one)), (*filter(None, own),)) for one, own in read if all(own)}
+    numbers: dict[SSAValue, int] = {value: n for n, value in enumerate(main.body.block.args)}
+    return [
+        (canonical(alone(one)), tuple(numbers[value] for value in one.operands))
+        for one in maps
+        if all(value in numbers for value in one.operands)
+    ]
 
 
 def _scheduled(module: ModuleOp) -> list[Scheduled]:
