@@ -25,8 +25,8 @@ not, it is cut into groups that can (`groups.cutting`), and a comment says why.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 
 from xdsl.context import Context
@@ -42,7 +42,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.transforms.reconcile_unrealized_casts import reconcile_unrealized_casts
 
 from tapestry.devices import find_spec
-from tapestry.diagnostics import TapestryError, UsageError
+from tapestry.diagnostics import UsageError
 from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import MAX_CELLS, Schedule
 from tapestry.passes.loom.outline import LoomInline
@@ -53,7 +53,8 @@ from tapestry.passes.loom.simplification.constants import (
 from tapestry.passes.loom.simplify import LoomSimplify
 from tapestry.passes.loom.split_complex import LoomSplitComplex, holds_complex
 from tapestry.passes.loom.ungroup import Ungroup
-from tapestry.passes.triton.alternatives.alone import alone, canonical
+from tapestry.passes.triton.alternatives.alone import canonical
+from tapestry.passes.triton.alternatives.early import Early
 from tapestry.passes.triton.alternatives.splitting import Predict
 from tapestry.passes.triton.alternatives.taking import Alternatives
 from tapestry.passes.triton.cost.predicting import Build, Calls, Choose, Prediction, predictions
@@ -155,12 +156,13 @@ class LoomToTriton(ModulePass):
         """
         rankings = {} if rankings is None else rankings
 
-        def first(module: ModuleOp) -> None:
-            # Where something is made with more care, it may be because a compiler worked in vain.
-            if made is not None and not rungs:
-                self._make_first(ctx, module, made, refused, rankings)
+        def make(ways: Alternatives, program: ModuleOp) -> None:
+            self._take(ways, program)
+            self.settled.lower(ctx, program, refused=refused, rankings=rankings, made=made)
 
-        self.settle(ctx, op, rungs, rankings, first)
+        # Where something is made with more care, it may be because a compiler worked in vain.
+        begins = made is not None and not rungs and self != self.settled
+        self.settle(ctx, op, rungs, rankings, make if begins else None)
         give_measured(op, self.device)
         options = Options(
             Tiling(self.tile),
@@ -201,13 +203,13 @@ class LoomToTriton(ModulePass):
         op: ModuleOp,
         rungs: Mapping[str, Rung] | None = None,
         rankings: Rankings | None = None,
-        first: Callable[[ModuleOp], None] = lambda _: None,
+        make: Callable[[Alternatives, ModuleOp], None] | None = None,
     ) -> None:
         """Bring a program to the operations that become its kernels, which are loom still.
 
-        On a device they are what the alternatives make of those that it has; `first` is given the
-        program when its groups are known. Where complex numbers were, functions take and return
-        pairs.
+        On a device they are what the alternatives make of those that it has; `make` is given them
+        and programs of one operation, whose kernels are made before those of the others. Where
+        complex numbers were, functions take and return pairs.
         """
         if self.tile < 16 or self.tile > MAX_CELLS or power_of_two(self.tile) != self.tile:
             raise UsageError(
@@ -238,11 +240,17 @@ class LoomToTriton(ModulePass):
             GreedyRewritePatternApplier([FoldViewOfEqualCells(), WriteEqualCellsIntoBody()])
         ).rewrite_module(op)
         ways = self.alternatives(ctx, rungs, rankings)
-        if ways is None:
-            return
+        if ways is not None:
+            self._take(ways, op, None if make is None else Early(partial(make, ways)))
+
+    def _take(self, ways: Alternatives, op: ModuleOp, early: Early | None = None) -> None:
+        """Compute a program in other ways where that is faster."""
+        if early is not None:
+            early.products(op)
         if self.split:
             ways.cut_groups(op)
-            first(op)
+        if early is not None:
+            early.groups(op)
         if self.store:
             ways.store_factors(op)
             ways.part_products(op)
@@ -252,33 +260,6 @@ class LoomToTriton(ModulePass):
             ways.relayout_inputs(op)
         if self.split:
             ways.split_folds(op)
-
-    def _make_first(
-        self,
-        ctx: Context,
-        op: ModuleOp,
-        made: Made,
-        refused: Callable[[triton.KernelOp], bool],
-        rankings: Rankings,
-    ) -> None:
-        """Make the kernels of groups of several folds, as they are alone, and tell of them.
-
-        These take a compiler longest, and it may begin with them while the others are still being
-        chosen. Where another operation changes what becomes of a group, it begins in vain.
-        """
-        known: set[str] = set()
-        own = replace(self, schedules=())
-        for group in op.walk():
-            if not isinstance(group, loom.FusedOp):
-                continue
-            if sum(bool(member.fold_dims) for member in group.members) < 2:
-                continue
-            program = alone(group)
-            if (text := canonical(program)) not in known:
-                known.add(text)
-                with suppress(TapestryError):  # what is wrong is said where it is lowered
-                    own.settle(ctx, program, rankings=rankings)
-                    own.settled.lower(ctx, program, refused=refused, rankings=rankings, made=made)
 
     def alternatives(
         self,

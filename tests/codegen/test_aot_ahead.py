@@ -261,3 +261,23 @@ def test_a_process_that_ends_does_not_wait_for_kernels() -> None:
         [sys.executable, "-c", _EXIT], timeout=120, check=True, stderr=subprocess.PIPE
     )
     assert done.stderr == b""
+
+
+def test_products_are_begun_before_groups_are_chosen(asked: Asked) -> None:
+    """First what nothing is chosen for but a schedule, then what takes a compiler longest."""
+    q, k, v = (t.input(name, (512, 64), "bf16") for name in "qkv")
+    out = (t.softmax(q @ k.T) @ v) @ t.input("w", (64, 256), "bf16")
+    module = t.compile(out, pipeline="default").lowered.clone()
+    (group,) = (op for op in module.walk() if isinstance(op, loom.FusedOp))
+    (product,) = (
+        op
+        for op in module.walk()
+        if isinstance(op, loom.OperationOp) and op.fold_dims and op.parent_op() is not group
+    )
+    names = [product.label.data, group.label.data]
+    told: list[str] = []
+    LoomToTriton(device="h200").lower(
+        make_context(), module, made=lambda one, _: told.append(one.sym_name.data)
+    )
+    assert told == [*names, *reversed(names)]  # and once more as the program itself is lowered
+    assert not asked.names

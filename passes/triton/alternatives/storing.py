@@ -142,8 +142,8 @@ class FactorChooser:
         """The products of which something is to be stored, with the places of their factors."""
         found: dict[Scheduled, Places] = {}
         asked: dict[Scheduled, tuple[str, ModuleOp]] = {}
-        for op in _scheduled(module):
-            if choices := _choices(op):
+        for op in scheduled(module):
+            if choices := choices_of(op):
                 program = alone(op)
                 text = canonical(program)
                 if text not in self._known:
@@ -176,7 +176,7 @@ class FactorChooser:
         there = {one for op, places in found.items() for one in stored(op, places)}
         shared: dict[Scheduled, Places] = {}
         for op in asked if there else ():
-            for places in _choices(op) if op not in found else ():
+            for places in choices_of(op) if op not in found else ():
                 own = stored(op, places)
                 if own and there.issuperset(own):
                     text, program = asked[op]
@@ -215,9 +215,9 @@ class FactorChooser:
 def _storing(program: ModuleOp, places: Places) -> tuple[ModuleOp, list[loom.OperationOp]]:
     """A program of one operation which stores some factors, and the maps that do."""
     own = program.clone()
-    (op,) = _scheduled(own)
+    (op,) = scheduled(own)
     apply_stores(own, {op: places})
-    found = [one for one in _scheduled(own) if isinstance(one, loom.OperationOp)]
+    found = [one for one in scheduled(own) if isinstance(one, loom.OperationOp)]
     return own, [one for one in found if not one.fold_dims and one.monoid_name is None]
 
 
@@ -233,7 +233,7 @@ def _maps(program: ModuleOp, places: Places) -> list[Map]:
     ]
 
 
-def _scheduled(module: ModuleOp) -> list[Scheduled]:
+def scheduled(module: ModuleOp) -> list[Scheduled]:
     """The operations and groups of a program."""
     return [
         op
@@ -242,7 +242,7 @@ def _scheduled(module: ModuleOp) -> list[Scheduled]:
     ]
 
 
-def _choices(op: Scheduled) -> list[Places]:
+def choices_of(op: Scheduled) -> list[Places]:
     """Which factors of products may be stored: some, or none where parts of one are alone."""
     least = 1
     if isinstance(op, loom.OperationOp):
