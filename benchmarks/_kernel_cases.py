@@ -287,6 +287,18 @@ CASES: tuple[Case, ...] = (
         lambda _, table, ids: table[ids],
     ),
     Case(
+        "index add 8192 to 50257x768",
+        "indexing",
+        (50257, 768, 8192),
+        lambda n, d, m: [
+            Given("table", (n, d)),
+            Given("ids", (m,), "i64", n),
+            Given("rows", (m, d)),
+        ],
+        t.index_add,
+        lambda _, table, ids, rows: table.index_add(0, ids, rows),
+    ),
+    Case(
         "optimizer step 2^25",
         "elementwise",
         (1 << 25,),

@@ -40,6 +40,9 @@ AGAIN = ("plain", "kept", "backward")
 EXTRAS = ("late", "early")
 """When what a walk's end reads is loaded: where it is read, or before the walk."""
 
+VISITS = ("all", "matching")
+"""Which points of a fold are visited: all of them, or those that match the rows of a program."""
+
 _WORDS = {
     "loads": LOADS,
     "order": ORDERS,
@@ -47,6 +50,7 @@ _WORDS = {
     "pipeline": PIPELINES,
     "again": AGAIN,
     "extras": EXTRAS,
+    "visits": VISITS,
 }
 
 FLATTEN = "flatten"
@@ -66,6 +70,13 @@ WRITTEN_OUT = "written_out"
 
 MULTIPLE_OF = "multiple_of"
 """The attribute of a remainder that says of the size of which block it is a multiple."""
+
+MATCHES = "matches"
+"""The attribute of a loop over the points of a block that match the rows of a program: of each
+match the rows that there are, and how many points of a program's block lie in one row.
+
+Rows are taken to be equally frequent.
+"""
 
 _NUMBERS = ("warps", "stages", "swizzle", "programs", "segments", "unroll", "parts")
 
@@ -117,6 +128,10 @@ class Schedule:
     What is read at the end of a walk, such as a residual that is added to a product, is waited for
     there; `extras` that are loaded `early`, before the walk, come meanwhile, and take registers.
 
+    Where a point counts only if a key of it is one of a program's rows, as where rows of a table
+    are added up by number, `visits` of what is `matching` compare the keys of a block of K with all
+    of the program's rows at once, and go to the points that match, one after another.
+
     With `parts`, so many programs share the fold of each point, and merge what they folded in
     memory by atomics: in any order, so that the last bits of float sums differ from run to run.
     """
@@ -135,6 +150,7 @@ class Schedule:
     parts: int = 1
     again: str = "plain"
     extras: str = "late"
+    visits: str = "all"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tile", MappingProxyType(dict(self.tile)))
@@ -205,7 +221,7 @@ class Schedule:
                     f"{name} is no parameter of a schedule: tile axes (in capitals), "
                     + ", ".join((*_NUMBERS, *_WORDS))
                 )
-        loads, order, masks, pipeline, again, extras = (
+        loads, order, masks, pipeline, again, extras, visits = (
             words.get(name, known[0]) for name, known in _WORDS.items()
         )
         return Schedule(
@@ -216,6 +232,7 @@ class Schedule:
             pipeline=pipeline,
             again=again,
             extras=extras,
+            visits=visits,
             **numbers,
         )
 

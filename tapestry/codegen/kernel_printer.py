@@ -195,7 +195,8 @@ class BodyPrinter(ValuePrinter):
         if triton.BACKWARD in op.attributes:
             taken = fresh(f"{counter}_back", self._names)
         start = f"tl.cast({first}, tl.int64)" if _passes_32_bits(op) else first
-        self._line(f"for {taken} in {self._range(op, f'{start}, {end}, {step}')}:")
+        bounds = f"{start}, {end}" if step == "1" else f"{start}, {end}, {step}"
+        self._line(f"for {taken} in {self._range(op, bounds)}:")
         self._depth += 1
         if taken != counter:
             length = end if first == "0" else f"{end} - {first}"

@@ -29,6 +29,7 @@ from tapestry.passes.triton.cost.factors import Factors, tile_bytes
 from tapestry.passes.triton.cost.kinds import Kinds
 from tapestry.passes.triton.cost.lanes import Cells, Lanes, repeats
 from tapestry.passes.triton.cost.lives import Lives, unrolled
+from tapestry.passes.triton.cost.matching import expected_matches
 from tapestry.passes.triton.cost.neighbours import VECTOR, Neighbours
 from tapestry.passes.triton.cost.programs import Columns, Indices
 from tapestry.passes.triton.cost.surroundings import (
@@ -396,6 +397,8 @@ class _Counter:
         start, end, step = (self.indices.of(value) for value in (op.lb, op.ub, op.step))
         size = np.maximum(step.numbers, 1)
         trips = np.maximum(0, -(-(end.numbers - start.numbers) // size))
+        if triton.MATCHES in op.attributes:
+            trips = np.full(len(trips), expected_matches(op, self.kernel.constants))
         body = op.body.block
         self.indices.follow(body.args[0], op.lb)
         for argument, value in zip(body.args[1:], op.iter_args, strict=True):

@@ -113,6 +113,10 @@ class Positions:
         """Where the block of an axis that was placed starts."""
         return self._first[axis.name]
 
+    def at(self, axis: Axis) -> SSAValue:
+        """The positions of the block of an axis that was placed."""
+        return self._linear[axis.name].value
+
     def passed(self, axis: Axis) -> tuple[SSAValue, SSAValue]:
         """How many points of an axis a walk has passed before its block, and with it."""
         tiles = self.tiles

@@ -22,7 +22,7 @@ from xdsl.ir import SSAValue
 
 from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import loom, triton
-from tapestry.dialects.triton import Schedule, element_of
+from tapestry.dialects.triton import VISITS, Schedule, element_of
 from tapestry.passes.triton.indexing.facing import COLUMNS, OTHERS, ROWS, facing_axes
 from tapestry.passes.triton.indexing.orders import dims_apart, product_order, walking_order
 from tapestry.passes.triton.indexing.positions import Axis, Frame
@@ -35,6 +35,7 @@ from tapestry.passes.triton.kernels.contraction import (
 )
 from tapestry.passes.triton.kernels.descriptors import any_described
 from tapestry.passes.triton.kernels.mapfold import MapFold, Tensor
+from tapestry.passes.triton.kernels.matching import find_matches, write_matching
 from tapestry.passes.triton.kernels.places import with_narrow_places
 from tapestry.passes.triton.kernels.products import summed_type
 from tapestry.passes.triton.kernels.scans import carry_tensors, scan_kernel
@@ -202,6 +203,7 @@ def _fold_kernel(
         "K" if kind == "fold" else "B" if d in apart else "P" for d, kind in enumerate(fold.kinds)
     )
     space = space_of(fold, axes, ("P", "K"), order)
+    matches = find_matches(fold, state)
     spread = ("B", "P") if apart else ("P",)
     task = Task(
         fold.name,
@@ -212,6 +214,7 @@ def _fold_kernel(
         atomic=state.atomic is not None,
         bounded=is_bounded(space),
         across=space.lies_along("P", "K"),
+        matches=bool(matches),
     )
     points, depth = (Axis(name, space.on(name), f"BLOCK_{name}") for name in ("P", "K"))
     used = [Axis("B", space.on("B"), None), points, depth]
@@ -220,7 +223,24 @@ def _fold_kernel(
     frame = ("P", "K")
     names = part_names(fold, len(state.elements))
 
+    def write_matches() -> None:
+        def zero() -> State:
+            return state.zero(writer.tiles, writer.blocks(("P",)), names)
+
+        block = wrapped_block(writer, state, ("P",))
+        visit = write_matching(writer, matches, state, block, depth)
+        folded = writer.walk(
+            depth,
+            zero,
+            lambda carried: visit(zero() if carried is None else carried),
+            everywhere=False,
+        )
+        _end(writer, ("P",), state, folded)
+
     def write() -> None:
+        if schedule.visits != VISITS[0]:
+            write_matches()
+            return
         block = wrapped_block(writer, state, frame)
 
         def step(carried: Sequence[SSAValue] | None) -> State:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Final
 
-from tapestry.dialects.triton import AGAIN, EXTRAS, LOADS, Schedule
+from tapestry.dialects.triton import AGAIN, EXTRAS, LOADS, VISITS, Schedule
 from tapestry.passes.triton.schedules.schedule import (
     LANES,
     cells_of,
@@ -85,12 +85,16 @@ def _family(task: Task, first: Schedule) -> Iterator[Schedule]:
         for cells, warps in product((512, 1024, 2048, 4096, 8192), (4, 8)):
             yield replace(first, tile=_clipped(task, {"P": cells}), warps=warps)
     else:
+        if task.matches:
+            yield from _matching(task, first)
         yield from _rows(task, first)
 
 
 def _versions(task: Task, schedule: Schedule) -> Iterator[Schedule]:
     """A schedule, and what differs from it only in where masks are, and what loops wait for."""
     yield schedule
+    if schedule.visits != VISITS[0]:
+        return
     if task.multiplied:
         # Code of products is long, and does not wait for masks.
         return
@@ -184,6 +188,17 @@ def _rows(task: Task, first: Schedule) -> Iterator[Schedule]:
         full = cells >= LANES or tile[rows] >= task.lengths[rows]
         if 512 <= m * k <= 32768 and full and (warps <= 16 or wide):
             yield replace(first, tile=tile, warps=warps)
+
+
+def _matching(task: Task, first: Schedule) -> Iterator[Schedule]:
+    """Schedules that look for the points that count: many rows share what it takes to look."""
+    for cells, keys, warps in product(_MATCHING, (1024, 2048), (4, 8)):
+        tile = _clipped(task, {"P": cells, "K": keys})
+        yield replace(first, tile=tile, warps=warps, visits=VISITS[1])
+
+
+_MATCHING: Final = (16384, 8192, 4096, 2048, 1024, 512)
+"""The cells of programs that look for points that count."""
 
 
 def _clipped(task: Task, tile: Mapping[str, int]) -> dict[str, int]:

@@ -158,6 +158,7 @@ class Chooser:
         """
         counted = [(work_of(default, call), call, count) for call, count in calls]
         kind = (task.kind, tuple(task.lengths.items()), task.described, task.grows, task.extras)
+        kind = (*kind, task.matches)
         key = (*kind, *((work.summary, count) for work, _, count in counted))
         if key not in self._known:
             with collection_paused():
@@ -275,6 +276,7 @@ class Chooser:
             ]
             if len(some) > _MANY:
                 some = [one for one in some if one.tile[depth] == first.tile[depth]]
+            some += [one for one in late if one.visits != first.visits]
         found = Ranking(some, build, self.spec, least)
         if len(some) == len(every):
             return found, True

@@ -20,7 +20,7 @@ from dataclasses import replace
 from itertools import combinations
 from math import prod
 
-from tapestry.dialects.triton import AGAIN, MAX_CELLS, Schedule, ScheduleError
+from tapestry.dialects.triton import AGAIN, MAX_CELLS, VISITS, Schedule, ScheduleError
 from tapestry.passes.triton.schedules.task import PROCESSORS, Task
 from tapestry.passes.triton.schedules.tiling import Tiling, least_side, power_of_two
 
@@ -67,7 +67,12 @@ def without_idle(task: Task, schedule: Schedule) -> Schedule:
 
 
 def cells_of(schedule: Schedule) -> int:
-    """The cells of the largest tile: it has two axes at most, where nothing is multiplied."""
+    """The cells of the largest tile: it has two axes at most, where nothing is multiplied.
+
+    Keys that are matched are a tile of their own.
+    """
+    if schedule.visits != VISITS[0]:
+        return max(schedule.tile.values())
     return prod(sorted(schedule.tile.values())[-2:])
 
 
@@ -152,6 +157,8 @@ def check(task: Task, schedule: Schedule) -> None:
         raise ScheduleError(f"@{task.name} reads nothing at the end of a walk that could be early")
     if schedule.parts > 1:
         _check_parts(task, schedule)
+    if schedule.visits != VISITS[0]:
+        _check_visits(task, schedule)
     if (schedule.pipeline == "loads" or schedule.unroll > 1) and not task.loops(tile):
         raise ScheduleError(
             f"@{task.name} has no loop of loads alone to unroll, or to load ahead in: "
@@ -175,9 +182,25 @@ def check(task: Task, schedule: Schedule) -> None:
             f"@{task.name} has no tensor that a descriptor describes: along two axes, one of them "
             "with neighbours side by side, in rows of multiples of 16 bytes"
         )
-    for a, b in combinations(tile.values(), 2):
+    pairs = combinations(tile.values(), 2) if schedule.visits == VISITS[0] else ()
+    for a, b in pairs:
         if a * b > MAX_CELLS:
             raise ScheduleError(f"@{task.name} has a tile of {a} x {b} cells; Triton's have 2^20")
+
+
+def _check_visits(task: Task, schedule: Schedule) -> None:
+    """Raise ScheduleError where points cannot be found by their keys."""
+    if not task.matches:
+        raise ScheduleError(
+            f"@{task.name} has no points to find: what it folds is not chosen by whether a number "
+            "that varies along the fold alone is the row"
+        )
+    plain = replace(schedule, visits=VISITS[0], unroll=1, pipeline="products", segments=1, parts=1)
+    if schedule != replace(plain, visits=schedule.visits):
+        raise ScheduleError(
+            f"@{task.name} visits what is {schedule.visits}: segments = 1, unroll = 1, parts = 1 "
+            "and pipeline = products go with that"
+        )
 
 
 def _check_parts(task: Task, schedule: Schedule) -> None:

@@ -34,7 +34,8 @@ class Task:
     that lie side by side; rows are read in `walks` walks. `described` says that some tensor can be
     moved by descriptors, `bounded` that a domain ends or starts walks along K, `grows` that they
     are longer for later rows, `extras` that tensors are read when a walk has ended. States of an
-    `atomic` fold are merged by memory itself.
+    `atomic` fold are merged by memory itself; of one that `matches`, points count whose keys are
+    rows of a program.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Task:
     grows: bool = False
     extras: bool = False
     atomic: bool = False
+    matches: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengths", MappingProxyType(dict(self.lengths)))
