@@ -6,7 +6,8 @@
 
 What an access reads over a frame of two axes is a matrix in memory where each axis is one dimension
 of the index space, one of them with neighbours side by side. Hardware wants rows to take multiples
-of 16 bytes, and to start at such.
+of 16 bytes, and to start at such. It counts rows and columns in 32 bits, however many cells that
+makes: where offsets take 64, blocks are placed in 32 bits all the same.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from tapestry.algebra.dtypes import byte_size
 from tapestry.dialects import triton
 from tapestry.dialects.triton import ALIGNMENT, PointerType
 from tapestry.passes.triton.indexing.positions import Axis, Frame, Positions
-from tapestry.passes.triton.indexing.spaces import Access, Space
+from tapestry.passes.triton.indexing.spaces import INT32_LIMIT, Access, Space, needs_64_bits
 from tapestry.passes.triton.kernels.mapfold import MapFold
 from tapestry.passes.triton.kernels.ports import Port
-from tapestry.passes.triton.tiles.builder import Sizes, TileBuilder, number
+from tapestry.passes.triton.tiles.builder import Sizes, TileBuilder, constant_value, number
 
 MAX_SIDE = 256
 """The most rows or columns of a block that hardware moves at once."""
@@ -71,9 +72,19 @@ def any_described(fold: MapFold, space: Space, axes: Sequence[Axis]) -> bool:
     for tensor, access in zip(tensors, (*space.ins, *space.extras, *space.outs), strict=True):
         moved = space.along(access)
         frame = tuple(axis.name for axis in axes if axis.name in moved and axis.block is not None)
-        if matrix_of(access, tensor.element, space, known, frame) is not None:
+        found = matrix_of(access, tensor.element, space, known, frame)
+        if found is not None and is_counted(found, wide=needs_64_bits(space, fold.index)):
             return True
     return False
+
+
+def is_counted(matrix: Matrix, *, wide: bool) -> bool:
+    """Whether rows and columns are counted in 32 bits, in a kernel whose positions may be `wide`.
+
+    Blocks end behind the last one by less than a block.
+    """
+    dims = (*matrix.rows.dims, *matrix.columns.dims)
+    return not wide or all(not d.cut and d.extent < INT32_LIMIT - MAX_SIDE for d in dims)
 
 
 def blocks_fit(matrix: Matrix, element: Attribute, blocks: Sizes) -> bool:
@@ -96,7 +107,7 @@ class Descriptors:
     def matrix(self, port: Port, frame: Frame) -> Matrix | None:
         """How a port is moved over a frame, None where it takes pointers."""
         found = matrix_of(port.access, _stored(port), self._space, self._axes, frame)
-        if found is None or self._tiles.index != i32:
+        if found is None or not is_counted(found, wide=self._tiles.index != i32):
             return None
         stored = _stored(port)
         fit = self._tiles.holds(lambda sizes: blocks_fit(found, stored, sizes))
@@ -111,7 +122,7 @@ class Descriptors:
         assert matrix.rows.block is not None
         assert matrix.columns.block is not None
         shape = tiles.shape((matrix.rows.block, matrix.columns.block))
-        place = (self._positions.first(matrix.rows), self._positions.first(matrix.columns))
+        place = self._place(matrix)
         loaded = tiles.value(triton.LoadBlockOp(self._described(port, matrix), *place, shape))
         loaded.name_hint = port.name
         found = tiles.bits(loaded, port.element)
@@ -125,18 +136,26 @@ class Descriptors:
         if matrix is None:
             return False
         tiles = self._tiles
-        place = (self._positions.first(matrix.rows), self._positions.first(matrix.columns))
+        place = self._place(matrix)
         if matrix.rows.name != frame[0]:
             cells = tiles.once(triton.TransposeOp, cells)
         tiles.append(triton.StoreBlockOp(cells, self._described(port, matrix), *place))
         return True
+
+    def _place(self, matrix: Matrix) -> tuple[SSAValue, SSAValue]:
+        """The first row and the first column of the block."""
+        rows, columns = (self._positions.first(one) for one in (matrix.rows, matrix.columns))
+        return self._tiles.cast(rows, i32), self._tiles.cast(columns, i32)
 
     def _described(self, port: Port, matrix: Matrix) -> SSAValue:
         tiles, positions = self._tiles, self._positions
         assert matrix.rows.block is not None
         assert matrix.columns.block is not None
         base = positions.base(port.access, (matrix.rows.name, matrix.columns.name))
-        shape = (positions.span(matrix.rows)[1], positions.span(matrix.columns)[1])
+        if constant_value(base) == 0:
+            base = tiles.constant(0, i32)
+        ends = (positions.span(matrix.rows)[1], positions.span(matrix.columns)[1])
+        shape = (tiles.cast(ends[0], i32), tiles.cast(ends[1], i32))
         op = triton.DescribeOp(
             port.pointer, base, shape, matrix.stride, [matrix.rows.block, matrix.columns.block]
         )
