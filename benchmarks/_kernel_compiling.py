@@ -218,6 +218,8 @@ def _count(
     row.tensor_cores = "+".join(sorted(cores))
     best = {90: "wgmma", 100: "tcgen05"}.get(row.target)
     if case.multiplies and best is not None:
+        if not multiplying and not row.tensor_cores:
+            row.problems.append(f"no kernel multiplies matrices, and none has {best}")
         row.problems += [
             f"no {best} in {kernel.name}"
             for kernel in kernels
