@@ -73,7 +73,8 @@ MULTIPLE_OF = "multiple_of"
 
 MATCHES = "matches"
 """The attribute of a loop over the points of a block that match the rows of a program: of each
-match the rows that there are, and how many points of a program's block lie in one row.
+match the rows that there are, how many points of a program's block lie in one row (0 where it has
+one row), and whether there are several runs of these rows.
 
 Rows are taken to be equally frequent.
 """

@@ -34,7 +34,7 @@ def run(folder: Path, *given: str) -> subprocess.CompletedProcess[str]:
 def test_kernels_are_checked_timed_and_tuned(tmp_path: Path) -> None:
     table = tmp_path / "kernels.json"
     script = ["benchmarks/kernels.py", "--measure", "--small", "--output", str(table)]
-    done = run(tmp_path, *script, "--only", "add", "--seconds", "120", "--tune", "20")
+    done = run(tmp_path, *script, "--only", "add 2", "--seconds", "120", "--tune", "20")
     assert done.returncode == 0, done.stderr
     found = json.loads(table.read_text())
     (row,) = found["rows"]

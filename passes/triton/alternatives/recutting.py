@@ -20,6 +20,7 @@ from math import inf
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     PatternRewriteWalker,
@@ -49,6 +50,8 @@ from tapestry.passes.triton.alternatives.splitting import (
 from tapestry.passes.triton.cost.predicting import Prediction
 from tapestry.passes.triton.groups.cutting import cut
 from tapestry.passes.triton.groups.lowering import why_several_kernels
+from tapestry.passes.triton.kernels.mapfold import map_fold_of
+from tapestry.passes.triton.kernels.matching import has_keys
 from tapestry.passes.triton.schedules.task import SCHEDULE
 
 GAIN = 1.2
@@ -96,7 +99,9 @@ class Recutting:
         """Whether the pieces are faster, where `free` inputs, unless it is None, may lie well."""
         try:
             whole = self.predict(program, False)
-            may_gain = any(map(_may_gain, whole))
+            # One kernel of several folds goes to all points of each, whatever their keys.
+            keyed = any(map(_has_keys, program.walk()))
+            may_gain = keyed or any(map(_may_gain, whole))
             if not may_gain and free is None:
                 return False
             cuts = list(_cuts(program))
@@ -109,10 +114,10 @@ class Recutting:
                 return False
             # Once, or all the way: what is between is seldom better than both.
             taken = {cut: seconds(self.predict(cut, False)) for cut in (cuts[0], cuts[-1])}
-            best = min(taken, key=lambda cut: taken[cut])
+            best = cuts[-1] if keyed else min(taken, key=lambda cut: taken[cut])
             # What a default schedule takes that does not fit says little.
             fits = not any(one.estimate.problems for one in whole)
-            if taken[best] * (GAIN if fits else 1) > seconds(whole):
+            if not keyed and taken[best] * (GAIN if fits else 1) > seconds(whole):
                 return False
             apart = self._seconds(best) * GAIN
             if apart > self._seconds(program, apart):
@@ -158,6 +163,13 @@ def _cuts(program: ModuleOp) -> Iterator[ModuleOp]:
 def _groups(module: ModuleOp) -> list[loom.FusedOp]:
     """The groups of a program."""
     return [op for op in module.walk() if isinstance(op, loom.FusedOp)]
+
+
+def _has_keys(op: Operation) -> bool:
+    """Whether an operation is a fold of which points count by their keys."""
+    if not isinstance(op, loom.OperationOp) or op.monoid_name is None or not op.fold_dims:
+        return False
+    return has_keys(map_fold_of(op))
 
 
 def _may_gain(one: Prediction) -> bool:

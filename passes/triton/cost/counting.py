@@ -408,7 +408,9 @@ class _Counter:
             points = self._mean(np.maximum(0, end.numbers - start.numbers))
             self.kept[op.step.owner.block.data] = points / walked if walked else 1.0
         if any(isinstance(one, triton.LoadOp | triton.LoadBlockOp) for one in body.ops):
-            self.steps += self._mean(times.numbers * -(-trips // unrolled(op)))
+            # Of matches there may be less than one, which is not waited for each time.
+            whole = trips if triton.MATCHES in op.attributes else -(-trips // unrolled(op))
+            self.steps += self._mean(times.numbers * whole)
             self.walks += times.numbers * trips
         self.loops += 1
         if triton.WRITTEN_OUT in op.attributes:

@@ -4,7 +4,8 @@ Four shapes cover every operation, by its projections and bodies alone:
 
 * no fold: one axis P over all map dimensions, or M by N where tensors differ in what lies side by
   side (`indexing.facing`);
-* a fold: P by K, K looped over, the monoid's parts carried as a P x K tile and reduced at the end;
+* a fold: P by K, K looped over, the monoid's parts carried as a P x K tile and reduced at the end,
+  or as a P tile where few points count, which are looked for (`matching.py`);
 * a scan: P by K, K looped over, the last state before a block carried (`scans.py`);
 * a contraction: M by N with `tl.dot` over K, batches one program each.
 
@@ -35,7 +36,7 @@ from tapestry.passes.triton.kernels.contraction import (
 )
 from tapestry.passes.triton.kernels.descriptors import any_described
 from tapestry.passes.triton.kernels.mapfold import MapFold, Tensor
-from tapestry.passes.triton.kernels.matching import find_matches, write_matching
+from tapestry.passes.triton.kernels.matching import Matching, find_matching, write_matching
 from tapestry.passes.triton.kernels.places import with_narrow_places
 from tapestry.passes.triton.kernels.products import summed_type
 from tapestry.passes.triton.kernels.scans import carry_tensors, scan_kernel
@@ -203,7 +204,7 @@ def _fold_kernel(
         "K" if kind == "fold" else "B" if d in apart else "P" for d, kind in enumerate(fold.kinds)
     )
     space = space_of(fold, axes, ("P", "K"), order)
-    matches = find_matches(fold, state)
+    matching = find_matching(fold, state, space)
     spread = ("B", "P") if apart else ("P",)
     task = Task(
         fold.name,
@@ -214,7 +215,7 @@ def _fold_kernel(
         atomic=state.atomic is not None,
         bounded=is_bounded(space),
         across=space.lies_along("P", "K"),
-        matches=bool(matches),
+        matches=matching is not None,
     )
     points, depth = (Axis(name, space.on(name), f"BLOCK_{name}") for name in ("P", "K"))
     used = [Axis("B", space.on("B"), None), points, depth]
@@ -223,12 +224,12 @@ def _fold_kernel(
     frame = ("P", "K")
     names = part_names(fold, len(state.elements))
 
-    def write_matches() -> None:
+    def write_matching_points(found: Matching) -> None:
         def zero() -> State:
             return state.zero(writer.tiles, writer.blocks(("P",)), names)
 
         block = wrapped_block(writer, state, ("P",))
-        visit = write_matching(writer, matches, state, block, depth)
+        visit = write_matching(writer, found, state, block, depth)
         folded = writer.walk(
             depth,
             zero,
@@ -238,8 +239,8 @@ def _fold_kernel(
         _end(writer, ("P",), state, folded)
 
     def write() -> None:
-        if schedule.visits != VISITS[0]:
-            write_matches()
+        if matching is not None and schedule.visits != VISITS[0]:
+            write_matching_points(matching)
             return
         block = wrapped_block(writer, state, frame)
 

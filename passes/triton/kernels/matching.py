@@ -28,12 +28,13 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tapestry.algebra.bodies import dependences, moving_dims, needed_operations
+from tapestry.algebra.bodies import Dims, dependences, moving_dims, needed_operations
 from tapestry.dialects import loom, triton
 from tapestry.passes.triton.indexing.positions import Axis, Frame
-from tapestry.passes.triton.indexing.spaces import FOLD_AXIS, Dim
+from tapestry.passes.triton.indexing.spaces import FOLD_AXIS, Dim, Space
 from tapestry.passes.triton.kernels.mapfold import MapFold
 from tapestry.passes.triton.kernels.writer import KernelWriter
+from tapestry.passes.triton.tiles.bodies import write_body
 from tapestry.passes.triton.tiles.builder import constant_value
 from tapestry.passes.triton.tiles.folds import FoldState, State, builtin_of
 from tapestry.passes.triton.tiles.narrow import shifted
@@ -41,41 +42,85 @@ from tapestry.passes.triton.tiles.narrow import shifted
 
 @dataclass(frozen=True)
 class Match:
-    """A key, a value of the wrap's body that varies along the fold, and the row that it has to be:
-    an index dimension of the map.
+    """A key, of what is read along the fold, and the row that it has to be, by a `condition`.
+
+    The row is an index dimension of the map.
     """
 
+    condition: SSAValue
     key: SSAValue
     dim: int
 
 
-def find_matches(fold: MapFold, state: FoldState) -> tuple[Match, ...]:
-    """What has to match for a point to count; empty where any point may.
+@dataclass(frozen=True)
+class Matching:
+    """What has to hold for a point to count: matches, and conditions on the keys besides."""
+
+    matches: tuple[Match, ...]
+    conditions: tuple[SSAValue, ...] = ()
+    """Of keys and matched rows alone: of a point that matches, they say the same of its key."""
+
+
+def has_keys(fold: MapFold) -> bool:
+    """Whether points of a fold count by their keys, however it is walked."""
+    state = None if fold.monoid is None else FoldState.of(fold.monoid)
+    return state is not None and find_matching(fold, state, None) is not None
+
+
+def find_matching(fold: MapFold, state: FoldState, space: Space | None) -> Matching | None:
+    """What has to match for a point to count; None where any point may.
+
+    In a space, matches are left out whose rows are not known where a block begins and ends.
 
     A point counts nothing where every part of what is folded is the monoid's zero.
     """
     if fold.monoid is None or fold.scan_dim is not None or not fold.fold_dims:
-        return ()
+        return None
     varies = dependences(fold.wrap, [moving_dims(one.projection) for one in fold.ins])
     folded = frozenset(fold.fold_dims)
-    found: list[set[Match]] = []
+    found: list[set[SSAValue]] = []
     for value, zero in zip(loom.yielded(fold.wrap), state.monoid.real_zero, strict=True):
         chosen = value.owner
         if not isinstance(chosen, arith.SelectOp):
-            return ()
+            return None
         other = constant_value(chosen.rhs)
         if other is None or other.item() != zero:
-            return ()
-        own = set[Match]()
-        for one in _conjuncts(chosen.cond):
-            match = _match(one)
-            if match is None or match.dim in folded or not varies[match.key] <= folded:
-                continue
-            if varies[match.key] and not _reads(match.key):
-                own.add(match)
-        found.append(own)
-    both = set[Match].intersection(*found) if found else set[Match]()
-    return tuple(sorted(both, key=lambda one: one.dim))
+            return None
+        found.append(set(_conjuncts(chosen.cond)))
+    needed = set[SSAValue].intersection(*found) if found else set[SSAValue]()
+    ordered = [one for op in fold.wrap.ops for one in op.results if one in needed]
+
+    def is_of_keys(value: SSAValue, dims: Dims) -> bool:
+        """Whether a value is of what is read along the fold alone, and some dimensions."""
+        ops = needed_operations([value])
+        read = {one for op in ops for one in op.operands if one in fold.wrap.args} | {value}
+        told = all(varies[one] <= folded for one in read if one in fold.wrap.args)
+        return told and varies[value] <= dims and not any(isinstance(o, loom.ReadOp) for o in ops)
+
+    matches: list[Match] = []
+    for one in ordered:
+        match = _match(one)
+        if match is None or match.dim in folded or not varies[match.key]:
+            continue
+        in_a_run = space is None or _is_in_a_run(space, match.dim)
+        if is_of_keys(match.key, folded) and in_a_run:
+            matches.append(match)
+    if not matches:
+        return None
+    rows = folded.union(match.dim for match in matches)
+    equal = {match.condition for match in matches}
+    others = [one for one in ordered if one not in equal and is_of_keys(one, rows)]
+    return Matching(tuple(matches), tuple(others))
+
+
+def _is_in_a_run(space: Space, index_dim: int) -> bool:
+    """Whether the rows of a block are known where it begins and ends.
+
+    Of an axis of several dimensions, shards may cut the first alone.
+    """
+    dim = space.dim_of(index_dim)
+    dims = () if dim is None else space.on(dim.axis)
+    return len(dims) < 2 or not any(one.cut for one in dims[1:])
 
 
 def _conjuncts(condition: SSAValue) -> Iterator[SSAValue]:
@@ -94,7 +139,7 @@ def _match(condition: SSAValue) -> Match | None:
         return None
     for key, row in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
         if isinstance(row.owner, loom.IndexOp) and not isinstance(key.owner, loom.IndexOp):
-            return Match(key, row.owner.dimension)
+            return Match(condition, key, row.owner.dimension)
     return None
 
 
@@ -102,14 +147,9 @@ _EQUAL = 0
 """The predicate of `arith.cmpi eq`."""
 
 
-def _reads(key: SSAValue) -> bool:
-    """Whether a key is computed of cells that are read where other cells say."""
-    return any(isinstance(op, loom.ReadOp) for op in needed_operations([key]))
-
-
 def write_matching(
     writer: KernelWriter,
-    matches: Sequence[Match],
+    matching: Matching,
     state: FoldState,
     block: Callable[[], State],
     depth: Axis,
@@ -120,17 +160,18 @@ def write_matching(
     """
     tiles, positions = writer.tiles, writer.positions
     point = Axis(depth.name, depth.dims, None)
-    bounds = [(match.key, *_rows(writer, match.dim)) for match in matches]
+    rows = [_rows(writer, match.dim) for match in matching.matches]
     total, first = _folding(arith.AddiOp, i32), _folding(arith.MinSIOp, tiles.index)
 
     def step(carried: Sequence[SSAValue]) -> State:
         frame = (FOLD_AXIS,)
-        values = _keys(writer, [key for key, _, _ in bounds], frame)
+        keys, conditions = _of_keys(writer, matching, frame)
         match = positions.frame_mask(frame, frame)
-        for key, start, end in bounds:
-            at = tiles.cast(values[key], i64)
-            match = tiles.both(match, tiles.compare(">=", at, start))
-            match = tiles.both(match, tiles.compare("<=", at, end))
+        for key, (start, end) in zip(keys, rows, strict=True):
+            match = tiles.both(match, tiles.compare(">=", key, start))
+            match = tiles.both(match, tiles.compare("<=", key, end))
+        for condition in conditions:
+            match = tiles.both(match, condition)
         assert match is not None
         match = tiles.spread(match, writer.blocks(frame))
         match.name_hint = "match"
@@ -153,7 +194,7 @@ def write_matching(
             tiles.append(scf.YieldOp(found, *made))
         start, one = tiles.position(0), tiles.position(1)
         loop = scf.ForOp(start, tiles.cast(count, tiles.index), one, (before, *carried), body)
-        loop.attributes[triton.MATCHES] = _expected(writer, matches)
+        loop.attributes[triton.MATCHES] = _expected(writer, matching.matches)
         tiles.append(loop)
         for result, argument in zip(loop.res[1:], inner, strict=True):
             result.name_hint = argument.name_hint
@@ -185,27 +226,49 @@ def _rows(writer: KernelWriter, index_dim: int) -> tuple[SSAValue, SSAValue]:
 
 
 def _reach(writer: KernelWriter, dim: Dim) -> Sequence[tuple[SSAValue, int]]:
-    """As `Positions.reach`; of an axis's first dimension, the rows that a block has parts of."""
-    axis, tiles = writer.axes[dim.axis], writer.tiles
-    if axis.block is None or axis.length is None or len(axis.dims) == 1 or dim != axis.dims[0]:
-        return writer.positions.reach(dim, axis)
-    inner = tiles.position(axis.length // dim.extent)
-    start = writer.positions.first(axis)
+    """As `Positions.reach`, of blocks that end inside runs of rows as well."""
+    axis, tiles, positions = writer.axes[dim.axis], writer.tiles, writer.positions
+    if axis.block is None or len(axis.dims) == 1:
+        return positions.reach(dim, axis)
+    start = positions.first(axis)
     size = tiles.once(triton.BlockSizeOp, axis.block, tiles.index)
     end = tiles.subtract(tiles.add(start, size), tiles.position(1))
-    return [(tiles.quotient(one, inner), 0) for one in (start, end)]
+    inner = prod(one.extent for one in axis.dims[axis.dims.index(dim) + 1 :])
+    ends = [tiles.quotient(one, tiles.position(inner)) for one in (start, end)]
+    if dim == axis.dims[0]:
+        if dim.cut:
+            ends = [tiles.add(one, positions.span_of(dim)[0]) for one in ends]
+        return [(one, 0) for one in ends]
+    # Where a block goes on in the next run, it may have any row.
+    length = tiles.position(dim.extent)
+    runs, rows = ([make(one, length) for one in ends] for make in (tiles.quotient, tiles.remainder))
+    single = tiles.compare("==", *runs)
+    last = tiles.position(dim.extent - 1)
+    return [
+        (tiles.where(single, row, other), 0)
+        for row, other in zip(rows, (tiles.position(0), last), strict=True)
+    ]
 
 
-def _keys(writer: KernelWriter, keys: Sequence[SSAValue], frame: Frame) -> dict[SSAValue, SSAValue]:
-    """Keys over a frame of the axis K alone."""
-    fold, needed = writer.fold, needed_operations(keys)
-    used = {operand for op in needed for operand in op.operands} | set(keys)
+def _of_keys(
+    writer: KernelWriter, matching: Matching, frame: Frame
+) -> tuple[list[SSAValue], list[SSAValue]]:
+    """Keys over a frame of the axis K alone, and the conditions on them."""
+    fold, tiles = writer.fold, writer.tiles
+    wanted = [match.key for match in matching.matches]
+    needed = needed_operations([*wanted, *matching.conditions])
+    used = {operand for op in needed for operand in op.operands} | set(wanted)
     pairs = zip(fold.wrap.args, writer.ins, strict=True)
     ports = {argument: port for argument, port in pairs if argument in used}
     values = writer.load_all(list(ports.values()), list(ports), frame)
-    inside: list[Operation] = [op for op in fold.wrap.ops if op in needed]
-    writer.evaluate(inside, values, frame)
-    return values
+    first = needed_operations(wanted)
+    writer.evaluate([op for op in fold.wrap.ops if op in first], values, frame)
+    keys = [tiles.cast(values[key], i64) for key in wanted]
+    # A row that a point matches is its key.
+    rows = {match.dim: key for match, key in zip(matching.matches, keys, strict=True)}
+    later = [op for op in fold.wrap.ops if op in needed and op not in first]
+    write_body(tiles, later, values, rows.__getitem__, writer.reader(frame))
+    return keys, [values[one] for one in matching.conditions]
 
 
 def _expected(writer: KernelWriter, matches: Sequence[Match]) -> ArrayAttr[IntegerAttr]:
@@ -218,5 +281,6 @@ def _expected(writer: KernelWriter, matches: Sequence[Match]) -> ArrayAttr[Integ
             inner = prod(one.extent for one in dims[dims.index(dim) + 1 :])
             # Without a block, a program is at one row.
             alone = writer.axes[dim.axis].block is None
-            found += [IntegerAttr(dim.extent, i64), IntegerAttr(0 if alone else inner, i64)]
+            numbers = dim.extent, 0 if alone else inner, int(dim is not dims[0])
+            found += [IntegerAttr(number, i64) for number in numbers]
     return ArrayAttr(found)

@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
 
 import tapestry as t
+from tapestry.codegen.module_printer import print_module
 from tapestry.devices import find_spec
-from tapestry.dialects import loom
+from tapestry.dialects import loom, triton
 from tapestry.dialects.triton import Schedule, ScheduleError
 from tapestry.frontend import parse_text, run_pipeline
+from tapestry.passes.triton.cost.matching import expected_matches
 from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.schedules.candidates import candidates
 from tapestry.passes.triton.schedules.schedule import check
@@ -74,6 +78,17 @@ func.func @main(%i: {keys}, %x: {table}, f32>) -> {wide} {{
   %y = loom.operation @y {over} by @{monoid} {ins} {body} : ({keys}, {table}, f32>) -> {wide}
   func.return %y : {wide}
 }}""")
+        case "inner":
+            # Rows are in the middle, and start at 2; one of them is left out.
+            ins = "ins(%i : (a, r, c, k) -> (k), %x : (a, r, c, k) -> (k, c))"
+            made = f"!loom.tensor<[0, 2, 0] : [3, {rows + 2}, {columns}], f32>"
+            return parse_text(f"""
+func.func @main(%i: {keys}, %x: {table}, f32>) -> {made} {{
+  %y = loom.operation @y
+    over <[0, 2, 0, 0] : [3, {rows + 2}, {columns}, {points}]> [map, map, map, fold] by @add
+    {ins} outs((a, r, c) -> (a, r, c)) {INNER} : ({keys}, {table}, f32>) -> {made}
+  func.return %y : {made}
+}}""")
         case "count":
             made = f"!loom.tensor<[0] : [{rows}], i64>"
             return parse_text(f"""
@@ -93,7 +108,19 @@ func.func @main(%i: {keys}, %j: {keys}, %x: {cells}) -> {wide} {{
 }}""")
 
 
-KINDS = ["sum", "max", "count", "both"]
+INNER = """
+  wrap (%key: i64, %x: f32) {
+    %row = loom.index 1 : i64
+    %same = arith.cmpi eq, %row, %key : i64
+    %three = arith.constant 3 : i64
+    %kept = arith.cmpi ne, %row, %three : i64
+    %counts = arith.andi %same, %kept : i1
+    %none = arith.constant 0.0 : f32
+    %chosen = arith.select %counts, %x, %none : f32
+    loom.yield %chosen : f32
+  }"""
+
+KINDS = ["sum", "max", "count", "both", "inner"]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -104,10 +131,15 @@ def test_what_matches_is_all_that_counts(data: st.DataObject) -> None:
     module = program(rows, columns, points, kind)
     lowered = module.clone()
     sizes = (rows, points) if kind == "count" else (rows, columns, points)
+    if kind == "inner":
+        sizes = (3, *sizes)
     cut = data.draw(st.integers(-1, len(sizes) - 1))
     grid = [str(min(3, size) if axis == cut else 1) for axis, size in enumerate(sizes)]
     run_pipeline(lowered, f"loom-shard{{grid={','.join(grid)}}}")
     task = next(one for one in tasks(lowered) if one.kind == "fold")
+    if not task.matches:  # rows are cut between others
+        assert (kind, cut) in (("inner", 1), ("inner", 2), ("both", 1), ("sum", 1), ("max", 1))
+        return
     (op,) = (one for one in lowered.walk() if isinstance(one, loom.OperationOp))
     powers = st.sampled_from([1, 2, 4, 8, 16, 32, 64])
     tile = {axis: data.draw(powers) for axis in task.lengths}
@@ -128,7 +160,7 @@ def test_what_matches_is_all_that_counts(data: st.DataObject) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
-def _main(module: ModuleOp):
+def _main(module: ModuleOp) -> Block:
     (function,) = module.body.block.ops
     return function.regions[0].block
 
@@ -140,6 +172,30 @@ def test_points_are_looked_for_where_rows_are_many(kind: str, rows: int, visits:
     module = program(rows, 64, 4096, kind)
     run_pipeline(module, 'loom-to-triton{device="h200"}')
     assert ("visits = matching" in str(module)) == (visits == "matching")
+
+
+@pytest.mark.parametrize("cells", [16, 64, 512])
+def test_matches_are_expected_as_often_as_there_are_some(cells: int) -> None:
+    """Of keys that all rows have equally often."""
+    for kind in ("sum", "inner"):
+        rows, columns, points = 100, 7, 4096
+        module = program(rows, columns, points, kind)
+        run_pipeline(
+            module, f'loom-to-triton{{schedules="y: P = {cells}, K = 1024, visits = matching"}}'
+        )
+        (kernel,) = (one for one in module.walk() if isinstance(one, triton.KernelOp))
+        (loop,) = (one for one in kernel.walk() if triton.MATCHES in one.attributes)
+        assert isinstance(loop, scf.ForOp)
+        expected = expected_matches(loop, kernel.constants)
+        runs = 3 if kind == "inner" else 1
+        total = runs * rows * columns
+        seen = 0.0
+        for start in range(0, total, cells):
+            places = np.arange(start, start + cells) // columns
+            single = places[0] // rows == places[-1] // rows or kind == "sum"
+            seen += (places[-1] - places[0] + 1 if single else rows) / rows
+        found = 1024 * seen / -(-total // cells)
+        assert expected == pytest.approx(found, rel=0.15)
 
 
 def test_looking_for_points_is_predicted_to_be_much_faster() -> None:
@@ -186,3 +242,22 @@ def test_the_gradient_of_an_embedding_looks_for_its_rows() -> None:
     module = t.compile(out, on="triton").lowered.clone()
     run_pipeline(module, 'loom-to-triton{device="h200"}')
     assert "visits = matching" in str(module)
+
+
+def test_a_group_gives_up_a_fold_of_which_points_are_looked_for() -> None:
+    """One kernel of both folds would walk all points of each row again."""
+    ids, gradient = t.input("i", (4096,), "i64"), t.input("g", (4096, 256), "f16")
+    out = t.embedding_dense_backward(gradient, ids, rows=30000)
+    module = t.compile(out.sum(axis=1), on="triton").lowered.clone()
+    run_pipeline(module, 'loom-to-triton{device="h200"}')
+    assert "visits = matching" in str(module)
+    assert sum(one.estimate.seconds for one in predictions(module, find_spec("h200"))) < 1e-3
+
+
+def test_padding_is_not_gone_to() -> None:
+    ids, gradient = t.input("i", (600,), "i64"), t.input("g", (600, 24), "f16")
+    out = t.embedding_dense_backward(gradient, ids, rows=5000, padding=7)
+    module = t.compile(out, on="triton").lowered.clone()
+    run_pipeline(module, 'loom-to-triton{device="h200"}')
+    looked_at, _ = print_module(module).source.split("for match_number")
+    assert "& (i != 7)" in looked_at
