@@ -39,7 +39,7 @@ from tapestry.passes.triton.cost.surroundings import (
 )
 from tapestry.passes.triton.cost.work import SPLIT, WARP_ROWS, Product, Stream, Work
 from tapestry.passes.triton.cost.written_out import free_in_steps
-from tapestry.passes.triton.rewrites.exact_products import is_exact
+from tapestry.passes.triton.rewrites.exact_products import is_joined
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
@@ -289,7 +289,7 @@ class _Counter:
             kind = type(op)
             if _COUNTED[kind]:
                 self._op(op, times)
-            elif not _FREE[kind] and op not in self.shared and not _is_joined(op):
+            elif not _FREE[kind] and op not in self.shared and not is_joined(op):
                 self._elementwise(op, times)
             multiplies = kind is triton.DotOp
             if multiplies or not self.after.isdisjoint(op.operands):
@@ -408,9 +408,9 @@ class _Counter:
             points = self._mean(np.maximum(0, end.numbers - start.numbers))
             self.kept[op.step.owner.block.data] = points / walked if walked else 1.0
         if any(isinstance(one, triton.LoadOp | triton.LoadBlockOp) for one in body.ops):
-            # Of matches there may be less than one, which is not waited for each time.
-            whole = trips if triton.MATCHES in op.attributes else -(-trips // unrolled(op))
-            self.steps += self._mean(times.numbers * whole)
+            together = unrolled(op)
+            steps = trips if together == 1 else -(-trips // together)
+            self.steps += self._mean(times.numbers * steps)
             self.walks += times.numbers * trips
         self.loops += 1
         if triton.WRITTEN_OUT in op.attributes:
@@ -446,10 +446,3 @@ class _Counter:
         if kind == SPLIT:
             # Where the parts of one product were, those of the next one are.
             self.parted = max(self.parted, _PARTS * k * n)
-
-
-def _is_joined(op: Operation) -> bool:
-    """Whether an operation is a product that is added in one instruction."""
-    if not isinstance(op, arith.MulfOp) or not is_exact(op, strict=False):
-        return False
-    return all(isinstance(use.operation, arith.AddfOp) for use in op.result.uses)

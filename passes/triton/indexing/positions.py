@@ -92,9 +92,9 @@ class Positions:
         start, end = self._bounds[dim]
         return self.tiles.subtract(end, start)
 
-    def span_of(self, dim: Dim) -> tuple[SSAValue, SSAValue]:
-        """Where a dimension that shards cut starts and ends in this launch."""
-        return self._bounds[dim]
+    def first_of(self, dim: Dim) -> SSAValue:
+        """Where a dimension that shards cut starts in this launch."""
+        return self._bounds[dim][0]
 
     def span(self, axis: Axis) -> tuple[SSAValue, SSAValue]:
         """The positions of an axis: from, to. One dimension keeps its own coordinates."""

@@ -25,10 +25,8 @@ from tapestry.passes.triton.indexing.positions import Axis, Frame, Positions
 from tapestry.passes.triton.indexing.spaces import INT32_LIMIT, Access, Space, needs_64_bits
 from tapestry.passes.triton.kernels.mapfold import MapFold
 from tapestry.passes.triton.kernels.ports import Port
+from tapestry.passes.triton.schedules.tiling import MAX_SIDE
 from tapestry.passes.triton.tiles.builder import Sizes, TileBuilder, constant_value, number
-
-MAX_SIDE = 256
-"""The most rows or columns of a block that hardware moves at once."""
 
 
 @dataclass(frozen=True)

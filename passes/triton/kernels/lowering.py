@@ -204,7 +204,7 @@ def _fold_kernel(
         "K" if kind == "fold" else "B" if d in apart else "P" for d, kind in enumerate(fold.kinds)
     )
     space = space_of(fold, axes, ("P", "K"), order)
-    matching = find_matching(fold, state, space)
+    matching = find_matching(fold, state)
     spread = ("B", "P") if apart else ("P",)
     task = Task(
         fold.name,

@@ -21,7 +21,7 @@ points count, and a walk of all of them is faster; the cost model says which.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import arith, scf
@@ -31,7 +31,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tapestry.algebra.bodies import Dims, dependences, moving_dims, needed_operations
 from tapestry.dialects import loom, triton
 from tapestry.passes.triton.indexing.positions import Axis, Frame
-from tapestry.passes.triton.indexing.spaces import FOLD_AXIS, Dim, Space
+from tapestry.passes.triton.indexing.spaces import FOLD_AXIS, Dim
 from tapestry.passes.triton.kernels.mapfold import MapFold
 from tapestry.passes.triton.kernels.writer import KernelWriter
 from tapestry.passes.triton.tiles.bodies import write_body
@@ -64,13 +64,12 @@ class Matching:
 def has_keys(fold: MapFold) -> bool:
     """Whether points of a fold count by their keys, however it is walked."""
     state = None if fold.monoid is None else FoldState.of(fold.monoid)
-    return state is not None and find_matching(fold, state, None) is not None
+    return state is not None and find_matching(fold, state) is not None
 
 
-def find_matching(fold: MapFold, state: FoldState, space: Space | None) -> Matching | None:
+def find_matching(fold: MapFold, state: FoldState) -> Matching | None:
     """What has to match for a point to count; None where any point may.
 
-    In a space, matches are left out whose rows are not known where a block begins and ends.
 
     A point counts nothing where every part of what is folded is the monoid's zero.
     """
@@ -102,8 +101,7 @@ def find_matching(fold: MapFold, state: FoldState, space: Space | None) -> Match
         match = _match(one)
         if match is None or match.dim in folded or not varies[match.key]:
             continue
-        in_a_run = space is None or _is_in_a_run(space, match.dim)
-        if is_of_keys(match.key, folded) and in_a_run:
+        if is_of_keys(match.key, folded):
             matches.append(match)
     if not matches:
         return None
@@ -111,16 +109,6 @@ def find_matching(fold: MapFold, state: FoldState, space: Space | None) -> Match
     equal = {match.condition for match in matches}
     others = [one for one in ordered if one not in equal and is_of_keys(one, rows)]
     return Matching(tuple(matches), tuple(others))
-
-
-def _is_in_a_run(space: Space, index_dim: int) -> bool:
-    """Whether the rows of a block are known where it begins and ends.
-
-    Of an axis of several dimensions, shards may cut the first alone.
-    """
-    dim = space.dim_of(index_dim)
-    dims = () if dim is None else space.on(dim.axis)
-    return len(dims) < 2 or not any(one.cut for one in dims[1:])
 
 
 def _conjuncts(condition: SSAValue) -> Iterator[SSAValue]:
@@ -232,22 +220,20 @@ def _reach(writer: KernelWriter, dim: Dim) -> Sequence[tuple[SSAValue, int]]:
         return positions.reach(dim, axis)
     start = positions.first(axis)
     size = tiles.once(triton.BlockSizeOp, axis.block, tiles.index)
-    end = tiles.subtract(tiles.add(start, size), tiles.position(1))
-    inner = prod(one.extent for one in axis.dims[axis.dims.index(dim) + 1 :])
-    ends = [tiles.quotient(one, tiles.position(inner)) for one in (start, end)]
-    if dim == axis.dims[0]:
-        if dim.cut:
-            ends = [tiles.add(one, positions.span_of(dim)[0]) for one in ends]
-        return [(one, 0) for one in ends]
-    # Where a block goes on in the next run, it may have any row.
-    length = tiles.position(dim.extent)
-    runs, rows = ([make(one, length) for one in ends] for make in (tiles.quotient, tiles.remainder))
-    single = tiles.compare("==", *runs)
-    last = tiles.position(dim.extent - 1)
-    return [
-        (tiles.where(single, row, other), 0)
-        for row, other in zip(rows, (tiles.position(0), last), strict=True)
-    ]
+    ends = [start, tiles.subtract(tiles.add(start, size), tiles.position(1))]
+    if inner := axis.dims[axis.dims.index(dim) + 1 :]:
+        points = positions.length(replace(axis, dims=inner))
+        ends = [tiles.quotient(one, points) for one in ends]
+    if dim != axis.dims[0]:
+        # Where a block goes on in the next run, it may have any row.
+        length = positions.extent(dim)
+        single = tiles.compare("==", *(tiles.quotient(one, length) for one in ends))
+        rows = [tiles.remainder(one, length) for one in ends]
+        any_row = tiles.position(0), tiles.subtract(length, tiles.position(1))
+        ends = [tiles.where(single, *pair) for pair in zip(rows, any_row, strict=True)]
+    if dim.cut:
+        ends = [tiles.add(one, positions.first_of(dim)) for one in ends]
+    return [(one, 0) for one in ends]
 
 
 def _of_keys(

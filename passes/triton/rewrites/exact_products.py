@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import Float16Type, f32
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tapestry.algebra.dtypes import is_half
@@ -45,6 +45,13 @@ class SumOfExactProduct(RewritePattern):
 def is_exact(product: arith.MulfOp, *, strict: bool) -> bool:
     """Whether a product of float32 is one of widened 16-bit floats, and so needs no rounding."""
     return all(_is_widened(factor, strict=strict) for factor in product.operands)
+
+
+def is_joined(op: Operation) -> bool:
+    """Whether an operation is a product that is added in one instruction."""
+    if not isinstance(op, arith.MulfOp) or not is_exact(op, strict=False):
+        return False
+    return all(isinstance(use.operation, arith.AddfOp) for use in op.result.uses)
 
 
 def _is_widened(value: SSAValue, *, strict: bool) -> bool:

@@ -157,9 +157,9 @@ class Chooser:
         What `build` makes is all the same where `alike` is, unless that is None.
         """
         counted = [(work_of(default, call), call, count) for call, count in calls]
-        kind = (task.kind, tuple(task.lengths.items()), task.described, task.grows, task.extras)
-        kind = (*kind, task.matches)
-        key = (*kind, *((work.summary, count) for work, _, count in counted))
+        about = (task.described, task.grows, task.extras, task.matches)
+        kind = (task.kind, tuple(task.lengths.items()))
+        key = (*kind, *about, *((work.summary, count) for work, _, count in counted))
         if key not in self._known:
             with collection_paused():
                 self._known[key] = self._chosen(task, default, counted, build, alike)

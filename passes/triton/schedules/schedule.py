@@ -22,7 +22,7 @@ from math import prod
 
 from tapestry.dialects.triton import AGAIN, MAX_CELLS, VISITS, Schedule, ScheduleError
 from tapestry.passes.triton.schedules.task import PROCESSORS, Task
-from tapestry.passes.triton.schedules.tiling import Tiling, least_side, power_of_two
+from tapestry.passes.triton.schedules.tiling import MAX_SIDE, Tiling, least_side, power_of_two
 
 MIN_AHEAD = 2
 """The least stages with which a step's cells are loaded ahead of it."""
@@ -181,6 +181,11 @@ def check(task: Task, schedule: Schedule) -> None:
         raise ScheduleError(
             f"@{task.name} has no tensor that a descriptor describes: along two axes, one of them "
             "with neighbours side by side, in rows of multiples of 16 bytes"
+        )
+    if schedule.loads == "descriptor" and sum(n <= MAX_SIDE for n in tile.values()) < 2:
+        raise ScheduleError(
+            f"@{task.name} has no block that a descriptor moves: these have {MAX_SIDE} rows and "
+            "columns at most"
         )
     pairs = combinations(tile.values(), 2) if schedule.visits == VISITS[0] else ()
     for a, b in pairs:

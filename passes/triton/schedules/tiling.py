@@ -36,6 +36,9 @@ MAX_RESIDENT = 256
 MAX_SHARED_BYTES = 227 * 1024
 """The shared memory that a program may use on Hopper."""
 
+MAX_SIDE = 256
+"""The most rows or columns of a block that hardware moves at once by a descriptor."""
+
 RESIDENT_TILES = 8
 """How many times the cells of a tile a row may have that a program holds in registers."""
 

@@ -207,6 +207,13 @@ def test_what_programs_cannot_share_says_so(task, schedule, message):
         check(task, Schedule.parse(schedule))
 
 
+def test_a_descriptor_moves_blocks_that_are_not_too_long():
+    task = Task("f", "contraction", {"M": 512, "N": 512, "K": 512}, cell=2, described=True)
+    check(task, Schedule.parse("M = 512, N = 16, K = 16, loads = descriptor"))
+    with pytest.raises(ScheduleError, match="256 rows and columns at most"):
+        check(task, Schedule.parse("M = 512, N = 16, K = 512, loads = descriptor"))
+
+
 def fold_of(dtype, reduction):
     module = parse_text(f"""
 !x = !loom.tensor<[0, 0] : [8, 64], {dtype}>
