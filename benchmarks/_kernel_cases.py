@@ -108,6 +108,17 @@ def _reduce(axis: int, shape: tuple[int, int, int]) -> Case:
     )
 
 
+def _scan(axis: int, shape: tuple[int, ...]) -> Case:
+    return Case(
+        f"cumulative sum along axis {axis} of {'x'.join(map(str, shape))}",
+        "scan",
+        shape,
+        lambda *sizes: [Given("x", sizes, "f32")],
+        lambda x: x.cumsum(axis),
+        lambda _, x: x.cumsum(axis),
+    )
+
+
 def _conv(n: int, c: int, size: int, k: int, kernel: int, stride: int = 1) -> Case:
     def given(n: int, c: int, h: int, k: int) -> list[Given]:
         return [Given("x", (n, c, h, h)), Given("w", (k, c, kernel, kernel)), Given("b", (k,))]
@@ -298,6 +309,9 @@ CASES: tuple[Case, ...] = (
         t.index_add,
         lambda _, table, ids, rows: table.index_add(0, ids, rows),
     ),
+    _scan(0, (1 << 24,)),
+    _scan(1, (64, 1 << 16)),
+    _scan(0, (4096, 4096)),
     Case(
         "optimizer step 2^25",
         "elementwise",

@@ -39,6 +39,7 @@ _PASSES = {
     "loom-expand": ("tapestry.passes.loom.expand", "LoomExpand"),
     "loom-derive": ("tapestry.passes.loom.derive", "LoomDerive"),
     "loom-split-fold": ("tapestry.passes.loom.split_fold", "LoomSplitFold"),
+    "loom-split-scan": ("tapestry.passes.loom.split_scan", "LoomSplitScan"),
     "loom-relayout": ("tapestry.passes.loom.relayout", "LoomRelayout"),
     "loom-pad-fold": ("tapestry.passes.loom.pad_fold", "LoomPadFold"),
     "loom-mask-to-domain": ("tapestry.passes.loom.mask_to_domain", "LoomMaskToDomain"),

@@ -104,7 +104,7 @@ func.func @main(%x: !x, %w: !w) -> !y {
 
 // -----
 
-// A fold that does not commute takes one value after another, in order.
+// Of a fold that does not commute, blocks are scanned, in order.
 
 loom.monoid @line zero [1.0 : f32, 0.0 : f32] merge (%a: f32, %b: f32, %c: f32, %d: f32) {
   %m = arith.mulf %a, %c : f32
@@ -124,8 +124,9 @@ func.func @main(%x: !x) -> !y {
 }
 
 // CHECK-NOT: loom.monoid
-// CHECK: triton.kernel @lines({{.*}}) schedule <P = 64, K = 1
-// CHECK: scf.for
+// CHECK: triton.kernel @lines({{.*}}) schedule <P = 16, K = 128
+// CHECK: triton.scan "line" {{.*}} along 1
+// CHECK: triton.reduce "last" {{.*}} along 1
 
 // -----
 

@@ -90,8 +90,25 @@ class Choice:
     def _count(self, op: loom.OperationOp | loom.FusedOp, dim: int) -> int:
         """How many parts a dimension is split in: the greatest number that divides it."""
         extent = op.index.shape[dim]
-        most = max(1, min(self.parts, extent, _folded(op, dim) // self.least))
-        return next(n for n in range(most, 0, -1) if extent % n == 0)
+        return count_parts(extent, min(self.parts, _folded(op, dim) // self.least))
+
+
+def count_parts(extent: int, most: int) -> int:
+    """The greatest number up to `most` that divides an extent; at least 1."""
+    return next((n for n in range(min(most, extent), 0, -1) if extent % n == 0), 1)
+
+
+def may_be_stored(op: loom.OperationOp) -> bool:
+    """Whether the state of a fold or a scan is kept in the types that it is written in."""
+    monoid = monoid_of(op)
+    return monoid is not None and accumulating(monoid) is monoid
+
+
+def check_parts(parts: int, least: int) -> None:
+    """Refuse numbers of parts, and of their points, that are not possible."""
+    for name, number in (("parts", parts), ("least", least)):
+        if number < 1:
+            raise UsageError(f"{name} = {number} is not possible", hint="at least 1")
 
 
 @dataclass(frozen=True)
@@ -108,7 +125,7 @@ class SplitOperation(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: loom.OperationOp, rewriter: PatternRewriter) -> None:
         split = self.choice.split(op)
-        if split is None or in_group(op) or not _may_be_stored(op):
+        if split is None or in_group(op) or not may_be_stored(op):
             return
         refined = refine(op, [split], rewriter)
         dims = _dims(refined, split.dim)
@@ -143,7 +160,7 @@ class SplitGroup(RewritePattern):
             for place, (member, own) in enumerate(zip(op.members, owns, strict=True))
             if own is not None and own in member.fold_dims
         ]
-        if not all(_may_be_stored(op.members[place]) for place in folding):
+        if not all(may_be_stored(op.members[place]) for place in folding):
             return
         places = [_refined(place, split, op.index) for _, place in op.aligned]
         for member, own in zip(op.members, owns, strict=True):
@@ -248,12 +265,6 @@ def _keeps_order(op: loom.OperationOp | loom.FusedOp, dim: int) -> bool:
     return True
 
 
-def _may_be_stored(op: loom.OperationOp) -> bool:
-    """Whether a fold's state is kept in the types that it is written in."""
-    monoid = monoid_of(op)
-    return monoid is not None and accumulating(monoid) is monoid
-
-
 def _refined(place: AffineMap, split: Split, index: Range) -> AffineMap:
     """Where a member is in a refined group, refined itself if it has the dimension."""
     moved = place.compose(split.map(index))
@@ -355,9 +366,7 @@ class LoomSplitFold(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Split the folds that are chosen."""
-        for name, number in (("parts", self.parts), ("least", self.least)):
-            if number < 1:
-                raise UsageError(f"{name} = {number} is not possible", hint="at least 1")
+        check_parts(self.parts, self.least)
         choice = Choice(self.parts, self.least, self.op, self.dim)
         with collection_paused():
             # Groups last: folds of the states that they leave are not to be split again.

@@ -31,7 +31,6 @@ from tapestry.dialects.triton import Schedule, ScheduleAttr
 from tapestry.passes.loom.pad_fold import apply_paddings
 from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.relayout import Axes, apply_layouts
-from tapestry.passes.loom.split_fold import Choice, SplitGroup, SplitOperation
 from tapestry.passes.triton.alternatives.alone import Scheduled
 from tapestry.passes.triton.alternatives.joining import JoiningChooser, apply_joins
 from tapestry.passes.triton.alternatives.layouts import (
@@ -42,7 +41,7 @@ from tapestry.passes.triton.alternatives.layouts import (
 from tapestry.passes.triton.alternatives.padding import PaddingChooser
 from tapestry.passes.triton.alternatives.parting import PartingChooser, apply_partings
 from tapestry.passes.triton.alternatives.recutting import CutWhereFaster, Recutting
-from tapestry.passes.triton.alternatives.splitting import PartsChooser, apply_parts
+from tapestry.passes.triton.alternatives.splitting import PartsChooser, apply_parts, split
 from tapestry.passes.triton.alternatives.storing import FactorChooser, Places, apply_stores
 from tapestry.passes.triton.alternatives.taking import Alternatives
 from tapestry.passes.triton.cost.ranking import Rankings
@@ -206,16 +205,14 @@ class _SameCuts(_Cuts):
 
 @dataclass(frozen=True)
 class _Split(RewritePattern):
-    """Splits what was split. Legal where `loom-split-fold` may split it."""
+    """Splits what was split. Legal where `loom-split-fold` or `loom-split-scan` may split it."""
 
     labels: set[str]
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: Scheduled, rewriter: PatternRewriter) -> None:
         if op.label.data in self.labels and not in_group(op):
-            choice = Choice(PARTS, least=1)
-            pattern = SplitGroup(choice) if isinstance(op, loom.FusedOp) else SplitOperation(choice)
-            pattern.match_and_rewrite(op, rewriter)
+            split(op, PARTS, rewriter, least=1)
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ PIPELINES_OF_LOOM = (
     "default",
     "default,loom-shard{shards=3}",
     "default,loom-split-fold{parts=3 least=1}",
+    "default,loom-split-scan{parts=3 least=1}",
 )
 
 FLOATS = ("f32", "f16", "bf16")
@@ -234,8 +235,6 @@ def _schedule(task: Task, random: Random) -> Schedule:
         most = max(least, min(256, MOST_CELLS // max(1, prod(tile.values()))))
         sides = [1 << n for n in range(16) if least <= 1 << n <= most]
         tile[axis] = random.choice(sides or [least])
-    if task.ordered:
-        tile["K"] = 1
     schedule = Schedule(tile, warps=random.choice([1, 2, 4, 8]), stages=random.randint(1, 4))
     changes: list[tuple[str, list[Any]]] = [
         ("swizzle", [1, 2, 3, 8]),

@@ -38,6 +38,7 @@ OPTIONS = {
     "loom-relayout": ("{axes=0}", "{axes=-1,0}", "{axes=1,1}", "{axes=0,0 writers=true}"),
     "loom-pad-fold": ("", "{extent=5}"),
     "loom-split-fold": ("{parts=2}", "{parts=3 least=2}"),
+    "loom-split-scan": ("{parts=2 least=1}", "{parts=3 least=2}"),
     "loom-shard": ("{shards=2}", "{shards=3}", "{shards=6}", "{bytes=64}", "{bytes=512}"),
     "loom-propagate": ("", "{slack=0.5}", "{folds=true}", "{folds=true slack=1.0}"),
     "loom-expand-shards": ("", "{arity=2}"),

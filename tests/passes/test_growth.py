@@ -102,7 +102,7 @@ def test_work_is_linear_in_the_layers(step: str) -> None:
     assert late <= 1.1 * early + 200, counts
 
 
-AGAIN = ("weft-apply", "loom-outline", "loom-relayout", "loom-split-fold")
+AGAIN = ("weft-apply", "loom-outline", "loom-relayout", "loom-split-fold", "loom-split-scan")
 ONCE = [step for step in STEPS if step.partition("{")[0] not in AGAIN]
 """All are done in one go, but for functions of functions that repeat, copies of copies, and parts
 of parts."""

@@ -1,10 +1,11 @@
-"""Folds of few points of many cells: in parts side by side, where that is faster on a device.
+"""Folds and scans of few points of many cells: in parts side by side, where a device gains by it.
 
     %y = loom.operation @sum over <[0, 0] : [4, 1048576]> [map, fold] by @add ...
 
 is four programs, which leave most of a GPU idle. `loom-split-fold` makes a fold of its parts, and
-one of what these folded; how many parts, the cost model says, which counts both kernels. Parts are
-folded and merged in one order, so results do not depend on timing.
+one of what these folded; `loom-split-scan` lets each part of a scan go on from what the ones before
+it are. How many parts, the cost model says, which counts all their kernels. Parts are folded and
+merged in one order, so results do not depend on timing.
 
 In and out: loom. What has a schedule is left as it is, for that is of the whole fold.
 """
@@ -29,6 +30,7 @@ from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.passes.loom.split_fold import Choice, SplitGroup, SplitOperation
+from tapestry.passes.loom.split_scan import ScanChoice, SplitScan
 from tapestry.passes.triton.alternatives.alone import Scheduled, alone, canonical
 from tapestry.passes.triton.cost.predicting import Prediction
 from tapestry.passes.triton.schedules.task import SCHEDULE
@@ -57,10 +59,10 @@ POINTS = 4096
 
 @dataclass(frozen=True)
 class SplitChosen(RewritePattern):
-    """A fold for which parts are chosen becomes a fold of these, and one of their states.
+    """What parts are chosen for is folded, or scanned, in these.
 
-    Legal where `loom-split-fold` may split it: merges associate, parts keep the order of what does
-    not commute, and states are stored in the types that they are folded in.
+    Legal where `loom-split-fold` or `loom-split-scan` may split it: merges associate, parts keep
+    the order of what does not commute, and states are stored in the types that they are folded in.
     """
 
     chosen: Mapping[Scheduled, int]
@@ -71,23 +73,32 @@ class SplitChosen(RewritePattern):
             split(op, self.chosen[op], rewriter)
 
 
-def split(op: Scheduled, parts: int, rewriter: PatternRewriter) -> None:
-    """Split a fold, or a group, in about so many parts, if it may be."""
-    choice = Choice(parts, LEAST)
-    pattern = SplitGroup(choice) if isinstance(op, loom.FusedOp) else SplitOperation(choice)
-    pattern.match_and_rewrite(op, rewriter)
+def split(op: Scheduled, parts: int, rewriter: PatternRewriter, least: int = LEAST) -> None:
+    """Split a fold, a scan or a group in about so many parts of `least` points, if it may be."""
+    if isinstance(op, loom.FusedOp):
+        SplitGroup(Choice(parts, least)).match_and_rewrite(op, rewriter)
+    elif op.scan_dim is not None:
+        SplitScan(ScanChoice(parts, least)).match_and_rewrite(op, rewriter)
+    else:
+        SplitOperation(Choice(parts, least)).match_and_rewrite(op, rewriter)
+
+
+def _may_split(op: Scheduled, parts: int) -> bool:
+    if isinstance(op, loom.OperationOp) and op.scan_dim is not None:
+        return ScanChoice(parts, LEAST).split(op) is not None
+    return Choice(parts, LEAST).split(op) is not None
 
 
 @dataclass
 class PartsChooser:
-    """Chooses parts for the folds of a program; equal ones are looked at once."""
+    """Chooses parts for the folds and scans of a program; equal ones are looked at once."""
 
     spec: DeviceSpec
     predict: Predict
     _known: dict[str, int] = field(default_factory=dict[str, int])
 
     def chosen(self, module: ModuleOp) -> dict[Scheduled, int]:
-        """The folds that are to be split, with how many parts each gets."""
+        """What is to be split, with how many parts each gets."""
         found: dict[Scheduled, int] = {}
         for op in module.walk():
             if isinstance(op, loom.OperationOp | loom.FusedOp) and self._may_gain(op):
@@ -103,15 +114,9 @@ class PartsChooser:
         """Whether programs may be too few: known without a kernel, so that most cost nothing."""
         if in_group(op) or any(SCHEDULE in one.attributes for one in op.walk()):
             return False
-        if Choice(max(PARTS), LEAST).split(op) is None:
+        if not _may_split(op, max(PARTS)):
             return False
-        folded = op.merged_dims if isinstance(op, loom.FusedOp) else op.fold_dims
-        own = (
-            {*folded}
-            if isinstance(op, loom.OperationOp)
-            else {*range(op.index.rank)} - {*op.map_dims}
-        )
-        points = prod(n for dim, n in enumerate(op.index.shape) if dim not in own)
+        points = prod(op.index.shape[dim] for dim in op.map_dims)
         return points < POINTS * self.spec.multiprocessors
 
     def _parts(self, program: ModuleOp) -> int:

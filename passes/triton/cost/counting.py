@@ -90,6 +90,8 @@ _EXPONENTIALS = Kinds(math.ExpOp, math.Exp2Op)
 _SPLIT, _PARTS = 14, 6
 """Operations that take a cell of float32 apart (twice its first bits, within bounds, and the rest;
 most are done at half the rate of sums), and the bytes of its parts."""
+_ACROSS_WARPS, _FEW_WARPS = 16, 4
+"""Registers that a thread takes to scan across more than a few warps."""
 _CORRECTED = 6
 """Ordinary operations that go with a function that the hardware has only roughly."""
 
@@ -99,6 +101,15 @@ def split_lanes(m: int, n: int, k: int, warps: int) -> float:
     # Warps that share rows take these apart each.
     rows = max(m, WARP_ROWS * warps)
     return _SPLIT * k * (rows + n) + m * n
+
+
+def scan_bytes(cells: int, warps: int) -> int:
+    """What threads hold of a tile of so many cells while it is scanned, beside the tile itself.
+
+    Each holds what is before its cells, and what other warps end with: measured for sm_90.
+    """
+    across = _ACROSS_WARPS * 32 * warps if cells and warps > _FEW_WARPS else 0
+    return 4 * (cells // 2 + across)
 
 
 def work_of(kernel: triton.KernelOp, call: Call) -> Work:
@@ -128,6 +139,8 @@ class Counts:
     lives: Lives
     registers: int
     pieces: tuple[int, ...]
+    scanned: int
+    """The most cells that are scanned at once."""
 
     def work(self, warps: int, stages: int) -> Work:
         """What it does with so many warps and stages."""
@@ -142,6 +155,7 @@ class Counts:
             for one, _ in self.products
             if one.is_split
         )
+        scanning = scan_bytes(self.scanned, warps)
         return replace(
             self.one,
             warps=warps,
@@ -151,8 +165,8 @@ class Counts:
             waiting_lanes=self.waiting_lanes.of(warps) + parting,
             specials=self.specials.of(warps),
             requests=self.requests.of(warps),
-            live=self.lives.bytes(threads) + self.registers,
-            walking=self.lives.walking(threads) + self.registers,
+            live=self.lives.bytes(threads) + self.registers + scanning,
+            walking=self.lives.walking(threads) + self.registers + scanning,
             addresses=sum(2 * -(-pieces // threads) for pieces in self.pieces),
         )
 
@@ -200,6 +214,7 @@ class _Counter:
     """What loops that are written out do not do in each step."""
     requests: Lanes = field(default_factory=Lanes)
     """The pieces of up to 4 bytes that lanes load and store, where nothing is multiplied."""
+    scanned: int = 0
     rows: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     """The rows of a product that another one waits for, by what is computed of it."""
 
@@ -265,7 +280,7 @@ class _Counter:
         lives = Lives.of(self.kernel, self.factors.elsewhere)
         lanes = (self.lanes, self.waiting_lanes, self.specials, self.requests)
         counted = (tuple(self.products), *lanes, lives, self.factors.registers)
-        return Counts(one, *counted, tuple(self.addresses))
+        return Counts(one, *counted, tuple(self.addresses), self.scanned)
 
     def _walks(self) -> tuple[float, ...]:
         """The steps of the last programs, where not all have as many, relative to the mean."""
@@ -354,6 +369,7 @@ class _Counter:
                 depth = 1.0
                 if isinstance(op, triton.ScanOp):
                     depth = max(1.0, log2(shape_of(op.tiles[0])[op.axis.value.data]))
+                    self.scanned = max(self.scanned, self._cells(op.tiles[0]))
                 cells = Cells(self._cells(op.tiles[0]), self._rows(op))
                 self._lanes(op, cells, depth * len(inner) * times.mean)
             case _:

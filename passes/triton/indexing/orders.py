@@ -70,6 +70,18 @@ def product_order(fold: MapFold, axes: Sequence[str]) -> tuple[int, ...] | None:
     return None if order == sorted(order) else tuple(order)
 
 
+def scanning_order(fold: MapFold) -> tuple[int, ...] | None:
+    """The index dimensions of a scan, mapped ones in the order of how far apart they are written.
+
+    A tile then has points that are neighbours. None where the order is that of the index.
+    """
+    steps = _factors(fold, max(fold.outs, key=lambda tensor: _bytes(fold, tensor)))
+    mapped = [dim for dim in range(fold.index.rank) if dim != fold.scan_dim]
+    walked = iter(sorted(mapped, key=lambda dim: -abs(steps[dim])))
+    order = tuple(dim if dim == fold.scan_dim else next(walked) for dim in range(fold.index.rank))
+    return None if order == tuple(range(fold.index.rank)) else order
+
+
 def dims_apart(fold: MapFold) -> frozenset[int]:
     """Outer dimensions of which each program of a fold has one point; it has many of the others.
 

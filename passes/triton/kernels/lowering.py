@@ -40,7 +40,14 @@ from tapestry.passes.triton.kernels.matching import Matching, find_matching, wri
 from tapestry.passes.triton.kernels.places import with_narrow_places
 from tapestry.passes.triton.kernels.products import summed_type
 from tapestry.passes.triton.kernels.scans import carry_tensors, scan_kernel
-from tapestry.passes.triton.kernels.steps import Options, longest, part_names, unwrap, wrapped_block
+from tapestry.passes.triton.kernels.steps import (
+    Options,
+    last_states,
+    longest,
+    part_names,
+    unwrap,
+    wrapped_block,
+)
 from tapestry.passes.triton.kernels.writer import Kernel, KernelWriter, Port, space_of
 from tapestry.passes.triton.schedules.choosing import best
 from tapestry.passes.triton.schedules.rungs import Rung
@@ -211,7 +218,6 @@ def _fold_kernel(
         "fold",
         {axis: longest(space, axis, fold.shards) for axis in ("P", "K")},
         grid=spread,
-        ordered=not state.monoid.commutative,
         atomic=state.atomic is not None,
         bounded=is_bounded(space),
         across=space.lies_along("P", "K"),
@@ -238,9 +244,28 @@ def _fold_kernel(
         )
         _end(writer, ("P",), state, folded)
 
+    def write_in_order() -> None:
+        block = wrapped_block(writer, state, frame)
+
+        def step(carried: Sequence[SSAValue] | None) -> State:
+            # Folding a tile may take its lanes in any order; scanning it keeps to theirs.
+            ends = last_states(writer.tiles, state.scan(writer.tiles, block(), 1, names), names)
+            return ends if carried is None else state.merge(writer.tiles, carried, ends)
+
+        folded = writer.walk(
+            depth,
+            lambda: state.zero(writer.tiles, writer.blocks(("P",)), names),
+            step,
+            everywhere=False,
+        )
+        _end(writer, ("P",), state, folded)
+
     def write() -> None:
         if matching is not None and schedule.visits != VISITS[0]:
             write_matching_points(matching)
+            return
+        if not state.monoid.commutative and schedule.tile["K"] > 1:
+            write_in_order()
             return
         block = wrapped_block(writer, state, frame)
 

@@ -13,17 +13,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import SSAValue
 
-from tapestry.dialects import triton
-from tapestry.dialects.triton import element_of
+from tapestry.passes.triton.indexing.orders import scanning_order
 from tapestry.passes.triton.indexing.positions import Axis
 from tapestry.passes.triton.indexing.spaces import FOLD_AXIS
 from tapestry.passes.triton.kernels.mapfold import MapFold, Tensor
-from tapestry.passes.triton.kernels.steps import Options, longest, part_names, unwrap, wrapped_block
+from tapestry.passes.triton.kernels.steps import (
+    Options,
+    last_states,
+    longest,
+    part_names,
+    unwrap,
+    wrapped_block,
+)
 from tapestry.passes.triton.kernels.writer import Kernel, KernelWriter, space_of
 from tapestry.passes.triton.schedules.task import Task
-from tapestry.passes.triton.tiles.builder import TileBuilder
 from tapestry.passes.triton.tiles.folds import FoldState, State
 from tapestry.zspace import Projection
 
@@ -49,9 +54,10 @@ def scan_kernel(
     origins: Sequence[str],
 ) -> Kernel:
     """The kernel of a scan; with `carries`, it takes those tensors after the outputs."""
+    order = scanning_order(fold)
     fold = replace(fold, outs=(*fold.outs, *carries))
     axes = tuple(FOLD_AXIS if d == fold.scan_dim else "P" for d in range(fold.index.rank))
-    space = space_of(fold, axes, ("P", FOLD_AXIS))
+    space = space_of(fold, axes, ("P", FOLD_AXIS), order)
     lengths = {axis: longest(space, axis, fold.shards) for axis in ("P", FOLD_AXIS)}
     task = Task(fold.name, "scan", lengths, grid=("P",))
     schedule = options.schedule(task, fold.schedule)
@@ -80,7 +86,7 @@ def scan_kernel(
                 merged = state.merge(tiles, before, states)
                 states = tuple(tiles.spread(part, writer.blocks(frame)) for part in merged)
             unwrap(writer, frame, state, states, writer.extras, outs)
-            return () if carried is None else _last(tiles, states, carried_names)
+            return () if carried is None else last_states(tiles, states, carried_names)
 
         ends = writer.walk(length, start, step)
         for port, end in zip(kept, ends, strict=bool(kept)):
@@ -88,27 +94,3 @@ def scan_kernel(
 
     writer.versions(write)
     return writer.finish(fold.name, origins)
-
-
-def _last(tiles: TileBuilder, states: State, names: Sequence[str]) -> State:
-    """The states in the last lane of K: lanes past the end hold zeros, so they change nothing.
-
-    The lane is found by folding (position, state) and keeping the greater position.
-    """
-    lanes = tiles.expand(tiles.arange("BLOCK_K", "lanes"), 1, 2)
-    lanes = tiles.spread(lanes, ("BLOCK_P", "BLOCK_K"))
-    elements = [element_of(lanes), *(element_of(part) for part in states)]
-    body = Block(arg_types=elements * 2)
-    for number, argument in enumerate(body.args):
-        side = "ab"[number // len(elements)]
-        argument.name_hint = f"{side}{number % len(elements)}"
-    combiner = TileBuilder(body, {}, tiles.index)
-    a, b = body.args[: len(elements)], body.args[len(elements) :]
-    later = combiner.compare(">", a[0], b[0])
-    kept = [combiner.where(later, x, y) for x, y in zip(a, b, strict=True)]
-    body.add_op(triton.YieldOp(*kept))
-    op = triton.ReduceOp("last", [lanes, *states], 1, Region(body))
-    tiles.append(op)
-    for out, name in zip(op.outs[1:], names, strict=True):
-        out.name_hint = name
-    return tuple(op.outs[1:])

@@ -9,10 +9,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tapestry.dialects import loom
-from tapestry.dialects.triton import Schedule
+from tapestry.dialects import loom, triton
+from tapestry.dialects.triton import Schedule, element_of
 from tapestry.passes.triton.cost.predicting import Choose
 from tapestry.passes.triton.indexing.positions import Frame
 from tapestry.passes.triton.indexing.spaces import FOLD_AXIS, Space
@@ -23,6 +23,7 @@ from tapestry.passes.triton.schedules.schedule import check, default
 from tapestry.passes.triton.schedules.task import Task
 from tapestry.passes.triton.schedules.tiling import Tiling
 from tapestry.passes.triton.tiles.bodies import Values, failing_reads, varying
+from tapestry.passes.triton.tiles.builder import TileBuilder
 from tapestry.passes.triton.tiles.folds import FoldState, State
 from tapestry.zspace import Range
 
@@ -162,3 +163,28 @@ def unwrap(
         values = tuple(known[value] for value in loom.yielded(body))
     for port, value in zip(outs, values, strict=True):
         writer.store(port, frame, value)
+
+
+def last_states(tiles: TileBuilder, states: State, names: Sequence[str]) -> State:
+    """What tiles of P by K that are scanned have in the last lane of K: what all of it folds to.
+
+    Lanes past the end hold zeros, so they change nothing. The lane is found by folding (position,
+    state) and keeping the greater position.
+    """
+    lanes = tiles.expand(tiles.arange("BLOCK_K", "lanes"), 1, 2)
+    lanes = tiles.spread(lanes, ("BLOCK_P", "BLOCK_K"))
+    elements = [element_of(lanes), *(element_of(part) for part in states)]
+    body = Block(arg_types=elements * 2)
+    for number, argument in enumerate(body.args):
+        side = "ab"[number // len(elements)]
+        argument.name_hint = f"{side}{number % len(elements)}"
+    combiner = TileBuilder(body, {}, tiles.index)
+    a, b = body.args[: len(elements)], body.args[len(elements) :]
+    later = combiner.compare(">", a[0], b[0])
+    kept = [combiner.where(later, x, y) for x, y in zip(a, b, strict=True)]
+    body.add_op(triton.YieldOp(*kept))
+    op = triton.ReduceOp("last", [lanes, *states], 1, Region(body))
+    tiles.append(op)
+    for out, name in zip(op.outs[1:], names, strict=True):
+        out.name_hint = name
+    return tuple(op.outs[1:])

@@ -55,7 +55,7 @@ def smallest(task: Task) -> Schedule:
         whole = power_of_two(length)
         if axis in task.held:
             tile[axis] = max(whole, tile[axis])
-        elif axis == "K" and not task.multiplied and not task.ordered:
+        elif axis == "K" and not task.multiplied:
             tile[axis] = min(whole, _DEPTH)
     rows = next(iter(task.lengths))
     if rows not in task.held and not task.multiplied:

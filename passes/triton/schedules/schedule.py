@@ -96,7 +96,7 @@ def _tiles(task: Task, tiling: Tiling) -> Schedule:
         case "scan":
             return tiling.fold(n["P"], n["K"])
         case "fold":
-            return tiling.fold(n["P"], n["K"], ordered=task.ordered, across=task.across)
+            return tiling.fold(n["P"], n["K"], across=task.across)
         case "contraction":
             return tiling.contraction(n["M"], n["N"], n["K"], cell=task.cell, split=task.split)
         case "group":
@@ -131,8 +131,6 @@ def check(task: Task, schedule: Schedule) -> None:
                 f"@{task.name} holds all {task.lengths[axis]} points along {axis} in one block: "
                 f"{axis} = {tile[axis]} is too small, {power_of_two(task.lengths[axis])} would do"
             )
-    if task.ordered and tile["K"] != 1:
-        raise ScheduleError(f"@{task.name} folds in order: K = {tile['K']} has to be 1")
     if schedule.swizzle > 1 and not (task.swizzles or task.staggers):
         raise ScheduleError(
             f"@{task.name} has no blocks of rows and columns to swizzle: its programs are along "

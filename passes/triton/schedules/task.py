@@ -30,12 +30,11 @@ class Task:
     unknown. A `cell` of what is multiplied has so many bytes, `split` says that factors are taken
     apart, `dots` that a group multiplies tiles at all, `sums` how many products of rows and columns
     it sums along K. `grid` are the axes that programs are spread over, and `held` those that one
-    block has to hold. An `ordered` fold takes one point at a time; one `across` memory has points
-    that lie side by side; rows are read in `walks` walks. `described` says that some tensor can be
-    moved by descriptors, `bounded` that a domain ends or starts walks along K, `grows` that they
-    are longer for later rows, `extras` that tensors are read when a walk has ended. States of an
-    `atomic` fold are merged by memory itself; of one that `matches`, points count whose keys are
-    rows of a program.
+    block has to hold. A fold `across` memory has points that lie side by side; rows are read in
+    `walks` walks. `described` says that some tensor can be moved by descriptors, `bounded` that a
+    domain ends or starts walks along K, `grows` that they are longer for later rows, `extras` that
+    tensors are read when a walk has ended. States of an `atomic` fold are merged by memory itself;
+    of one that `matches`, points count whose keys are rows of a program.
     """
 
     name: str
@@ -47,7 +46,6 @@ class Task:
     sums: int = 1
     grid: tuple[str, ...] = ()
     held: frozenset[str] = field(default_factory=frozenset[str])
-    ordered: bool = False
     across: bool = False
     walks: int = 1
     described: bool = False

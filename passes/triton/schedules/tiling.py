@@ -79,16 +79,14 @@ class Tiling:
         block_n = min(power_of_two(columns), side * side // block_m)
         return Schedule({"M": block_m, "N": block_n}, stages=1)
 
-    def fold(
-        self, points: int, depth: int, *, ordered: bool = False, across: bool = False
-    ) -> Schedule:
+    def fold(self, points: int, depth: int, *, across: bool = False) -> Schedule:
         """That of a fold of `depth` values at each of `points` cells.
 
-        An `ordered` fold (by a monoid that does not commute) takes one value at a time. A fold
-        `across` memory, as of columns, has points that lie side by side: some in each program.
+        A fold `across` memory, as of columns, has points that lie side by side: some in each
+        program.
         """
         block_p = min(power_of_two(points), SIDE_BY_SIDE, self.cells) if across else 1
-        block_k = 1 if ordered else min(power_of_two(depth), max(1, self.cells // block_p))
+        block_k = min(power_of_two(depth), max(1, self.cells // block_p))
         block_p = min(power_of_two(points), max(block_p, self.cells // block_k))
         return Schedule({"P": block_p, "K": block_k})
 

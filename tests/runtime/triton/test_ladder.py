@@ -267,7 +267,6 @@ def test_every_rung_of_attention_gives_the_same(rung):
     [
         Task("a", "map", {"P": 5}),
         Task("a", "fold", {"P": 500, "K": 9000}),
-        Task("a", "fold", {"P": 500, "K": 9000}, ordered=True),
         Task("a", "contraction", {"M": 3, "N": 5000, "K": 7}),
         Task("a", "group", {"M": 3, "N": 80, "K": 7, "C": 40}, dots=True, held=frozenset({"N"})),
         Task("a", "group", {"M": 3, "N": 80, "K": 700}, held=frozenset({"N"}), walks=2),

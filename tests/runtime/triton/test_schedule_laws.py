@@ -73,8 +73,6 @@ def schedules(draw, task: Task):
         least = 16 if axis in task.multiplied else 1
         least = max(least, length if axis in task.held else 1)
         tile[axis] = draw(powers.filter(lambda n, least=least: n >= least))
-    if task.ordered:
-        tile["K"] = 1
     has_rows = "M" in task.grid and "M" in task.lengths
     schedule = Schedule(
         tile,

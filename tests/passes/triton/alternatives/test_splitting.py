@@ -1,6 +1,8 @@
-"""Folds of few points are folded in parts on a device, where that is clearly faster."""
+"""Folds and scans of few points are split in parts on a device, where that is clearly faster."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from tapestry.passes.loom.split_fold import Choice
 from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules.task import SCHEDULE
-from tapestry.runtime.executor import NoWatch, find_executor
+from tapestry.runtime.executor import Array, NoWatch, find_executor
 
 
 def _loom(program: Expression) -> ModuleOp:
@@ -106,6 +108,37 @@ def test_a_mean_is_divided_when_the_parts_of_both_sums_have_merged() -> None:
     (got,) = find_executor("triton").run(module, given, NoWatch()).outputs
     wanted = given["x"].sum(dtype="f8") / given["w"].sum(dtype="f8")
     np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "gain"), [((1 << 24,), 40), ((8, 1 << 17), 2), ((1 << 16, 16), 1.5)]
+)
+def test_few_long_scans_are_scanned_in_parts(shape: tuple[int, ...], gain: float) -> None:
+    axis = shape.index(max(shape))
+    module = _loom(t.input("x", shape, "f32").cumsum(axis))
+    whole, parts = _times(module, split=False), _times(module)
+    assert (len(whole), len(parts)) == (1, 3)
+    assert sum(parts) * gain <= sum(whole)
+
+
+@pytest.mark.parametrize("shape", [(4096, 4096), (1, 2048), (1, 131101)])
+def test_other_scans_are_whole(shape: tuple[int, ...]) -> None:
+    """There are enough of them, they are short, or their points do not divide into parts."""
+    assert len(_times(_loom(t.input("x", shape, "f32").cumsum(1)))) == 1
+
+
+@pytest.mark.parametrize("function", [np.cumsum, np.maximum.accumulate])
+def test_scanned_parts_are_the_whole(function: Callable[..., Array]) -> None:
+    x = t.input("x", (3, 1 << 17), "i64")
+    module = _loom(x.cumsum(1) if function is np.cumsum else t.cummax(x, axis=1))
+    ways = LoomToTriton(device="h200").alternatives(Context())
+    assert ways is not None
+    ways.split_folds(module)
+    scans = [op for op in module.walk() if isinstance(op, loom.OperationOp)]
+    assert [op.scan_dim is None for op in scans] == [True, False, False]
+    given = {"x": np.random.default_rng(0).integers(-1000, 1000, (3, 1 << 17))}
+    got, *_ = find_executor("triton").run(module, given, NoWatch()).outputs
+    np.testing.assert_array_equal(got, function(given["x"], axis=1))
 
 
 @pytest.mark.parametrize("rows", [196, 197, 1024])

@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 import tapestry as t
 from tapestry.devices import find_spec
 from tapestry.dialects import loom
-from tapestry.frontend import parse_module
+from tapestry.frontend import parse_module, parse_text
 from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.indexing.orders import dims_apart
 from tapestry.passes.triton.kernels.mapfold import map_fold_of
@@ -41,6 +41,25 @@ def test_points_are_taken_as_the_largest_tensor_lies() -> None:
 
 def test_what_is_folded_is_taken_as_the_largest_tensor_lies() -> None:
     assert l2_seconds((2, 0, 1), (0, 2)) < 1.2 * l2_seconds((0, 1, 2), (1, 2))
+
+
+def test_rows_of_a_scan_are_taken_as_they_are_written() -> None:
+    """However the index is ordered, a tile has rows that are neighbours."""
+
+    def seconds(maps: str, extents: str) -> float:
+        module = parse_text(f"""
+            !x = !loom.tensor<[0, 0, 0] : [64, 256, 64], f32>
+            func.func @main(%x: !x) -> !x {{
+              %y = loom.operation @running over <[0, 0, 0] : [{extents}, 256]> [map, map, scan]
+                     by @add ins(%x : ({maps}, k) -> (i, k, j)) outs(({maps}, k) -> (i, k, j))
+                     wrap (%c: f32) {{ loom.yield %c : f32 }} : (!x) -> !x
+              func.return %y : !x
+            }}""")
+        LoomToTriton(device="h200", split=False).apply(Context(), module)
+        (one,) = predictions(module, H200)
+        return one.estimate.seconds
+
+    assert seconds("j, i", "64, 64") == seconds("i, j", "64, 64")
 
 
 @settings(deadline=None, max_examples=25)

@@ -89,6 +89,13 @@ func.func @main(%i: {keys}, %x: {table}, f32>) -> {made} {{
     {ins} outs((a, r, c) -> (a, r, c)) {INNER} : ({keys}, {table}, f32>) -> {made}
   func.return %y : {made}
 }}""")
+        case "put":
+            # The last of what is put in a row stays: a fold in order.
+            tables = [
+                t.input(name, (n, columns), "f32") for name, n in (("t", rows), ("x", points))
+            ]
+            where = t.input("i", (points,), "i64")
+            return t.compile(t.index_put(tables[0], where, tables[1]), on="triton").lowered
         case "count":
             made = f"!loom.tensor<[0] : [{rows}], i64>"
             return parse_text(f"""
@@ -120,7 +127,7 @@ INNER = """
     loom.yield %chosen : f32
   }"""
 
-KINDS = ["sum", "max", "count", "both", "inner"]
+KINDS = ["sum", "max", "count", "both", "inner", "put"]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -128,6 +135,8 @@ KINDS = ["sum", "max", "count", "both", "inner"]
 def test_what_matches_is_all_that_counts(data: st.DataObject) -> None:
     rows, columns, points = (data.draw(st.sampled_from([1, 3, 8, 20, 33])) for _ in range(3))
     kind = data.draw(st.sampled_from(KINDS))
+    if kind == "put":
+        points = max(points, 3)  # one point is put by a map
     module = program(rows, columns, points, kind)
     lowered = module.clone()
     sizes = (rows, points) if kind == "count" else (rows, columns, points)
@@ -148,7 +157,9 @@ def test_what_matches_is_all_that_counts(data: st.DataObject) -> None:
     give(op, schedule)
     rng = np.random.default_rng(0)
     keys = {name: rng.integers(-2, max(rows, columns) + 2, points) for name in "ij"}
-    inputs = {**keys, "x": rng.integers(-9, 9, (points, columns)).astype(np.float32)}
+    tables = {"x": (points, columns), "t": (rows, columns)}
+    inputs = {name: rng.integers(-9, 9, size).astype(np.float32) for name, size in tables.items()}
+    inputs |= keys
     if kind == "both":
         inputs["x"] = inputs["x"][:, 0].copy()
     names = [argument.name_hint for argument in _main(module).args]
@@ -159,7 +170,7 @@ def test_what_matches_is_all_that_counts(data: st.DataObject) -> None:
 
 
 def _main(module: ModuleOp) -> Block:
-    (function,) = module.body.block.ops
+    *_, function = module.body.block.ops
     return function.regions[0].block
 
 

@@ -105,7 +105,6 @@ def test_what_is_no_schedule_says_why(text, message):
             {"M": 64, "K": 16, "N": 64},
             "N = 64 is too small, 128 would do",
         ),
-        (Task("f", "fold", {"P": 8, "K": 8}, ordered=True), {"P": 8, "K": 2}, "has to be 1"),
         (Task("f", "fold", {"P": 8, "K": 8}), {"P": 2048, "K": 1024}, "2048 x 1024 cells"),
     ],
 )
