@@ -174,16 +174,15 @@ def _extremum_merge(name: str, element: Attribute, position: Attribute) -> Regio
     block = Block(arg_types=[element, position, element, position])
     a, i, b, j = block.args
     if isinstance(element, AnyFloat):
-        better = arith.CmpfOp(a, b, "ogt" if name == "argmax" else "olt")
+        # Of two NaNs the first is taken, and one before any number: a comparison that holds where
+        # one side is missing asks for the other side besides.
+        better = arith.CmpfOp(a, b, "ugt" if name == "argmax" else "ult")
+        b_number = arith.CmpfOp(b, b, "ord")
+        wins = arith.AndIOp(better.result, b_number.result)
         equal = arith.CmpfOp(a, b, "oeq")
         a_nan = arith.CmpfOp(a, a, "uno")
-        b_nan = arith.CmpfOp(b, b, "uno")
-        both = arith.AndIOp(a_nan.result, b_nan.result)
-        tie = arith.OrIOp(equal.result, both.result)
-        b_number = arith.CmpfOp(b, b, "ord")
-        only_a = arith.AndIOp(a_nan.result, b_number.result)
-        wins = arith.OrIOp(better.result, only_a.result)
-        block.add_ops([better, equal, a_nan, b_nan, both, tie, b_number, only_a, wins])
+        tie = arith.OrIOp(equal.result, a_nan.result)
+        block.add_ops([better, b_number, wins, equal, a_nan, tie])
     else:
         order = "u" if element == i1 else "s"
         wins = arith.CmpiOp(a, b, order + ("gt" if name == "argmax" else "lt"))

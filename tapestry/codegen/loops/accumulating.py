@@ -1,8 +1,8 @@
 """What a loop keeps of the values that it folds, until the end.
 
     how = accumulator(Folded(slot, "arith.maximumf", zero))
-    parts = how.lift(write, [x])                    # of a value
-    parts = how.merge(write, parts, others)         # in the loop
+    parts = how.lift(write, [x])                    # of a value, or of what values fold to
+    parts = how.merge(write, parts, how.enter(write, [y]))      # in the loop, with a value's
     (largest,) = how.finish(write, parts)           # once
     (largest,) = how.both(write, [largest], [y])    # of two that are finished
 
@@ -39,6 +39,10 @@ class Accumulator(Protocol):
         """The parts of one value, or of one state, which come first among them."""
         ...
 
+    def enter(self, write: Writer, values: Sequence[Value]) -> Parts:
+        """The parts of the value of a point."""
+        ...
+
     def merge(self, write: Writer, left: Parts, right: Parts) -> Parts:
         """The parts of what both are of."""
         ...
@@ -55,7 +59,7 @@ class Accumulator(Protocol):
 def accumulator(fold: Folded | Merged) -> Accumulator:
     """The accumulator of a fold."""
     if isinstance(fold, Merged):
-        return _Plain(fold.merge)
+        return _Narrow(fold.merge, fold.narrow, fold.zeros) if fold.narrow else _Plain(fold.merge)
     primitive = fold.primitive
     if primitive in ("arith.maximumf", "arith.minimumf"):
         return _Extreme(largest=primitive == "arith.maximumf")
@@ -77,6 +81,9 @@ class _Plain:
     def lift(self, write: Writer, values: Sequence[Value]) -> Parts:  # noqa: ARG002
         return values
 
+    def enter(self, write: Writer, values: Sequence[Value]) -> Parts:
+        return self.lift(write, values)
+
     def merge(self, write: Writer, left: Parts, right: Parts) -> Parts:
         return self.how(write, left, right)
 
@@ -85,6 +92,56 @@ class _Plain:
 
     def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:
         return self.how(write, left, right)
+
+
+@dataclass(frozen=True)
+class _Narrow:
+    """What is folded, but for integers that are kept in 32 bits.
+
+    They are ordered as they are in 64: zeros are the least or the most there are, or fit as well.
+    """
+
+    how: Merge
+    narrow: frozenset[int]
+    zeros: tuple[float, ...]
+
+    def lift(self, write: Writer, values: Sequence[Value]) -> Parts:
+        found = list(self.enter(write, values))
+        for part in self.narrow:
+            is_zero = write.compared("eq", values[part], self._zero(write, part))
+            found[part] = write.chosen(is_zero, self._near(write, part), found[part])
+        return found
+
+    def enter(self, write: Writer, values: Sequence[Value]) -> Parts:
+        return [
+            write.cast("trunc", value, "i32") if part in self.narrow else value
+            for part, value in enumerate(values)
+        ]
+
+    def merge(self, write: Writer, left: Parts, right: Parts) -> Parts:
+        return self.how(write, left, right)
+
+    def finish(self, write: Writer, parts: Parts) -> Sequence[Value]:
+        found = list(parts)
+        for part in self.narrow:
+            is_zero = write.compared("eq", parts[part], self._near(write, part))
+            wide = write.cast("sext", parts[part], "i64")
+            found[part] = write.chosen(is_zero, self._zero(write, part), wide)
+        return found
+
+    def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:
+        return self.how(write, left, right)
+
+    def _zero(self, write: Writer, part: int) -> Value:
+        return write.number(self.zeros[part], "i64")
+
+    def _near(self, write: Writer, part: int) -> Value:
+        """The zero in 32 bits."""
+        return write.number(max(_LEAST, min(_MOST, self.zeros[part])), "i32")
+
+
+_LEAST, _MOST = -(1 << 31), (1 << 31) - 1
+"""Of 32-bit integers."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +160,9 @@ class _Extreme:
     def lift(self, write: Writer, values: Sequence[Value]) -> Parts:
         bits = write.cast("bitcast", values[0], f"i{8 * BYTES[values[0].kind]}")
         return (bits,) * len(_EXTREMES)
+
+    def enter(self, write: Writer, values: Sequence[Value]) -> Parts:
+        return self.lift(write, values)
 
     def merge(self, write: Writer, left: Parts, right: Parts) -> Parts:
         three = zip(_EXTREMES, left, right, strict=True)

@@ -84,13 +84,16 @@ class Merged:
 
     The order in which that is done is any, unless the graph is running. Where it is, states are
     merged `one_by_one`, each with what was before it, if what a few of them come to may round or
-    overflow where that of all before them does not.
+    overflow where that of all before them does not. The parts that are `narrow` are 64-bit integers
+    which are only compared and chosen; but for zeros, they are between the least and the most of 32
+    bits.
     """
 
     slots: tuple[int, ...]
     merge: Merge
     zeros: tuple[float, ...]
     one_by_one: bool = False
+    narrow: frozenset[int] = frozenset()
 
 
 FOLDS = frozenset(

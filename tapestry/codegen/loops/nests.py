@@ -296,15 +296,14 @@ class _Nest:
         pointers, _ = rows[0]
         arrays = iter(self._folded)
         for fold, how, own in zip(self._graph.folds, self._accumulators, parts, strict=True):
-            values = own[: len(fold.slots)]
-            places = [next(arrays)[0] for _ in values]
+            places = [next(arrays)[0] for _ in fold.slots]
             to = [self._moved(array, last, pointers[array], at) for array in places]
             if any(self._layout.folded):
                 pairs = zip(places, to, strict=True)
                 before = [self._vector(array, one) for array, one in pairs]
                 # As parts, for what is folded is finished once then, and not for either.
-                merged = how.merge(self._write, how.lift(self._write, before), own)
-                values = how.finish(self._write, merged)
+                own = how.merge(self._write, how.lift(self._write, before), own)
+            values = how.finish(self._write, own)
             for array, one, value in zip(places, to, values, strict=True):
                 self._put(array, one, value)
         return []
@@ -346,13 +345,13 @@ class _Nest:
         write, found = self._write, list[Parts]()
         for fold, how in zip(self._graph.folds, self._accumulators, strict=True):
             own = [write.widened(values[slot]) for slot in fold.slots]
+            parts = how.enter(write, own)
             if write.mask is not None and self._layout.folded[-1]:
-                zeros = zip(own, fold.zeros, strict=True)
-                own = [
-                    write.chosen(write.mask, value, write.number(zero, value.kind))
-                    for value, zero in zeros
-                ]
-            found.append(how.lift(write, own))
+                pairs = zip(own, fold.zeros, strict=True)
+                none = how.lift(write, [write.number(zero, value.kind) for value, zero in pairs])
+                both = zip(parts, none, strict=True)
+                parts = [write.chosen(write.mask, part, zero) for part, zero in both]
+            found.append(parts)
         return found
 
     def _vector(self, array: int, pointer: str) -> Value:

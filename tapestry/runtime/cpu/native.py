@@ -193,6 +193,8 @@ def _decoded(text: object) -> bytes | None:
 def _machine() -> _Machine | None:
     try:
         machine = _Machine()
+        # Threads wait in its code, and may be there when modules are taken down at the end.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(machine))
     except (ImportError, OSError, PackageNotFoundError, RuntimeError) as error:
         channel("kernels").info("no loops are compiled: %s", error)
         return None

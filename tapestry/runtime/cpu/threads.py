@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from tapestry.diagnostics import UsageError
 from tapestry.runtime.cpu.blas import single_threaded
+from tapestry.runtime.cpu.helpers import core, find_helpers
 
 VARIABLE = "TAPESTRY_THREADS"
 
@@ -128,6 +129,11 @@ class Workers:
 
     def run(self, function: int, rows: NDArray[np.int64]) -> None:
         """Call the function at an address with the address of each row; rows are contiguous."""
+        helpers = find_helpers() if len(rows) > 1 and not _here.busy else None
+        if helpers is not None:
+            with single_threaded():
+                if helpers.run(function, rows):
+                    return
         call: Callable[[int], Any] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)
         share(call, [row.ctypes.data for row in rows], self.count())
 
@@ -162,7 +168,7 @@ class _Pool(ThreadPoolExecutor):
         """
         if not hasattr(os, "sched_setaffinity"):
             return
-        own = _core()
+        own = core()
         others = os.sched_getaffinity(0) - {own}
         if others and own is not None:
             with suppress(OSError):  # then they stay where they are
@@ -173,18 +179,6 @@ class _Pool(ThreadPoolExecutor):
 @cache
 def _pool(threads: int) -> _Pool:
     return _Pool(threads)
-
-
-def _core() -> int | None:
-    """The core that this thread runs on, if the C library can say."""
-    ask: Callable[[], int] | None = getattr(_library(), "sched_getcpu", None)
-    number = -1 if ask is None else ask()
-    return None if number < 0 else number
-
-
-@cache
-def _library() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
 
 
 if hasattr(os, "register_at_fork"):

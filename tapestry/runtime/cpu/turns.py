@@ -25,26 +25,46 @@ from numpy.typing import NDArray
 from tapestry.runtime.cpu.native import address_of, compiled
 from tapestry.runtime.cpu.threads import Team
 
+_RUN = 16
+"""The numbers of a run of parts: what is next, the end, and the rest of two lines of the cache."""
+
 _TAKE = """
 define void @loop(ptr %thread) {
 entry:
-  %counter_at = getelementptr i64, ptr %thread, i64 0
+  %runs_at = getelementptr i64, ptr %thread, i64 0
   %parts_at = getelementptr i64, ptr %thread, i64 1
-  %count_at = getelementptr i64, ptr %thread, i64 2
+  %own_at = getelementptr i64, ptr %thread, i64 2
   %arguments_at = getelementptr i64, ptr %thread, i64 3
   %bases_at = getelementptr i64, ptr %thread, i64 4
   %failed_at = getelementptr i64, ptr %thread, i64 5
-  %counter = load ptr, ptr %counter_at
+  %run_count_at = getelementptr i64, ptr %thread, i64 6
+  %runs = load ptr, ptr %runs_at
   %parts = load ptr, ptr %parts_at
-  %count = load i64, ptr %count_at
+  %own_run = load i64, ptr %own_at
   %arguments = load ptr, ptr %arguments_at
   %bases = load ptr, ptr %bases_at
   %failed = load ptr, ptr %failed_at
+  %run_count = load i64, ptr %run_count_at
+  br label %choose
+choose:
+  %looked = phi i64 [ 0, %entry ], [ %looked_next, %empty ]
+  %is_some = icmp slt i64 %looked, %run_count
+  br i1 %is_some, label %run, label %done
+run:
+  %away_from_own = add i64 %own_run, %looked
+  %run_number = urem i64 %away_from_own, %run_count
+  %run_row = mul i64 %run_number, RUN
+  %counter = getelementptr i64, ptr %runs, i64 %run_row
+  %end_at = getelementptr i64, ptr %counter, i64 1
+  %end = load i64, ptr %end_at
   br label %take
+empty:
+  %looked_next = add i64 %looked, 1
+  br label %choose
 take:
   %part = atomicrmw add ptr %counter, i64 1 monotonic
-  %is_left = icmp slt i64 %part, %count
-  br i1 %is_left, label %taken, label %done
+  %is_left = icmp slt i64 %part, %end
+  br i1 %is_left, label %taken, label %empty
 taken:
   %row = mul i64 %part, 2
   %kind_at = getelementptr i64, ptr %parts, i64 %row
@@ -115,8 +135,8 @@ next:
 done:
   ret void
 }
-"""
-"""What a thread does: it takes the next part until there is none."""
+""".replace("RUN", str(_RUN))
+"""What a thread does: it takes the next part of its run, then of others', until all are taken."""
 
 
 @dataclass(frozen=True)
@@ -191,13 +211,17 @@ class Turns:
         Each thread's bases are those of all kinds, one kind after another.
         """
         count, size = len(self._parts), len(self._arguments)
-        counter, failed = np.zeros(1, np.int64), np.zeros(count, np.int64)
-        arguments = np.tile(self._arguments, (len(bases), 1))
-        rows = np.empty((len(bases), 6), np.int64)
-        shared = _address(counter), _address(self._parts), count
+        failed, threads = np.zeros(count, np.int64), len(bases)
+        # In each call a thread begins with the same parts, which its core's cache may still have.
+        runs = np.zeros((threads, _RUN), np.int64)
+        runs[:, 0] = [number * count // threads for number in range(threads)]
+        runs[:, 1] = [(number + 1) * count // threads for number in range(threads)]
+        arguments = np.tile(self._arguments, (threads, 1))
+        rows = np.empty((threads, 7), np.int64)
         for number, own in enumerate(bases):
             there = _address(arguments) + number * size * arguments.itemsize
-            rows[number] = (*shared, there, _address(own), _address(failed))
+            known = (_address(runs), _address(self._parts), number, there)
+            rows[number] = (*known, _address(own), _address(failed), threads)
         team.run(address_of(self._function), rows)
         return [int(part) for part in np.flatnonzero(failed)]
 

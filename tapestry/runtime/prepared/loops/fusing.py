@@ -24,7 +24,7 @@ from tapestry.codegen.loops.graphs import FOLDS, Emit, Fetch
 from tapestry.codegen.loops.graphs import Merged as MergedStates
 from tapestry.codegen.loops.vectors import HALVES, Value, Writer, number_of
 from tapestry.runtime.prepared.loops.loop import Loop, Run
-from tapestry.runtime.prepared.loops.merging import emitted
+from tapestry.runtime.prepared.loops.merging import compared_parts, emitted
 from tapestry.runtime.prepared.tapes.meanings import (
     Arranged,
     Cast,
@@ -317,9 +317,24 @@ class _Fusing:
             tuple(Number(number_of(constants[slot]), self._kind(slot)) for slot in numbers),
             tuple(cells),
             tuple(place[slot] for slot in kept),
-            () if fold is None else (_folded(fold, slots),),
+            () if fold is None else (_folded(fold, slots, self._narrow(fold)),),
             fold is not None and isinstance(fold.meaning, Running),
         )
+
+    def _narrow(self, fold: Call) -> frozenset[int]:
+        """The parts of states of which 32 bits say all, where those of points are `bounded`."""
+        if not isinstance(fold.meaning, Merged):
+            return frozenset()
+        makers = {call.out: call for call in self._tape.calls if len(call.outs) == 1}
+
+        def is_bounded(slot: int) -> bool:
+            call = makers.get(slot)
+            while call is not None and isinstance(call.meaning, Spread):
+                call = makers.get(call.ins[0])
+            return call is not None and isinstance(call.meaning, Cast) and call.meaning.bounded
+
+        parts = compared_parts(fold.meaning.merging)
+        return frozenset(part for part in parts if is_bounded(fold.ins[part]))
 
     def _kind(self, slot: int) -> str:
         kind = kind_of(self._seen[slot].dtype)
@@ -347,12 +362,12 @@ class _Fusing:
                 raise AssertionError(call.meaning)
 
 
-def _folded(fold: Call, slots: tuple[int, ...]) -> Folded | MergedStates:
+def _folded(fold: Call, slots: tuple[int, ...], narrow: frozenset[int]) -> Folded | MergedStates:
     match fold.meaning:
         case Reduced(primitive, zero):
             return Folded(slots[0], primitive, zero)
         case Merged(merging, zeros):
-            return MergedStates(slots, emitted(merging), zeros)
+            return MergedStates(slots, emitted(merging), zeros, narrow=narrow)
         case Running(merging, zeros):
             return MergedStates(slots, emitted(merging), zeros, one_by_one=merging.rounds)
         case _:

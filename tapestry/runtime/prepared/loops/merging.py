@@ -37,6 +37,35 @@ class Merging:
         return all(scalar.name in ("arith.addf", "arith.mulf") for scalar, _ in self.cells)
 
 
+def compared_parts(merging: Merging) -> frozenset[int]:
+    """The parts of a state that are 64-bit integers, and only compared with each other and chosen.
+
+    What their order says is all that counts.
+    """
+    count = len(merging.dtypes)
+    first = 2 * count + len(merging.numbers)
+
+    def is_compared(part: int) -> bool:
+        alike = {part, count + part}
+        for slot, (scalar, ins) in enumerate(merging.cells, first):
+            own = [one in alike for one in ins]
+            if scalar.name == "arith.select" and own == [False, True, True]:
+                alike.add(slot)
+            elif any(own) and not (
+                all(own) and scalar.name == "arith.cmpi" and scalar.predicate <= _SIGNED
+            ):
+                return False
+        return all((end in alike) == (n == part) for n, end in enumerate(merging.ends))
+
+    return frozenset(
+        part for part in range(count) if merging.dtypes[part] == np.int64 and is_compared(part)
+    )
+
+
+_SIGNED = 5
+"""The last predicate of `arith.cmpi` that is of equality, or of numbers with a sign."""
+
+
 def emitted(merging: Merging) -> Merge:
     """What writes a merge."""
 

@@ -6,13 +6,17 @@ run = Mapped(tapes, (Output(...),), threads=2)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
 
 from tapestry.runtime.cpu.threads import share
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.folds.halving import Merge
+from tapestry.runtime.prepared.folds.halving import Halves, Merge
 from tapestry.runtime.prepared.tapes.driven import Driven
 from tapestry.runtime.prepared.tapes.kinds import Output, Tapes
 from tapestry.zspace import Range
@@ -33,24 +37,27 @@ class Mapped:
         wholes = self.tapes.wholes(operands)
 
         def work(part: Range) -> None:
-            pairs = zip(self.outs, views, strict=True)
-            into = [out.slicer.at(view, part) for out, view in pairs]
-            self.tapes.frame(part).play(self.tapes.given(wholes, part), into)
+            self.tapes.frame(part).play(self.tapes.given(wholes, part), self._into(views, part))
 
         share(work, self._driven.run(wholes, views, self.threads), self.threads)
         return made
 
+    def _into(self, views: Sequence[Array], part: Range) -> list[Array]:
+        pairs = zip(self.outs, views, strict=True)
+        return [out.slicer.at(view, part) for out, view in pairs]
+
     @cached_property
     def _driven(self) -> Driven:
-        return Driven(self.tapes, self.outs)
+        return Driven(self.tapes, self._into)
 
 
 @dataclass(frozen=True, eq=False)
 class Folded:
     """Parts whose states merge.
 
-    Each of `runs` has parts that follow one another, of the cells that are `kept` under its number:
-    the states of those are merged as they are made. `ends` make outputs of what is folded.
+    Each of `runs` has parts that follow one another, of the cells that are `kept` under its number.
+    States that take little are merged with their neighbours until there is one; those of a run that
+    take more are merged as they are made. `ends` make outputs of what is folded.
     """
 
     tapes: Tapes
@@ -64,18 +71,9 @@ class Folded:
     def __call__(self, operands: Sequence[Array]) -> list[Array]:
         """The outputs."""
         wholes = self.tapes.wholes(operands)
-        states: list[list[Array]] = [[] for _ in self.runs]
-
-        def work(number: int) -> None:
-            for part in self.runs[number]:
-                new = self.tapes.frame(part).state(self.tapes.given(wholes, part))
-                before = states[number]
-                states[number] = self.merge([*before, *new]) if before else new
-
-        share(work, range(len(self.runs)), self.threads)
-        total: dict[Range, list[Array]] = {}
-        for kept, state in zip(self.kept, states, strict=True):
-            total[kept] = self.merge([*total[kept], *state]) if kept in total else state
+        total = self._driven_states(wholes)
+        if total is None:
+            total = self._states(wholes)
         made = [out.empty() for out in self.outs]
         views = [out.cells(array) for out, array in zip(self.outs, made, strict=True)]
         wholes = self.ends.wholes(operands)
@@ -84,3 +82,136 @@ class Folded:
             into = [out.slicer.at(view, kept) for out, view in pairs]
             self.ends.frame(kept).play([*state, *self.ends.given(wholes, kept)], into)
         return made
+
+    def _states(self, wholes: Sequence[Sequence[Any]]) -> dict[Range, list[Array]]:
+        """What all parts fold to, by the cells that are kept."""
+        few: dict[Range, list[Array]] = {}
+        merged: list[list[Array]] = [[] for _ in self.runs]
+
+        def work(number: int) -> None:
+            for part in self.runs[number]:
+                new = self.tapes.frame(part).state(self.tapes.given(wholes, part))
+                if self._places.note(part, new):
+                    few[part] = new
+                    continue
+                before = merged[number]
+                merged[number] = self.merge([*before, *new]) if before else new
+
+        share(work, range(len(self.runs)), self.threads)
+        total: dict[Range, list[Array]] = {}
+        for kept, state in zip(self.kept, merged, strict=True):
+            if state:
+                total[kept] = self.merge([*total[kept], *state]) if kept in total else state
+        for kept, parts in self._parts.items():
+            if kept not in total:
+                total[kept] = self._folded([few[part] for part in parts])
+        return total
+
+    def _driven_states(self, wholes: Sequence[Sequence[Any]]) -> dict[Range, list[Array]] | None:
+        """The same, where compiled functions alone compute it, and states take little."""
+        memory = self._places.memory()
+        if memory is None or self._driven.run(wholes, memory, self.threads):
+            return None
+        into = self._places.into
+        return {
+            kept: self._folded([into(memory, part) for part in parts])
+            for kept, parts in self._parts.items()
+        }
+
+    def _folded(self, states: Sequence[Sequence[Array]]) -> list[Array]:
+        """One state of several, in order, which may lack different dimensions."""
+        if len(states) == 1:
+            return list(states[0])
+        components: list[Array] = []
+        for own in zip(*states, strict=True):
+            shape = np.broadcast_shapes(*(one.shape for one in own))
+            components.append(np.stack([np.broadcast_to(one, shape) for one in own]))
+        return [component[0] for component in self._halves(*components)]
+
+    @cached_property
+    def _halves(self) -> Halves:
+        return Halves(self.merge, (0,))
+
+    @cached_property
+    def _parts(self) -> dict[Range, list[Range]]:
+        """The parts of the same kept cells, in order."""
+        found: dict[Range, list[Range]] = {}
+        for kept, run in zip(self.kept, self.runs, strict=True):
+            found.setdefault(kept, []).extend(run)
+        return found
+
+    @cached_property
+    def _places(self) -> StatePlaces:
+        return StatePlaces(self.tapes.kinds)
+
+    @cached_property
+    def _driven(self) -> Driven:
+        # Frames that give states as arrays of their own are not those that write them somewhere.
+        own = Tapes(self.tapes.recorded, self.tapes.kinds, self.tapes.loops)
+        return Driven(own, self._places.into)
+
+
+_FEW = 1 << 18
+"""Bytes that the states of all parts take at most to be there at once."""
+
+_Lies = tuple[tuple[int, ...], np.dtype[Any]]
+
+
+class StatePlaces:
+    """Where the states of parts are, one after another, for each component of a state.
+
+    How large a state is, the first one of its kind shows.
+    """
+
+    def __init__(self, kinds: Mapping[Range, int]) -> None:
+        self._kinds = kinds
+        self._lies: dict[int, tuple[_Lies, ...]] = {}
+        self._cells: list[tuple[int, np.dtype[Any]]] | None = None
+
+    def note(self, part: Range, state: Sequence[Array]) -> bool:
+        """Know what the states of such parts are like; whether all of them would take little."""
+        self._lies.setdefault(
+            self._kinds[part], tuple((component.shape, component.dtype) for component in state)
+        )
+        return self._are_few(sum(component.nbytes for component in state))
+
+    def memory(self) -> list[Array] | None:
+        """Memory for all states, an array for each component.
+
+        None until all are known, and where they take much.
+        """
+        if self._cells is None and set(self._kinds.values()) <= self._lies.keys():
+            self._cells = self._all_cells()
+        return [np.empty(cells, dtype) for cells, dtype in self._cells] if self._cells else None
+
+    def into(self, memory: Sequence[Array], part: Range) -> list[Array]:
+        """Where the state of a part is."""
+        places = zip(memory, self._first[part], self._lies[self._kinds[part]], strict=True)
+        return [
+            array[first : first + prod(shape)].reshape(shape) for array, first, (shape, _) in places
+        ]
+
+    def _are_few(self, size: int) -> bool:
+        return size * len(self._kinds) <= _FEW
+
+    def _all_cells(self) -> list[tuple[int, np.dtype[Any]]]:
+        """The cells of each component, and their types; none where states take much."""
+        kinds = [
+            [prod(shape) * dtype.itemsize for shape, dtype in one] for one in self._lies.values()
+        ]
+        if not all(self._are_few(sum(sizes)) for sizes in kinds):
+            return []
+        *_, last = self._kinds
+        lies = self._lies[self._kinds[last]]
+        pairs = zip(self._first[last], lies, strict=True)
+        return [(first + prod(shape), dtype) for first, (shape, dtype) in pairs]
+
+    @cached_property
+    def _first(self) -> dict[Range, list[int]]:
+        """The first cell of each part's state, for each component."""
+        found: dict[Range, list[int]] = {}
+        at = [0] * len(next(iter(self._lies.values())))
+        for part, kind in self._kinds.items():
+            found[part] = list(at)
+            at = [a + prod(shape) for a, (shape, _) in zip(at, self._lies[kind], strict=True)]
+        return found

@@ -1,6 +1,6 @@
 """Parts that compiled functions alone compute, with no interpreter between these.
 
-    driven = Driven(tapes, outs)
+    driven = Driven(tapes, into)                    # where each part writes
     left = driven.run(wholes, views, threads)       # the parts that frames must play
 
 A frame of each kind of parts says where its values lie: some bytes after where what it reads, what
@@ -11,7 +11,7 @@ fails, as it reads at a place that is not there, is left to a frame, which says 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -25,7 +25,7 @@ from tapestry.runtime.cpu.turns import Kind, Place, Step, Turns, can_take
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops.loop import Loop, lying
 from tapestry.runtime.prepared.tapes.frames import Settled
-from tapestry.runtime.prepared.tapes.kinds import Output, Tapes
+from tapestry.runtime.prepared.tapes.kinds import Tapes
 from tapestry.runtime.prepared.tapes.meanings import Arranged
 from tapestry.runtime.prepared.tapes.places import scratch
 from tapestry.runtime.prepared.tapes.tape import Call
@@ -49,11 +49,11 @@ class _Ready:
 
 
 class Driven:
-    """The parts of tapes that write some outputs."""
+    """The parts of tapes, each of which writes `into` some arrays, of those that a call is for."""
 
-    def __init__(self, tapes: Tapes, outs: Sequence[Output]) -> None:
+    def __init__(self, tapes: Tapes, into: Callable[[Sequence[Array], Range], list[Array]]) -> None:
         self._tapes = tapes
-        self._outs = outs
+        self._into = into
         self._possible = (
             len(tapes.kinds) >= _LEAST
             and tapes.loops is not None
@@ -117,10 +117,6 @@ class Driven:
             away = [_address(one) - begin for one, begin in zip(arrays, begins, strict=True)]
             starts.append((kind, [*away, 0, 0]))
         return _Ready(Turns(kinds, starts), list(tapes.kinds), room)
-
-    def _into(self, views: Sequence[Array], part: Range) -> list[Array]:
-        pairs = zip(self._outs, views, strict=True)
-        return [out.slicer.at(view, part) for out, view in pairs]
 
 
 def _steps(settled: Settled, given: Sequence[Any], into: Sequence[Array]) -> list[Step] | None:

@@ -17,9 +17,10 @@ from tapestry.runtime.prepared.loops.merging import Merging
 
 @dataclass(frozen=True)
 class Cast:
-    """Numbers in another dtype."""
+    """Numbers in another dtype; `bounded` ones are between the least and the most of 32 bits."""
 
     dtype: np.dtype[Any]
+    bounded: bool = False
 
 
 @dataclass(frozen=True)

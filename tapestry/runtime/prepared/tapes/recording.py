@@ -22,6 +22,7 @@ from xdsl.ir import Block, SSAValue
 
 from tapestry.algebra.bodies import moving_dims, needed_operations
 from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.named import Scalar
 from tapestry.algebra.scalars import scalar_of
 from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_reads, member_writes
@@ -36,7 +37,16 @@ from tapestry.runtime.prepared.fills import cell_outside
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.tapes.kinds import Output, Recorded, Tapes
 from tapestry.runtime.prepared.tapes.meanings import Cast, Meaning, Placed
-from tapestry.runtime.prepared.tapes.sources import Coordinate, Mask, Source, cells_read
+from tapestry.runtime.prepared.tapes.sources import (
+    Coordinate,
+    First,
+    Mask,
+    Place,
+    Source,
+    cells_read,
+    is_bounded,
+    is_kept,
+)
 from tapestry.runtime.prepared.tapes.tape import Tape
 from tapestry.runtime.prepared.views import reader, writer
 from tapestry.zspace import AffineMap, Domain, Projection, Range
@@ -87,17 +97,23 @@ class Recorder:
     """Writes members on a tape, for parts of the shape of `part`.
 
     `cut` are the dimensions along which there are several parts; `inputs` is what is read from
-    outside, in the order of the arrays of a call.
+    outside, in the order of the arrays of a call. `parts` are all there are, if that is known.
     """
 
     def __init__(
-        self, index: Range, part: Range, cut: Sequence[int], inputs: Sequence[SSAValue]
+        self,
+        index: Range,
+        part: Range,
+        cut: Sequence[int],
+        inputs: Sequence[SSAValue],
+        parts: Sequence[Range] = (),
     ) -> None:
         self.tape = Tape()
         self.sources: list[Source] = []
         self._index = index
         self._part = part
         self._cut = tuple(cut)
+        self._parts = parts
         self._read: dict[object, int] = {}
         self._inner: dict[SSAValue, _Written] = {}
         self._operands = {value: number for number, value in enumerate(inputs)}
@@ -214,8 +230,28 @@ class Recorder:
         dim, shift = scope.dims[dimension], scope.place.offset[dimension]
         key = (dim, shift)
         if key not in self._read:
-            self._read[key] = self._source(Coordinate(dim, shift, self._index))
+            self._read[key] = self._counted(dim, shift)
         return self._read[key]
+
+    def _counted(self, dim: int, shift: int) -> int:
+        """The slot of coordinates: 32-bit integers, of which loops compare twice as many at once.
+
+        Those of a long dimension are places in a part, and where it starts.
+        """
+        index, narrow, wide = self._index, np.dtype(np.int32), np.dtype(np.int64)
+        if not is_bounded(index, dim, shift):
+            return self._source(Coordinate(dim, shift, index, wide))
+        if is_kept(index, dim) or not self._parts:
+            slot = self._source(Coordinate(dim, shift, index, narrow))
+        else:
+            extents = (part.shape[dim] for part in self._parts)
+            places = self._source(Place(dim, max(extents), index.rank))
+            starts = dict.fromkeys(part.start[dim] for part in self._parts)
+            first = self._source(First(dim, shift, tuple(starts), index.rank))
+            said = Scalar("arith.addi", (narrow, narrow), narrow)
+            slot = self.tape.call(np.add, (places, first), "place", meaning=said)
+        meaning = Cast(wide, bounded=True)
+        return self.tape.call(partial(converted, wide), (slot,), ("as", wide), meaning=meaning)
 
     def _source(self, source: Source) -> int:
         self.sources.append(source)
@@ -279,7 +315,7 @@ def recorded(
         kinds[part] = numbers.setdefault(kind(part), len(found))
         if kinds[part] < len(found):
             continue
-        recorder = Recorder(index, part, cut, inputs)
+        recorder = Recorder(index, part, cut, inputs, parts)
         slots = record(recorder)
         if slots is None:
             return None

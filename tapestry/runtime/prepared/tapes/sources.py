@@ -151,6 +151,18 @@ def cells_read(
 _KEPT = 1 << 20
 """Coordinates up to which all are kept, 8 MiB: more take longer to make than a call may."""
 
+_LEAST, _MOST = -(1 << 31), (1 << 31) - 1
+
+
+def is_kept(index: Range, dim: int) -> bool:
+    """Whether all coordinates along a dimension are kept."""
+    return index.shape[dim] <= _KEPT
+
+
+def is_bounded(index: Range, dim: int, shift: int) -> bool:
+    """Whether coordinates, `shift` added, are between the least and the most of 32-bit integers."""
+    return index.start[dim] + shift > _LEAST and index.end[dim] - 1 + shift < _MOST
+
 
 @dataclass(frozen=True)
 class Coordinate:
@@ -162,10 +174,11 @@ class Coordinate:
     dim: int
     shift: int
     index: Range
+    dtype: np.dtype[Any]
 
     @property
     def lies(self) -> bool:
-        return self.index.shape[self.dim] <= _KEPT
+        return is_kept(self.index, self.dim)
 
     def whole(self, operands: Sequence[Array]) -> Array | None:  # noqa: ARG002
         """All of them, if they are kept."""
@@ -174,16 +187,84 @@ class Coordinate:
     def at(self, whole: Array | None, part: Range) -> Array:
         """Those of a part."""
         if whole is None:
-            return coordinates(part)(self.dim) + np.int64(self.shift)
+            return self._of(part)
         return self._slicer.at(whole, part)
+
+    def _of(self, box: Range) -> Array:
+        return (coordinates(box)(self.dim) + np.int64(self.shift)).astype(self.dtype)
 
     @cached_property
     def _all(self) -> Array:
-        return coordinates(self.index)(self.dim) + np.int64(self.shift)
+        return self._of(self.index)
 
     @cached_property
     def _slicer(self) -> Slicer:
         return slicer(frozenset({self.dim}), self.index)
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far the points of a part are from its first one, along a dimension: as 32-bit integers.
+
+    There are at most `extent` of them.
+    """
+
+    dim: int
+    extent: int
+    rank: int
+
+    @property
+    def lies(self) -> bool:
+        return True
+
+    def whole(self, operands: Sequence[Array]) -> Array:  # noqa: ARG002
+        """Those of the longest part."""
+        return self._all
+
+    def at(self, whole: Array, part: Range) -> Array:
+        """Those of a part."""
+        where: list[Any] = [slice(None)] * self.rank
+        where[self.dim] = slice(part.shape[self.dim])
+        return whole[tuple(where)]
+
+    @cached_property
+    def _all(self) -> Array:
+        shape = [1] * self.rank
+        shape[self.dim] = self.extent
+        return np.arange(self.extent, dtype=np.int32).reshape(shape)
+
+
+@dataclass(frozen=True)
+class First:
+    """The first coordinate of a part along a dimension, `shift` added: a 32-bit integer.
+
+    Parts start at one of the coordinates `starts`.
+    """
+
+    dim: int
+    shift: int
+    starts: tuple[int, ...]
+    rank: int
+
+    @property
+    def lies(self) -> bool:
+        return True
+
+    def whole(self, operands: Sequence[Array]) -> Array:  # noqa: ARG002
+        """That of each part."""
+        return self._all
+
+    def at(self, whole: Array, part: Range) -> Array:
+        """That of a part."""
+        return whole[self._numbers[part.start[self.dim]]]
+
+    @cached_property
+    def _all(self) -> Array:
+        return np.array(self.starts, np.int32).reshape(-1, *(1,) * self.rank) + np.int32(self.shift)
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        return {start: number for number, start in enumerate(self.starts)}
 
 
 @dataclass(frozen=True)
