@@ -11,10 +11,10 @@ becomes, under `loom-split-scan{parts=8}`,
            ins(%x : (s, i) -> (512 * s + i)) extra(%b : (s, i) -> (s - 1) clip 0.0 : f32) ...
            unwrap (%c: f32, %before: f32) { yield %before + %c }
 
-Every part reads its points twice, and nothing waits: programs scan all parts at once, where one
-program would go along a row from its first point to its last. Before the first part is the
-monoid's zero, which is what is clipped to. A part of a state that varies along fewer dimensions is
-stored over those.
+Every part but the last reads its points twice, and nothing waits: programs scan all parts at once,
+where one program would go along a row from its first point to its last. Before the first part is
+the monoid's zero, which is what is clipped to. A part of a state that varies along fewer dimensions
+is stored over those.
 
 Options: `parts`, about how many (the greatest number up to it that divides the extent), `least`,
 how many points each has at least, and `op` (a label; all operations without it).
@@ -198,7 +198,10 @@ def _beside(
     wrap: Region,
     inside: Domain | None = None,
 ) -> loom.OperationOp:
-    """An operation beside a scan, which folds or scans by the same monoid."""
+    """An operation beside a scan, which folds or scans by the same monoid.
+
+    What is noted of the scan, as a schedule, stays with it.
+    """
     new = loom.OperationOp(
         f"{op.label.data}_{suffix}",
         index,
@@ -208,7 +211,6 @@ def _beside(
         outs,
         wrap,
         inside=inside,
-        attributes=op.attributes,
     )
     new.location = op.location
     for result in new.outs:

@@ -174,8 +174,7 @@ def _extremum_merge(name: str, element: Attribute, position: Attribute) -> Regio
     block = Block(arg_types=[element, position, element, position])
     a, i, b, j = block.args
     if isinstance(element, AnyFloat):
-        # Of two NaNs the first is taken, and one before any number: a comparison that holds where
-        # one side is missing asks for the other side besides.
+        # What is not ordered holds also where a or b is NaN, so b must be a number; two NaNs tie.
         better = arith.CmpfOp(a, b, "ugt" if name == "argmax" else "ult")
         b_number = arith.CmpfOp(b, b, "ord")
         wins = arith.AndIOp(better.result, b_number.result)

@@ -29,7 +29,7 @@ from tapestry.devices import DeviceSpec
 from tapestry.diagnostics import TapestryError
 from tapestry.dialects import loom
 from tapestry.passes.loom.rebuilding.bodies import in_group
-from tapestry.passes.loom.split_fold import Choice, SplitGroup, SplitOperation
+from tapestry.passes.loom.split_fold import Choice, SplitGroup, SplitOperation, may_be_stored
 from tapestry.passes.loom.split_scan import ScanChoice, SplitScan
 from tapestry.passes.triton.alternatives.alone import Scheduled, alone, canonical
 from tapestry.passes.triton.cost.predicting import Prediction
@@ -85,7 +85,7 @@ def split(op: Scheduled, parts: int, rewriter: PatternRewriter, least: int = LEA
 
 def _may_split(op: Scheduled, parts: int) -> bool:
     if isinstance(op, loom.OperationOp) and op.scan_dim is not None:
-        return ScanChoice(parts, LEAST).split(op) is not None
+        return may_be_stored(op) and ScanChoice(parts, LEAST).split(op) is not None
     return Choice(parts, LEAST).split(op) is not None
 
 
@@ -143,7 +143,7 @@ class PartsChooser:
 
 
 def apply_parts(module: ModuleOp, chosen: Mapping[Scheduled, int]) -> None:
-    """Split the folds that are chosen."""
+    """Split the folds and scans that are chosen."""
     PatternRewriteWalker(SplitChosen(chosen), apply_recursively=False).rewrite_module(module)
 
 

@@ -121,9 +121,7 @@ taken:
 waiting:
   %failed = call i32 @sem_wait(ptr %m_done)
   %is_interrupted = icmp ne i32 %failed, 0
-  br i1 %is_interrupted, label %again, label %after
-again:
-  br label %waiting
+  br i1 %is_interrupted, label %waiting, label %after
 end:
   ret void
 }}
@@ -142,18 +140,22 @@ class Helpers:
         self._memory = np.zeros((0, _NUMBERS), np.int64)
         self._numbers: list[int] = []
         self._core: int | None = None
+        self._possible = True
 
     def run(self, function: int, rows: Rows) -> bool:
         """Call the function at an address with the address of each row; rows are contiguous.
 
-        False where the helpers are at work for another thread: nothing is done then.
+        False where the helpers are at work for another thread, or none can start: nothing is done
+        then.
         """
         if not self._lock.acquire(blocking=False):
             return False
         try:
             count = len(rows) - 1
             if len(self._memory) < count:
-                self._start(count)
+                self._start(max(count, 2 * len(self._memory)))
+            if len(self._memory) < count:
+                return False
             self._leave_core()
             memory, first = self._memory.ctypes.data, rows.ctypes.data
             given = np.array([function, memory, first, rows.strides[0], count], np.int64)
@@ -163,23 +165,33 @@ class Helpers:
         return True
 
     def _start(self, count: int) -> None:
-        """Have so many helpers, instead of those that there are: these wait forever."""
-        # Nothing else writes there: a helper is asleep on its semaphore for as long as it lives.
-        self._memory = np.zeros((count, _NUMBERS), np.int64)
-        _kept.append(self._memory)
-        library, self._numbers, self._core = _library(), [], None
-        started = threading.Barrier(count + 1)
-        for own in self._memory:
+        """Have so many helpers instead of those that there are, which wait forever.
+
+        Where a thread cannot start, there are no more, now and later.
+        """
+        if not self._possible:
+            return
+        memory, library = np.zeros((count, _NUMBERS), np.int64), _library()
+        _kept.append(memory)  # a helper is asleep on its semaphore for as long as it lives
+        numbers: list[int] = []
+        for own in memory:
             address = own.ctypes.data
             for semaphore in (address, address + 8 * own.itemsize):
                 library.sem_init(ctypes.c_void_p(semaphore), 0, 0)
-            threading.Thread(target=self._enter, args=(address, started), daemon=True).start()
-        started.wait()
+            thread = threading.Thread(
+                target=self._enter, args=(address,), name="tapestry helper", daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError:
+                self._possible = False
+                return
+            if thread.native_id is not None:
+                numbers.append(thread.native_id)
+        self._memory, self._numbers, self._core = memory, numbers, None
 
-    def _enter(self, address: int, started: threading.Barrier) -> None:
+    def _enter(self, address: int) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        self._numbers.append(threading.get_native_id())
-        started.wait()
         self._wait(address)
 
     def _leave_core(self) -> None:

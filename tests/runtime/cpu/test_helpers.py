@@ -92,3 +92,26 @@ def test_without_helpers_to_spare_nothing_is_done() -> None:
     with helpers._lock:
         assert not helpers.run(_function(), rows)
     np.testing.assert_array_equal(rows, 1)
+
+
+def test_where_no_thread_starts_the_caller_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    helpers = Helpers(_helpers()._wait, _helpers()._share)
+
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    function, rows = _function(), np.ones((3, 8), np.int64)
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    monkeypatch.setattr("tapestry.runtime.cpu.threads.find_helpers", lambda: helpers)
+    for times in (2, 3):
+        Workers().run(function, rows)
+        np.testing.assert_array_equal(rows[:, 0], times)
+    assert not helpers.run(function, rows)
+
+
+def test_more_helpers_are_many_more() -> None:
+    helpers = Helpers(_helpers()._wait, _helpers()._share)
+    before = threading.active_count()
+    for count in range(2, 10):
+        assert helpers.run(_function(), np.ones((count, 8), np.int64))
+    assert threading.active_count() - before <= 2 * 16

@@ -2,8 +2,9 @@
 
     run = folded_in_parts(sum_of_all, cuts, {0: 64})
 
-Parts that follow one another are a run, whose states are merged as they are made, on one thread;
-then those of the runs merge, in order, so that the result is the same at each call.
+Parts that follow one another are a run, which is one thread's. Where the states of all parts take
+little, they merge when all are there; else those of a run merge as they are made, and then those of
+the runs. It is in the same order at each call, and so is the result.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 
+from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_writes
@@ -23,6 +25,9 @@ from tapestry.runtime.prepared.parts.sharing import Folded
 from tapestry.runtime.prepared.tapes.members import record_outputs, record_state
 from tapestry.runtime.prepared.tapes.recording import Recorder, Slots, output_of, recorded
 from tapestry.zspace import AffineMap, Range
+
+_FEW = 1 << 18
+"""Bytes that the states of all parts take at most to be there at once."""
 
 _RUNS = 2
 """Runs for each thread, along what is folded."""
@@ -64,7 +69,10 @@ def folded_in_parts(
     pairs = member_writes(op, place)
     outs = tuple(output_of(value, projection, flat) for value, projection in pairs)
     threads = min(cuts.threads, len(runs))
-    return Folded(tapes, ends, outs, tuple(map(tuple, runs)), kept, merge_of(monoid), threads)
+    size = sum(numpy_dtype(kind).itemsize for kind in monoid.state)
+    few = max(box.size for box in kept) * size * len(parts) <= _FEW
+    runs_of = tuple(map(tuple, runs))
+    return Folded(tapes, ends, outs, runs_of, kept, merge_of(monoid), threads, few)
 
 
 def _runs(op: loom.OperationOp, parts: Sequence[Range], threads: int) -> list[list[Range]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from math import prod
 from typing import Any
 
@@ -56,8 +56,9 @@ class Folded:
     """Parts whose states merge.
 
     Each of `runs` has parts that follow one another, of the cells that are `kept` under its number.
-    States that take little are merged with their neighbours until there is one; those of a run that
-    take more are merged as they are made. `ends` make outputs of what is folded.
+    Where states are `few`, and take little, all are there before they are merged, with their
+    neighbours until there is one; elsewhere those of a run are merged as they are made. `ends` make
+    outputs of what is folded.
     """
 
     tapes: Tapes
@@ -67,6 +68,7 @@ class Folded:
     kept: tuple[Range, ...]
     merge: Merge
     threads: int
+    few: bool
 
     def __call__(self, operands: Sequence[Array]) -> list[Array]:
         """The outputs."""
@@ -85,31 +87,25 @@ class Folded:
 
     def _states(self, wholes: Sequence[Sequence[Any]]) -> dict[Range, list[Array]]:
         """What all parts fold to, by the cells that are kept."""
-        few: dict[Range, list[Array]] = {}
-        merged: list[list[Array]] = [[] for _ in self.runs]
+        states: list[list[list[Array]]] = [[] for _ in self.runs]
 
         def work(number: int) -> None:
+            own = states[number]
             for part in self.runs[number]:
-                new = self.tapes.frame(part).state(self.tapes.given(wholes, part))
-                if self._places.note(part, new):
-                    few[part] = new
-                    continue
-                before = merged[number]
-                merged[number] = self.merge([*before, *new]) if before else new
+                own.append(self.tapes.frame(part).state(self.tapes.given(wholes, part)))
+                self._places.note(part, own[-1])
+                if not self.few and len(own) > 1:
+                    own[:] = [self.merge([*own[0], *own[1]])]
 
         share(work, range(len(self.runs)), self.threads)
-        total: dict[Range, list[Array]] = {}
-        for kept, state in zip(self.kept, merged, strict=True):
-            if state:
-                total[kept] = self.merge([*total[kept], *state]) if kept in total else state
-        for kept, parts in self._parts.items():
-            if kept not in total:
-                total[kept] = self._folded([few[part] for part in parts])
-        return total
+        total: dict[Range, list[list[Array]]] = {}
+        for kept, own in zip(self.kept, states, strict=True):
+            total.setdefault(kept, []).extend(own)
+        return {kept: self._folded(own) for kept, own in total.items()}
 
     def _driven_states(self, wholes: Sequence[Sequence[Any]]) -> dict[Range, list[Array]] | None:
         """The same, where compiled functions alone compute it, and states take little."""
-        memory = self._places.memory()
+        memory = self._places.memory() if self.few else None
         if memory is None or self._driven.run(wholes, memory, self.threads):
             return None
         into = self._places.into
@@ -120,8 +116,8 @@ class Folded:
 
     def _folded(self, states: Sequence[Sequence[Array]]) -> list[Array]:
         """One state of several, in order, which may lack different dimensions."""
-        if len(states) == 1:
-            return list(states[0])
+        if not self.few or len(states) == 1:
+            return reduce(lambda before, new: self.merge([*before, *new]), map(list, states))
         components: list[Array] = []
         for own in zip(*states, strict=True):
             shape = np.broadcast_shapes(*(one.shape for one in own))
@@ -151,9 +147,6 @@ class Folded:
         return Driven(own, self._places.into)
 
 
-_FEW = 1 << 18
-"""Bytes that the states of all parts take at most to be there at once."""
-
 _Lies = tuple[tuple[int, ...], np.dtype[Any]]
 
 
@@ -166,23 +159,21 @@ class StatePlaces:
     def __init__(self, kinds: Mapping[Range, int]) -> None:
         self._kinds = kinds
         self._lies: dict[int, tuple[_Lies, ...]] = {}
-        self._cells: list[tuple[int, np.dtype[Any]]] | None = None
+        self._known = False
 
-    def note(self, part: Range, state: Sequence[Array]) -> bool:
-        """Know what the states of such parts are like; whether all of them would take little."""
-        self._lies.setdefault(
-            self._kinds[part], tuple((component.shape, component.dtype) for component in state)
-        )
-        return self._are_few(sum(component.nbytes for component in state))
+    def note(self, part: Range, state: Sequence[Array]) -> None:
+        """Know what the states of parts of such a kind are like."""
+        if self._kinds[part] not in self._lies:
+            lies = tuple((component.shape, component.dtype) for component in state)
+            self._lies[self._kinds[part]] = lies
 
     def memory(self) -> list[Array] | None:
-        """Memory for all states, an array for each component.
-
-        None until all are known, and where they take much.
-        """
-        if self._cells is None and set(self._kinds.values()) <= self._lies.keys():
-            self._cells = self._all_cells()
-        return [np.empty(cells, dtype) for cells, dtype in self._cells] if self._cells else None
+        """Memory for all states, an array for each component; None until all kinds are known."""
+        if not self._known:
+            self._known = set(self._kinds.values()) <= self._lies.keys()
+        if not self._known:
+            return None
+        return [np.empty(cells, dtype) for cells, dtype in self._cells]
 
     def into(self, memory: Sequence[Array], part: Range) -> list[Array]:
         """Where the state of a part is."""
@@ -191,19 +182,11 @@ class StatePlaces:
             array[first : first + prod(shape)].reshape(shape) for array, first, (shape, _) in places
         ]
 
-    def _are_few(self, size: int) -> bool:
-        return size * len(self._kinds) <= _FEW
-
-    def _all_cells(self) -> list[tuple[int, np.dtype[Any]]]:
-        """The cells of each component, and their types; none where states take much."""
-        kinds = [
-            [prod(shape) * dtype.itemsize for shape, dtype in one] for one in self._lies.values()
-        ]
-        if not all(self._are_few(sum(sizes)) for sizes in kinds):
-            return []
+    @cached_property
+    def _cells(self) -> list[tuple[int, np.dtype[Any]]]:
+        """The cells of each component, and their types."""
         *_, last = self._kinds
-        lies = self._lies[self._kinds[last]]
-        pairs = zip(self._first[last], lies, strict=True)
+        pairs = zip(self._first[last], self._lies[self._kinds[last]], strict=True)
         return [(first + prod(shape), dtype) for first, (shape, dtype) in pairs]
 
     @cached_property

@@ -260,7 +260,8 @@ class First:
 
     @cached_property
     def _all(self) -> Array:
-        return np.array(self.starts, np.int32).reshape(-1, *(1,) * self.rank) + np.int32(self.shift)
+        numbers = np.array(self.starts, np.int64) + self.shift
+        return numbers.astype(np.int32).reshape(-1, *(1,) * self.rank)
 
     @cached_property
     def _numbers(self) -> dict[int, int]:

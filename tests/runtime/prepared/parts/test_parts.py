@@ -200,3 +200,28 @@ def test_parts_keep_the_order_of_points_that_are_cut_along_the_last_dimension(ca
     (want,) = find_executor("reference").run(module, {"x": given}, NoWatch()).outputs
     parts = partial(in_parts, small=0, threads=1, cache=cache)
     assert np.array_equal(PreparedProgram(module, parts=parts)([given])[0], want)
+
+
+def test_states_of_parts_may_lack_different_dimensions() -> None:
+    """Parts that a domain covers have one state for all rows; others have one for each."""
+    rows, points, beyond = 5000, 1 << 13, 6000
+    module = parse_text(f"""
+        !x = !loom.tensor<[0, 0] : [{points}, 64], f32>
+        !y = !loom.tensor<[0] : [{rows}], i64>
+        func.func @main(%x: !x) -> !y {{
+          %y = loom.operation @place over <[0, 0, 0] : [{rows}, {points}, 64]> [map, fold, fold]
+                 by @argmax ins(%x : (i, k, c) -> (k, c)) outs((i) -> (i))
+                 domain(d0 - d1 + {beyond} >= 0)
+                 wrap (%a: f32) {{ %k = loom.index 1 : i64  loom.yield %a, %k : f32, i64 }}
+                 unwrap (%a: f32, %k: i64) {{ loom.yield %k : i64 }} : (!x) -> !y
+          func.return %y : !y
+        }}""")
+    (op,) = (op for op in module.walk() if isinstance(op, loom.OperationOp))
+    x = np.random.default_rng(0).standard_normal((points, 64)).astype("f4")
+    x[100, 3] = 50
+    for cache in (1 << 12, 1 << 16):
+        run = in_parts(op, small=0, threads=2, cache=cache)
+        assert run is not None
+        for _ in range(2):
+            (found,) = run([x])
+            np.testing.assert_array_equal(found, 100)

@@ -19,6 +19,11 @@ def test_coordinates(length: int, lies: bool) -> None:
     np.testing.assert_array_equal(source.at(whole, part), [[105, 106, 107, 108]])
 
 
+def test_where_parts_start_may_need_64_bits_before_the_shift() -> None:
+    first = First(0, -3_000_000_000, (3_000_000_000, 3_000_000_064), 1)
+    np.testing.assert_array_equal(first.whole([]), [[0], [64]])
+
+
 def test_places_in_parts_and_where_these_start() -> None:
     places, first = Place(1, 40, 2), First(1, 5, (7, 47, 87), 2)
     for start, end in ((7, 47), (47, 87), (87, 90)):
