@@ -28,7 +28,7 @@ from tapestry.passes.triton.cost.calls import Call
 from tapestry.passes.triton.cost.factors import Factors, tile_bytes
 from tapestry.passes.triton.cost.kinds import Kinds
 from tapestry.passes.triton.cost.lanes import Cells, Lanes, repeats
-from tapestry.passes.triton.cost.lives import Lives, unrolled
+from tapestry.passes.triton.cost.lives import Lives, scan_bytes, unrolled
 from tapestry.passes.triton.cost.matching import expected_matches
 from tapestry.passes.triton.cost.neighbours import VECTOR, Neighbours
 from tapestry.passes.triton.cost.programs import Columns, Indices
@@ -90,8 +90,6 @@ _EXPONENTIALS = Kinds(math.ExpOp, math.Exp2Op)
 _SPLIT, _PARTS = 14, 6
 """Operations that take a cell of float32 apart (twice its first bits, within bounds, and the rest;
 most are done at half the rate of sums), and the bytes of its parts."""
-_ACROSS_WARPS, _FEW_WARPS = 16, 4
-"""Registers that a thread takes to scan across more than a few warps."""
 _CORRECTED = 6
 """Ordinary operations that go with a function that the hardware has only roughly."""
 
@@ -101,15 +99,6 @@ def split_lanes(m: int, n: int, k: int, warps: int) -> float:
     # Warps that share rows take these apart each.
     rows = max(m, WARP_ROWS * warps)
     return _SPLIT * k * (rows + n) + m * n
-
-
-def scan_bytes(cells: int, warps: int) -> int:
-    """What threads hold of a tile of so many cells while it is scanned, beside the tile itself.
-
-    Each holds what is before its cells, and what other warps end with: measured for sm_90.
-    """
-    across = _ACROSS_WARPS * 32 * warps if cells and warps > _FEW_WARPS else 0
-    return 4 * (cells // 2 + across)
 
 
 def work_of(kernel: triton.KernelOp, call: Call) -> Work:

@@ -133,6 +133,19 @@ def _copies(value: SSAValue) -> int:
     return min(unrolled(loop), _MOST_COPIES) if isinstance(loop, scf.ForOp) else 1
 
 
+_ACROSS_WARPS, _FEW_WARPS = 16, 4
+"""Registers that a thread takes to scan across more than a few warps."""
+
+
+def scan_bytes(cells: int, warps: int) -> int:
+    """What threads hold of a tile of so many cells while it is scanned, beside the tile itself.
+
+    Each holds what is before its cells, and what other warps end with: measured for sm_90.
+    """
+    across = _ACROSS_WARPS * 32 * warps if cells and warps > _FEW_WARPS else 0
+    return 4 * (cells // 2 + across)
+
+
 class _Order:
     """Where each value of a kernel is made, and where it is last used, in the order of the text.
 
