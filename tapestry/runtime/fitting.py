@@ -60,7 +60,7 @@ def own_outputs(made: Sequence[Array], inputs: Iterable[Array]) -> tuple[Array, 
     for array in made:
         flags = array.flags
         plain = flags.c_contiguous and flags.writeable
-        own = array if plain else np.require(array, requirements=["C", "W"])
+        own = array if plain else _copied(array)
         if own.base is None:  # most are: then it is no part of what is given
             shared = any(own is other for other in given)
         else:
@@ -69,6 +69,13 @@ def own_outputs(made: Sequence[Array], inputs: Iterable[Array]) -> tuple[Array, 
             own = own.copy()
         found.append(own)
     return tuple(found)
+
+
+def _copied(array: Array) -> Array:
+    """An array that may be written to, row by row."""
+    from tapestry.runtime.prepared.loops.copying import in_rows  # which takes a while
+
+    return np.require(in_rows(array), requirements=["C", "W"])
 
 
 def _in_dtype(array: Array, dtype: np.dtype[Any] | None, order: Literal["C", "K"]) -> Array:

@@ -155,7 +155,8 @@ class Layout:
     are not come first. `moves` says per array along which axes it moves, and `dense` whether its
     cells are neighbours along the last. Inputs that are `ahead` are long: what is read of them some
     time later is fetched meanwhile. `boxed` says of which inputs that are boxes, and along which of
-    their dimensions, strides are arguments; along others, cells are neighbours.
+    their dimensions, strides are arguments; along others, cells are neighbours. Inputs that are
+    `crossed` have neighbours along the axis before the last, and vary along both.
     """
 
     folded: tuple[bool, ...]
@@ -163,6 +164,7 @@ class Layout:
     dense: tuple[bool, ...]
     ahead: tuple[int, ...] = ()
     boxed: tuple[tuple[int, int], ...] = ()
+    crossed: tuple[int, ...] = ()
 
     @property
     def rank(self) -> int:

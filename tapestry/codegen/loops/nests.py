@@ -3,14 +3,16 @@
     define void @loop(ptr %arguments)       # extents; then addresses and strides of the arrays
 
 The last axis runs in vectors, its rest under a mask. What does not move along inner axes is
-computed outside of their loops. What is folded along the last axis is in a vector until the end:
+computed outside of their loops. Arrays whose neighbours lie along the axis before are read in tiles
+of some rows, which are turned. What is folded along the last axis is in a vector until the end:
 partial results, each of them folded in order; where the order matters, as for sums of floats, that
 is done block by block, so that errors grow slowly. What is folded along other axes is in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 from tapestry.codegen.loops.accumulating import Parts, accumulator
 from tapestry.codegen.loops.fetching import Fetching, Lanes
@@ -18,6 +20,7 @@ from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import ROUNDED, Fetch, Graph, Layout, Merged
 from tapestry.codegen.loops.holding import Held
 from tapestry.codegen.loops.running import Along, zeros
+from tapestry.codegen.loops.turning import ROWS, Tiles
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value
 
 _BLOCK = 32
@@ -67,6 +70,7 @@ class _Nest:
         """The strides of boxes, by the array and the dimension."""
         self._fetching = Fetching(self._write, self._boxed)
         self._states: Along | None = None
+        self._tiles: Tiles | None = None
         self._place = ""
         """Where the loop is along the folded axis, of a running graph."""
 
@@ -90,6 +94,11 @@ class _Nest:
             end += 1
         if self._graph.may_fail:
             self._fetching.prepare()
+        if layout.crossed:
+            kinds = {array: self._kinds[array] for array in layout.crossed}
+            last = layout.rank - 1
+            steps = {array: self._strides[array, last] for array in layout.crossed}
+            self._tiles = Tiles(write, kinds, steps)
         values: dict[int, Value] = {}
         for slot, number in enumerate(self._graph.numbers, len(self._graph.inputs)):
             values[slot] = write.number(number.value, number.kind)
@@ -139,12 +148,15 @@ class _Nest:
         if inner:
             self._inner([(pointers, values)], held)
             return
+        if self._tiles is not None and level == self._layout.rank - 2:
+            self._turned(level, self._tiles, (pointers, values))
+            return
         start = "0"
         if self._rows_at_once(level):
             start = self._write.arithmetic("and", self._extents[level], str(-_TOGETHER))
             with self._write.loop(start, _TOGETHER) as at:
                 rows = range(_TOGETHER)
-                self._inner([self._row(level, pointers, values, at, n) for n in rows], None)
+                self._inner([self._row(level, pointers, values, at, str(n)) for n in rows], None)
         with self._write.loop(self._extents[level], 1, start) as at:
             if self._layout.folded[level]:
                 self._place = at
@@ -196,11 +208,53 @@ class _Nest:
             return False
         return last and not self._stored and len(self._graph.cells) <= _FEW
 
+    def _turned(self, level: int, tiles: Tiles, outside: _Row) -> None:
+        """The last two axes, in tiles of some arrays."""
+        write, (rows, columns) = self._write, self._extents[level:]
+        whole = write.arithmetic("and", columns, str(-WIDTH))
+        with write.loop(rows, ROWS) as first:
+            left = write.arithmetic("sub", rows, first)
+            few = write.made(f"icmp slt i64 {left}, {ROWS}", "i1", wide=False).name
+            count = write.made(f"select i1 {few}, i64 {left}, i64 {ROWS}", "i64", wide=False).name
+
+            def tile(at: str, width: str) -> None:
+                for array in self._layout.crossed:
+                    pointer = self._moved(array, level, outside[0][array], first)
+                    pointer = self._moved(array, level + 1, pointer, at)
+                    tiles.fill(array, pointer, count, width)
+                with write.loop(count, 1) as more:
+                    row = self._row(level, *outside, first, more)
+                    with tiles.at(more):
+                        self._point(at, [row])
+
+            with write.loop(whole, WIDTH) as at:
+                tile(at, str(WIDTH))
+            with self._rest(whole) as rest:
+                tile(whole, rest)
+
+    @contextmanager
+    def _rest(self, whole: str) -> Generator[str]:
+        """Instructions inside are for the elements that are left of the last axis, where some are.
+
+        They are as many as is said.
+        """
+        extent = self._extents[-1]
+        with self._write.when(f"icmp ult i64 {whole}, {extent}"):
+            rest = self._write.arithmetic("sub", extent, whole)
+            count = Value(
+                self._write.made(f"trunc i64 {rest} to i32", "i32", wide=False).name, "i32"
+            )
+            elements = ", ".join(f"i32 {element}" for element in range(WIDTH))
+            mask = self._write.compared("ult", Value(f"<{elements}>", "i32", wide=True), count)
+            self._write.mask = mask
+            yield rest
+            self._write.mask = None
+
     def _row(
-        self, level: int, pointers: dict[int, str], values: dict[int, Value], at: str, after: int
+        self, level: int, pointers: dict[int, str], values: dict[int, Value], at: str, after: str
     ) -> _Row:
         """Where arrays are some places after one of an axis, and what is the same there."""
-        place = self._write.arithmetic("add", at, str(after))
+        place = self._write.arithmetic("add", at, after)
         moved = {a: self._moved(a, level, p, place) for a, p in pointers.items()}
         values = dict(values)
         self._compute(level + 1, moved, values)
@@ -219,18 +273,10 @@ class _Nest:
                 isinstance(one, Merged) or one.primitive in ROUNDED for one in self._graph.folds
             )
             self._blocks(_DEPTH if rounded else 0, "0", whole, rows, held)
-        with self._write.when(f"icmp ult i64 {whole}, {extent}"):
-            rest = self._write.arithmetic("sub", extent, whole)
-            count = Value(
-                self._write.made(f"trunc i64 {rest} to i32", "i32", wide=False).name, "i32"
-            )
-            elements = ", ".join(f"i32 {element}" for element in range(WIDTH))
-            mask = self._write.compared("ult", Value(f"<{elements}>", "i32", wide=True), count)
-            self._write.mask = mask
+        with self._rest(whole):
             found = self._point(whole, rows)
             if held is not None:
                 held.merge(found)
-            self._write.mask = None
 
     def _blocks(self, depth: int, start: str, end: str, rows: Sequence[_Row], held: Held) -> None:
         """Fold vectors, block by block, blocks into larger ones."""
@@ -356,6 +402,8 @@ class _Nest:
 
     def _vector(self, array: int, pointer: str) -> Value:
         kind = self._kinds[array]
+        if self._tiles is not None and array in self._tiles:
+            return self._write.load(self._tiles.pointer(array), kind, wide=True)
         if self._layout.dense[array]:
             if array in self._ahead and self._write.mask is None:
                 self._write.fetch(pointer, self._ahead[array], WIDTH * BYTES[kind])

@@ -69,6 +69,11 @@ _HELD = {"i1": "i8", "half": "i16", "bfloat": "i16"}
 """How memory holds what has another type once it is read."""
 
 
+def held_as(kind: str) -> str:
+    """How memory holds numbers of a type."""
+    return _HELD.get(kind, kind)
+
+
 def kind_of(dtype: np.dtype[Any]) -> str | None:
     """The type of a NumPy dtype's numbers; None for those that no loop takes."""
     return _NAMES.get(dtype)
@@ -220,7 +225,7 @@ class Writer:
 
     def load(self, pointer: str, kind: str, *, wide: bool) -> Value:
         """Neighbours in memory; truth values are bytes there. Elements off the mask hold 0."""
-        held = _HELD.get(kind, kind)
+        held = held_as(kind)
         to = Value("", held, wide, self.lanes).type
         if wide and self.mask is not None:
             full = f"@llvm.masked.load.{_mangled(self._wide('', held))}.p0"
@@ -234,16 +239,20 @@ class Writer:
 
     def fetch(self, pointer: str, ahead: str, size: int) -> None:
         """Bring memory some bytes ahead of an address to the cache; nothing waits for it."""
-        full = "@llvm.prefetch.p0"
-        self.declared[full] = f"declare void {full}(ptr, i32 immarg, i32 immarg, i32 immarg)"
         first = self.made(f"getelementptr i8, ptr {pointer}, i64 {ahead}", "ptr", wide=False).name
         for line in range(0, size, LINE):
             place = self.made(f"getelementptr i8, ptr {first}, i64 {line}", "ptr", wide=False).name
-            self.line(f"call void {full}(ptr {place}, i32 0, i32 3, i32 1)")
+            self.prefetch(place)
+
+    def prefetch(self, pointer: str) -> None:
+        """Bring the line of memory at an address to the cache, if there is one."""
+        full = "@llvm.prefetch.p0"
+        self.declared[full] = f"declare void {full}(ptr, i32 immarg, i32 immarg, i32 immarg)"
+        self.line(f"call void {full}(ptr {pointer}, i32 0, i32 3, i32 1)")
 
     def gathered(self, pointers: str, kind: str) -> Value:
         """Cells anywhere in memory, from a vector of pointers."""
-        held = self._wide("", _HELD.get(kind, kind))
+        held = self._wide("", held_as(kind))
         full = f"@llvm.masked.gather.{_mangled(held)}.v{self.lanes}p0"
         places = f"<{self.lanes} x ptr>"
         declared = f"{places}, i32 immarg, <{self.lanes} x i1>, {held.type}"

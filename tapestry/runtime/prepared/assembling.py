@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.loops.copying import in_rows
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.views import View
 
@@ -30,5 +31,5 @@ class Assembled:
         made = empty(self.shape, self.dtype)
         for place, part in zip(self.places, parts, strict=True):
             if place is not None:
-                place(made)[...] = part
+                place(made)[...] = in_rows(part)
         return made

@@ -100,8 +100,3 @@ def part_of(number: int, parts: list[Array]) -> Array:
 def all_over(box: Range, read: Callable[[Array], Array], array: Array) -> Array:
     """What is read of an array, all over a box."""
     return np.broadcast_to(read(array), box.shape)
-
-
-def reshaped(shape: tuple[int, ...], array: Array) -> Array:
-    """The cells of an array in another shape."""
-    return array.reshape(shape)

@@ -23,9 +23,10 @@ from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.numpy_executor import NumpyExecutor
 from tapestry.runtime.prepared.alike import Alike
 from tapestry.runtime.prepared.assembling import Assembled
-from tapestry.runtime.prepared.cells import all_over, reshaped
+from tapestry.runtime.prepared.cells import all_over
 from tapestry.runtime.prepared.leading import first_places
 from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.loops.copying import reshaped
 from tapestry.runtime.prepared.operations import prepared_operation, windowed_operation
 from tapestry.runtime.prepared.parts.preparing import InParts, in_parts
 from tapestry.runtime.prepared.products.sliding import slid

@@ -19,6 +19,7 @@ import numpy as np
 
 from tapestry.runtime.arrays.access import cells
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.loops.copying import reshaped
 from tapestry.zspace import Projection, Range
 
 View = Callable[[Array], Array]
@@ -148,7 +149,7 @@ def _merged(
         values = np.broadcast_to(values, whole)
     if turned:
         values = values.transpose(turned)
-    return values if shape is None else values.reshape(shape)
+    return values if shape is None else reshaped(shape, values)
 
 
 def _digits(projection: Projection, box: Range, index: Range) -> list[int] | None:

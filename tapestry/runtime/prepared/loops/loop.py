@@ -109,7 +109,7 @@ class Loop:
     ) -> None:
         self._otherwise = otherwise
         self._team = team
-        count = prod(shape) * (len(graph.cells) + len(graph.folds))
+        count = prod(shape) * max(1, len(graph.cells) + len(graph.folds))
         self._most = 1 if team is None else max(1, count // SHARE)
         self._graph = graph
         self._shape = shape
@@ -204,7 +204,8 @@ class Loop:
             for dim, stride in enumerate(own)
             if stride != self._widths[array]
         }
-        layout = Layout(tuple(folded), moves, dense, tuple(ahead), tuple(boxes))
+        crossed = self._crossed(extents, steps, folded)
+        layout = Layout(tuple(folded), moves, dense, tuple(ahead), tuple(boxes), crossed)
         function = compiled(loop_text(self._graph, layout), self._about)
         if function is None:
             return None
@@ -273,8 +274,10 @@ class Loop:
             axes.append((1, [0] * len(arrays), False))
         last = max(range(len(axes)), key=lambda n: (*self._density(axes[n]), n))
         inner = axes.pop(last)
-        # Folded axes are inside of the others, but for the last.
-        order = [*(a for a in axes if not a[2]), *(a for a in axes if a[2]), inner]
+        # Folded axes are inside of the others, but for the last. That along which the neighbours of
+        # some arrays lie is before it, if of its kind.
+        axes.sort(key=lambda axis: (axis[2], self._crossing(axis, inner)))
+        order = [*axes, inner]
         steps = [[own[array] for _, own, _ in order] for array in range(len(arrays))]
         return [extent for extent, _, _ in order], steps, [folded for _, _, folded in order]
 
@@ -288,6 +291,26 @@ class Loop:
         near = sum(1 if step == width else -1 for step, width in pairs if step)
         filled = extent / max(-(-extent // WIDTH) * WIDTH, 1)
         return extent >= LONG, near * filled if near > 0 else near
+
+    def _crossing(
+        self, axis: tuple[int, list[int], bool], last: tuple[int, list[int], bool]
+    ) -> int:
+        """How many bytes of inputs have their neighbours along an axis, and not along the last."""
+        inputs = range(len(self._graph.inputs))
+        return sum(self._widths[n] for n in inputs if self._crosses(n, axis[1][n], last[1][n]))
+
+    def _crosses(self, array: int, step: int, last: int) -> bool:
+        width = self._widths[array]
+        return array not in self._boxes and step == width and last not in (0, width)
+
+    def _crossed(
+        self, extents: Sequence[int], steps: Sequence[Sequence[int]], folded: Sequence[bool]
+    ) -> tuple[int, ...]:
+        """The inputs that are read in tiles of the last two axes, where these are long enough."""
+        if len(extents) < 2 or self._graph.running or folded[-1] or min(extents[-2:]) < LONG:
+            return ()
+        inputs = range(len(self._graph.inputs))
+        return tuple(n for n in inputs if self._crosses(n, *steps[n][-2:]))
 
     def _of_rank(self, array: Array) -> Array:
         """A single number as an array of the rank of the others."""

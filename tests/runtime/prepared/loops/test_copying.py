@@ -1,0 +1,117 @@
+"""Arrays whose neighbours lie across the last axis: copies of them, and loops that read them."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tapestry.codegen.loops import Cell, Folded, Graph
+from tapestry.codegen.loops.turning import ROWS
+from tapestry.codegen.loops.vectors import Value, Writer
+from tapestry.runtime.cpu import native
+from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.loops import copying
+from tapestry.runtime.prepared.loops.copying import in_rows, reshaped
+from tapestry.runtime.prepared.loops.loop import Loop
+
+compiled = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
+
+SIZES = (8, 15, 31, 32, 33, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS + 17)
+
+
+def _numbers(shape: tuple[int, ...], dtype: object) -> Array:
+    return np.random.default_rng(0).integers(0, 100, shape).astype(np.dtype(dtype))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of a few cells count as large."""
+    monkeypatch.setattr(copying, "_LARGE", 1)
+
+
+@compiled
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("columns", SIZES)
+@pytest.mark.parametrize("rows", SIZES)
+def test_copies_of_any_extents(rows: int, columns: int) -> None:
+    for dtype in (np.int8, np.float16, np.float32, np.float64):
+        turned = _numbers((columns, rows), dtype).T
+        made = in_rows(turned)
+        assert made.flags.c_contiguous
+        assert not np.shares_memory(made, turned)
+        np.testing.assert_array_equal(made, turned)
+
+
+@compiled
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_copies_of_any_order_of_axes_and_gaps_between_them(order: tuple[int, ...]) -> None:
+    for dtype in (bool, np.uint16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, np.int64):
+        whole = _numbers((20, 40, 70), dtype)
+        for part in (whole, whole[1:, ::2, 3:], whole[::-1, ::-1]):
+            np.testing.assert_array_equal(in_rows(part.transpose(order)), part.transpose(order))
+
+
+@compiled
+@pytest.mark.usefixtures("small")
+def test_a_shape_that_a_view_has_is_a_view() -> None:
+    turned = _numbers((40, 64), np.float32).T
+    assert np.shares_memory(reshaped((8, 8, 40), turned), turned)
+    flat = reshaped((64 * 40,), turned)
+    assert not np.shares_memory(flat, turned)
+    np.testing.assert_array_equal(flat, turned.reshape(-1))
+
+
+def test_other_arrays_are_as_they_are() -> None:
+    array = np.zeros((1024, 1024), np.float32)
+    for same in (array, array.T[:8], array[:, ::2], array[:, :1].T, np.zeros((4, 4)).T):
+        assert in_rows(same) is same
+
+
+def test_where_nothing_is_compiled_numpy_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    turned = _numbers((1024, 1024), np.float32).T
+    monkeypatch.setenv(native.SWITCH, "0")
+    assert in_rows(turned) is turned
+    np.testing.assert_array_equal(reshaped((-1,), turned), turned.reshape(-1))
+
+
+def _emit(operation: str):
+    def emit(write: Writer, values: list[Value]) -> Value:
+        return write.binary(operation, *values)
+
+    return emit
+
+
+@compiled
+@pytest.mark.parametrize("folded", [(), (0,), (1,), (0, 1)])
+def test_loops_that_read_some_arrays_across(folded: tuple[int, ...]) -> None:
+    """A product of two, one of them across, is kept, or summed along either axis or both."""
+    cell = Cell(_emit("fmul"), (0, 1), "float")
+    folds = (Folded(2, "arith.addf", 0.0),) if folded else ()
+    graph = Graph(("float", "float"), (), (cell,), () if folded else (2,), folds)
+    for shape in ((100, 70), (3, 90), (200, 9)):
+        loop = Loop(graph, shape, folded)
+        x, y = _numbers(shape, np.float32), _numbers(shape[::-1], np.float32).T
+        wanted = x * y
+        if folded:
+            wanted = wanted.sum(folded, keepdims=True)
+        for pair in ((x, y), (y, x)):
+            (made,) = loop(pair)
+            np.testing.assert_array_equal(made, wanted)
+
+
+@compiled
+def test_loops_over_three_axes_with_what_is_the_same_along_some() -> None:
+    """The axis that neighbours lie along need not be beside the last one."""
+    cells = (Cell(_emit("fadd"), (0, 1), "float"), Cell(_emit("fmul"), (3, 2), "float"))
+    loop = Loop(Graph(("float", "float", "float"), (), cells, (4,)), (70, 5, 40))
+    x = _numbers((40, 5, 70), np.float32).transpose(2, 1, 0)
+    row, column = _numbers((70, 1, 1), np.float32), _numbers((1, 1, 40), np.float32)
+    (made,) = loop([x, row, column])
+    np.testing.assert_array_equal(made, (x + row) * column)
+    crossed = _numbers((5, 40, 70), np.float32).transpose(2, 0, 1)
+    (made,) = loop([crossed, row, column])
+    np.testing.assert_array_equal(made, (crossed + row) * column)
