@@ -40,7 +40,7 @@ _MODULES: Final = (
     ),
     *(
         f"tapestry.runtime.prepared.loops.{name}"
-        for name in ("looped_bodies", "looping", "merging")
+        for name in ("copying", "looped_bodies", "looping", "merging")
     ),
     "tapestry.runtime.prepared.parts.sharing",
     "tapestry.runtime.prepared.products.tiled",

@@ -11,14 +11,15 @@ Parts are cut along what all members map. What folds alone may be cut along that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from tapestry.algebra.bodies import moving_dims
-from tapestry.algebra.contraction import find_contractions
-from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.contraction import Contraction, find_contractions
+from tapestry.algebra.dtypes import is_half, numpy_dtype
 from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.algebra.scalars import scalar_of
 from tapestry.codegen.loops import is_known
@@ -91,6 +92,10 @@ def in_parts(
     most = 8 * op.index.size * sum(len(member.operands) + 4 for member, _ in members)
     if most < small and not looped:
         return None  # whatever is touched: the index space is small
+    matrices = _vectors(members) if products and cache is None else 0
+    if matrices == 1:
+        # BLAS reads it once, with threads of its own, which are awake sooner than ours.
+        return None
     accesses = _accesses(members, between=not looped)
     whole = sum(access.bytes(op.index) for access in accesses)
     if whole < small:
@@ -101,11 +106,11 @@ def in_parts(
         threads = thread_count() if products or whole >= _SHARED_BESIDE else 1
     reduces = isinstance(op, loom.OperationOp) and is_reduction(op)
     product = isinstance(op, loom.OperationOp) and _is_product(op)
-    long = isinstance(op, loom.OperationOp) and product and _terms(op) >= _LONG
+    long = isinstance(op, loom.OperationOp) and product and _is_left_to_blas(op)
     # What is read once, and reduced as it is, need not stay in cache; BLAS has blocks of its own,
     # and packs what parts of a product have in common again for each.
     # Nor need what is one loop: nothing is between its operations.
-    once = looped and _is_one_loop(members)
+    once = matrices > 0 or (looped and _is_one_loop(members))
     any_size = cache is None and (reduces or long or once)
     cache = cache_size() if cache is None else cache
     most = threads
@@ -145,9 +150,12 @@ def _written(members: Members) -> list[tuple[SSAValue, Projection]]:
     return [pair for member, place in members for pair in member_writes(member, place)]
 
 
-def _terms(op: loom.OperationOp) -> int:
-    """How many points each sum of a fold has."""
-    return op.fold_range(op.index).size
+def _is_left_to_blas(op: loom.OperationOp) -> bool:
+    """Whether little but multiplying is done in a product."""
+    if op.fold_range(op.index).size >= _LONG:
+        return True
+    found = find_contractions(op, accumulating_monoid_of(op)) or ()
+    return op.unwrap_block is None and all(map(_reads_factors, found))
 
 
 def _operations(members: Members) -> int:
@@ -185,6 +193,33 @@ def _is_one_loop(members: Members) -> bool:
 
 def _is_product(op: loom.OperationOp) -> bool:
     return bool(find_contractions(op, accumulating_monoid_of(op)))
+
+
+def _vectors(members: Members) -> int:
+    """How many matrices members multiply, each by a vector and as it lies, where all else is small.
+
+    0 where they do something else.
+    """
+    most = 0
+    for member, _ in members:
+        found = find_contractions(member, accumulating_monoid_of(member)) or ()
+        if not found and 8 * member.index.size >= SMALL:
+            return 0
+        for one in found:
+            batch, rows, columns = (
+                prod(member.index.shape[dim] for dim in dims)
+                for dims in (one.batch, one.rows, one.columns)
+            )
+            if min(rows, columns) > 1 or not _reads_factors(one):
+                return 0
+            most = max(most, batch)
+    return most
+
+
+def _reads_factors(product: Contraction) -> bool:
+    """Whether factors are cells of operands, of a type that BLAS takes."""
+    sides = (product.left, product.right)
+    return all(isinstance(one, BlockArgument) and not is_half(one.type) for one in sides)
 
 
 def _accesses(members: Members, *, between: bool) -> list[Access]:
