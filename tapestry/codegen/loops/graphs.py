@@ -79,6 +79,18 @@ Merge = Callable[[Writer, Sequence[Value], Sequence[Value]], Sequence[Value]]
 
 
 @dataclass(frozen=True)
+class Stays:
+    """When a state stays as it is, merged with another, as far as one part of both says.
+
+    `holds` writes the instructions of that, for the part of the one state and of the other. Where
+    it does not hold, the state may stay as well.
+    """
+
+    part: int
+    holds: Callable[[Writer, Value, Value], Value]
+
+
+@dataclass(frozen=True)
 class Merged:
     """Slots whose values are the parts of a state: states are merged along the folded axes.
 
@@ -86,7 +98,7 @@ class Merged:
     merged `one_by_one`, each with what was before it, if what a few of them come to may round or
     overflow where that of all before them does not. The parts that are `narrow` are 64-bit integers
     which are only compared and chosen; but for zeros, they are between the least and the most of 32
-    bits.
+    bits. Of points with which a state surely `stays` as it is, no more need be known.
     """
 
     slots: tuple[int, ...]
@@ -94,6 +106,7 @@ class Merged:
     zeros: tuple[float, ...]
     one_by_one: bool = False
     narrow: frozenset[int] = frozenset()
+    stays: Stays | None = None
 
 
 FOLDS = frozenset(

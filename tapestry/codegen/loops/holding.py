@@ -50,26 +50,24 @@ class Held:
         for how, places, before, parts in groups:
             self._keep(places, how.merge(self._write, before, parts))
 
+    def wide(self) -> list[Sequence[Value]]:
+        """The values that the elements of each fold to, or the states."""
+        pairs = zip(self._how, self.parts(), strict=True)
+        return [how.finish(self._write, parts) for how, parts in pairs]
+
     def values(self) -> list[Value]:
         """The numbers that the folds come to."""
         found: list[Value] = []
-        for how, parts in zip(self._how, self.parts(), strict=True):
-            values = how.finish(self._write, parts)
-            half = WIDTH // 2
+        for how, own in zip(self._how, self.wide(), strict=True):
+            values, half = own, WIDTH // 2
             while half:
-                turned = [self._turned(value, half) for value in values]
+                turned = [self._write.turned(value, half) for value in values]
                 values = how.both(self._write, values, turned)
                 half //= 2
             for value in values:
                 text = f"extractelement {value.type} {value.name}, i64 0"
                 found.append(self._write.made(text, value.kind, wide=False))
         return found
-
-    def _turned(self, value: Value, by: int) -> Value:
-        """The elements of a vector, so many places further on."""
-        order = ", ".join(f"i32 {(element + by) % WIDTH}" for element in range(WIDTH))
-        text = f"shufflevector {value.type} {value.name}, {value.type} poison"
-        return self._write.made(f"{text}, <{WIDTH} x i32> <{order}>", value.kind, wide=True)
 
     def _keep(self, places: Sequence[tuple[str, str]], parts: Parts) -> None:
         for (place, _), part in zip(places, parts, strict=True):

@@ -20,6 +20,7 @@ from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import ROUNDED, Fetch, Graph, Layout, Merged
 from tapestry.codegen.loops.holding import Held
 from tapestry.codegen.loops.running import Along, zeros
+from tapestry.codegen.loops.skipping import VECTORS, Best
 from tapestry.codegen.loops.turning import ROWS, Tiles
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value
 
@@ -71,6 +72,7 @@ class _Nest:
         self._fetching = Fetching(self._write, self._boxed)
         self._states: Along | None = None
         self._tiles: Tiles | None = None
+        self._best: Best | None = None
         self._place = ""
         """Where the loop is along the folded axis, of a running graph."""
 
@@ -128,6 +130,7 @@ class _Nest:
             return
         if level == layout.outer and layout.folded[-1]:
             held = Held(self._write, self._graph)
+            self._best = Best.of(self._write, self._graph)
             self._loops(level, pointers, values, held, inner=inner)
             for (array, _), value in zip(self._folded, held.values(), strict=True):
                 self._write.store(value, pointers[array], self._kinds[array])
@@ -268,6 +271,9 @@ class _Nest:
         if held is None:
             with self._write.loop(whole, WIDTH) as at:
                 self._point(at, rows)
+        elif self._best is not None:
+            (row,) = rows
+            self._skipping(whole, row, held, self._best)
         else:
             rounded = any(
                 isinstance(one, Merged) or one.primitive in ROUNDED for one in self._graph.folds
@@ -277,6 +283,18 @@ class _Nest:
             found = self._point(whole, rows)
             if held is not None:
                 held.merge(found)
+
+    def _skipping(self, end: str, row: _Row, held: Held, best: Best) -> None:
+        """Fold vectors of which some point may change what there is."""
+        write, size = self._write, VECTORS * WIDTH
+        whole = write.arithmetic("and", end, str(-size))
+        with write.loop(whole, size) as at:
+            places = [write.arithmetic("add", at, str(n * WIDTH)) for n in range(VECTORS)]
+            values = [self._values(place, row)[1][best.slot] for place in places]
+            with best.needed(values):
+                self._along(at, write.arithmetic("add", at, str(size)), [row], held)
+                best.keep(held)
+        self._along(whole, end, [row], held)
 
     def _blocks(self, depth: int, start: str, end: str, rows: Sequence[_Row], held: Held) -> None:
         """Fold vectors, block by block, blocks into larger ones."""
@@ -326,10 +344,8 @@ class _Nest:
         """
         last = self._layout.rank - 1
         found: list[list[Parts]] = []
-        for pointers, outer in rows:
-            moved = {a: self._moved(a, last, p, at) for a, p in pointers.items()}
-            values = dict(outer)
-            self._compute(self._layout.rank, moved, values)
+        for row in rows:
+            moved, values = self._values(at, row)
             for array, slot in self._stored:
                 self._put(array, moved[array], self._write.widened(values[slot]))
             found.append(self._lifted(values))
@@ -353,6 +369,14 @@ class _Nest:
             for array, one, value in zip(places, to, values, strict=True):
                 self._put(array, one, value)
         return []
+
+    def _values(self, at: str, row: _Row) -> _Row:
+        """Where arrays are at a place of the last axis, and what is computed for a vector there."""
+        pointers, outer = row
+        last, values = self._layout.rank - 1, dict(outer)
+        moved = {a: self._moved(a, last, p, at) for a, p in pointers.items()}
+        self._compute(self._layout.rank, moved, values)
+        return moved, values
 
     def _running(self, at: str, pointers: dict[int, str], found: Sequence[Parts]) -> None:
         """Write the states at the points of a vector."""

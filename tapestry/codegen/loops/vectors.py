@@ -175,6 +175,12 @@ class Writer:
         said = f"{condition.type} {condition.name}, {yes.type} {yes.name}, {no.type} {no.name}"
         return self.made(f"select {said}", yes.kind, wide=yes.wide)
 
+    def turned(self, value: Value, by: int) -> Value:
+        """The elements of a vector, so many places further on, the first ones after the last."""
+        order = ", ".join(f"i32 {(element + by) % value.lanes}" for element in range(value.lanes))
+        text = f"shufflevector {value.type} {value.name}, {value.type} poison"
+        return self.made(f"{text}, <{value.lanes} x i32> <{order}>", value.kind, wide=True)
+
     def cast(self, operation: str, value: Value, kind: str) -> Value:
         """A value as one of another type."""
         if kind == value.kind:

@@ -24,7 +24,7 @@ from tapestry.codegen.loops.graphs import FOLDS, Emit, Fetch
 from tapestry.codegen.loops.graphs import Merged as MergedStates
 from tapestry.codegen.loops.vectors import HALVES, Value, Writer, number_of
 from tapestry.runtime.prepared.loops.loop import Loop, Run
-from tapestry.runtime.prepared.loops.merging import compared_parts, emitted
+from tapestry.runtime.prepared.loops.merging import compared_parts, emitted, staying
 from tapestry.runtime.prepared.tapes.meanings import (
     Arranged,
     Cast,
@@ -367,7 +367,8 @@ def _folded(fold: Call, slots: tuple[int, ...], narrow: frozenset[int]) -> Folde
         case Reduced(primitive, zero):
             return Folded(slots[0], primitive, zero)
         case Merged(merging, zeros):
-            return MergedStates(slots, emitted(merging), zeros, narrow=narrow)
+            stays = staying(merging)
+            return MergedStates(slots, emitted(merging), zeros, narrow=narrow, stays=stays)
         case Running(merging, zeros):
             return MergedStates(slots, emitted(merging), zeros, one_by_one=merging.rounds)
         case _:

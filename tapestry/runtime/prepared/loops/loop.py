@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from tapestry.codegen.loops import BYTES, WIDTH, Graph, Layout, loop_text
 from tapestry.codegen.loops.vectors import LONG
 from tapestry.runtime.arrays.blocks import BlockCells
+from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.native import Compiled, address_of, compiled
 from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
@@ -232,8 +233,8 @@ class Loop:
     def _ahead(self, extents: Sequence[int], steps: Sequence[Sequence[int]]) -> dict[int, int]:
         """The inputs that are fetched ahead of where they are read, and by how many bytes.
 
-        Processors do that by themselves, up to the end of a page: so it is the next page, or some
-        rows further where rows are not one after another.
+        Processors do that by themselves, most up to the end of a page: so it is the next page, or
+        some rows further where rows are not one after another.
         """
         found: dict[int, int] = {}
         for array in range(len(self._graph.inputs)):
@@ -246,7 +247,8 @@ class Loop:
                 continue
             before = own[-2] if len(own) > 1 else row
             if before == row or row >= _FETCHED:
-                found[array] = _PAGE
+                if not native.fetches_pages():
+                    found[array] = _PAGE
             elif before:
                 found[array] = before * max(_ROWS, -(-_PAGE // row))
         return found

@@ -15,7 +15,7 @@ import numpy as np
 from tapestry.algebra.named import Scalar
 from tapestry.codegen.loops import kind_of
 from tapestry.codegen.loops.cells import written
-from tapestry.codegen.loops.graphs import Merge
+from tapestry.codegen.loops.graphs import Merge, Stays
 from tapestry.codegen.loops.vectors import Value, Writer
 
 
@@ -64,6 +64,66 @@ def compared_parts(merging: Merging) -> frozenset[int]:
 
 _SIGNED = 5
 """The last predicate of `arith.cmpi` that is of equality, or of numbers with a sign."""
+
+
+def staying(merging: Merging) -> Stays | None:
+    """When a merge gives the first state, said by one part of both; None where that is not seen.
+
+    Each part is chosen by the same condition, which holds if one of several does: those that look
+    at one part alone are enough.
+    """
+    count = len(merging.dtypes)
+    first = 2 * count + len(merging.numbers)
+    made = dict(enumerate(merging.cells, first))
+    conditions = set[int]()
+    for part, end in enumerate(merging.ends):
+        if end not in made:
+            return None
+        scalar, ins = made[end]
+        if scalar.name != "arith.select" or ins[1:] != (part, count + part):
+            return None
+        conditions.add(ins[0])
+    if len(conditions) != 1:
+        return None
+
+    def parts(slot: int) -> frozenset[int]:
+        """The parts of states that a value is of."""
+        if slot in made:
+            return frozenset[int]().union(*map(parts, made[slot][1]))
+        return frozenset({slot % count} if slot < 2 * count else ())
+
+    left, enough = list(conditions), dict[int, list[int]]()
+    while left:
+        slot = left.pop()
+        if slot in made and made[slot][0].name == "arith.ori":
+            left += made[slot][1]
+        elif len(own := parts(slot)) == 1:
+            enough.setdefault(min(own), []).append(slot)
+    if not enough:
+        return None
+    part, wanted = min(enough.items())
+
+    def holds(write: Writer, one: Value, other: Value) -> Value:
+        values = {part: one, count + part: other}
+
+        def value(slot: int) -> Value:
+            if slot in values:
+                return values[slot]
+            if slot < first:
+                number, dtype = merging.numbers[slot - 2 * count]
+                kind = kind_of(dtype)
+                assert kind is not None
+                return write.number(number, kind)
+            scalar, ins = made[slot]
+            values[slot] = written(scalar, write, [value(one) for one in ins])
+            return values[slot]
+
+        found = value(wanted[0])
+        for slot in wanted[1:]:
+            found = write.binary("or", found, value(slot))
+        return found
+
+    return Stays(part, holds)
 
 
 def emitted(merging: Merging) -> Merge:

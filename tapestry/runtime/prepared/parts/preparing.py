@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 
@@ -22,7 +23,8 @@ from tapestry.algebra.contraction import Contraction, find_contractions
 from tapestry.algebra.dtypes import is_half, numpy_dtype
 from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.algebra.scalars import scalar_of
-from tapestry.codegen.loops import is_known
+from tapestry.codegen.loops import is_known, kind_of
+from tapestry.codegen.loops.vectors import HALVES
 from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_reads, member_writes
 from tapestry.dialects._loom_group_rules import inner_edges, why_whole
@@ -176,9 +178,16 @@ def _operations(members: Members) -> int:
 
 
 def _is_one_loop(members: Members) -> bool:
-    """Whether all that members compute is maps of what loops know, of cells as they are."""
+    """Whether members are maps, or one fold, by what loops know, of cells as they are."""
     ops = [op for member, _ in members for op in member.wrap_block.ops]
-    if len(ops) > _ONE_LOOP or any(accumulating_monoid_of(member) for member, _ in members):
+    monoids = [accumulating_monoid_of(member) for member, _ in members]
+    if any(monoids) and len(members) > 1:
+        return False
+    for monoid in filter(None, monoids):
+        if not all(_is_folded(numpy_dtype(kind)) for kind in monoid.state):
+            return False
+        ops += monoid.merge.ops
+    if len(ops) > _ONE_LOOP:
         return False
     for member, _ in members:
         fours = zip(member.ins, member.in_maps, member.in_fills, strict=True)
@@ -189,6 +198,12 @@ def _is_one_loop(members: Members) -> bool:
     plain = (arith.ConstantOp, loom.IndexOp, loom.ReadOp, loom.YieldOp)
     scalars = [scalar_of(op) for op in ops if not isinstance(op, plain)]
     return all(scalar is not None and is_known(scalar) for scalar in scalars)
+
+
+def _is_folded(dtype: np.dtype[Any]) -> bool:
+    """Whether loops fold values of a type."""
+    kind = kind_of(dtype)
+    return kind is not None and kind not in HALVES
 
 
 def _is_product(op: loom.OperationOp) -> bool:

@@ -1,0 +1,138 @@
+"""Points that folds pass by: what is found is the same, wherever it is and however often."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import f32, i32, i64
+from xdsl.ir import Attribute
+
+import tapestry
+from tapestry.algebra.monoids import builtin_monoid
+from tapestry.codegen.loops import skipping
+from tapestry.codegen.loops.skipping import VECTORS
+from tapestry.codegen.loops.vectors import WIDTH
+from tapestry.frontend import parse_text, run_pipeline
+from tapestry.runtime.cpu import native
+from tapestry.runtime.executor import Array, NoWatch, find_executor
+from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.folds.halves import merging_of
+from tapestry.runtime.prepared.loops.merging import staying
+
+LOOKED_AT = VECTORS * WIDTH
+
+compiled = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
+
+
+def _orders(length: int, dtype: object) -> dict[str, Array]:
+    """Rows of which nothing, something or everything is the greatest so far."""
+    rng = np.random.default_rng(length)
+    numbers = rng.integers(-100, 100, (3, length)).astype(np.dtype(dtype))  # type: ignore[arg-type]
+    found = {
+        "any": numbers,
+        "rising": np.sort(numbers),
+        "falling": np.sort(numbers)[:, ::-1].copy(),
+        "all the same": np.zeros_like(numbers),
+    }
+    for place in (0, length // 2, length - 1):
+        found[f"one at {place}"] = np.zeros_like(numbers)
+        found[f"one at {place}"][:, place] = 1
+    if numbers.dtype.kind == "f":
+        missing = numbers.copy()
+        missing[0, rng.integers(0, length, 3)] = np.nan
+        missing[1, -1], missing[2] = np.nan, -np.inf
+        found["missing"] = missing
+        found["zeros of both signs"] = np.where(numbers < 0, -0.0, 0.0).astype(numbers.dtype)
+    return found
+
+
+@compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.int32, np.int64])
+@pytest.mark.parametrize("length", [LOOKED_AT - 1, LOOKED_AT, 40 * LOOKED_AT + 77])
+def test_the_first_of_the_greatest_wherever_it_is(dtype: object, length: int) -> None:
+    given = tapestry.input("x", (3, length), np.dtype(dtype).name)  # type: ignore[arg-type]
+    for name in ("argmax", "argmin"):
+        for axis in (None, 1):
+            program = tapestry.compile(getattr(np, name)(given, axis=axis))
+            for order, x in _orders(length, dtype).items():
+                want = getattr(np, name)(x, axis=axis)
+                np.testing.assert_array_equal(program(x), want, err_msg=f"{name} {axis} {order}")
+
+
+_RECORDS = """
+!x = !loom.tensor<[0] : [100000], f32>
+!p = !loom.tensor<[0] : [100000], i64>
+!r = !loom.tensor<[] : [], f32>
+!q = !loom.tensor<[] : [], i64>
+loom.monoid @record commutative zero [-1.0e30 : f32, 0 : i64, 0.0 : f32]
+  merge (%a: f32, %i: i64, %u: f32, %b: f32, %j: i64, %v: f32) {
+    %greater = arith.cmpf ogt, %a, %b : f32
+    %equal = arith.cmpf oeq, %a, %b : f32
+    %later = arith.cmpi sge, %i, %j : i64
+    %tie = arith.andi %equal, %later : i1
+    %take = arith.ori %greater, %tie : i1
+    %0 = arith.select %take, %a, %b : f32
+    %1 = arith.select %take, %i, %j : i64
+    %2 = arith.select %take, %u, %v : f32
+    loom.yield %0, %1, %2 : f32, i64, f32
+  }
+func.func @main(%x: !x, %y: !x, %p: !p) -> (!r, !q, !r) {
+  %0:3 = loom.operation @last over <[0] : [100000]> [fold] by @record
+           ins(%x : (d0) -> (d0), %p : (d0) -> (d0), %y : (d0) -> (d0))
+           outs(() -> (), () -> (), () -> ())
+           wrap (%a: f32, %i: i64, %u: f32) { loom.yield %a, %i, %u : f32, i64, f32 }
+           : (!x, !p, !x) -> (!r, !q, !r)
+  func.return %0#0, %0#1, %0#2 : !r, !q, !r
+}
+"""
+
+
+@compiled
+def test_a_merge_of_ones_own_that_chooses_by_one_part() -> None:
+    """The last of the greatest, and what goes with it."""
+    module = parse_text(_RECORDS)
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 1000, 100000).astype(np.float32)
+    y, places = rng.normal(size=100000).astype(np.float32), np.arange(100000)
+    inputs = {"x": x, "y": y, "p": places}
+    want = find_executor("reference").run(module, inputs, NoWatch()).outputs
+    run_pipeline(module, "default")
+    prepared = PreparedProgram(module)
+    for _ in range(2):
+        for have, expected in zip(prepared([x, y, places]), want, strict=True):
+            np.testing.assert_array_equal(have, expected)
+    last = int(np.flatnonzero(x == x.max())[-1])
+    assert [one.item() for one in want] == [x.max(), last, y[last]]
+
+
+@compiled
+def test_loops_know_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[skipping.Best] = []
+    of = skipping.Best.of
+    monkeypatch.setattr(
+        skipping.Best, "of", staticmethod(lambda *given: made.append(of(*given)) or made[-1])
+    )
+    x = np.random.default_rng(1).normal(size=(301, 5000)).astype("f4")
+    found = tapestry.compile(tapestry.input("x", x.shape, "f32").argmax(axis=1))
+    np.testing.assert_array_equal(found(x), x.argmax(1))
+    assert made
+    assert all(best is not None for best in made)
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "part"),
+    [
+        ("argmax", (f32, i64), 0),
+        ("argmin", (i64, i64), 0),
+        ("argmax", (i32, i32), 0),
+        ("add", (i64,), None),
+        ("max", (i64,), None),
+    ],
+)
+def test_parts_that_say_it(name: str, state: tuple[Attribute, ...], part: int | None) -> None:
+    monoid = builtin_monoid(name, state)
+    assert monoid is not None
+    merging = merging_of(monoid)
+    assert merging is not None
+    found = staying(merging)
+    assert (None if found is None else found.part) == part
