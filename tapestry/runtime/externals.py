@@ -22,7 +22,7 @@ from tapestry.attributes import plain_value
 from tapestry.diagnostics import InvalidProgramError, Location
 from tapestry.dialects import loom
 from tapestry.runtime.archives import first_line
-from tapestry.runtime.arrays.ordering import first_in_order, stable_order, taken
+from tapestry.runtime.arrays.ordering import first_in_order, in_order, stable_order, taken
 
 Target = Literal["numpy", "torch"]
 Parameters = Mapping[str, Any]
@@ -103,8 +103,8 @@ def find_leading(name: str) -> Leading | None:
     return _leading.get(name)
 
 
-def _order(arrays: Sequence[Any], parameters: Parameters, count: int | None = None) -> Any:
-    """Positions that sort along the last axis, as `stable_order` has them, or the first of them."""
+def _given(arrays: Sequence[Any], parameters: Parameters) -> tuple[Any, bool]:
+    """The cells to sort, and whether from the largest on; ValueError for anything else."""
     if len(arrays) != 1:
         raise ValueError(f"it sorts one input, not {len(arrays)}")
     unknown = sorted(set(parameters) - {"descending"})
@@ -113,31 +113,30 @@ def _order(arrays: Sequence[Any], parameters: Parameters, count: int | None = No
     descending = parameters.get("descending", False)
     if not isinstance(descending, bool):
         raise ValueError(f"descending is true or false, not {descending!r}")
-    (cells,) = arrays
-    if count is not None:
-        return first_in_order(cells, count, descending=descending)
-    return stable_order(cells, descending=descending)
+    return arrays[0], descending
 
 
 @register_external("sort")
 def sort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
     """Cells sorted along the last axis."""
-    order = _order(arrays, parameters)
-    return (taken(arrays[0], order),)
+    cells, descending = _given(arrays, parameters)
+    return (in_order(cells, descending=descending),)
 
 
 @register_external("argsort")
 def argsort(arrays: Sequence[Any], parameters: Parameters) -> Sequence[Any]:
     """The positions that sort the cells along the last axis."""
-    return (_order(arrays, parameters),)
+    cells, descending = _given(arrays, parameters)
+    return (stable_order(cells, descending=descending),)
 
 
 def _first_sorted(arrays: Sequence[Any], parameters: Parameters, count: int) -> Sequence[Any]:
-    return (taken(arrays[0], _order(arrays, parameters, count)),)
+    return (taken(arrays[0], *_first_order(arrays, parameters, count)),)
 
 
 def _first_order(arrays: Sequence[Any], parameters: Parameters, count: int) -> Sequence[Any]:
-    return (_order(arrays, parameters, count),)
+    cells, descending = _given(arrays, parameters)
+    return (first_in_order(cells, count, descending=descending),)
 
 
 _leading |= {"sort": _first_sorted, "argsort": _first_order}

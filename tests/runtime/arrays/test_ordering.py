@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapestry.runtime.arrays import ordering
-from tapestry.runtime.arrays.ordering import first_in_order, stable_order, taken
+from tapestry.runtime.arrays.ordering import first_in_order, in_order, stable_order, taken
 
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.5, float("nan"), -float("nan"), float("inf"), -float("inf"))
 
@@ -49,6 +49,8 @@ def test_any_rows(dtype: np.dtype, descending: bool, data: st.DataObject) -> Non
     found = taken(cells, order)
     assert found.dtype == dtype
     assert found.tobytes() == np.take_along_axis(cells, order, -1).tobytes()
+    # Also which of two zeros comes first, and which NaN.
+    assert in_order(cells, descending=descending).tobytes() == found.tobytes()
 
 
 def test_large_rows_on_all_threads() -> None:
@@ -56,6 +58,7 @@ def test_large_rows_on_all_threads() -> None:
     for part in (cells, cells[:, ::2, ::-1]):
         want = np.argsort(part, axis=-1, kind="stable")
         np.testing.assert_array_equal(stable_order(part, descending=False), want)
+        np.testing.assert_array_equal(in_order(part, descending=False), np.sort(part, axis=-1))
 
 
 @pytest.mark.parametrize("dtype", [np.dtype(one) for one in DTYPES], ids=str)
