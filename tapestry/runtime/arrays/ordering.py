@@ -65,7 +65,7 @@ def in_order(cells: Array, *, descending: bool) -> Array:
     >>> in_order(np.array([2.0, np.nan, -0.0, 2.0, 0.0], np.float32), descending=False)
     array([-0.,  0.,  2.,  2., nan], dtype=float32)
     """
-    if cells.dtype.kind not in "biuf":
+    if cells.dtype.isbuiltin != 1 or cells.dtype.kind not in "biuf":
         return taken(cells, stable_order(cells, descending=descending))
     length: int = cells.shape[-1]
     rows = cells.reshape(prod(cells.shape[:-1]), length)
