@@ -231,7 +231,7 @@ _HEADS = _random(q=(8, 1024, 64), k=(8, 1024, 64), v=(8, 1024, 64))
 
 
 def _reduction(name: str, axis: int | None) -> Case:
-    """A sum or a maximum along an axis, or of all."""
+    """A sum, a maximum or its place along an axis, or of all."""
 
     def expression(x: Any) -> Any:
         return getattr(x, name)(axis=axis)
@@ -242,14 +242,51 @@ def _reduction(name: str, axis: int | None) -> Case:
         return getattr(x, "amax" if name == "max" else name)(axis)
 
     def tapestry_expression(x: Any) -> Any:
-        import tapestry
-
-        made = getattr(tapestry, name)
-        return made(x) if axis is None else made(x, axis=axis)
+        return getattr(np, name)(x, axis=axis)
 
     label = f"{name} of all" if axis is None else f"{name} along axis {axis}"
     return Case(
         label, _ROWS, expression, tapestry_expression, torch_expression, expression, reads=True
+    )
+
+
+def _sorted_rows(x: Any) -> Any:
+    return np.sort(x, axis=1)
+
+
+def _layouts() -> Sequence[Case]:
+    """What is read across memory, read once by a product, and put in order."""
+
+    def turned(x: Any) -> Any:
+        return np.ascontiguousarray(x.T)
+
+    def both(x: Any, y: Any) -> Any:
+        return x + y.T
+
+    def vector(x: Any, v: Any) -> Any:
+        return v @ x
+
+    pair, product = _random(x=(4096, 4096), y=(4096, 4096)), _random(x=(8192, 4096), v=(8192,))
+    rows = _random(x=(8192, 1024))
+    return (
+        Case(
+            "transposed, 8192 x 4096",
+            _ROWS,
+            turned,
+            np.transpose,
+            lambda x: x.T.contiguous(),
+            lambda x: x.T.map_blocks(np.ascontiguousarray),
+        ),
+        Case("x + y transposed, 4096 x 4096", pair, both, both, both, both),
+        Case("vector by 8192 x 4096", product, vector, vector, vector, vector, reads=True),
+        Case(
+            "sorted rows, 8192 x 1024",
+            rows,
+            _sorted_rows,
+            _sorted_rows,
+            lambda x: x.sort(dim=1).values,
+            lambda x: x.map_blocks(_sorted_rows),
+        ),
     )
 
 
@@ -305,5 +342,6 @@ def cases() -> Sequence[Case]:
             _dask_attention,
         ),
         chain(24),
-        *(_reduction(name, axis) for name in ("sum", "max") for axis in (0, 1, None)),
+        *(_reduction(name, axis) for name in ("sum", "max", "argmax") for axis in (0, 1, None)),
+        *_layouts(),
     )

@@ -33,6 +33,8 @@ Leading: TypeAlias = Callable[[Sequence[Any], Parameters, int], Sequence[Any]]
 
 _registered: dict[tuple[str, Target], Implementation] = {}
 _leading: dict[str, Leading] = {}
+_new: set[str] = set()
+"""Kernels whose results on NumPy are arrays that nobody else has."""
 
 
 def register_external(
@@ -43,7 +45,9 @@ def register_external(
     def decorate(function: Implementation) -> Implementation:
         _registered[name, on] = function
         if on == "numpy":
-            _leading.pop(name, None)  # which another implementation had
+            # What another implementation had, or was.
+            _leading.pop(name, None)
+            _new.discard(name)
         return function
 
     return decorate
@@ -72,20 +76,34 @@ def call_external(
     location: Location | None,
 ) -> None:
     """Run an implementation into `outs`; an error says how it failed, or what it returned."""
+    kinds = [(tuple(out.shape), out.dtype) for out in outs]
+    results = external_results(name, implementation, arrays, kinds, parameters, location)
+    for out, result in zip(outs, results, strict=True):
+        out[...] = result
+
+
+def external_results(
+    name: str,
+    implementation: Implementation,
+    arrays: Sequence[Any],
+    kinds: Sequence[tuple[tuple[int, ...], Any]],
+    parameters: Parameters,
+    location: Location | None,
+) -> tuple[Any, ...]:
+    """What an implementation returns, of these shapes and dtypes; errors are as above."""
     try:
         results = tuple(implementation(arrays, parameters))
     except Exception as error:
         message = f"@{name} failed: {first_line(error)}"
         raise InvalidProgramError(message, location=location) from error
-    want = [(tuple(out.shape), out.dtype) for out in outs]
+    want = list(kinds)
     have = [(tuple(result.shape), result.dtype) for result in results]
     if have != want:
         raise InvalidProgramError(
             f"@{name} returned {_shown(have)}, but its outputs are {_shown(want)}",
             location=location,
         )
-    for out, result in zip(outs, results, strict=True):
-        out[...] = result
+    return results
 
 
 def _shown(kinds: Sequence[tuple[tuple[int, ...], Any]]) -> str:
@@ -96,6 +114,11 @@ def parameters_of(op: loom.ExternalOp) -> Parameters:
     """The parameters of an operation as Python values."""
     given = op.parameters
     return {} if given is None else {n: plain_value(value) for n, value in given.data.items()}
+
+
+def gives_new(name: str) -> bool:
+    """Whether results of a kernel on NumPy are arrays that nobody else has, of all its outputs."""
+    return name in _new
 
 
 def find_leading(name: str) -> Leading | None:
@@ -140,6 +163,7 @@ def _first_order(arrays: Sequence[Any], parameters: Parameters, count: int) -> S
 
 
 _leading |= {"sort": _first_sorted, "argsort": _first_order}
+_new |= {"sort", "argsort"}
 
 
 def _sorted(tensors: Sequence[Any], parameters: Parameters) -> Any:

@@ -16,6 +16,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.algebra.parts import Axes
 from tapestry.diagnostics import InvalidProgramError
@@ -37,7 +38,13 @@ from tapestry.runtime.arrays.scans import before
 from tapestry.runtime.arrays.states import Layout
 from tapestry.runtime.constants import constant_cells
 from tapestry.runtime.executor import Array, Record, Result, Watch
-from tapestry.runtime.externals import call_external, find_external, parameters_of
+from tapestry.runtime.externals import (
+    call_external,
+    external_results,
+    find_external,
+    gives_new,
+    parameters_of,
+)
 from tapestry.runtime.program import arguments, main_function
 from tapestry.zspace import Projection, Range
 
@@ -135,6 +142,13 @@ class ArrayExecutor(ABC):
     def _external(self, op: loom.ExternalOp, operands: list[Tensor], watch: Watch) -> list[Tensor]:
         name, location = op.callee.data, location_of(op)
         implementation = find_external(name, "numpy", location)
+        if gives_new(name) and self.steps(op) == 1 and _are_whole(op):
+            kinds = [tensor_type(result) for result in op.outs]
+            wanted = [(kind.box.shape, numpy_dtype(kind.element_type)) for kind in kinds]
+            read = _selected(operands, op.in_maps, op.index)
+            made = external_results(name, implementation, read, wanted, parameters_of(op), location)
+            watch.step(name)
+            return [Tensor(kind.box, one) for kind, one in zip(kinds, made, strict=True)]
         outs = [new_tensor(tensor_type(result)) for result in op.outs]
         for shard in shards(op) if self.steps(op) > 1 else (op.index,):
             read = _selected(operands, op.in_maps, shard)
@@ -216,6 +230,12 @@ def _as_tensors(
             part = part[tuple(slice(None) if a in axes else 0 for a in range(box.rank))]
         found.append(Tensor(kind.box, np.broadcast_to(part, kind.box.shape)))
     return found
+
+
+def _are_whole(op: loom.ExternalOp) -> bool:
+    """Whether an operation writes all of its outputs at once."""
+    pairs = zip(op.out_maps, op.outs, strict=True)
+    return all(place.apply_range(op.index) == tensor_type(out).box for place, out in pairs)
 
 
 def _selected(
