@@ -169,13 +169,15 @@ def _f32(*names: str) -> Callable[[int], list[Given]]:
     return lambda n: [Given(name, (n,), "f32") for name in names]
 
 
+_TYPES = ("f16", "bf16", "f32")
+
 CASES: tuple[Case, ...] = (
     *(_matmul(dtype, n, n, n) for n in (512, 1024, 2048, 4096, 8192) for dtype in ("bf16", "f16")),
     *(_matmul(dtype, 16384, 16384, 16384) for dtype in ("bf16", "f16")),
-    *(_matmul("f32", n, n, n) for n in (512, 1024, 2048, 4096, 8192)),
+    *(_matmul("f32", n, n, n) for n in (512, 1024, 2048, 4096, 8192, 16384)),
     *(_matmul("f64", n, n, n) for n in (2048, 4096)),
-    *(_matmul(dtype, 1001, 1003, 997, name="odd 1001x1003x997") for dtype in ("f16", "bf16")),
-    _matmul("f16", 4096, 4096, 4096, turned=True, name="4096 transposed"),
+    *(_matmul(dtype, 1001, 1003, 997, name="odd 1001x1003x997") for dtype in _TYPES),
+    *(_matmul(dtype, *(4096,) * 3, turned=True, name="4096 transposed") for dtype in _TYPES),
     _matmul("f16", 16, 8192, 8192, name="thin 16x8192x8192"),
     Case(
         "matmul f16 batched 64x512x512x128",
@@ -193,6 +195,15 @@ CASES: tuple[Case, ...] = (
         lambda b, m, n, k: [Given("a", (b, m, k)), Given("b", (k, n))],
         lambda a, b: a @ b,
         lambda _, a, b: a @ b,
+        multiplies=True,
+    ),
+    Case(
+        "matmul f16 batched transposed 64x512x512x128",
+        "matmul",
+        (64, 512, 512, 128),
+        lambda b, m, n, k: [Given("a", (b, m, k)), Given("b", (b, n, k))],
+        lambda a, b: a @ b.swapaxes(-1, -2),
+        lambda _, a, b: a @ b.transpose(-1, -2),
         multiplies=True,
     ),
     _linear(8192, 4096, 4096),
