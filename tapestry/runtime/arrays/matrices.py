@@ -54,11 +54,14 @@ def unfolded(
     return product if order is None else product.transpose(order)
 
 
-def guarded_product(on: int, a: Array, b: Array, mask: Array) -> Array:
-    """The product of a factor that is zero where a mask is not, and another one."""
+def guarded_product(on: int, a: Array, b: Array, mask: Array, out: Array | None = None) -> Array:
+    """The product of a factor that is zero where a mask is not, and another one.
+
+    It is in `out`, if that is given, unless the other factor has numbers that are not finite.
+    """
     other = (a, b)[1 - on]
     if other.dtype.kind in "iub" or bool(np.isfinite(other).all()):
-        return np.matmul(a, b)
+        return np.matmul(a, b, out=out)
     if on == 1:
         return _by_rows(b.mT, a.mT, mask.mT).mT
     return _by_rows(a, b, mask)

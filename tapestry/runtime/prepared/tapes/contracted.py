@@ -50,7 +50,8 @@ def record_product(
     else:
         assert inside is not None
         which = _side(recorder, scope, recorder.mask(inside), own.batch, *arranged[on])
-        made = tape.call(partial(guarded_product, on), [*sides, which], ("guarded", on), Product())
+        meaning, ins = Product(finite=1 - on), [*sides, which]
+        made = tape.call(partial(guarded_product, on), ins, ("guarded", on), meaning)
     order = [*own.batch, *own.rows, *own.columns]
     missing = [dim for dim in range(index.rank) if dim not in order]
     axes = [*order, *missing]

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapestry.runtime.cpu.blas import single_threaded
+from tapestry.runtime.cpu.checking import finite_step
 from tapestry.runtime.cpu.multiplying import product_step
 from tapestry.runtime.cpu.threads import Workers, thread_count
 from tapestry.runtime.cpu.turns import Kind, Place, Step, Turns, can_take
@@ -26,7 +27,7 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops.loop import Loop, lying
 from tapestry.runtime.prepared.tapes.frames import Settled
 from tapestry.runtime.prepared.tapes.kinds import Tapes
-from tapestry.runtime.prepared.tapes.meanings import Arranged
+from tapestry.runtime.prepared.tapes.meanings import Arranged, Product
 from tapestry.runtime.prepared.tapes.places import scratch
 from tapestry.runtime.prepared.tapes.tape import Call
 from tapestry.zspace import Range
@@ -146,33 +147,43 @@ def _steps(settled: Settled, given: Sequence[Any], into: Sequence[Array]) -> lis
         for slot in call.outs:
             direct = plan.direct.get(slot)
             base[slot] = len(begins) - 2 if direct is None else len(given) + direct.number
-        step = _step(call, values, base, begins)
-        if step is None:
+        made = _of_call(call, values, base, begins)
+        if made is None:
             return None
-        steps.append(step)
+        steps += made
     return steps
 
 
-def _step(
+def _of_call(
     call: Call, values: Sequence[Any], base: dict[int, int], begins: Sequence[int]
-) -> Step | None:
-    """A loop, or a product, of values where they are."""
+) -> list[Step] | None:
+    """A loop, or a product, of values where they are; what has to be finite is looked at first."""
     slots = [*call.ins, *call.outs]
     arrays = [*(lying(values[slot]) for slot in call.ins), *(values[slot] for slot in call.outs)]
     if isinstance(call.function, Loop):
         ready = call.function.ready([values[slot] for slot in call.ins], arrays, 1)
         may_fail = ready is not None and ready.may_fail
-    elif call.function is np.matmul:
+    elif isinstance(call.meaning, Product):
+        slots = [*call.ins[:2], *call.outs]
+        arrays = [*arrays[:2], *arrays[len(call.ins) :]]
         ready, may_fail = product_step(*arrays), False
     else:
         return None
     if ready is None:
         return None
     places = [
-        (place, Place(base[slot], _address(array) - begins[base[slot]]))
-        for place, slot, array in zip(ready.addresses, slots, arrays, strict=True)
+        Place(base[slot], _address(array) - begins[base[slot]])
+        for slot, array in zip(slots, arrays, strict=True)
     ]
-    return Step(ready.function, ready.arguments, tuple(places), may_fail)
+    steps: list[Step] = []
+    if isinstance(call.meaning, Product) and call.meaning.finite is not None:
+        check = finite_step(arrays[call.meaning.finite])
+        if check is None:
+            return None
+        at = ((check.address, places[call.meaning.finite]),)
+        steps.append(Step(check.function, check.arguments, at, may_fail=True))
+    at = tuple(zip(ready.addresses, places, strict=True))
+    return [*steps, Step(ready.function, ready.arguments, at, may_fail)]
 
 
 def _within(view: Any, of: Any) -> bool:

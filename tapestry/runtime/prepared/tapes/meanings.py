@@ -88,7 +88,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Product:
-    """The first two operands multiplied as stacks of matrices."""
+    """The first two operands multiplied as stacks of matrices.
+
+    Where zeros of the one stand for points that do not count, the other one is `finite`: it is
+    looked at whether it is, and if not, the call does something else.
+    """
+
+    finite: int | None = None
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from tapestry.dialects._loom_reads import Read
 from tapestry.dialects.loom import tensor_type
 from tapestry.locations import nearest_location
 from tapestry.runtime.arrays.blocks import counted, gathered
+from tapestry.runtime.cpu.native import is_ready
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import array_function
 from tapestry.runtime.prepared.cells import at, converted, of_rank
@@ -52,6 +53,12 @@ from tapestry.runtime.prepared.views import reader, writer
 from tapestry.zspace import AffineMap, Domain, Projection, Range
 
 Slots = list[int]
+
+_MOST = (1 << 31) - 1
+"""The largest integer of 32 bits."""
+
+_AT_LEAST = 5
+"""The predicate `sge` of `arith.cmpi`."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,8 @@ class Recorder:
     """Writes members on a tape, for parts of the shape of `part`.
 
     `cut` are the dimensions along which there are several parts; `inputs` is what is read from
-    outside, in the order of the arrays of a call. `parts` are all there are, if that is known.
+    outside, in the order of the arrays of a call. `parts` are all there are, if that is known. If
+    it `computes` masks, these are calls like any other; else they are what parts are given.
     """
 
     def __init__(
@@ -107,8 +115,11 @@ class Recorder:
         cut: Sequence[int],
         inputs: Sequence[SSAValue],
         parts: Sequence[Range] = (),
+        *,
+        computes: bool = False,
     ) -> None:
         self.tape = Tape()
+        self._computes = computes
         self.sources: list[Source] = []
         self._index = index
         self._part = part
@@ -214,8 +225,39 @@ class Recorder:
     def mask(self, inside: Domain) -> int:
         """The slot of which points are inside."""
         if inside not in self._read:
-            self._read[inside] = self._source(Mask(inside))
+            computed = self._inside(inside) if self._computes else None
+            self._read[inside] = self._source(Mask(inside)) if computed is None else computed
         return self._read[inside]
+
+    def _inside(self, domain: Domain) -> int | None:
+        """The same, computed of coordinates; None where 32-bit integers do not hold that."""
+        rows = list(zip(domain.rows.terms, domain.rows.offset, strict=True))
+        most = [max(map(abs, side)) for side in self._index.sides]
+        reach = [
+            abs(offset) + sum(abs(c) * most[dim] for c, dim in terms) for terms, offset in rows
+        ]
+        if max(reach) > _MOST or not all(terms for terms, _ in rows):
+            return None
+        narrow, truth = np.dtype(np.int32), np.dtype(np.bool_)
+        call, pair = self.tape.call, (narrow, narrow)
+
+        def number(value: int) -> int:
+            return self.tape.constant(np.asarray(value, narrow))
+
+        found: int | None = None
+        for terms, offset in rows:
+            total = number(offset)
+            for factor, dim in terms:
+                part = self._narrow(dim, 0)
+                if factor != 1:
+                    said = Scalar("arith.muli", pair, narrow)
+                    part = call(np.multiply, (part, number(factor)), meaning=said)
+                total = call(np.add, (total, part), meaning=Scalar("arith.addi", pair, narrow))
+            said = Scalar("arith.cmpi", pair, truth, _AT_LEAST)
+            holds = call(np.greater_equal, (total, number(0)), meaning=said)
+            both = Scalar("arith.andi", (truth, truth), truth)
+            found = holds if found is None else call(np.logical_and, (found, holds), meaning=both)
+        return found
 
     def _outer(self, read: Read) -> int:
         """The slot of what is read of an operand."""
@@ -238,20 +280,29 @@ class Recorder:
 
         Those of a long dimension are places in a part, and where it starts.
         """
-        index, narrow, wide = self._index, np.dtype(np.int32), np.dtype(np.int64)
-        if not is_bounded(index, dim, shift):
-            return self._source(Coordinate(dim, shift, index, wide))
-        if is_kept(index, dim) or not self._parts:
-            slot = self._source(Coordinate(dim, shift, index, narrow))
-        else:
-            extents = (part.shape[dim] for part in self._parts)
-            places = self._source(Place(dim, max(extents), index.rank))
-            starts = dict.fromkeys(part.start[dim] for part in self._parts)
-            first = self._source(First(dim, shift, tuple(starts), index.rank))
-            said = Scalar("arith.addi", (narrow, narrow), narrow)
-            slot = self.tape.call(np.add, (places, first), "place", meaning=said)
-        meaning = Cast(wide, bounded=True)
+        wide = np.dtype(np.int64)
+        if not is_bounded(self._index, dim, shift):
+            return self._source(Coordinate(dim, shift, self._index, wide))
+        slot, meaning = self._narrow(dim, shift), Cast(wide, bounded=True)
         return self.tape.call(partial(converted, wide), (slot,), ("as", wide), meaning=meaning)
+
+    def _narrow(self, dim: int, shift: int) -> int:
+        """The same in 32 bits, which hold them."""
+        key = ("narrow", dim, shift)
+        if key not in self._read:
+            self._read[key] = self._narrowly(dim, shift)
+        return self._read[key]
+
+    def _narrowly(self, dim: int, shift: int) -> int:
+        index, narrow = self._index, np.dtype(np.int32)
+        if is_kept(index, dim) or not self._parts:
+            return self._source(Coordinate(dim, shift, index, narrow))
+        extents = (part.shape[dim] for part in self._parts)
+        places = self._source(Place(dim, max(extents), index.rank))
+        starts = dict.fromkeys(part.start[dim] for part in self._parts)
+        first = self._source(First(dim, shift, tuple(starts), index.rank))
+        said = Scalar("arith.addi", (narrow, narrow), narrow)
+        return self.tape.call(np.add, (places, first), "place", meaning=said)
 
     def _source(self, source: Source) -> int:
         self.sources.append(source)
@@ -315,7 +366,8 @@ def recorded(
         kinds[part] = numbers.setdefault(kind(part), len(found))
         if kinds[part] < len(found):
             continue
-        recorder = Recorder(index, part, cut, inputs, parts)
+        computes = loops is not None and is_ready()
+        recorder = Recorder(index, part, cut, inputs, parts, computes=computes)
         slots = record(recorder)
         if slots is None:
             return None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tapestry.algebra.functions import takes_out
-from tapestry.runtime.prepared.tapes.meanings import Meaning
+from tapestry.runtime.prepared.tapes.meanings import Meaning, Product
 
 if TYPE_CHECKING:
     from tapestry.runtime.prepared.tapes.places import Seen
@@ -57,7 +57,8 @@ class Call:
         """Whether a result may be written over an operand: cell by cell, each from its own."""
         if self.kind == "loop":
             return out in self.outs[: self.mapped]
-        return self.kind == "into" and getattr(self.function, "signature", None) is None
+        plain = getattr(self.function, "signature", None) is None
+        return self.kind == "into" and plain and not isinstance(self.meaning, Product)
 
 
 @dataclass(eq=False)
@@ -96,7 +97,8 @@ class Tape:
         meaning: Meaning | None = None,
     ) -> int:
         """The slot of a function's result; `key` says what it computes, if that may be shared."""
-        kind: Kind = "into" if takes_out(function) else "new"
+        into = takes_out(function) or isinstance(meaning, Product)
+        kind: Kind = "into" if into else "new"
         return self._call(function, tuple(ins), kind, key, meaning)
 
     def view(

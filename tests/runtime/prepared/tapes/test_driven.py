@@ -13,6 +13,7 @@ from tapestry.runtime.arrays.blocks import BlockIndexError
 from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.blas import find_function
 from tapestry.runtime.cpu.threads import Workers
+from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.loops.looping import Loops
@@ -42,6 +43,28 @@ func.func @main(%q: !q, %k: !k, %v: !v) -> !q {
   %p = weft.apply @softmax(%s) : (!s) -> !s
   %y = weft.apply @matmul(%p, %v) : (!s, !v) -> !q
   func.return %y : !q
+}
+"""
+
+_CAUSAL = """
+!q = !loom.tensor<[0, 0, 0] : [2, 50, 16], f32>
+!k = !loom.tensor<[0, 0, 0] : [2, 48, 16], f32>
+func.func @main(%q: !q, %k: !k, %v: !k) -> !q {
+  %y = weft.apply @scaled_dot_product_attention(%q, %k, %v) {causal = true} : (!q, !k, !k) -> !q
+  func.return %y : !q
+}
+"""
+
+_TRIANGLE = """
+!x = !loom.tensor<[0, 0] : [80, 80], f32>
+!w = !loom.tensor<[0, 0] : [80, 8], f32>
+func.func @main(%x: !x, %w: !w) -> !w {
+  %y = loom.operation @below over <[0, 0, 0] : [80, 8, 80]> [map, map, fold] by @add
+         ins(%x : (i, n, k) -> (i, k), %w : (i, n, k) -> (k, n)) outs((i, n) -> (i, n))
+         domain(d0 - d2 >= 0, 70 - d0 - d2 >= 0)
+         wrap (%a: f32, %b: f32) { %p = arith.mulf %a, %b : f32  loom.yield %p : f32 }
+         : (!x, !w) -> !w
+  func.return %y : !w
 }
 """
 
@@ -91,6 +114,13 @@ _CASES = {
         "weft-apply,loom-simplify,loom-fuse,loom-group",
         _random((2, 50, 16), (2, 16, 48), (2, 48, 16)),
     ),
+    "causal attention": (_CAUSAL, "default", _random((2, 50, 16), (2, 48, 16), (2, 48, 16))),
+    "causal attention as defined": (
+        _CAUSAL,
+        "weft-apply,loom-simplify,loom-fuse,loom-group",
+        _random((2, 50, 16), (2, 48, 16), (2, 48, 16)),
+    ),
+    "triangle": (_TRIANGLE, "default", _random((80, 80), (80, 8))),
     "coordinates": (_RAMP, "default", _random((61, 40))),
     "lookup": (
         _LOOKUP,
@@ -115,7 +145,7 @@ def _by_frames(
 def test_frames_give_the_same_and_play_none(
     monkeypatch: pytest.MonkeyPatch, case: str, threads: int
 ) -> None:
-    if "attention" in case and find_function("cblas_sgemm") is None:
+    if ("attention" in case or case == "triangle") and find_function("cblas_sgemm") is None:
         pytest.skip("NumPy multiplies by a library that has no such function")
     text, pipeline, given = _CASES[case]
     want = _by_frames(monkeypatch, case, given)
@@ -154,6 +184,28 @@ def test_a_place_that_is_not_there_is_said(threads: int) -> None:
                 program([x, bad])
         (made,) = program([x, index])
         np.testing.assert_array_equal(made, np.take_along_axis(x, index, 0))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_does_not_count_may_be_infinite_or_missing(threads: int) -> None:
+    """Points outside a domain add nothing, though zero times infinity is not a number."""
+    if find_function("cblas_sgemm") is None:
+        pytest.skip("NumPy multiplies by a library that has no such function")
+    text, pipeline, (x, w) = _CASES["triangle"]
+    program = _prepared(text, pipeline, threads)
+    for wrong in (np.inf, np.nan):
+        bad = w.copy()
+        bad[20, 3] = bad[79, 0] = wrong
+        for given in (w, bad, w):
+            (want,) = (
+                find_executor("reference")
+                .run(parse_text(text), {"x": x, "w": given}, NoWatch())
+                .outputs
+            )
+            (made,) = program([x, given])
+            np.testing.assert_allclose(made, want, rtol=1e-4, atol=1e-5)
+            assert np.isfinite(made[:20]).all()
+            assert np.isfinite(made).all() == (given is w)
 
 
 class _Team:
