@@ -20,7 +20,7 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from tapestry.algebra.bodies import moving_dims
 from tapestry.algebra.contraction import Contraction, find_contractions
-from tapestry.algebra.dtypes import is_half, numpy_dtype
+from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.algebra.scalars import scalar_of
 from tapestry.codegen.loops import is_known, kind_of
@@ -62,6 +62,9 @@ _BETWEEN = 4
 
 _ONE_LOOP = 40
 """Operations up to which maps surely are one loop."""
+
+_BY_BLAS = "fdFD"
+"""The types of numbers that BLAS multiplies: floats and complex ones of 32 and 64 bits each."""
 
 _LARGEST = 1 << 24
 """Bytes that a part may touch; above, members run for themselves."""
@@ -234,7 +237,9 @@ def _vectors(members: Members) -> int:
 def _reads_factors(product: Contraction) -> bool:
     """Whether factors are cells of operands, of a type that BLAS takes."""
     sides = (product.left, product.right)
-    return all(isinstance(one, BlockArgument) and not is_half(one.type) for one in sides)
+    if not all(isinstance(one, BlockArgument) for one in sides):
+        return False
+    return all(numpy_dtype(one.type).char in _BY_BLAS for one in sides)
 
 
 def _accesses(members: Members, *, between: bool) -> list[Access]:

@@ -228,35 +228,35 @@ def test_states_of_parts_may_lack_different_dimensions() -> None:
             np.testing.assert_array_equal(found, 100)
 
 
-def _product(rows: str, index: str, kinds: str) -> loom.OperationOp:
-    """The only operation of a program that multiplies a stack of matrices by `rows` of theirs."""
-    text = f"""
-func.func @main(%x: !loom.tensor<[0, 0, 0] : {rows}, f32>, %w: {kinds}) -> !loom.tensor<{index}> {{
-  %y = weft.apply @matmul(%x, %w) : (!loom.tensor<[0, 0, 0] : {rows}, f32>, {kinds})
-         -> !loom.tensor<{index}>
-  func.return %y : !loom.tensor<{index}>
+def _product(rows: str, columns: str, made: str, kind: str = "f32") -> loom.OperationOp:
+    """The only operation of a program that multiplies stacks of matrices of such extents."""
+    x, w, y = (f"!loom.tensor<[0, 0, 0] : {extents}, {kind}>" for extents in (rows, columns, made))
+    module = parse_text(f"""
+func.func @main(%x: {x}, %w: {w}) -> {y} {{
+  %y = weft.apply @matmul(%x, %w) : ({x}, {w}) -> {y}
+  func.return %y : {y}
 }}
-"""
-    module = parse_text(text)
+""")
     run_pipeline(module, "default")
     (found,) = (op for op in module.walk() if isinstance(op, loom.OperationOp))
     return found
 
 
 def test_a_matrix_that_meets_a_vector_is_read_by_blas_as_it_lies() -> None:
-    kinds = "!loom.tensor<[0, 0, 0] : [1, 2048, 2048], f32>"
-    vector = _product("[1, 1, 2048]", "[0, 0, 0] : [1, 1, 2048], f32", kinds)
+    vector = _product("[1, 1, 2048]", "[1, 2048, 2048]", "[1, 1, 2048]")
     assert in_parts(vector) is None
     assert in_parts(vector, cache=1 << 20, threads=2) is not None
+    # BLAS has no integers: NumPy would multiply them on one thread.
+    numbers = _product("[1, 1, 2048]", "[1, 2048, 2048]", "[1, 1, 2048]", "i32")
+    assert in_parts(numbers, threads=2) is not None
 
 
 def test_many_matrices_that_meet_vectors_are_a_few_parts_for_each_thread() -> None:
-    kinds = "!loom.tensor<[0, 0, 0] : [256, 64, 1024], f32>"
-    vectors = _product("[256, 1, 64]", "[0, 0, 0] : [256, 1, 1024], f32", kinds)
+    vectors = _product("[256, 1, 64]", "[256, 64, 1024]", "[256, 1, 1024]")
     run = in_parts(vectors, threads=2)
     assert isinstance(run, Mapped)
     assert len(run.tapes.kinds) == 8
-    matrices = _product("[256, 2, 64]", "[0, 0, 0] : [256, 2, 1024], f32", kinds)
+    matrices = _product("[256, 2, 64]", "[256, 64, 1024]", "[256, 2, 1024]")
     run = in_parts(matrices, threads=2)
     assert isinstance(run, Mapped)
     assert len(run.tapes.kinds) == 8
