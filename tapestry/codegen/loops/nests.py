@@ -290,10 +290,9 @@ class _Nest:
         whole = write.arithmetic("and", end, str(-size))
         with write.loop(whole, size) as at:
             places = [write.arithmetic("add", at, str(n * WIDTH)) for n in range(VECTORS)]
-            values = [self._values(place, row)[1][best.slot] for place in places]
-            with best.needed(values):
+            best.look(lambda: [self._values(place, row)[1][best.slot] for place in places])
+            with best.folding(held):
                 self._along(at, write.arithmetic("add", at, str(size)), [row], held)
-                best.keep(held)
         self._along(whole, end, [row], held)
 
     def _blocks(self, depth: int, start: str, end: str, rows: Sequence[_Row], held: Held) -> None:

@@ -90,17 +90,13 @@ def _keep_order(given: Array, made: Array, *, descending: bool) -> None:
     """Put cells that are equal but not the same, zeros of two signs and NaN, in their order."""
     if not given.size:
         return
-    for row in np.flatnonzero(np.isnan(made[:, 0 if descending else -1])):
-        missing = given[row][np.isnan(given[row])]
-        first = 0 if descending else made.shape[1] - len(missing)
-        made[row, first : first + len(missing)] = missing
+    wrong = np.isnan(made[:, 0 if descending else -1])
     zeros = given == 0
-    if not zeros.any():
-        return
-    for row in np.flatnonzero((np.signbit(given) & zeros).any(axis=1)):
-        zero, below = given[row][zeros[row]], np.count_nonzero(given[row] < 0)
-        first = made.shape[1] - below - len(zero) if descending else below
-        made[row, first : first + len(zero)] = zero
+    if zeros.any():
+        wrong |= (np.signbit(given) & zeros).any(axis=1)
+    if wrong.any():
+        rows = given[wrong]
+        made[wrong] = taken(rows, stable_order(rows, descending=descending))
 
 
 def first_in_order(cells: Array, count: int, *, descending: bool) -> Array:

@@ -80,13 +80,14 @@ def registers() -> tuple[int, int]:
     return (16, 32) if wide else (8, 16)
 
 
-@cache
 def fetches_pages() -> bool:
     """Whether the processor fetches ahead what is read in order, beyond the end of a page as well.
 
     On a Zen 4, sums of 4 MB took 1.5 times as long where a loop asked for the next page, too, and
     those of more up to 1.2 times; others wait at the beginning of each page unless it is asked for.
     """
+    if not is_available():
+        return False
     with _lock:
         machine = _machine()
     return machine is not None and machine.name.startswith("znver")

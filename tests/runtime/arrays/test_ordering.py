@@ -61,6 +61,14 @@ def test_large_rows_on_all_threads() -> None:
         np.testing.assert_array_equal(in_order(part, descending=False), np.sort(part, axis=-1))
 
 
+@pytest.mark.parametrize("descending", [False, True])
+def test_zeros_of_two_signs_and_missing_numbers_in_many_rows(descending: bool) -> None:
+    cells = np.round(np.random.default_rng(0).normal(size=(5000, 8))).astype("f4")
+    cells[::7, 3] = np.nan
+    want = taken(cells, stable_order(cells, descending=descending))
+    assert in_order(cells, descending=descending).tobytes() == want.tobytes()
+
+
 @pytest.mark.parametrize("dtype", [np.dtype(one) for one in DTYPES], ids=str)
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("shape", [(3, 400), (2, 1, 97), (0, 400), (400,), (2, 3)])

@@ -86,19 +86,19 @@ def staying(merging: Merging) -> Stays | None:
     if len(conditions) != 1:
         return None
 
-    def parts(slot: int) -> frozenset[int]:
-        """The parts of states that a value is of."""
-        if slot in made:
-            return frozenset[int]().union(*map(parts, made[slot][1]))
-        return frozenset({slot % count} if slot < 2 * count else ())
-
-    left, enough = list(conditions), dict[int, list[int]]()
+    parts = {slot: frozenset({slot % count} if slot < 2 * count else ()) for slot in range(first)}
+    for slot, (_, ins) in made.items():
+        parts[slot] = frozenset[int]().union(*(parts[one] for one in ins))
+    left, enough, met = list(conditions), dict[int, list[int]](), set[int]()
     while left:
         slot = left.pop()
+        if slot in met:
+            continue
+        met.add(slot)
         if slot in made and made[slot][0].name == "arith.ori":
             left += made[slot][1]
-        elif len(own := parts(slot)) == 1:
-            enough.setdefault(min(own), []).append(slot)
+        elif len(parts[slot]) == 1:
+            enough.setdefault(min(parts[slot]), []).append(slot)
     if not enough:
         return None
     part, wanted = min(enough.items())

@@ -19,6 +19,7 @@ from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 
 from tapestry.algebra.bodies import moving_dims
+from tapestry.algebra.complements import find_merged_at_once
 from tapestry.algebra.contraction import Contraction, find_contractions
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import accumulating_monoid_of
@@ -31,6 +32,7 @@ from tapestry.dialects._loom_group_rules import inner_edges, why_whole
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.cpu.threads import thread_count
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.folds.halves import merging_of
 from tapestry.runtime.prepared.loops.loop import SHARE
 from tapestry.runtime.prepared.loops.looping import ONCE, Loops
 from tapestry.runtime.prepared.memory import cache_size
@@ -181,13 +183,17 @@ def _operations(members: Members) -> int:
 
 
 def _is_one_loop(members: Members) -> bool:
-    """Whether members are maps, or one fold, by what loops know, of cells as they are."""
+    """Whether members are maps of what loops know, of cells as they are, or one fold of that.
+
+    The fold's states merge by a merge of its own: what is reduced part by part is a loop for each.
+    """
     ops = [op for member, _ in members for op in member.wrap_block.ops]
     monoids = [accumulating_monoid_of(member) for member, _ in members]
     if any(monoids) and len(members) > 1:
         return False
     for monoid in filter(None, monoids):
-        if not all(_is_folded(numpy_dtype(kind)) for kind in monoid.state):
+        merged = merging_of(monoid) is not None and find_merged_at_once(monoid) is None
+        if not merged or not all(_is_folded(numpy_dtype(kind)) for kind in monoid.state):
             return False
         ops += monoid.merge.ops
     if len(ops) > _ONE_LOOP:

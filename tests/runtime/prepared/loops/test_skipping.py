@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import f32, i32, i64
@@ -103,6 +104,31 @@ def test_a_merge_of_ones_own_that_chooses_by_one_part() -> None:
             np.testing.assert_array_equal(have, expected)
     last = int(np.flatnonzero(x == x.max())[-1])
     assert [one.item() for one in want] == [x.max(), last, y[last]]
+
+
+@compiled
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32"])
+def test_values_that_are_wanted_too_are_written_for_all_points(dtype: str) -> None:
+    """The loop that folds them writes them: it passes none by."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(scale=9, size=(300, 5000)).astype(ml_dtypes.bfloat16 if "b" in dtype else dtype)
+    given = tapestry.input("x", x.shape, dtype)
+    twice = given + given
+    program = tapestry.compile((np.argmax(twice, axis=1), twice))
+    for _ in range(2):
+        place, made = program(x)
+        np.testing.assert_array_equal(made.astype("f4"), (x + x).astype("f4"))
+        np.testing.assert_array_equal(place, (x + x).astype("f4").argmax(1))
+
+
+@compiled
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_are_folded_by_loops(dtype: str, caplog: pytest.LogCaptureFixture) -> None:
+    x = np.random.default_rng(3).normal(size=(300, 5000))
+    x = x.astype(ml_dtypes.bfloat16 if "b" in dtype else dtype)
+    program = tapestry.compile(tapestry.input("x", x.shape, dtype).argmax(axis=1))
+    np.testing.assert_array_equal(program(x), x.astype("f4").argmax(1))
+    assert "could not be compiled" not in caplog.text
 
 
 @compiled
