@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from tapestry.codegen.loops.vectors import WIDTH, Writer
+from tapestry.codegen.loops.vectors import WIDTH, Value, Writer
 
 
 class Function(Writer):
@@ -30,6 +30,21 @@ class Function(Writer):
     def arithmetic(self, operation: str, left: str, right: str) -> str:
         """An instruction on two numbers of 64 bits."""
         return self.made(f"{operation} i64 {left}, {right}", "i64", wide=False).name
+
+    def argument(self, number: int) -> str:
+        """An argument of the function, of 64 bits."""
+        return self.made(f"load i64, ptr {self.argument_at(number)}", "i64", wide=False).name
+
+    def argument_at(self, number: int) -> str:
+        """Where an argument is."""
+        place = f"getelementptr i64, ptr %arguments, i64 {number}"
+        return self.made(place, "ptr", wide=False).name
+
+    def moved(self, pointer: str, number: str, stride: str) -> str:
+        """A pointer so many strides of bytes further on."""
+        offset = self.arithmetic("mul", number, stride)
+        text = f"getelementptr i8, ptr {pointer}, i64 {offset}"
+        return self.made(text, "ptr", wide=False).name
 
     def place(self, kind: str) -> str:
         """Memory of the function's own, which LLVM makes registers of."""
@@ -63,6 +78,21 @@ class Function(Writer):
         yield
         self.line(f"br label %end{number}")
         self.label(f"end{number}")
+
+    @contextmanager
+    def rest(self, whole: str, extent: str) -> Generator[str]:
+        """Instructions inside are for the first elements of a vector, as many as are left.
+
+        They are skipped where none are; gives how many there are.
+        """
+        with self.when(f"icmp ult i64 {whole}, {extent}"):
+            left = self.arithmetic("sub", extent, whole)
+            count = self.made(f"trunc i64 {left} to i32", "i32", wide=False)
+            elements = ", ".join(f"i32 {element}" for element in range(self.lanes))
+            lanes = Value(f"<{elements}>", "i32", True, self.lanes)
+            self.mask = self.compared("ult", lanes, count)
+            yield left
+            self.mask = None
 
     def _label(self) -> int:
         self._labels += 1

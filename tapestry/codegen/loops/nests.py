@@ -11,8 +11,7 @@ is done block by block, so that errors grow slowly. What is folded along other a
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from tapestry.codegen.loops.accumulating import Parts, accumulator
 from tapestry.codegen.loops.fetching import Fetching, Lanes
@@ -79,20 +78,20 @@ class _Nest:
     def text(self) -> str:
         layout, write = self._layout, self._write
         for axis in range(layout.rank):
-            self._extents.append(self._argument(axis))
+            self._extents.append(write.argument(axis))
         pointers: dict[int, str] = {}
         arguments = layout.arguments()
         for number, (array, axis) in enumerate(arguments, layout.rank):
-            value = self._argument(number)
+            value = write.argument(number)
             if axis is not None:
                 self._strides[array, axis] = value
                 continue
             pointers[array] = write.made(f"inttoptr i64 {value} to ptr", "ptr", wide=False).name
         for number, array in enumerate(layout.ahead, layout.rank + len(arguments)):
-            self._ahead[array] = self._argument(number)
+            self._ahead[array] = write.argument(number)
         end = layout.rank + len(arguments) + len(layout.ahead)
         for pair in layout.boxed:
-            self._boxed[pair] = self._argument(end)
+            self._boxed[pair] = write.argument(end)
             end += 1
         if self._graph.may_fail:
             self._fetching.prepare()
@@ -106,17 +105,8 @@ class _Nest:
             values[slot] = write.number(number.value, number.kind)
         self._within(0, pointers, values)
         if self._graph.may_fail:
-            self._fetching.end(self._address(end))
+            self._fetching.end(write.argument_at(end))
         return write.text()
-
-    def _argument(self, number: int) -> str:
-        text = f"load i64, ptr {self._address(number)}"
-        return self._write.made(text, "i64", wide=False).name
-
-    def _address(self, number: int) -> str:
-        """Where an argument is."""
-        place = f"getelementptr i64, ptr %arguments, i64 {number}"
-        return self._write.made(place, "ptr", wide=False).name
 
     def _within(self, level: int, pointers: dict[int, str], values: dict[int, Value]) -> None:
         """The loops inside of `level` axes; arrays are where these axes are."""
@@ -232,26 +222,8 @@ class _Nest:
 
             with write.loop(whole, WIDTH) as at:
                 tile(at, str(WIDTH))
-            with self._rest(whole) as rest:
+            with write.rest(whole, columns) as rest:
                 tile(whole, rest)
-
-    @contextmanager
-    def _rest(self, whole: str) -> Generator[str]:
-        """Instructions inside are for the elements that are left of the last axis, where some are.
-
-        They are as many as is said.
-        """
-        extent = self._extents[-1]
-        with self._write.when(f"icmp ult i64 {whole}, {extent}"):
-            rest = self._write.arithmetic("sub", extent, whole)
-            count = Value(
-                self._write.made(f"trunc i64 {rest} to i32", "i32", wide=False).name, "i32"
-            )
-            elements = ", ".join(f"i32 {element}" for element in range(WIDTH))
-            mask = self._write.compared("ult", Value(f"<{elements}>", "i32", wide=True), count)
-            self._write.mask = mask
-            yield rest
-            self._write.mask = None
 
     def _row(
         self, level: int, pointers: dict[int, str], values: dict[int, Value], at: str, after: str
@@ -279,7 +251,7 @@ class _Nest:
                 isinstance(one, Merged) or one.primitive in ROUNDED for one in self._graph.folds
             )
             self._blocks(_DEPTH if rounded else 0, "0", whole, rows, held)
-        with self._rest(whole):
+        with self._write.rest(whole, extent):
             found = self._point(whole, rows)
             if held is not None:
                 held.merge(found)
@@ -452,10 +424,7 @@ class _Nest:
         if not self._layout.moves[array][axis]:
             return pointer
         stride = self._strides.get((array, axis)) or str(BYTES[self._kinds[array]])
-        offset = self._write.arithmetic("mul", at, stride)
-        return self._write.made(
-            f"getelementptr i8, ptr {pointer}, i64 {offset}", "ptr", wide=False
-        ).name
+        return self._write.moved(pointer, at, stride)
 
     def _cleared(self, pointers: dict[int, str]) -> None:
         """What is folded in memory starts from nothing, all along the last axis."""

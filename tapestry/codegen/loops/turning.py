@@ -52,7 +52,7 @@ class Tiles:
     def at(self, row: str) -> Generator[None]:
         """Instructions inside are for a row of each tile."""
         self._row = {
-            array: self._moved(memory, row, str(WIDTH * BYTES[self._kinds[array]]))
+            array: self._write.moved(memory, row, str(WIDTH * BYTES[self._kinds[array]]))
             for array, memory in self._memory.items()
         }
         yield
@@ -86,8 +86,8 @@ class Tiles:
         write, kind = self._write, self._kinds[array]
         first, lines = self._from(array, pointer, row, column), list[Value]()
         for number in range(side):
-            place = self._moved(first, str(number), self._strides[array])
-            write.prefetch(self._moved(place, str(WIDTH), self._strides[array]))
+            place = self._write.moved(first, str(number), self._strides[array])
+            write.prefetch(self._write.moved(place, str(WIDTH), self._strides[array]))
             text = f"load <{side} x {kind}>, ptr {place}, align 1"
             lines.append(Value(write.made(text, kind, wide=False).name, kind, True, side))
         for _ in range(side.bit_length() - 1):
@@ -107,16 +107,11 @@ class Tiles:
 
     def _from(self, array: int, pointer: str, row: str, column: str) -> str:
         """Where a cell is in memory."""
-        pointer = self._moved(pointer, column, self._strides[array])
-        return self._moved(pointer, row, str(BYTES[self._kinds[array]]))
+        pointer = self._write.moved(pointer, column, self._strides[array])
+        return self._write.moved(pointer, row, str(BYTES[self._kinds[array]]))
 
     def _to(self, array: int, row: str, column: str) -> str:
         """Where it is in the tile."""
         size = BYTES[self._kinds[array]]
-        pointer = self._moved(self._memory[array], row, str(WIDTH * size))
-        return self._moved(pointer, column, str(size))
-
-    def _moved(self, pointer: str, number: str, stride: str) -> str:
-        offset = self._write.arithmetic("mul", number, stride)
-        text = f"getelementptr i8, ptr {pointer}, i64 {offset}"
-        return self._write.made(text, "ptr", wide=False).name
+        pointer = self._write.moved(self._memory[array], row, str(WIDTH * size))
+        return self._write.moved(pointer, column, str(size))

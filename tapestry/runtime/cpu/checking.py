@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tapestry.codegen.loops.functions import Function
-from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value
+from tapestry.codegen.loops.vectors import BYTES, WIDTH
 from tapestry.runtime.cpu.native import compiled
 from tapestry.runtime.executor import Array
 
@@ -57,27 +57,15 @@ def _text(kind: str) -> str:
     """The compiled function: an address; extents and strides, outermost first; what it found."""
     write, size = Function(), BYTES[kind]
 
-    def place(number: int) -> str:
-        text = f"getelementptr i64, ptr %arguments, i64 {number}"
-        return write.made(text, "ptr", wide=False).name
-
-    def argument(number: int) -> str:
-        return write.made(f"load i64, ptr {place(number)}", "i64", wide=False).name
-
-    address, count, apart, rows, step, columns = map(argument, range(6))
+    address, count, apart, rows, step, columns = map(write.argument, range(6))
     first = write.made(f"inttoptr i64 {address} to ptr", "ptr", wide=False).name
     most = write.place(f"<{WIDTH} x {kind}>")
     nothing = write.widened(write.number(0, kind))
     write.line(f"store {nothing.type} {nothing.name}, ptr {most}")
     infinity = write.number(_INFINITY[kind], kind)
 
-    def moved(pointer: str, number: str, stride: str) -> str:
-        offset = write.arithmetic("mul", number, stride)
-        text = f"getelementptr i8, ptr {pointer}, i64 {offset}"
-        return write.made(text, "ptr", wide=False).name
-
     def look(pointer: str, at: str) -> None:
-        bits = write.load(moved(pointer, at, str(size)), kind, wide=True)
+        bits = write.load(write.moved(pointer, at, str(size)), kind, wide=True)
         # Without the sign; the larger, the larger the number is.
         bits = write.binary("and", bits, write.number((1 << (8 * size - 1)) - 1, kind))
         before = write.made(f"load {bits.type}, ptr {most}", kind, wide=True)
@@ -86,22 +74,16 @@ def _text(kind: str) -> str:
 
     whole = write.arithmetic("and", columns, str(-WIDTH))
     with write.loop(count, 1) as matrix:
-        of_matrix = moved(first, matrix, apart)
+        of_matrix = write.moved(first, matrix, apart)
         with write.loop(rows, 1) as row:
-            of_row = moved(of_matrix, row, step)
+            of_row = write.moved(of_matrix, row, step)
             with write.loop(whole, WIDTH) as at:
                 look(of_row, at)
-            with write.when(f"icmp ult i64 {whole}, {columns}"):
-                rest = write.arithmetic("sub", columns, whole)
-                left = write.made(f"trunc i64 {rest} to i32", "i32", wide=False)
-                elements = ", ".join(f"i32 {element}" for element in range(WIDTH))
-                lanes = Value(f"<{elements}>", "i32", wide=True)
-                write.mask = write.compared("ult", lanes, left)
+            with write.rest(whole, columns):
                 look(of_row, whole)
-                write.mask = None
     largest = write.made(f"load <{WIDTH} x {kind}>, ptr {most}", kind, wide=True)
     found = write.compared("sge", largest, infinity)
     bits = write.made(f"bitcast {found.type} {found.name} to i{WIDTH}", "i32", wide=False)
     said = write.cast("zext", bits, "i64")
-    write.line(f"store i64 {said.name}, ptr {place(6)}")
+    write.line(f"store i64 {said.name}, ptr {write.argument_at(6)}")
     return write.text()

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 
@@ -25,7 +24,6 @@ from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.algebra.scalars import scalar_of
 from tapestry.codegen.loops import is_known, kind_of
-from tapestry.codegen.loops.vectors import HALVES
 from tapestry.dialects import loom
 from tapestry.dialects._loom_fused import member_reads, member_writes
 from tapestry.dialects._loom_group_rules import inner_edges, why_whole
@@ -193,7 +191,7 @@ def _is_one_loop(members: Members) -> bool:
         return False
     for monoid in filter(None, monoids):
         merged = merging_of(monoid) is not None and find_merged_at_once(monoid) is None
-        if not merged or not all(_is_folded(numpy_dtype(kind)) for kind in monoid.state):
+        if not merged or any(kind_of(numpy_dtype(kind)) is None for kind in monoid.state):
             return False
         ops += monoid.merge.ops
     if len(ops) > _ONE_LOOP:
@@ -207,12 +205,6 @@ def _is_one_loop(members: Members) -> bool:
     plain = (arith.ConstantOp, loom.IndexOp, loom.ReadOp, loom.YieldOp)
     scalars = [scalar_of(op) for op in ops if not isinstance(op, plain)]
     return all(scalar is not None and is_known(scalar) for scalar in scalars)
-
-
-def _is_folded(dtype: np.dtype[Any]) -> bool:
-    """Whether loops fold values of a type."""
-    kind = kind_of(dtype)
-    return kind is not None and kind not in HALVES
 
 
 def _is_product(op: loom.OperationOp) -> bool:

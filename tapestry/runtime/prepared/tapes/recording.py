@@ -30,7 +30,7 @@ from tapestry.dialects._loom_reads import Read
 from tapestry.dialects.loom import tensor_type
 from tapestry.locations import nearest_location
 from tapestry.runtime.arrays.blocks import counted, gathered
-from tapestry.runtime.cpu.native import is_ready
+from tapestry.runtime.cpu.native import is_available
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import array_function
 from tapestry.runtime.prepared.cells import at, converted, of_rank
@@ -362,11 +362,11 @@ def recorded(
     numbers: dict[Hashable, int] = {}
     kinds: dict[Range, int] = {}
     found: list[Recorded] = []
+    computes = loops is not None and is_available()
     for part in parts:
         kinds[part] = numbers.setdefault(kind(part), len(found))
         if kinds[part] < len(found):
             continue
-        computes = loops is not None and is_ready()
         recorder = Recorder(index, part, cut, inputs, parts, computes=computes)
         slots = record(recorder)
         if slots is None:

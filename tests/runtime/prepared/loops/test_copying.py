@@ -7,6 +7,7 @@ from itertools import permutations
 import ml_dtypes
 import numpy as np
 import pytest
+from numpy.typing import DTypeLike
 
 from tapestry.codegen.loops import Cell, Folded, Graph
 from tapestry.codegen.loops.turning import ROWS
@@ -22,8 +23,8 @@ compiled = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled
 SIZES = (8, 15, 31, 32, 33, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS + 17)
 
 
-def _numbers(shape: tuple[int, ...], dtype: object) -> Array:
-    return np.random.default_rng(0).integers(0, 100, shape).astype(np.dtype(dtype))  # type: ignore[arg-type]
+def _numbers(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    return np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from numpy.typing import DTypeLike
 from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import Attribute
 
@@ -25,10 +26,10 @@ LOOKED_AT = VECTORS * WIDTH
 compiled = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 
 
-def _orders(length: int, dtype: object) -> dict[str, Array]:
+def _orders(length: int, dtype: DTypeLike) -> dict[str, Array]:
     """Rows of which nothing, something or everything is the greatest so far."""
     rng = np.random.default_rng(length)
-    numbers = rng.integers(-100, 100, (3, length)).astype(np.dtype(dtype))  # type: ignore[arg-type]
+    numbers = rng.integers(-100, 100, (3, length)).astype(dtype)
     found = {
         "any": numbers,
         "rising": np.sort(numbers),
@@ -50,8 +51,8 @@ def _orders(length: int, dtype: object) -> dict[str, Array]:
 @compiled
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.int32, np.int64])
 @pytest.mark.parametrize("length", [LOOKED_AT - 1, LOOKED_AT, 40 * LOOKED_AT + 77])
-def test_the_first_of_the_greatest_wherever_it_is(dtype: object, length: int) -> None:
-    given = tapestry.input("x", (3, length), np.dtype(dtype).name)  # type: ignore[arg-type]
+def test_the_first_of_the_greatest_wherever_it_is(dtype: DTypeLike, length: int) -> None:
+    given = tapestry.input("x", (3, length), np.dtype(dtype).name)
     for name in ("argmax", "argmin"):
         for axis in (None, 1):
             program = tapestry.compile(getattr(np, name)(given, axis=axis))

@@ -130,6 +130,11 @@ _CASES = {
 }
 
 
+def _need_products() -> None:
+    if find_function("cblas_sgemm") is None:
+        pytest.skip("NumPy multiplies by a library that has no such function")
+
+
 def _by_frames(
     monkeypatch: pytest.MonkeyPatch, case: str, given: Sequence[np.ndarray]
 ) -> np.ndarray:
@@ -145,8 +150,8 @@ def _by_frames(
 def test_frames_give_the_same_and_play_none(
     monkeypatch: pytest.MonkeyPatch, case: str, threads: int
 ) -> None:
-    if ("attention" in case or case == "triangle") and find_function("cblas_sgemm") is None:
-        pytest.skip("NumPy multiplies by a library that has no such function")
+    if "attention" in case or case == "triangle":
+        _need_products()
     text, pipeline, given = _CASES[case]
     want = _by_frames(monkeypatch, case, given)
 
@@ -189,8 +194,7 @@ def test_a_place_that_is_not_there_is_said(threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_does_not_count_may_be_infinite_or_missing(threads: int) -> None:
     """Points outside a domain add nothing, though zero times infinity is not a number."""
-    if find_function("cblas_sgemm") is None:
-        pytest.skip("NumPy multiplies by a library that has no such function")
+    _need_products()
     text, pipeline, (x, w) = _CASES["triangle"]
     program = _prepared(text, pipeline, threads)
     for wrong in (np.inf, np.nan):
