@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tapestry
 from tapestry.diagnostics import InvalidProgramError
 from tapestry.frontend import parse_text, run_pipeline, verify_module
+from tapestry.runtime import externals
 from tapestry.runtime.executor import EXECUTORS, NoWatch, find_executor
-from tapestry.runtime.externals import find_external, register_external
+from tapestry.runtime.externals import find_external, gives_new, register_external
 
 _PROGRAM = """
 !x = !loom.tensor<[3, 1] : [9, 8], f32>
@@ -148,3 +150,19 @@ def test_what_is_read_under_another_shape_is_cut_in_that_shape(on: str) -> None:
     corner, ordered = find_executor(on).run(module, {"x": x}, NoWatch()).outputs
     np.testing.assert_array_equal(corner, [x.reshape(6, 4)[:2].sum()])
     np.testing.assert_array_equal(ordered, np.arange(24))
+
+
+def test_results_are_copied_unless_nobody_else_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another implementation of a kernel may keep what it returns."""
+    for name in ("_registered", "_leading", "_new"):
+        monkeypatch.setattr(externals, name, getattr(externals, name).copy())
+    x = np.array([[3.0, 1.0, 2.0]], np.float32)
+    program = tapestry.compile(np.sort(tapestry.input("x", x.shape, "float32"), axis=1))
+    assert gives_new("sort")
+    np.testing.assert_array_equal(program(x), [[1, 2, 3]])
+    kept = np.array([[7.0, 8.0, 9.0]], np.float32)
+    register_external("sort")(lambda *_: (kept,))
+    assert not gives_new("sort")
+    found = tapestry.compile(np.sort(tapestry.input("x", x.shape, "float32"), axis=1))(x)
+    found[:] = 0
+    np.testing.assert_array_equal(kept, [[7, 8, 9]])

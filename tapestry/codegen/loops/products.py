@@ -76,9 +76,9 @@ class Products:
 
     def text(self) -> str:
         write, tiles = self._write, self._tiles
-        self._extents = [self._argument(n) for n in range(tiles.rank)]
+        self._extents = [write.argument(n) for n in range(tiles.rank)]
         for number, one in enumerate(tiles.arguments(), tiles.rank):
-            self._known[one] = self._argument(number)
+            self._known[one] = write.argument(number)
         pointers = {
             (array, ()): self._pointer(self._known["address", array, 0])
             for array in range(len(tiles.arrays))
@@ -87,18 +87,8 @@ class Products:
         self._level(0, pointers)
         return write.text()
 
-    def _argument(self, number: int) -> str:
-        place = f"getelementptr i64, ptr %arguments, i64 {number}"
-        pointer = self._write.made(place, "ptr", wide=False).name
-        return self._write.made(f"load i64, ptr {pointer}", "i64", wide=False).name
-
     def _pointer(self, number: str) -> str:
         return self._write.made(f"inttoptr i64 {number} to ptr", "ptr", wide=False).name
-
-    def _moved(self, pointer: str, place: str, stride: str) -> str:
-        offset = self._write.arithmetic("mul", place, stride)
-        text = f"getelementptr i8, ptr {pointer}, i64 {offset}"
-        return self._write.made(text, "ptr", wide=False).name
 
     def _stride(self, array: int, dim: int) -> str:
         step = self._tiles.arrays[array].step
@@ -144,7 +134,7 @@ class Products:
                 moved[array, (*at, 0)] = pointer
                 continue
             for n, place in enumerate(places):
-                moved[array, (*at, n)] = self._moved(pointer, place, self._stride(array, dim))
+                moved[array, (*at, n)] = self._write.moved(pointer, place, self._stride(array, dim))
         self._compute(dim, moved)
         self._level(dim + 1, moved)
 
@@ -204,7 +194,7 @@ class Products:
     def _along(self, pointers: Pointers, dim: int, at: str) -> dict[tuple[int, At], str]:
         moves = self._tiles.arrays
         return {
-            (array, one): self._moved(p, at, self._stride(array, dim))
+            (array, one): self._write.moved(p, at, self._stride(array, dim))
             if moves[array].moves[dim]
             else p
             for (array, one), p in pointers.items()
@@ -228,10 +218,10 @@ class Products:
 
         def along(number: int, flat: str, moved: Pointers) -> None:
             if number == len(tiles.folded):
-                to = self._moved(room, flat, str(len(self._seconds) * size))
+                to = self._write.moved(room, flat, str(len(self._seconds) * size))
                 for n, at in enumerate(self._seconds):
                     value = self._number(at, moved)
-                    write.store(value, self._moved(to, str(n), str(size)), self._kind)
+                    write.store(value, self._write.moved(to, str(n), str(size)), self._kind)
                 return
             end = self._end(number)
             with write.loop(end, 1) as at:
@@ -308,7 +298,7 @@ class Products:
         base = ""
         if tiles.packed:
             room = self._pointer(self._known["room", 0, 0])
-            base = self._moved(room, flat, str(packs * prod(unrolled) * size))
+            base = self._write.moved(room, flat, str(packs * prod(unrolled) * size))
         seen: dict[object, Value] = {}
         masks: dict[object, Value | None] = {}
         for order, point in enumerate(product(*map(range, unrolled))):
@@ -326,7 +316,7 @@ class Products:
             numbers: dict[At, Value] = {}
             for n, at in enumerate(self._seconds):
                 if tiles.packed:
-                    place = self._moved(base, str(order * packs + n), str(size))
+                    place = self._write.moved(base, str(order * packs + n), str(size))
                     one = write.load(place, self._kind, wide=False)
                 else:
                     one = self._number(at, far)

@@ -18,22 +18,17 @@ def scatter_text(primitive: str, kind: str) -> str:
     """A module with the function `loop`; `primitive` is one of `FOLDS`, of numbers of a kind."""
     write = Function()
 
-    def argument(number: int) -> str:
-        place = f"getelementptr i64, ptr %arguments, i64 {number}"
-        pointer = write.made(place, "ptr", wide=False).name
-        return write.made(f"load i64, ptr {pointer}", "i64", wide=False).name
-
     def address(number: int) -> str:
-        return write.made(f"inttoptr i64 {argument(number)} to ptr", "ptr", wide=False).name
+        return write.made(f"inttoptr i64 {write.argument(number)} to ptr", "ptr", wide=False).name
 
     def moved(pointer: str, by: str) -> str:
         return write.made(f"getelementptr i8, ptr {pointer}, i64 {by}", "ptr", wide=False).name
 
     count, length, (places, rows, to), apart = (
-        argument(0),
-        argument(1),
+        write.argument(0),
+        write.argument(1),
         [address(number) for number in (2, 3, 4)],
-        argument(5),
+        write.argument(5),
     )
     size = write.arithmetic("mul", length, str(BYTES[kind]))
     whole = write.arithmetic("and", length, str(-WIDTH))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapestry.codegen.loops import Cell, Folded, Graph, Number
+from tapestry.codegen.loops import Cell, Folded, Graph, Number, loop_text
 from tapestry.codegen.loops.vectors import Value, Writer
 from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
@@ -75,11 +75,20 @@ def test_maps_of_any_strides(case: tuple[tuple[int, ...], list[Array]]) -> None:
     np.testing.assert_array_equal(total, np.broadcast_to(x * y + y, shape))
 
 
+@pytest.mark.parametrize("pages", [False, True])
 @pytest.mark.parametrize("cut", [slice(None), slice(300, 940)])
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
 def test_long_arrays_which_are_fetched_ahead_up_to_their_end(
-    cut: slice, axes: tuple[int, ...]
+    cut: slice, axes: tuple[int, ...], pages: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    texts: list[str] = []
+
+    def noted(graph: Graph, layout: loops.Layout) -> str:
+        texts.append(loop_text(graph, layout))
+        return texts[-1]
+
+    monkeypatch.setattr(loops, "loop_text", noted)
+    monkeypatch.setattr(native, "fetches_pages", lambda: pages)
     room = mmap(-1, 128 * 1024 * 4)  # nothing of ours is behind it
     x = np.frombuffer(room, np.float32).reshape(128, 1024)
     x[...] = np.random.default_rng(0).integers(-8, 9, x.shape)
@@ -88,6 +97,9 @@ def test_long_arrays_which_are_fetched_ahead_up_to_their_end(
     product, total = Loop(graph, x.shape, axes)([x, x])
     np.testing.assert_array_equal(product, x * x)
     np.testing.assert_array_equal(total, x.sum(axes, keepdims=True))
+    # Rows that are not one after another no processor fetches by itself.
+    is_whole = x.flags.c_contiguous
+    assert ["prefetch" in text for text in texts] == [not (pages and is_whole)]
 
 
 @settings(max_examples=40, deadline=None)
