@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import signal
 import sys
 import threading
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import compiled
 
 Rows = NDArray[np.int64]
@@ -43,15 +45,54 @@ _FIELDS = """
   %row_at = getelementptr i64, ptr %helper, i64 25
 """
 
-_WAIT = f"""
+_LOOKS = 4000
+"""How often to look for a post before sleeping: for some tenths of a millisecond at most."""
+
+_PAUSE = (
+    ("@llvm.aarch64.hint(i32", " 1)")
+    if platform.machine() in ("aarch64", "arm64")
+    else ("@llvm.x86.sse2.pause(", ")")
+)
+"""What leaves a core to its other threads for a moment: a function, and what it is given."""
+
+_LOOK = f"""
 declare i32 @sem_wait(ptr)
+declare i32 @sem_trywait(ptr)
 declare i32 @sem_post(ptr)
+declare void {_PAUSE[0]})
+define internal void @wait_for(ptr %semaphore) {{
+entry:
+  br label %look
+look:
+  %n = phi i64 [ 0, %entry ], [ %n_next, %pause ]
+  %missed = call i32 @sem_trywait(ptr %semaphore)
+  %is_there = icmp eq i32 %missed, 0
+  br i1 %is_there, label %end, label %again
+again:
+  %n_next = add i64 %n, 1
+  %is_left = icmp slt i64 %n_next, {_LOOKS}
+  br i1 %is_left, label %pause, label %sleep
+pause:
+  call void {"".join(_PAUSE)}
+  br label %look
+sleep:
+  %failed = call i32 @sem_wait(ptr %semaphore)
+  %is_interrupted = icmp ne i32 %failed, 0
+  br i1 %is_interrupted, label %sleep, label %end
+end:
+  ret void
+}}
+"""
+"""Waiting for a semaphore, first awake: who sleeps is woken by the system, which takes long."""
+
+_WAIT = f"""
+{_LOOK}
 define void @loop(ptr %helper) {{
 entry:
   {_FIELDS}
   br label %wait
 wait:
-  %woken = call i32 @sem_wait(ptr %wake)
+  call void @wait_for(ptr %wake)
   %met = cmpxchg ptr %state, i64 1, i64 2 acq_rel acquire
   %is_work = extractvalue {{ i64, i1 }} %met, 1
   br i1 %is_work, label %work, label %wait
@@ -67,8 +108,7 @@ work:
 """What a helper does. Its state is 0 without work, 1 when there is some, and 2 while it is done."""
 
 _SHARE = f"""
-declare i32 @sem_wait(ptr)
-declare i32 @sem_post(ptr)
+{_LOOK}
 define void @loop(ptr %given) {{
 entry:
   %helpers_at = getelementptr i64, ptr %given, i64 1
@@ -101,7 +141,7 @@ own:
   call void %call(ptr %rows)
   br label %after
 after:
-  %m = phi i64 [ 0, %own ], [ %m_next, %taken ], [ %m_next, %waiting ]
+  %m = phi i64 [ 0, %own ], [ %m_next, %taken ], [ %m_next, %waited ]
   %is_given = icmp slt i64 %m, %count
   br i1 %is_given, label %look, label %end
 look:
@@ -112,16 +152,15 @@ look:
   %m_done = getelementptr i64, ptr %m_helper, i64 8
   %met = cmpxchg ptr %m_state, i64 1, i64 0 acq_rel acquire
   %is_back = extractvalue {{ i64, i1 }} %met, 1
-  br i1 %is_back, label %taken, label %waiting
+  br i1 %is_back, label %taken, label %waited
 taken:
   %m_offset = mul i64 %m_next, %size
   %m_row = getelementptr i8, ptr %rows, i64 %m_offset
   call void %call(ptr %m_row)
   br label %after
-waiting:
-  %failed = call i32 @sem_wait(ptr %m_done)
-  %is_interrupted = icmp ne i32 %failed, 0
-  br i1 %is_interrupted, label %waiting, label %after
+waited:
+  call void @wait_for(ptr %m_done)
+  br label %after
 end:
   ret void
 }}
@@ -157,9 +196,9 @@ class Helpers:
             if len(self._memory) < count:
                 return False
             self._leave_core()
-            memory, first = self._memory.ctypes.data, rows.ctypes.data
-            given = np.array([function, memory, first, rows.strides[0], count], np.int64)
-            self._share(given.ctypes.data)
+            memory, begin = address(self._memory), address(rows)
+            given = np.array([function, memory, begin, rows.strides[0], count], np.int64)
+            self._share(address(given))
         finally:
             self._lock.release()
         return True
@@ -175,11 +214,11 @@ class Helpers:
         _kept.append(memory)  # a helper is asleep on its semaphore for as long as it lives
         numbers: list[int] = []
         for own in memory:
-            address = own.ctypes.data
-            for semaphore in (address, address + 8 * own.itemsize):
+            first = address(own)
+            for semaphore in (first, first + 8 * own.itemsize):
                 library.sem_init(ctypes.c_void_p(semaphore), 0, 0)
             thread = threading.Thread(
-                target=self._enter, args=(address,), name="tapestry helper", daemon=True
+                target=self._enter, args=(first,), name="tapestry helper", daemon=True
             )
             try:
                 thread.start()
@@ -190,9 +229,9 @@ class Helpers:
                 numbers.append(thread.native_id)
         self._memory, self._numbers, self._core = memory, numbers, None
 
-    def _enter(self, address: int) -> None:
+    def _enter(self, helper: int) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        self._wait(address)
+        self._wait(helper)
 
     def _leave_core(self) -> None:
         """Keep the helpers off the core that the caller runs on.

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import address_of, compiled
 
 Rows = NDArray[np.int64]
@@ -101,10 +102,10 @@ class OpenMP:
         if each is None or count < 2:
             call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)
             for row in rows:
-                call(_address(row))
+                call(address(row))
             return
         team = (ctypes.c_int64 * 6)(
-            *self.questions, function, _address(rows), len(rows), rows.strides[0]
+            *self.questions, function, address(rows), len(rows), rows.strides[0]
         )
         self.parallel(each, team, count, 0)
 
@@ -127,7 +128,3 @@ def _each() -> int | None:
     """Where `_EACH` is, compiled; None where nothing is."""
     function: Any = compiled(_EACH, "that shares loops among threads")
     return None if function is None else address_of(function)
-
-
-def _address(array: Rows) -> int:
-    return array.__array_interface__["data"][0]

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapestry.diagnostics import UsageError
+from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.blas import single_threaded
 from tapestry.runtime.cpu.helpers import core, find_helpers
 
@@ -135,7 +136,7 @@ class Workers:
                 if helpers.run(function, rows):
                     return
         call: Callable[[int], Any] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)
-        share(call, [row.ctypes.data for row in rows], self.count())
+        share(call, [address(row) for row in rows], self.count())
 
 
 def _work(work: Callable[[Item], object], left: Iterator[Item]) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import address_of, compiled
 from tapestry.runtime.cpu.threads import Team
 
@@ -219,9 +220,9 @@ class Turns:
         arguments = np.tile(self._arguments, (threads, 1))
         rows = np.empty((threads, 7), np.int64)
         for number, own in enumerate(bases):
-            there = _address(arguments) + number * size * arguments.itemsize
-            known = (_address(runs), _address(self._parts), number, there)
-            rows[number] = (*known, _address(own), _address(failed), threads)
+            there = address(arguments) + number * size * arguments.itemsize
+            known = (address(runs), address(self._parts), number, there)
+            rows[number] = (*known, address(own), address(failed), threads)
         team.run(address_of(self._function), rows)
         return [int(part) for part in np.flatnonzero(failed)]
 
@@ -229,8 +230,4 @@ class Turns:
         """The address of numbers in memory that stays."""
         array = np.array(numbers, np.int64)
         self._held.append(array)
-        return _address(array)
-
-
-def _address(array: NDArray[np.int64]) -> int:
-    return array.__array_interface__["data"][0]
+        return address(array)

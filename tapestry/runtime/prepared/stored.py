@@ -42,7 +42,7 @@ _MODULES: Final = (
         f"tapestry.runtime.prepared.loops.{name}"
         for name in ("copying", "looped_bodies", "looping", "merging")
     ),
-    "tapestry.runtime.prepared.parts.sharing",
+    *(f"tapestry.runtime.prepared.parts.{name}" for name in ("alone", "sharing")),
     "tapestry.runtime.prepared.products.tiled",
     *(f"tapestry.runtime.prepared.tapes.{name}" for name in ("kinds", "meanings")),
     *(f"tapestry.runtime.prepared.tapes.{name}" for name in ("sources", "tape")),

@@ -78,6 +78,12 @@ def writer(projection: Projection, box: Range, index: Range) -> View:
     )
 
 
+def writes_in_order(projection: Projection, box: Range, index: Range) -> bool:
+    """Whether the tensor that `writer` makes has its cells in the order of the values."""
+    order = None if index.is_empty else _digits(projection, box, index)
+    return order is not None and order == sorted(order)
+
+
 def plain_view(view: View, array: Array) -> tuple[View, ...] | None:
     """A view of arrays like this one as functions of NumPy's own, one after another.
 

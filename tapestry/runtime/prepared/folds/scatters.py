@@ -23,6 +23,7 @@ from tapestry.codegen.loops.graphs import FOLDS
 from tapestry.codegen.loops.scattering import scatter_text
 from tapestry.codegen.loops.vectors import HALVES
 from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import Compiled
 from tapestry.runtime.executor import Array
 
@@ -110,9 +111,9 @@ class Scatter:
             made = _filled(room, self.zero)
             rows, at = np.ascontiguousarray(rows), np.ascontiguousarray(at)
             apart = rows.strides[0]
-            arrays = [array.ctypes.data for array in (at, rows, made)]
+            arrays = [address(array) for array in (at, rows, made)]
             arguments = np.array([len(at), rows.shape[1], *arrays, apart], np.int64)
-            run(arguments.ctypes.data)
+            run(address(arguments))
         elif self.primitive in _SIGNED:
             nan = 1 if self.primitive == "arith.maximumf" else -1
             keys, zero = in_order(rows, nan), in_order(self.zero.reshape(1), nan)[0]

@@ -29,9 +29,11 @@ from tapestry.codegen.loops import BYTES, WIDTH, Graph, Layout, loop_text
 from tapestry.codegen.loops.vectors import LONG
 from tapestry.runtime.arrays.blocks import BlockCells
 from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import Compiled, address_of, compiled
 from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.memory import empty
 
 _DTYPES = {
     "i1": np.dtype(np.bool_),
@@ -138,7 +140,7 @@ class Loop:
             NotCompiledError: if it could not be compiled, and there is no `otherwise`.
         """
         if outs is None:
-            outs = [np.empty(shape, dtype) for shape, dtype in self._made]
+            outs = [empty(shape, dtype) for shape, dtype in self._made]
         arrays = [*map(lying, given), *outs]
         threads = 1 if self._team is None or self._most < 2 else self._team.count()
         ready = self.ready(given, arrays, threads)
@@ -146,7 +148,7 @@ class Loop:
             return self._plainly(given, outs)
         arguments = list(ready.arguments)
         for place, array in zip(ready.addresses, arrays, strict=True):
-            arguments[place] = array.__array_interface__["data"][0]
+            arguments[place] = address(array)
         if self._team is None or ready.rows is None:
             buffer = ready.buffer(*arguments)
             ready.function(buffer)

@@ -9,8 +9,9 @@ the runs. It is in the same order at each call, and so is the result.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from operator import attrgetter
+from dataclasses import replace
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.algebra.monoids import accumulating_monoid_of
@@ -22,12 +23,15 @@ from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.parts.cuts import Cuts
 from tapestry.runtime.prepared.parts.inside import Insides
 from tapestry.runtime.prepared.parts.sharing import Folded
-from tapestry.runtime.prepared.tapes.members import record_outputs, record_state
+from tapestry.runtime.prepared.tapes.members import record_merged, record_outputs, record_state
 from tapestry.runtime.prepared.tapes.recording import Recorder, Slots, output_of, recorded
 from tapestry.zspace import AffineMap, Range
 
 _FEW = 1 << 18
 """Bytes that the states of all parts take at most to be there at once."""
+
+_CALLS = 1 << 16
+"""Scalar operations that take as long as NumPy's calls for a merge of few states."""
 
 _RUNS = 2
 """Runs for each thread, along what is folded."""
@@ -54,25 +58,36 @@ def folded_in_parts(
 
     def record_end(recorder: Recorder) -> Slots | None:
         scope = recorder.scope(op, place)
-        state = [recorder.tape.source() for _ in monoid.state]
+        states = [recorder.tape.source() for _ in monoid.state]
+        along = scope.index.with_sides({axis: (0, counts[scope.part])})
+        scoped = replace(scope, index=along, states=True)
+        state = record_merged(recorder, scoped, monoid, states)
         extras = recorder.extras(scope)
         return None if extras is None else record_outputs(recorder, scope, state, extras)
 
     insides = Insides.of(op.index, [(op, place)], op.outs)
     parts = [part for run in runs for part in run]
     tapes = recorded(op.index, parts, op.operands, record, insides.kind, loops)
-    flat = _flat(op, op.index)
+    flat, axis = _flat(op, op.index), op.fold_dims[0]
     kept = tuple(_flat(op, run[0]) for run in runs)
-    ends = recorded(flat, kept, op.operands, record_end, attrgetter("shape"))
+    size = sum(numpy_dtype(kind).itemsize for kind in monoid.state)
+    few = max(box.size for box in kept) * size * len(parts) <= _FEW
+    counts = Counter(_flat(op, part) for part in parts) if few else dict.fromkeys(kept, 1)
+    ends = recorded(
+        flat, kept, op.operands, record_end, lambda p: (p.shape, counts[p]), _for_ends(loops)
+    )
     if tapes is None or ends is None:
         return None
     pairs = member_writes(op, place)
     outs = tuple(output_of(value, projection, flat) for value, projection in pairs)
     threads = min(cuts.threads, len(runs))
-    size = sum(numpy_dtype(kind).itemsize for kind in monoid.state)
-    few = max(box.size for box in kept) * size * len(parts) <= _FEW
     runs_of = tuple(map(tuple, runs))
-    return Folded(tapes, ends, outs, runs_of, kept, merge_of(monoid), threads, few)
+    return Folded(tapes, ends, outs, runs_of, kept, merge_of(monoid), axis, threads, few)
+
+
+def _for_ends(loops: Loops | None) -> Loops | None:
+    """What merges few states: a loop takes as long as one of the calls that it stands for."""
+    return None if loops is None else replace(loops, least=loops.least // _CALLS)
 
 
 def _runs(op: loom.OperationOp, parts: Sequence[Range], threads: int) -> list[list[Range]]:

@@ -34,12 +34,14 @@ from tapestry.runtime.prepared.folds.halves import merging_of
 from tapestry.runtime.prepared.loops.loop import SHARE
 from tapestry.runtime.prepared.loops.looping import ONCE, Loops
 from tapestry.runtime.prepared.memory import cache_size
+from tapestry.runtime.prepared.parts.alone import Alone
 from tapestry.runtime.prepared.parts.cuts import Access, Cuts
 from tapestry.runtime.prepared.parts.folded_parts import folded_in_parts
 from tapestry.runtime.prepared.parts.inside import Insides
 from tapestry.runtime.prepared.parts.sharing import Mapped
 from tapestry.runtime.prepared.tapes.members import is_reduction, record_member, values_between
 from tapestry.runtime.prepared.tapes.recording import Recorder, Slots, output_of, recorded
+from tapestry.runtime.prepared.views import writes_in_order
 from tapestry.zspace import AffineMap, Projection
 
 Run: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
@@ -173,8 +175,8 @@ def _operations(members: Members) -> int:
         if member.scan_dim is not None:
             count += member.index.size
         monoid = accumulating_monoid_of(member)
-        if monoid is not None and monoid.primitive is None:
-            count += (len(monoid.merge.ops) - 1) * member.index.size
+        if monoid is not None:
+            count += max(len(monoid.merge.ops) - 1, 1) * member.index.size
         if member.unwrap_block is not None:
             count += (len(member.unwrap_block.ops) - 1) * member.kept_range(member.index).size
     return count
@@ -290,7 +292,9 @@ def _mapped(
         return None
     written = dict(_written(members))
     outs = tuple(output_of(value, written[value], op.index) for value in yielded)
-    return Mapped(tapes, outs, min(threads, len(parts)))
+    mapped = Mapped(tapes, outs, min(threads, len(parts)))
+    in_order = all(writes_in_order(out.projection, out.box, op.index) for out in outs)
+    return Alone(mapped) if parts == [op.index] and in_order else mapped
 
 
 def _ends(op: loom.FusedOp | loom.OperationOp) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tapestry.runtime.cpu.threads import share
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.folds.halving import Halves, Merge
+from tapestry.runtime.prepared.folds.halving import Merge
 from tapestry.runtime.prepared.tapes.driven import Driven
 from tapestry.runtime.prepared.tapes.kinds import Output, Tapes
 from tapestry.zspace import Range
@@ -56,9 +56,9 @@ class Folded:
     """Parts whose states merge.
 
     Each of `runs` has parts that follow one another, of the cells that are `kept` under its number.
-    Where states are `few`, and take little, all are there before they are merged, with their
-    neighbours until there is one; elsewhere those of a run are merged as they are made. `ends` make
-    outputs of what is folded.
+    Where states are `few`, and take little, all are there before they are merged; elsewhere those
+    of a run are merged as they are made, and then those of the runs. `ends` merge states that lie
+    along an `axis`, and make outputs of what is folded.
     """
 
     tapes: Tapes
@@ -67,6 +67,7 @@ class Folded:
     runs: tuple[tuple[Range, ...], ...]
     kept: tuple[Range, ...]
     merge: Merge
+    axis: int
     threads: int
     few: bool
 
@@ -86,8 +87,8 @@ class Folded:
         return made
 
     def _states(self, wholes: Sequence[Sequence[Any]]) -> dict[Range, list[Array]]:
-        """What all parts fold to, by the cells that are kept."""
-        states: list[list[list[Array]]] = [[] for _ in self.runs]
+        """What all parts fold to, by the cells that are kept: along the axis."""
+        states: list[list[Sequence[Array]]] = [[] for _ in self.runs]
 
         def work(number: int) -> None:
             own = states[number]
@@ -95,38 +96,39 @@ class Folded:
                 own.append(self.tapes.frame(part).state(self.tapes.given(wholes, part)))
                 self._places.note(part, own[-1])
                 if not self.few and len(own) > 1:
-                    own[:] = [self.merge([*own[0], *own[1]])]
+                    own[:] = [self._merged(*own)]
 
         share(work, range(len(self.runs)), self.threads)
-        total: dict[Range, list[list[Array]]] = {}
+        total: dict[Range, list[Sequence[Array]]] = {}
         for kept, own in zip(self.kept, states, strict=True):
             total.setdefault(kept, []).extend(own)
-        return {kept: self._folded(own) for kept, own in total.items()}
+        if not self.few:
+            total = {kept: [reduce(self._merged, own)] for kept, own in total.items()}
+        return {kept: self._lined(own) for kept, own in total.items()}
+
+    def _merged(self, before: Sequence[Array], new: Sequence[Array]) -> list[Array]:
+        return self.merge([*before, *new])
 
     def _driven_states(self, wholes: Sequence[Sequence[Any]]) -> dict[Range, list[Array]] | None:
         """The same, where compiled functions alone compute it, and states take little."""
         memory = self._places.memory() if self.few else None
         if memory is None or self._driven.run(wholes, memory, self.threads):
             return None
-        into = self._places.into
-        return {
-            kept: self._folded([into(memory, part) for part in parts])
-            for kept, parts in self._parts.items()
-        }
+        together, into = self._places.together, self._places.into
+        total: dict[Range, list[Array]] = {}
+        for kept, parts in self._parts.items():
+            own = together(memory, kept, parts, self.axis)
+            total[kept] = own or self._lined([into(memory, part) for part in parts])
+        return total
 
-    def _folded(self, states: Sequence[Sequence[Array]]) -> list[Array]:
-        """One state of several, in order, which may lack different dimensions."""
-        if not self.few or len(states) == 1:
-            return reduce(lambda before, new: self.merge([*before, *new]), map(list, states))
+    def _lined(self, states: Sequence[Sequence[Array]]) -> list[Array]:
+        """States along the axis, in order; they may lack different dimensions."""
         components: list[Array] = []
         for own in zip(*states, strict=True):
             shape = np.broadcast_shapes(*(one.shape for one in own))
-            components.append(np.stack([np.broadcast_to(one, shape) for one in own]))
-        return [component[0] for component in self._halves(*components)]
-
-    @cached_property
-    def _halves(self) -> Halves:
-        return Halves(self.merge, (0,))
+            whole = [np.broadcast_to(one, shape) for one in own]
+            components.append(np.concatenate(whole, self.axis))
+        return components
 
     @cached_property
     def _parts(self) -> dict[Range, list[Range]]:
@@ -149,6 +151,8 @@ class Folded:
 
 _Lies = tuple[tuple[int, ...], np.dtype[Any]]
 
+_View = tuple[slice, tuple[int, ...], tuple[int, ...]]
+
 
 class StatePlaces:
     """Where the states of parts are, one after another, for each component of a state.
@@ -159,6 +163,7 @@ class StatePlaces:
     def __init__(self, kinds: Mapping[Range, int]) -> None:
         self._kinds = kinds
         self._lies: dict[int, tuple[_Lies, ...]] = {}
+        self._views: dict[Range, list[_View] | None] = {}
         self._known = False
 
     def note(self, part: Range, state: Sequence[Array]) -> None:
@@ -181,6 +186,36 @@ class StatePlaces:
         return [
             array[first : first + prod(shape)].reshape(shape) for array, first, (shape, _) in places
         ]
+
+    def together(
+        self, memory: Sequence[Array], kept: Range, parts: Sequence[Range], axis: int
+    ) -> list[Array] | None:
+        """The states of all parts of some `kept` cells, along an axis of extent 1.
+
+        None where they have several shapes.
+        """
+        if kept not in self._views:
+            self._views[kept] = self._view(parts, axis)
+        views = self._views[kept]
+        if views is None:
+            return None
+        return [
+            array[cells].reshape(shape).transpose(order)
+            for array, (cells, shape, order) in zip(memory, views, strict=True)
+        ]
+
+    def _view(self, parts: Sequence[Range], axis: int) -> list[_View] | None:
+        """The same as slices, shapes and orders of axes: states follow one another."""
+        kinds = {self._lies[self._kinds[part]] for part in parts}
+        if len(kinds) > 1:
+            return None
+        found: list[_View] = []
+        for first, (shape, _) in zip(self._first[parts[0]], *kinds, strict=True):
+            cells = slice(first, first + len(parts) * prod(shape))
+            whole = (len(parts), *shape[:axis], *shape[axis + 1 :])
+            order = (*range(1, axis + 1), 0, *range(axis + 1, len(shape)))
+            found.append((cells, whole, order))
+        return found
 
     @cached_property
     def _cells(self) -> list[tuple[int, np.dtype[Any]]]:

@@ -27,6 +27,7 @@ from tapestry.codegen.loops.products import product_text
 from tapestry.codegen.loops.tiles import Guard
 from tapestry.codegen.loops.vectors import number_of
 from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import Compiled, address_of, compiled
 from tapestry.runtime.cpu.threads import Team, Workers
 from tapestry.runtime.executor import Array
@@ -166,11 +167,11 @@ class TiledProduct:
         arrays += outs
         found = list(ready.arguments)
         for place, array, start in ready.addresses:
-            found[place] = arrays[array].__array_interface__["data"][0] + start
+            found[place] = address(arrays[array]) + start
         size, place = ready.room
         room = empty((size,), np.dtype(np.uint8))
         if size:
-            found[place] = room.__array_interface__["data"][0]
+            found[place] = address(room)
         if ready.rows is None:
             ready.function(ready.buffer(*found))
         else:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.blas import single_threaded
 from tapestry.runtime.cpu.checking import finite_step
 from tapestry.runtime.cpu.multiplying import product_step
@@ -83,7 +83,7 @@ class Driven:
         else:
             count = min(team.count(), len(every))
         rooms = [scratch(ready.room, number) for number in range(count)]
-        written = [_address(view) for view in views]
+        written = [address(view) for view in views]
         bases = [
             np.array([n for own in wholes for n in self._bases(own, written, room)], np.int64)
             for room in rooms
@@ -94,7 +94,7 @@ class Driven:
 
     def _bases(self, own: Sequence[Array], written: Sequence[int], room: Array) -> list[int]:
         """What addresses of a kind count from: what is read and written, memory, and nothing."""
-        return [*map(_address, own), *written, _address(room), 0]
+        return [*map(address, own), *written, address(room), 0]
 
     def _prepared(self, wholes: _Wholes, views: Sequence[Array]) -> _Ready | None:
         """All parts as steps; None where other functions compute some of them."""
@@ -114,8 +114,8 @@ class Driven:
                 kinds.append(Kind(found, len(arrays) + 2))
             elif any(not _alike(*pair) for pair in zip(arrays, first[kind], strict=True)):
                 return None
-            begins = map(_address, [*wholes[kind], *views])
-            away = [_address(one) - begin for one, begin in zip(arrays, begins, strict=True)]
+            begins = map(address, [*wholes[kind], *views])
+            away = [address(one) - begin for one, begin in zip(arrays, begins, strict=True)]
             starts.append((kind, [*away, 0, 0]))
         return _Ready(Turns(kinds, starts), list(tapes.kinds), room)
 
@@ -129,8 +129,8 @@ def _steps(settled: Settled, given: Sequence[Any], into: Sequence[Array]) -> lis
     tape, plan, values = settled.tape, settled.plan, settled.values
     if plan.copied:
         return None
-    begins = [*(_address(lying(one)) for one in given), *map(_address, into)]
-    begins += [_address(plan.scratch), 0]
+    begins = [*(address(lying(one)) for one in given), *map(address, into)]
+    begins += [address(plan.scratch), 0]
     base = {slot: number for number, slot in enumerate(tape.sources)}
     base |= dict.fromkeys(tape.constants, len(begins) - 1)
     planned = {id(call) for call, _ in plan.steps}
@@ -172,7 +172,7 @@ def _of_call(
     if ready is None:
         return None
     places = [
-        Place(base[slot], _address(array) - begins[base[slot]])
+        Place(base[slot], address(array) - begins[base[slot]])
         for slot, array in zip(slots, arrays, strict=True)
     ]
     steps: list[Step] = []
@@ -197,7 +197,3 @@ def _within(view: Any, of: Any) -> bool:
 
 def _alike(one: Array, other: Array) -> bool:
     return (one.shape, one.strides, one.dtype) == (other.shape, other.strides, other.dtype)
-
-
-def _address(array: NDArray[Any]) -> int:
-    return array.__array_interface__["data"][0]

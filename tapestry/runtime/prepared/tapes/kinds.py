@@ -65,6 +65,20 @@ class Tapes:
         sources = zip(self.recorded[kind].sources, wholes[kind], strict=True)
         return [source.at(whole, part) for source, whole in sources]
 
+    def looped(self, part: Range, operands: Sequence[Array]) -> Tape | None:
+        """The tape of a part with its loops; None where there are none."""
+        if self.loops is None:
+            return None
+        one = self.recorded[self.kinds[part]]
+        values: list[Any] = [None] * one.tape.size
+        for slot, constant in one.tape.constants.items():
+            values[slot] = constant
+        for slot, value in zip(
+            one.tape.sources, self.given(self.wholes(operands), part), strict=True
+        ):
+            values[slot] = value
+        return self.loops.tape(one.tape, one.stores, values, len(self.kinds))
+
     def frame(self, part: Range) -> Frame:
         """This thread's frame for a part."""
         known, kind = self._frames.known, self.kinds[part]

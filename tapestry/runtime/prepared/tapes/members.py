@@ -90,6 +90,11 @@ def _typed_values(
     return [recorder.as_dtype(s, numpy_dtype(v.type), numpy_dtype(k)) for s, v, k in triples]
 
 
+def record_merged(recorder: Recorder, scope: Scope, monoid: Monoid, states: Sequence[int]) -> Slots:
+    """The slots of one state, of the parts of those that lie along what a scope folds."""
+    return _moved(recorder, scope, monoid, states) or _halved(recorder, scope, monoid, states)
+
+
 def record_outputs(
     recorder: Recorder, scope: Scope, state: Sequence[int], extras: Sequence[int]
 ) -> Slots | None:
@@ -136,9 +141,11 @@ def _moved(recorder: Recorder, scope: Scope, monoid: Monoid, own: Sequence[int])
         state[part] = reduced
     merged = list(state)
     for part, block in found.moved.items():
-        product = _moved_product(recorder, scope, block, [*own, *merged], found)
+        given, product = [*own, *merged], None
+        if not scope.states:  # whose parts vary along all that is kept
+            product = _moved_product(recorder, scope, block, given, found)
         if product is None:
-            moved = recorder.body(block, [*own, *merged], loom.yielded(block), None)
+            moved = recorder.body(block, given, loom.yielded(block), None)
             if moved is None:
                 return None
             counted = record_masked(recorder, scope, moved[0], monoid.zero[part])

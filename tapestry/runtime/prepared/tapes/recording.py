@@ -66,12 +66,14 @@ class Scope:
     """A member where it stands: `dims` has the group's dimension for each of its own.
 
     `part` is of the group's index space, and `index` too, of extent 1 along dimensions it lacks.
+    If `states`, what lies along the folded dimensions are states of points that counted.
     """
 
     member: loom.OperationOp
     place: AffineMap
     index: Range
     part: Range
+    states: bool = False
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -81,7 +83,7 @@ class Scope:
     @property
     def inside(self) -> Domain | None:
         """Which points of the part count; None when all do."""
-        own = self.member.inside
+        own = None if self.states else self.member.inside
         domain = None if own is None else own.compose(self.place)
         return None if domain is None or domain.covers(self.part) else domain
 

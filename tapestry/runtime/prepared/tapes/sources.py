@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cells import bits
 from tapestry.runtime.prepared.views import View, reader
 from tapestry.zspace import Domain, Projection, Range
+
+if TYPE_CHECKING:
+    from tapestry.runtime.prepared.script import Script
 
 
 class Source(Protocol):
@@ -42,6 +45,23 @@ class Source(Protocol):
     def at(self, whole: Any, part: Range) -> Any:
         """What a part reads."""
         ...
+
+    def record(self, script: Script, operands: Sequence[int], part: Range) -> int:
+        """The slot of what a part reads, of a script that has the operands in some slots."""
+        ...
+
+
+class _Alike:
+    """What a part reads at every call, whatever the operands are."""
+
+    def record(
+        self: Source,
+        script: Script,
+        operands: Sequence[int],  # noqa: ARG002
+        part: Range,
+    ) -> int:
+        """The slot of a constant."""
+        return script.constant(self.at(self.whole(()), part))
 
 
 @dataclass(frozen=True)
@@ -93,6 +113,10 @@ class _Slices:
     def at(self, whole: Array, part: Range) -> Array:
         return self.slicer.at(whole, part)
 
+    def record(self, script: Script, operands: Sequence[int], part: Range) -> int:
+        whole = script.view(self.view, script.view(bits, operands[self.operand]))
+        return script.view(partial(self.slicer.at, part=part), whole)
+
 
 @dataclass(frozen=True, eq=False)
 class _Clipped:
@@ -111,6 +135,10 @@ class _Clipped:
     def at(self, whole: Array, part: Range) -> Array:
         return clipped_cells(whole, self.box, self.projection, part, self.outside)
 
+    def record(self, script: Script, operands: Sequence[int], part: Range) -> int:
+        whole = script.view(bits, operands[self.operand])
+        return script.call(partial(self.at, part=part), (whole,))
+
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
@@ -128,6 +156,10 @@ class _Blocks:
 
     def at(self, whole: Array, part: Range) -> BlockCells:
         return BlockCells(whole, self.box, self.projection, part, self.outside)
+
+    def record(self, script: Script, operands: Sequence[int], part: Range) -> int:
+        whole = script.view(bits, operands[self.operand])
+        return script.call(partial(self.at, part=part), (whole,))
 
 
 def cells_read(
@@ -165,7 +197,7 @@ def is_bounded(index: Range, dim: int, shift: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Coordinate:
+class Coordinate(_Alike):
     """The coordinates along a dimension of an index space, `shift` added.
 
     Those of a long dimension are made for each part.
@@ -203,7 +235,7 @@ class Coordinate:
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(_Alike):
     """How far the points of a part are from its first one, along a dimension: as 32-bit integers.
 
     There are at most `extent` of them.
@@ -235,7 +267,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class First:
+class First(_Alike):
     """The first coordinate of a part along a dimension, `shift` added: a 32-bit integer.
 
     Parts start at one of the coordinates `starts`.
@@ -269,7 +301,7 @@ class First:
 
 
 @dataclass(frozen=True)
-class Mask:
+class Mask(_Alike):
     """Which points are inside."""
 
     inside: Domain

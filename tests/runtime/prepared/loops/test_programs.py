@@ -294,8 +294,8 @@ def test_what_loops_alone_touch_lies_along_the_long_axis() -> None:
     found: list[tuple[int, ...]] = []
     plain = Loop.__call__
 
-    def seen(loop: Loop, given: list[np.ndarray], outs: list[np.ndarray]) -> object:
-        found.extend(out.strides for out in outs if out.shape == (2, 1, 40, 3))
+    def seen(loop: Loop, given: list[np.ndarray], outs: list[np.ndarray] | None = None) -> object:
+        found.extend(out.strides for out in outs or () if out.shape == (2, 1, 40, 3))
         return plain(loop, given, outs)
 
     with pytest.MonkeyPatch.context() as patch:
