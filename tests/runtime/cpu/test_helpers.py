@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from time import sleep
 
 import numpy as np
 import pytest
@@ -49,10 +50,12 @@ def _helpers() -> Helpers:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 4])
-def test_each_row_is_done_once(count: int) -> None:
-    """Whether a helper begins in time or not; also where there were fewer helpers before."""
+@pytest.mark.parametrize("pause", [0, 1e-5, 1e-2])
+def test_each_row_is_done_once(count: int, pause: float) -> None:
+    """Whether a helper begins in time or not, and sleeps; also where there were fewer before."""
     function = _function()
     for times in (1, 10, 10, 100_000, 1, 1):
+        sleep(pause)
         rows = np.zeros((count, 8), np.int64)
         rows[:, 1] = times
         assert _helpers().run(function, rows)

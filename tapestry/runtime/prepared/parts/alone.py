@@ -10,9 +10,8 @@ is small, none of that is needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -27,23 +26,21 @@ from tapestry.runtime.prepared.tapes.tape import Call, Tape
 from tapestry.runtime.prepared.views import writer
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Alone:
     """A part that is all of an index space; `mapped` computes it where no script does."""
 
     mapped: Mapped
 
+    def __post_init__(self) -> None:
+        self.run: Callable[[Sequence[Array]], Sequence[Array]] | None = None
+        """What computes it, once there were operands: a script, or `mapped`."""
+
     def __call__(self, operands: Sequence[Array]) -> Sequence[Array]:
         """The outputs."""
-        if not self._found:
-            self._found.append(self._script(operands))
-        (script,) = self._found
-        return self.mapped(operands) if script is None else script(operands)
-
-    @cached_property
-    def _found(self) -> list[Finished | None]:
-        """The script, once there were operands."""
-        return []
+        if self.run is None:
+            self.run = self._script(operands) or self.mapped
+        return self.run(operands)
 
     def _script(self, operands: Sequence[Array]) -> Finished | None:
         """The tape's loops as lines; None where it calls other functions, or makes much between."""

@@ -30,9 +30,6 @@ from tapestry.zspace import AffineMap, Range
 _FEW = 1 << 18
 """Bytes that the states of all parts take at most to be there at once."""
 
-_CALLS = 1 << 16
-"""Scalar operations that take as long as NumPy's calls for a merge of few states."""
-
 _RUNS = 2
 """Runs for each thread, along what is folded."""
 
@@ -73,9 +70,7 @@ def folded_in_parts(
     size = sum(numpy_dtype(kind).itemsize for kind in monoid.state)
     few = max(box.size for box in kept) * size * len(parts) <= _FEW
     counts = Counter(_flat(op, part) for part in parts) if few else dict.fromkeys(kept, 1)
-    ends = recorded(
-        flat, kept, op.operands, record_end, lambda p: (p.shape, counts[p]), _for_ends(loops)
-    )
+    ends = recorded(flat, kept, op.operands, record_end, lambda p: (p.shape, counts[p]), loops)
     if tapes is None or ends is None:
         return None
     pairs = member_writes(op, place)
@@ -83,11 +78,6 @@ def folded_in_parts(
     threads = min(cuts.threads, len(runs))
     runs_of = tuple(map(tuple, runs))
     return Folded(tapes, ends, outs, runs_of, kept, merge_of(monoid), axis, threads, few)
-
-
-def _for_ends(loops: Loops | None) -> Loops | None:
-    """What merges few states: a loop takes as long as one of the calls that it stands for."""
-    return None if loops is None else replace(loops, least=loops.least // _CALLS)
 
 
 def _runs(op: loom.OperationOp, parts: Sequence[Range], threads: int) -> list[list[Range]]:

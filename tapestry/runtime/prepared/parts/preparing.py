@@ -11,6 +11,7 @@ Parts are cut along what all members map. What folds alone may be cut along that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
@@ -62,6 +63,12 @@ _LONG = 512
 _BETWEEN = 4
 """Bytes of a value in between."""
 
+_CALL = 1 << 11
+"""Scalar operations that take as long as it does to call a function of cells."""
+
+_FOLD = 1 << 13
+"""Those that take as long as to call what folds, and to arrange what it takes and makes."""
+
 _ONE_LOOP = 40
 """Operations up to which maps surely are one loop."""
 
@@ -109,6 +116,8 @@ def in_parts(
         if not looped:
             return None
         threads = 1
+    if looped and loops is not None:
+        loops = replace(loops, least=1)  # they pay, all that there are
     if threads is None:
         threads = thread_count() if products or whole >= _SHARED_BESIDE else 1
     reduces = isinstance(op, loom.OperationOp) and is_reduction(op)
@@ -166,19 +175,25 @@ def _is_left_to_blas(op: loom.OperationOp) -> bool:
 
 
 def _operations(members: Members) -> int:
-    """How many scalar operations there are; 0 where there are products, whatever is done beside."""
+    """What NumPy would do, as scalar operations: for each call, those that take as long as it does.
+
+    0 where there are products, whatever is done beside.
+    """
     count = 0
     for member, _ in members:
         if _is_product(member):
             return 0
-        count += (len(member.wrap_block.ops) - 1) * member.index.size
-        if member.scan_dim is not None:
-            count += member.index.size
+        points, kept = member.index.size, member.kept_range(member.index).size
+        count += (len(member.wrap_block.ops) - 1) * (points + _CALL)
         monoid = accumulating_monoid_of(member)
         if monoid is not None:
-            count += max(len(monoid.merge.ops) - 1, 1) * member.index.size
+            scanned = None if member.scan_dim is None else member.index.shape[member.scan_dim]
+            times = 1
+            if monoid.primitive is None or scanned is not None:  # neighbours merge, again and again
+                times = max(1, ((scanned or points // kept) - 1).bit_length())
+            count += max(len(monoid.merge.ops) - 1, 1) * (points + times * _FOLD)
         if member.unwrap_block is not None:
-            count += (len(member.unwrap_block.ops) - 1) * member.kept_range(member.index).size
+            count += (len(member.unwrap_block.ops) - 1) * (kept + _CALL)
     return count
 
 

@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 import tapestry
 from tapestry.dialects import loom
 from tapestry.frontend import parse_text, run_pipeline
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.loops.looping import Loops
+from tapestry.runtime.prepared.parts.alone import Alone
 from tapestry.runtime.prepared.parts.preparing import in_parts
 from tapestry.runtime.prepared.parts.sharing import Mapped
 from tapestry.runtime.program import arguments
@@ -260,3 +263,44 @@ def test_many_matrices_that_meet_vectors_are_a_few_parts_for_each_thread() -> No
     run = in_parts(matrices, threads=2)
     assert isinstance(run, Mapped)
     assert len(run.tapes.kinds) == 8
+
+
+def test_what_takes_many_calls_is_a_loop_though_it_is_of_few_points() -> None:
+    """States that merge with their neighbours, again and again, or that are walked."""
+    if not native.is_ready():
+        pytest.skip("nothing is compiled here")
+    x = tapestry.input("x", (16, 16), "float32")
+    array = np.random.default_rng(0).standard_normal((16, 16)).astype("f4")
+    cases = (
+        (tapestry.argmax(x, axis=1), array.argmax(1), True),
+        (tapestry.cumsum(x, axis=1), array.cumsum(1), True),
+        (tapestry.exp(x), np.exp(array), False),
+        (tapestry.sum(x, axis=1), array.sum(1), False),
+    )
+    for expression, want, is_loop in cases:
+        prepared = PreparedProgram(tapestry.compile(expression).lowered)
+        kinds = {type(line.function) for line in prepared.run.script.lines}
+        assert (Alone in kinds) == is_loop, expression
+        for _ in range(2):
+            np.testing.assert_allclose(prepared([array])[0], want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("cache", [1 << 12, 1 << 14, 1 << 20])
+@pytest.mark.parametrize("rows", [96, 100])  # parts of one length, or a shorter one at the end
+def test_states_of_parts_are_merged_at_once(cache: int, rows: int) -> None:
+    array = np.random.default_rng(0).standard_normal((rows, 70)).astype("f4")
+    array[rows // 2, 3] = np.nan
+    x = tapestry.input("x", array.shape, "float32")
+    wants = {
+        tapestry.max(x, axis=0): array.max(0),
+        tapestry.argmax(x, axis=0): array.argmax(0),
+        tapestry.sum(x): array.sum(),
+        tapestry.logsumexp(x, axis=0): np.log(np.exp(array).sum(0)),
+        tapestry.max(x): array.max(),
+    }
+    for expression, want in wants.items():
+        for loops in (None, Loops(0)):
+            parts = partial(in_parts, small=0, threads=2, cache=cache, loops=loops)
+            prepared = PreparedProgram(tapestry.compile(expression).lowered, parts=parts)
+            for _ in range(3):
+                np.testing.assert_allclose(prepared([array])[0], want, rtol=1e-4, atol=1e-4)
