@@ -81,4 +81,20 @@ def as_tensor(array: Array) -> torch.Tensor:
     return _from_numpy(array.view(f"i{array.dtype.itemsize}")).view(own)
 
 
+def rows_of(array: Array) -> Array:
+    """A copy, row by row, by PyTorch: on its threads, and in tiles where neighbours lie across.
+
+    >>> rows_of(np.arange(4.0)[::-1].reshape(2, 2).T)
+    array([[3., 1.],
+           [2., 0.]])
+    """
+    turned = [axis for axis, step in enumerate(array.strides) if step < 0 and array.shape[axis] > 1]
+    if not array.flags.writeable or array.dtype.kind not in "biufcV" or not array.size:
+        return array.copy()
+    ahead = tuple(slice(None, None, -1 if axis in turned else 1) for axis in range(array.ndim))
+    tensor = as_tensor(array[(*ahead, ...)])
+    made = tensor.flip(turned) if turned else tensor.clone(memory_format=torch.contiguous_format)
+    return as_array(made)
+
+
 _from_numpy: Callable[[Array], torch.Tensor] = vars(torch)["from_numpy"]

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 import torch
 
-from tapestry.importers.torch.dtypes import as_tensor
+from tapestry.importers.torch.dtypes import as_tensor, rows_of
 from tapestry.runtime.executor import Array
 
 
@@ -116,11 +116,11 @@ class Arrays:
 
     def copied(self, array: Array) -> Array:
         """A copy."""
-        return array.copy()
+        return rows_of(array)
 
     def contiguous(self, array: Array) -> Array:
         """A copy unless its cells lie so."""
-        return array if array.flags.c_contiguous else array.copy()
+        return array if array.flags.c_contiguous else rows_of(array)
 
     def turned(self, array: Array, order: Sequence[int]) -> Array:
         """A view."""

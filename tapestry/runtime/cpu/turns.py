@@ -2,7 +2,7 @@
 
     kind = Kind([Step(scale, (0, 0, n), ((0, Place(0, 0)), (1, Place(1, 0))))], bases=2)
     turns = Turns([kind], [(0, (0, 0)), (0, (4 * n, 4 * n))])   # two parts: of x, and of y
-    failed = turns.run([np.array([x, y])], Workers())           # on one thread, by their addresses
+    failed = turns.run(np.array([[x, y]]), Workers())           # on one thread, by their addresses
 
 Between two functions of a library, a thread of Python's asks for the interpreter's lock, which
 another may have: where functions take some tens of microseconds, threads wait for each other more
@@ -15,6 +15,7 @@ in each part, and for this argument.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -177,11 +178,37 @@ def can_take() -> bool:
 _ABOUT = "in which threads take parts"
 
 
+@dataclass(frozen=True)
+class _Room:
+    """Memory that compiled code finds the parts of a call in, and what they are as it begins.
+
+    `rows` has a thread's in each row, with where its `bases` are: so many bytes, `steps`, after the
+    first one's.
+    """
+
+    function: int
+    runs: NDArray[np.int64]
+    begun: NDArray[np.int64]
+    failed: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    bases: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    held: tuple[object, ...]
+
+
+class _Known(threading.local):
+    """The rooms of a thread that calls, by how many threads work for it."""
+
+    def __init__(self) -> None:
+        self.rooms: dict[int, _Room] = {}
+
+
 class Turns:
     """Parts, each of a kind, with how far what it touches is from each base of its kind."""
 
     def __init__(self, kinds: Sequence[Kind], parts: Sequence[tuple[int, Sequence[int]]]) -> None:
         self._function: Any = compiled(_TAKE, _ABOUT)
+        self._known = _Known()
         self._held: list[Any] = [kinds]
         arguments: list[int] = []
         first_base, rows = 0, list[int]()
@@ -201,30 +228,45 @@ class Turns:
             record = self._kept([tables[0], len(places), tables[1], len(steps)])
             rows.append(record)
             first_base += kind.bases
+        self._bases = first_base
+        self._may_fail = any(step.may_fail for kind in kinds for step in kind.steps)
         self._arguments = np.array(arguments, np.int64)
         self._parts = np.array(
             [(rows[number], self._kept(away)) for number, away in parts], np.int64
         )
 
-    def run(self, bases: Sequence[NDArray[np.int64]], team: Team) -> list[int]:
-        """Run all parts, on as many threads as there are `bases`; the numbers of what failed.
+    def run(self, bases: NDArray[np.int64], team: Team) -> list[int]:
+        """Run all parts, on as many threads as `bases` has rows; the numbers of what failed.
 
         Each thread's bases are those of all kinds, one kind after another.
         """
+        room = self._known.rooms.get(len(bases))
+        if room is None:
+            room = self._known.rooms[len(bases)] = self._room(len(bases))
+        room.runs[...] = room.begun
+        np.add(room.steps, address(bases), out=room.bases)
+        if self._may_fail:
+            room.failed[...] = 0
+        team.run(room.function, room.rows)
+        return [int(part) for part in np.flatnonzero(room.failed)] if self._may_fail else []
+
+    def _room(self, threads: int) -> _Room:
+        """What so many threads need for a call."""
         count, size = len(self._parts), len(self._arguments)
-        failed, threads = np.zeros(count, np.int64), len(bases)
+        failed, runs = np.zeros(count, np.int64), np.zeros((threads, _RUN), np.int64)
         # In each call a thread begins with the same parts, which its core's cache may still have.
-        runs = np.zeros((threads, _RUN), np.int64)
         runs[:, 0] = [number * count // threads for number in range(threads)]
         runs[:, 1] = [(number + 1) * count // threads for number in range(threads)]
         arguments = np.tile(self._arguments, (threads, 1))
-        rows = np.empty((threads, 7), np.int64)
-        for number, own in enumerate(bases):
+        rows = np.zeros((threads, 7), np.int64)
+        for number in range(threads):
             there = address(arguments) + number * size * arguments.itemsize
             known = (address(runs), address(self._parts), number, there)
-            rows[number] = (*known, address(own), address(failed), threads)
-        team.run(address_of(self._function), rows)
-        return [int(part) for part in np.flatnonzero(failed)]
+            rows[number] = (*known, 0, address(failed), threads)
+        steps = np.arange(threads) * self._bases * rows.itemsize
+        held = (arguments,)
+        function = address_of(self._function)
+        return _Room(function, runs, runs.copy(), failed, rows, rows[:, 4], steps, held)
 
     def _kept(self, numbers: Sequence[Any]) -> int:
         """The address of numbers in memory that stays."""

@@ -131,13 +131,13 @@ def in_parts(
     cache = cache_size() if cache is None else cache
     most = threads
     folds = isinstance(op, loom.OperationOp) and bool(op.fold_dims) and not product
-    if looped and not folds and loops is not None and loops.team is not None:
+    if looped and loops is not None and loops.team is not None:
         # The host's threads are awake: they share what is small, too, where loops compute it.
         most = max(threads, min(loops.team.count(), count // SHARE))
     each = 1 if most == 1 else 2 if whole < small else 4
     cuts = Cuts(op.index, accesses, most, cache, each=each, any_size=any_size)
     dims = _apart(op)
-    if not products and (product or (threads == 1 and reduces)):
+    if not products and (product or (threads == 1 and reduces and not looped)):
         return None
     if isinstance(op, loom.OperationOp) and folds:
         steps = cuts.steps([*dims, *op.fold_dims])

@@ -39,7 +39,9 @@ class Mapped:
         def work(part: Range) -> None:
             self.tapes.frame(part).play(self.tapes.given(wholes, part), self._into(views, part))
 
-        share(work, self._driven.run(wholes, views, self.threads), self.threads)
+        left = self._driven.run(wholes, views, self.threads)
+        if left:
+            share(work, left, self.threads)
         return made
 
     def _into(self, views: Sequence[Array], part: Range) -> list[Array]:

@@ -67,34 +67,30 @@ class Driven:
 
         It is on as many threads of Tapestry's, or on all of the host's, if these share loops.
         """
-        every = list(self._tapes.kinds)
         if not self._possible or not can_take():
-            return every
+            return list(self._tapes.kinds)
         arrays = [*(one for own in wholes for one in own), *views]
         key = tuple((array.shape, array.strides) for array in arrays)
         if key not in self._ready:
             self._ready[key] = self._prepared(wholes, views)
         ready = self._ready[key]
         if ready is None:
-            return every
+            return list(self._tapes.kinds)
         team = self._tapes.loops.team if self._tapes.loops is not None else None
         if team is None:
             team, count = _WORKERS, min(threads, thread_count())
         else:
-            count = min(team.count(), len(every))
+            count = min(team.count(), len(ready.parts))
         rooms = [scratch(ready.room, number) for number in range(count)]
         written = [address(view) for view in views]
-        bases = [
-            np.array([n for own in wholes for n in self._bases(own, written, room)], np.int64)
-            for room in rooms
-        ]
+        begins = [*map(address, rooms)]
+        read = [[*map(address, own), *written] for own in wholes]
+        # What addresses of a kind count from: what is read and written, memory, and nothing.
+        rows = [[n for own in read for n in (*own, begin, 0)] for begin in begins]
+        bases = np.array(rows, np.int64)
         with single_threaded():
             failed = ready.turns.run(bases, team)
         return [ready.parts[number] for number in failed]
-
-    def _bases(self, own: Sequence[Array], written: Sequence[int], room: Array) -> list[int]:
-        """What addresses of a kind count from: what is read and written, memory, and nothing."""
-        return [*map(address, own), *written, address(room), 0]
 
     def _prepared(self, wholes: _Wholes, views: Sequence[Array]) -> _Ready | None:
         """All parts as steps; None where other functions compute some of them."""
