@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.loops.copying import in_rows
+from tapestry.runtime.prepared.loops.copying import copy_to
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.views import View
 
@@ -25,11 +26,12 @@ class Assembled:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     places: tuple[View | None, ...]
+    team: Team | None = None
 
     def __call__(self, *parts: Array) -> Array:
         """The array, on memory of its own."""
         made = empty(self.shape, self.dtype)
         for place, part in zip(self.places, parts, strict=True):
             if place is not None:
-                place(made)[...] = in_rows(part)
+                copy_to(place(made), part, self.team)
         return made

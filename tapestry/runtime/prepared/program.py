@@ -16,9 +16,9 @@ from xdsl.ir import Operation, SSAValue
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
-from tapestry.runtime.arrays.access import cells
 from tapestry.runtime.arrays.mapfold import Tensor
 from tapestry.runtime.constants import constant_cells
+from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.numpy_executor import NumpyExecutor
 from tapestry.runtime.prepared.alike import Alike
@@ -102,7 +102,9 @@ class PreparedProgram:
                 return
             case loom.AssembleOp():
                 ins = [self._slots[part] for part in op.parts]
-                self._slots[op.result] = self._script.call(_assembled(op), ins, new=True)
+                self._slots[op.result] = self._script.call(
+                    _assembled(op, self._library.team), ins, new=True
+                )
                 return
             case _:
                 run = first_places(op)
@@ -132,14 +134,14 @@ class PreparedProgram:
         return run
 
 
-def _assembled(op: loom.AssembleOp) -> Assembled:
+def _assembled(op: loom.AssembleOp, team: Team | None) -> Assembled:
     kind = tensor_type(op.result)
     boxes = [tensor_type(part).box for part in op.parts]
     places = (
-        None if box.is_empty else partial(cells, box=kind.box, projection=at, index=box)
+        None if box.is_empty else reader(at, kind.box, box)
         for at, box in zip(map(Projection.cells, op.placed), boxes, strict=True)
     )
-    return Assembled(kind.box.shape, numpy_dtype(kind.element_type), tuple(places))
+    return Assembled(kind.box.shape, numpy_dtype(kind.element_type), tuple(places), team)
 
 
 def _read(op: loom.ViewOp) -> View:

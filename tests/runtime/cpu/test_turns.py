@@ -60,7 +60,7 @@ def test_each_part_is_computed_once_where_it_is(threads: int, count: int) -> Non
     turns = Turns([first, second], parts)
     for _ in range(3):  # wherever arrays are at a call
         x, y = np.arange(count) ** 2, np.zeros(count, np.int64)
-        bases = [np.concatenate([_bases(x, y, room), _bases(x, y)]) for room in rooms]
+        bases = np.stack([np.concatenate([_bases(x, y, room), _bases(x, y)]) for room in rooms])
         assert turns.run(bases, Workers()) == []
         np.testing.assert_array_equal(y, x + np.where(np.arange(count) < cut, 25, 1000))
 
@@ -72,5 +72,7 @@ def test_what_fails_is_named_and_goes_no_further(threads: int) -> None:
     turns = Turns([kind], [(0, (8 * n, 8 * n)) for n in range(6)])
     for x in (np.array([2, 3, 4, 5, 7, 8]), np.array([1, 2, 2, 2, 2, 2])):
         y = np.zeros(6, np.int64)
-        assert turns.run([_bases(x, y)] * threads, Workers()) == list(np.flatnonzero(x % 2))
+        assert turns.run(np.stack([_bases(x, y)] * threads), Workers()) == list(
+            np.flatnonzero(x % 2)
+        )
         np.testing.assert_array_equal(y, np.where(x % 2, 0, x + 1))

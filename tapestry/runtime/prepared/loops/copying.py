@@ -1,5 +1,6 @@
 """Copies of large arrays whose neighbours do not lie along the last axis.
 
+    copy_to(y[:, :4096], x)              # on all threads
     turned = in_rows(x.T)                # row by row, on memory of its own; x as it is
     flat = reshaped((64, -1), x.T)          # a view where there is one
 
@@ -17,7 +18,7 @@ import numpy as np
 from tapestry.codegen.loops import Graph
 from tapestry.codegen.loops.vectors import LONG
 from tapestry.runtime.cpu import native
-from tapestry.runtime.cpu.threads import Workers
+from tapestry.runtime.cpu.threads import Team, Workers
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops.loop import Loop, NotCompiledError
 from tapestry.runtime.prepared.memory import empty
@@ -25,21 +26,34 @@ from tapestry.runtime.prepared.memory import empty
 _LARGE = 1 << 21
 """Bytes from which a loop is worth compiling: NumPy takes milliseconds, at each call."""
 
+_SHARED = 1 << 20
+"""Bytes from which threads share a copy: it takes one of them some tens of microseconds."""
+
+_WORKERS = Workers()
+
 _KINDS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 """Numbers of as many bits as a cell, whatever that holds."""
+
+
+def copy_to(place: Array, array: Array, team: Team | None = None) -> None:
+    """Write an array to a place of its shape and dtype, on the threads of a team, or Tapestry's."""
+    if array.nbytes < _SHARED or array.itemsize not in _KINDS or not native.is_ready():
+        place[...] = array
+        return
+    given, made = (one.view(f"i{array.itemsize}") for one in (array, place))
+    try:
+        _copying(array.shape, array.itemsize, team or _WORKERS)([given], [made])
+    except NotCompiledError:
+        np.copyto(made, given)
 
 
 def in_rows(array: Array) -> Array:
     """A large array whose neighbours lie across is copied, row by row; any other is as it is."""
     if not _is_crossed(array):
         return array
-    cells = array.view(f"i{array.itemsize}")
-    made = empty(array.shape, cells.dtype)
-    try:
-        _copying(array.shape, array.itemsize)([cells], [made])
-    except NotCompiledError:
-        np.copyto(made, cells)
-    return made.view(array.dtype)
+    made = empty(array.shape, array.dtype)
+    copy_to(made, array)
+    return made
 
 
 def reshaped(shape: Sequence[int], array: Array) -> Array:
@@ -63,6 +77,6 @@ def _is_crossed(array: Array) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _copying(shape: tuple[int, ...], size: int) -> Loop:
+def _copying(shape: tuple[int, ...], size: int, team: Team) -> Loop:
     graph = Graph((_KINDS[size],), (), (), (0,))
-    return Loop(graph, shape, about=f"that copies {'x'.join(map(str, shape))}", team=Workers())
+    return Loop(graph, shape, about=f"that copies {'x'.join(map(str, shape))}", team=team)

@@ -28,6 +28,7 @@ from tapestry.runtime.prepared.loops.merging import compared_parts, emitted, sta
 from tapestry.runtime.prepared.tapes.meanings import (
     Arranged,
     Cast,
+    Copied,
     Masked,
     Merged,
     Part,
@@ -302,7 +303,7 @@ class _Fusing:
         cells: list[Cell | Fetch] = []
         for call in calls:
             ins = tuple(place[slot] for slot in call.ins)
-            if isinstance(call.meaning, Spread):
+            if isinstance(call.meaning, Spread | Copied):
                 place[call.out] = ins[0]
                 continue
             place[call.out] = len(given) + len(cells)

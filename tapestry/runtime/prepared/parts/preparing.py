@@ -42,6 +42,7 @@ from tapestry.runtime.prepared.parts.inside import Insides
 from tapestry.runtime.prepared.parts.sharing import Mapped
 from tapestry.runtime.prepared.tapes.members import is_reduction, record_member, values_between
 from tapestry.runtime.prepared.tapes.recording import Recorder, Slots, output_of, recorded
+from tapestry.runtime.prepared.tapes.regions import Regions
 from tapestry.runtime.prepared.views import writes_in_order
 from tapestry.zspace import AffineMap, Projection
 
@@ -185,6 +186,7 @@ def _operations(members: Members) -> int:
             return 0
         points, kept = member.index.size, member.kept_range(member.index).size
         count += (len(member.wrap_block.ops) - 1) * (points + _CALL)
+        count += sum(fill is not None for fill in member.in_fills) * (points + _FOLD)
         monoid = accumulating_monoid_of(member)
         if monoid is not None:
             scanned = None if member.scan_dim is None else member.index.shape[member.scan_dim]
@@ -289,7 +291,11 @@ def _mapped(
     """Parts that have nothing to do with each other."""
     inputs, yielded = _ends(op)
     insides = Insides.of(op.index, members, yielded)
-    parts = [insides.shrunk(part) for part in cuts.parts(steps)]
+    reads = (read for member, place in members for read in member_reads(member, place))
+    outer = (read for read in reads if read.value in inputs)
+    regions = Regions.of(op.index, outer, _apart(op))
+    boxes = (part for box in regions.boxes for part in replace(cuts, index=box).parts(steps))
+    parts = [insides.shrunk(part) for part in boxes]
     if cuts.bytes(parts[0]) > max(_LARGEST, 4 * cuts.cache) and isinstance(op, loom.FusedOp):
         return None
 
@@ -300,12 +306,14 @@ def _mapped(
             if made is None:
                 return None
             slots |= zip(member.outs, made, strict=True)
-        return [slots[value] for value in yielded]
+        if len(regions.boxes) == 1:
+            return [slots[value] for value in yielded]
+        return [recorder.stored(slots[value], written[value]) for value in yielded]
 
-    tapes = recorded(op.index, parts, inputs, record, insides.kind, loops)
+    written = dict(_written(members))
+    tapes = recorded(op.index, parts, inputs, record, insides.kind, loops, regions)
     if tapes is None:
         return None
-    written = dict(_written(members))
     outs = tuple(output_of(value, written[value], op.index) for value in yielded)
     mapped = Mapped(tapes, outs, min(threads, len(parts)))
     in_order = all(writes_in_order(out.projection, out.box, op.index) for out in outs)

@@ -49,6 +49,11 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class Copied:
+    """The operand, on memory of its own."""
+
+
+@dataclass(frozen=True)
 class Reduced:
     """The operand, folded along some axes, which keep an extent of 1."""
 
@@ -108,6 +113,7 @@ Meaning: TypeAlias = (
     | Masked
     | Placed
     | Spread
+    | Copied
     | Reduced
     | Merged
     | Running

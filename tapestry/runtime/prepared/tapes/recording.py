@@ -33,13 +33,15 @@ from tapestry.runtime.arrays.blocks import counted, gathered
 from tapestry.runtime.cpu.native import is_available
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import array_function
-from tapestry.runtime.prepared.cells import at, converted, of_rank
+from tapestry.runtime.prepared.cells import at, converted, of_rank, spread
 from tapestry.runtime.prepared.fills import cell_outside
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.tapes.kinds import Output, Recorded, Tapes
-from tapestry.runtime.prepared.tapes.meanings import Cast, Meaning, Placed
+from tapestry.runtime.prepared.tapes.meanings import Cast, Copied, Meaning, Placed, Spread
+from tapestry.runtime.prepared.tapes.regions import Regions
 from tapestry.runtime.prepared.tapes.sources import (
     Coordinate,
+    Filled,
     First,
     Mask,
     Place,
@@ -107,7 +109,8 @@ class Recorder:
 
     `cut` are the dimensions along which there are several parts; `inputs` is what is read from
     outside, in the order of the arrays of a call. `parts` are all there are, if that is known. If
-    it `computes` masks, these are calls like any other; else they are what parts are given.
+    it `computes` masks, these are calls like any other; else they are what parts are given. Of
+    `regions`, each part is of one.
     """
 
     def __init__(
@@ -119,9 +122,11 @@ class Recorder:
         parts: Sequence[Range] = (),
         *,
         computes: bool = False,
+        regions: Regions | None = None,
     ) -> None:
         self.tape = Tape()
         self._computes = computes
+        self._regions = regions
         self.sources: list[Source] = []
         self._index = index
         self._part = part
@@ -265,10 +270,34 @@ class Recorder:
         """The slot of what is read of an operand."""
         key = (read.value, read.projection, read.fill)
         if key not in self._read:
-            operand, box = self._operands[read.value], tensor_type(read.value).box
-            source = cells_read(operand, read.projection, cell_outside(read.fill), box, self._index)
-            self._read[key] = self._source(source)
+            self._read[key] = self._source(self._cells(read))
         return self._read[key]
+
+    def _cells(self, read: Read) -> Source:
+        """What a part reads of an operand: of a region, all of it is there, or nothing."""
+        operand, box = self._operands[read.value], tensor_type(read.value).box
+        projection, outside, index = read.projection, cell_outside(read.fill), self._index
+        inside = None if self._regions is None else self._regions.inside_of(read)
+        if inside is not None and inside.contains_range(self._part):
+            return cells_read(operand, projection, None, box, inside)
+        if inside is not None and outside is not None:
+            return Filled(outside, index.rank)
+        return cells_read(operand, projection, outside, box, index)
+
+    def stored(self, slot: int, projection: Projection) -> int:
+        """A slot that is written through a projection, which loops can write.
+
+        What is read as it is, they copy.
+        """
+        root = slot
+        made = {call.out: call for call in self.tape.calls if len(call.outs) == 1}
+        while root in made and made[root].kind == "view":
+            (root,) = made[root].ins
+        if root in made or not self._computes:
+            return slot
+        extents = tuple((d, self._part.shape[d]) for d in sorted(moving_dims(projection)))
+        whole = self.view(partial(spread, extents), slot, ("along", *extents), Spread(extents))
+        return self.tape.call(np.positive, (whole,), "copy", meaning=Copied())
 
     def _coordinate(self, dimension: int, scope: Scope) -> int:
         dim, shift = scope.dims[dimension], scope.place.offset[dimension]
@@ -355,6 +384,7 @@ def recorded(
     record: Callable[[Recorder], Slots | None],
     kind: Callable[[Range], Hashable],
     loops: Loops | None = None,
+    regions: Regions | None = None,
 ) -> Tapes | None:
     """Tapes for all parts of an index space; `record` writes one for parts of a `kind`.
 
@@ -366,10 +396,11 @@ def recorded(
     found: list[Recorded] = []
     computes = loops is not None and is_available()
     for part in parts:
-        kinds[part] = numbers.setdefault(kind(part), len(found))
+        within = None if regions is None else regions.kind(part)
+        kinds[part] = numbers.setdefault((kind(part), within), len(found))
         if kinds[part] < len(found):
             continue
-        recorder = Recorder(index, part, cut, inputs, parts, computes=computes)
+        recorder = Recorder(index, part, cut, inputs, parts, computes=computes, regions=regions)
         slots = record(recorder)
         if slots is None:
             return None

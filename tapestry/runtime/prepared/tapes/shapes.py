@@ -23,6 +23,7 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.memory import is_large
 from tapestry.runtime.prepared.tapes.meanings import (
     Cast,
+    Copied,
     Masked,
     Merged,
     Placed,
@@ -81,6 +82,8 @@ def _like(call: Call, given: Sequence[Any]) -> Array | list[Array]:
         case Placed(rank, counted):
             last = rank + 1 if counted else None
             return _zeros(np.broadcast_shapes(*have[:last]), given[0].data.dtype)
+        case Copied():
+            return _zeros(have[0], given[0].dtype)
         case Masked():
             return _zeros(np.broadcast_shapes(*have), given[1].dtype)
         case Reduced(axes=axes):

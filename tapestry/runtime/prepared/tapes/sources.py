@@ -300,6 +300,26 @@ class First(_Alike):
         return {start: number for number, start in enumerate(self.starts)}
 
 
+@dataclass(frozen=True, eq=False)
+class Filled(_Alike):
+    """What is read where a tensor has nothing."""
+
+    fill: Array
+    rank: int
+
+    @property
+    def lies(self) -> bool:
+        return True
+
+    def whole(self, operands: Sequence[Array]) -> Array:  # noqa: ARG002
+        """One cell, along all dimensions."""
+        return self.fill.reshape((1,) * self.rank)
+
+    def at(self, whole: Array, part: Range) -> Array:  # noqa: ARG002
+        """The same."""
+        return whole
+
+
 @dataclass(frozen=True)
 class Mask(_Alike):
     """Which points are inside."""
