@@ -99,7 +99,8 @@ class BlockCells:
             # What is negative is a large number without a sign.
             if index.size and int(index.view(np.uint64).max()) >= extent:
                 return None
-            at.append(index + (first - low))
+            shift = first - low
+            at.append(index if not np.any(shift) else index + shift)
         return taken(self.data, at)
 
 

@@ -34,6 +34,9 @@ def taken(array: Array, at: Sequence[Array]) -> Array:
     axes = [axis for own in along for axis in own]
     if not rank or not all(one.size for one in at):
         return array[tuple(at)]
+    if len(at) == 1 and not at[0].flags.c_contiguous:  # its cells in the order that they lie in
+        order = sorted(range(rank), key=lambda axis: -abs(at[0].strides[axis]))
+        return array[at[0].transpose(order)].transpose(np.argsort(order))
     if len(set(axes)) < len(axes):
         return _taken_in_turn(array, at, along)
     lines = [one.ravel() for one in at]

@@ -247,7 +247,10 @@ class Turns:
         np.add(room.steps, address(bases), out=room.bases)
         if self._may_fail:
             room.failed[...] = 0
-        team.run(room.function, room.rows)
+        if len(bases) == 1:
+            self._function(address(room.rows))
+        else:
+            team.run(room.function, room.rows)
         return [int(part) for part in np.flatnonzero(room.failed)] if self._may_fail else []
 
     def _room(self, threads: int) -> _Room:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
+from operator import ge
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +28,7 @@ from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import Compiled
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.memory import empty
 
 if TYPE_CHECKING:  # what is read from a cache imports no IR
     from tapestry.algebra.led import Led
@@ -47,46 +50,70 @@ class Points:
     low: int
     shape: tuple[int, ...]
 
-    def mixed(self, places: Array) -> tuple[int, ...]:
-        """The kept dimensions that places vary along."""
-        return tuple(d for d in self.others if places.ndim and places.shape[d] > 1)
+    def lanes(self, places: Array, *, first: bool | None = None) -> Lanes:
+        """Those of places that vary along kept dimensions; unless said, as these lie in memory."""
+        dims = tuple(d for d in self.others if places.ndim and places.shape[d] > 1)
+        steps = [abs(step) for step in places.strides]
+        far = (max((steps[d] for d in own), default=0) for own in (dims, self.folded))
+        return Lanes(dims, first=ge(*far) if first is None and dims else first is not False)
 
-    def places(self, places: Array) -> tuple[Array, Array | None]:
+    def places(self, places: Array, lanes: Lanes) -> tuple[Array, Array | None]:
         """The number of each point's place, and which points have one (None: all of them)."""
-        mixed = self.mixed(places)
-        along = (*mixed, *self.folded)
-        others = [d for d in self.others if d not in mixed]
-        count, lanes = self.shape[self.dim], prod(self.shape[d] for d in mixed)
+        along = lanes.beside(self.folded)
+        others = [d for d in self.others if d not in lanes.dims]
+        count, size = self.shape[self.dim], prod(self.shape[d] for d in lanes.dims)
         varying = tuple(n if d in along else 1 for d, n in enumerate(self.shape))
         at = np.broadcast_to(places, varying).transpose(*along, self.dim, *others).reshape(-1)
         if self.low:
             at = at - self.low
         # What is negative is a large number without a sign.
         inside = at.view(np.uint64) < count
-        if mixed:
-            at = (at.reshape(lanes, len(at) // lanes) + count * np.arange(lanes)[:, None]).reshape(
-                -1
-            )
+        if lanes.dims:
+            room = empty(at.shape, at.dtype)  # of as many cells, many of which are large
+            if lanes.first:
+                rows, made = at.reshape(size, -1), room.reshape(size, -1)
+                np.add(rows, count * np.arange(size)[:, None], out=made)
+            else:
+                made = room.reshape(-1, size)
+                np.multiply(at.reshape(-1, size), size, out=made)
+                np.add(made, np.arange(size), out=made)
+            at = room
         return at, None if inside.all() else inside
 
-    def rows(self, values: Array, mixed: Sequence[int], dtype: np.dtype[np.generic]) -> Array:
+    def rows(self, values: Array, lanes: Lanes, dtype: np.dtype[np.generic]) -> Array:
         """What each point has, as a row along the other dimensions."""
-        along = (*mixed, *self.folded)
-        others = [d for d in self.others if d not in mixed]
+        along = lanes.beside(self.folded)
+        others = [d for d in self.others if d not in lanes.dims]
         full = tuple(1 if d == self.dim else n for d, n in enumerate(self.shape))
         rows = np.broadcast_to(values, full).transpose(*along, self.dim, *others)
         sizes = (prod(self.shape[d] for d in dims) for dims in (along, others))
         return rows.reshape(*sizes).astype(dtype, copy=False)
 
-    def room(self, mixed: Sequence[int]) -> tuple[int, int]:
+    def room(self, lanes: Lanes) -> tuple[int, int]:
         """How many places there are, and how long the row of each is."""
-        others = prod(self.shape[d] for d in self.others if d not in mixed)
-        return prod(self.shape[d] for d in (self.dim, *mixed)), others
+        others = prod(self.shape[d] for d in self.others if d not in lanes.dims)
+        return prod(self.shape[d] for d in (self.dim, *lanes.dims)), others
 
-    def arranged(self, made: Array, mixed: Sequence[int]) -> Array:
+    def arranged(self, made: Array, lanes: Lanes) -> Array:
         """Rows of all places as an array over the kept dimensions."""
-        dims = (*mixed, self.dim, *(d for d in self.others if d not in mixed))
+        others = (d for d in self.others if d not in lanes.dims)
+        dims = (*lanes.beside((self.dim,)), *others)
         return made.reshape([self.shape[d] for d in dims]).transpose(np.argsort(dims))
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The kept dimensions that places vary along: each of their points has places of its own.
+
+    Points, and places, are in order of these `first`, or last.
+    """
+
+    dims: tuple[int, ...]
+    first: bool
+
+    def beside(self, dims: tuple[int, ...]) -> tuple[int, ...]:
+        """These dimensions and others, in order."""
+        return (*self.dims, *dims) if self.first else (*dims, *self.dims)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +127,12 @@ class Scatter:
 
     def __call__(self, values: Array, places: Array) -> Array:
         """The state over the kept dimensions; both have extent 1 along `points.dim`."""
-        mixed = self.points.mixed(places)
-        rows = self.points.rows(values, mixed, self.zero.dtype)
-        at, inside = self.points.places(places)
+        lanes = self.points.lanes(places)
+        rows = self.points.rows(values, lanes, self.zero.dtype)
+        at, inside = self.points.places(places, lanes)
         if inside is not None:
             at, rows = at[inside], rows[inside]
-        room = self.points.room(mixed)
+        room = self.points.room(lanes)
         run = self._loop() if rows.shape[1] > 1 else None
         if run is not None:
             made = _filled(room, self.zero)
@@ -120,7 +147,7 @@ class Scatter:
             made = not_in_order(self._folded(keys, at, room, np.asarray(zero)), self.zero.dtype)
         else:
             made = self._folded(rows, at, room, self.zero)
-        return self.points.arranged(made, mixed)
+        return self.points.arranged(made, lanes)
 
     def _folded(self, rows: Array, at: Array, room: tuple[int, int], zero: Array) -> Array:
         """Rows folded at places by NumPy."""
@@ -139,7 +166,7 @@ class Scatter:
         kind = kind_of(self.zero.dtype)
         if kind is None or kind in HALVES or self.primitive not in FOLDS or not native.is_ready():
             return None
-        return native.compiled(scatter_text(self.primitive, kind), f"of {self.primitive} at places")
+        return _compiled(self.primitive, kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,23 +183,23 @@ class ScatterLed:
     def __call__(self, operands: Sequence[Array]) -> list[Array]:
         """The parts over the kept dimensions, of the parts at the points, then of the places."""
         *parts, places = operands
-        mixed = self.points.mixed(places)
-        at, inside = self.points.places(places)
+        lanes = self.points.lanes(places, first=True)
+        at, inside = self.points.places(places, lanes)
         rows = [
-            self.points.rows(part, mixed, zero.dtype)
+            self.points.rows(part, lanes, zero.dtype)
             for part, zero in zip(parts, self.zeros, strict=True)
         ]
         keys = self._keys(parts[self.led.parts.index(self.led.part)])
         order, leading = self._order(keys, len(at)), self._leading(keys)
         number = np.arange(len(at))
         if leading is not None:
-            lanes = np.tile(leading, len(at) // max(1, len(leading)))
-            inside = lanes if inside is None else inside & lanes
+            every = np.tile(leading, len(at) // max(1, len(leading)))
+            inside = every if inside is None else inside & every
         if order is not None:
             at, inside = at[order], None if inside is None else inside[order]
         if inside is not None:
             at, number = at[inside], number[inside]
-        room = self.points.room(mixed)
+        room = self.points.room(lanes)
         last = np.full(room[0], -1)
         np.maximum.at(last, at, number)
         missing = np.flatnonzero(last < 0)
@@ -181,7 +208,7 @@ class ScatterLed:
         for row, zero in zip(rows, self.zeros, strict=True):
             part = row.take(found, 0) if len(row) else np.empty((room[0], room[1]), zero.dtype)
             part[missing] = zero
-            made.append(self.points.arranged(part, mixed))
+            made.append(self.points.arranged(part, lanes))
         return made
 
     def _keys(self, leader: Array) -> Array:
@@ -217,6 +244,11 @@ class ScatterLed:
             order = len(keys) - 1 - np.argsort(keys[::-1], kind="stable")
         lanes = count // max(1, len(keys))
         return (np.arange(lanes)[:, None] * len(keys) + order).reshape(-1)
+
+
+@cache
+def _compiled(primitive: str, kind: str) -> Compiled | None:
+    return native.compiled(scatter_text(primitive, kind), f"of {primitive} at places")
 
 
 def _filled(room: tuple[int, int], zero: Array) -> Array:

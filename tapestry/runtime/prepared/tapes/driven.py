@@ -32,9 +32,6 @@ from tapestry.runtime.prepared.tapes.places import scratch
 from tapestry.runtime.prepared.tapes.tape import Call
 from tapestry.zspace import Range
 
-_LEAST = 2
-"""Parts from which it pays to prepare them together."""
-
 _WORKERS = Workers()
 
 _Wholes = Sequence[Sequence[Any]]
@@ -55,10 +52,8 @@ class Driven:
     def __init__(self, tapes: Tapes, into: Callable[[Sequence[Array], Range], list[Array]]) -> None:
         self._tapes = tapes
         self._into = into
-        self._possible = (
-            len(tapes.kinds) >= _LEAST
-            and tapes.loops is not None
-            and all(source.lies for one in tapes.recorded for source in one.sources)
+        self._possible = tapes.loops is not None and all(
+            source.lies for one in tapes.recorded for source in one.sources
         )
         self._ready: dict[object, _Ready | None] = {}
 

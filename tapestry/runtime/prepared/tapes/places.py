@@ -124,7 +124,7 @@ def planned(
             elif slot in found.lives:
                 first, kind = arena.offsets[slot], seen[slot]
                 part = block[first : first + sizes[slot]].view(kind.dtype)
-                values[slot] = laid(part, kind.shape) if slot in own else part.reshape(kind.shape)
+                values[slot] = _laid(part, kind.shape) if slot in own else part.reshape(kind.shape)
             else:
                 continue
             fixed.add(slot)
@@ -155,7 +155,7 @@ def _of_loops(tape: Tape) -> set[int]:
     return made.difference(*(call.ins for call in tape.calls if call.kind != "loop"))
 
 
-def laid(memory: Array, shape: tuple[int, ...]) -> Array:
+def _laid(memory: Array, shape: tuple[int, ...]) -> Array:
     """An array whose cells are neighbours along axes that fill vectors, rather than short ones."""
     order = sorted(range(len(shape)), key=lambda axis: shape[axis] >= LONG)
     return memory.reshape([shape[axis] for axis in order]).transpose(np.argsort(order))
