@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -101,7 +101,10 @@ def _numbers(made: Any) -> Any:
     return tuple(one.numpy() for one in made) if isinstance(made, tuple) else made.numpy()
 
 
-def _random(**shapes: tuple[int, ...]) -> Callable[[], Mapping[str, Array]]:
+_Numbers: TypeAlias = Callable[[], Mapping[str, Array]]
+
+
+def _random(**shapes: tuple[int, ...]) -> _Numbers:
     """Normal numbers, the same for every implementation; made once."""
     made: dict[str, Array] = {}
 
@@ -230,8 +233,8 @@ _ROWS = _random(x=(8192, 4096))
 _HEADS = _random(q=(8, 1024, 64), k=(8, 1024, 64), v=(8, 1024, 64))
 
 
-def _reduction(name: str, axis: int | None) -> Case:
-    """A sum, a maximum or its place along an axis, or of all."""
+def _reduction(name: str, axis: int | None, arrays: _Numbers = _ROWS, size: str = "") -> Case:
+    """A sum, a maximum or its place along an axis, or of all, of so many numbers."""
 
     def expression(x: Any) -> Any:
         return getattr(x, name)(axis=axis)
@@ -245,8 +248,9 @@ def _reduction(name: str, axis: int | None) -> Case:
         return getattr(np, name)(x, axis=axis)
 
     label = f"{name} of all" if axis is None else f"{name} along axis {axis}"
+    label += size
     return Case(
-        label, _ROWS, expression, tapestry_expression, torch_expression, expression, reads=True
+        label, arrays, expression, tapestry_expression, torch_expression, expression, reads=True
     )
 
 
@@ -288,6 +292,21 @@ def _layouts() -> Sequence[Case]:
             lambda x: x.map_blocks(_sorted_rows),
         ),
     )
+
+
+def _in_cache() -> Sequence[Case]:
+    """What a cache holds, where it shows what a call takes beside what it computes."""
+    numbers, size = _random(x=(1024, 1024)), ", 1024 x 1024"
+    softmax = Case(
+        "softmax, 64 x 64",
+        _random(x=(64, 64)),
+        _softmax,
+        _tapestry_named("softmax", axis=1),
+        lambda x: x.softmax(1),
+        _softmax,
+    )
+    pairs = ((name, axis) for name in ("sum", "max") for axis in (0, 1, None))
+    return *(_reduction(name, axis, numbers, size) for name, axis in pairs), softmax
 
 
 def chain(power: int) -> Case:
@@ -344,4 +363,5 @@ def cases() -> Sequence[Case]:
         chain(24),
         *(_reduction(name, axis) for name in ("sum", "max", "argmax") for axis in (0, 1, None)),
         *_layouts(),
+        *_in_cache(),
     )

@@ -15,7 +15,7 @@ from tapestry.codegen.loops.vectors import Value, Writer
 from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops import copying
-from tapestry.runtime.prepared.loops.copying import in_rows, reshaped
+from tapestry.runtime.prepared.loops.copying import copy_to, in_rows, reshaped
 from tapestry.runtime.prepared.loops.loop import Loop
 
 compiled = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
@@ -68,8 +68,29 @@ def test_a_shape_that_a_view_has_is_a_view() -> None:
 
 def test_other_arrays_are_as_they_are() -> None:
     array = np.zeros((1024, 1024), np.float32)
-    for same in (array, array.T[:8], array[:, ::2], array[:, :1].T, np.zeros((4, 4)).T):
+    for same in (array, array.T[:8], array[:, :1].T, np.zeros((4, 4)).T, array[:0].T):
         assert in_rows(same) is same
+
+
+@compiled
+def test_rows_that_are_short_are_copied_along_what_is_long() -> None:
+    tiles = _numbers((8, 16, 2, 2, 32, 32), np.float32).transpose(0, 1, 4, 2, 5, 3)
+    for apart in (tiles, _numbers((1024, 1024), np.float32)[:, ::2]):
+        made = in_rows(apart)
+        assert made.flags.c_contiguous
+        np.testing.assert_array_equal(made, apart)
+
+
+@compiled
+@pytest.mark.usefixtures("small")
+def test_what_is_written_to_may_lie_in_any_way() -> None:
+    for dtype in (bool, np.float16, np.complex64, np.complex128, ml_dtypes.bfloat16):
+        array = _numbers((6, 40, 9), dtype)
+        whole = np.zeros((9, 50, 12), dtype)
+        for place in (whole[:, 5:45, ::2].T, whole[::-1, 3:43, :6].T, whole.T[:6, :40]):
+            for one in (array, np.asfortranarray(array), np.broadcast_to(array[:1], array.shape)):
+                copy_to(place, one)
+                np.testing.assert_array_equal(place, one)
 
 
 def test_where_nothing_is_compiled_numpy_copies(monkeypatch: pytest.MonkeyPatch) -> None:
