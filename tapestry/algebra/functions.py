@@ -20,6 +20,7 @@ __all__ = [
     "compare_floats",
     "compare_integers",
     "complex_of",
+    "copied",
     "count_leading_zeros",
     "count_trailing_zeros",
     "divide_towards_zero",
@@ -114,6 +115,14 @@ larger_number = _zeros_ordered(np.fmax, most=True)
 smaller_number = _zeros_ordered(np.fmin, most=False)
 
 
+def copied(x: Array, out: Array | None = None) -> Array:
+    """The same cells, in `out`, or on memory of their own."""
+    if out is None:
+        return np.array(x)
+    np.copyto(out, x)
+    return out
+
+
 def erf(x: Array, out: Array | None = None) -> Array:
     """The error function; the result may be written into `out`, which may be the operand."""
     if x.dtype == np.float32:
@@ -123,7 +132,9 @@ def erf(x: Array, out: Array | None = None) -> Array:
     return scipy_erf(x, out=out)
 
 
-_INTO: set[Callable[..., Any]] = {larger, smaller, larger_number, smaller_number, erf}
+_INTO: set[Callable[..., Any]] = {
+    larger, smaller, larger_number, smaller_number, erf, copied
+}  # fmt: skip
 
 
 def writing_out(function: Callable[..., Array]) -> Callable[..., Array]:

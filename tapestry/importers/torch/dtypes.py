@@ -88,13 +88,21 @@ def rows_of(array: Array) -> Array:
     array([[3., 1.],
            [2., 0.]])
     """
-    turned = [axis for axis, step in enumerate(array.strides) if step < 0 and array.shape[axis] > 1]
-    if not array.flags.writeable or array.dtype.kind not in "biufcV" or not array.size:
+    size = array.itemsize
+    if (
+        size not in (1, 2, 4, 8)
+        or not array.flags.writeable
+        or any(s % size for s in array.strides)
+    ):
         return array.copy()
-    ahead = tuple(slice(None, None, -1 if axis in turned else 1) for axis in range(array.ndim))
-    tensor = as_tensor(array[(*ahead, ...)])
-    made = tensor.flip(turned) if turned else tensor.clone(memory_format=torch.contiguous_format)
-    return as_array(made)
+    turned = [axis for axis, step in enumerate(array.strides) if step < 0]
+    ahead = (slice(None, None, -1 if axis in turned else 1) for axis in range(array.ndim))
+    tensor = _from_numpy(array[(*ahead, ...)].view(f"i{size}"))
+    if turned:
+        made = tensor.flip(turned).contiguous()
+    else:
+        made = tensor.clone(memory_format=torch.contiguous_format)
+    return made.numpy().view(array.dtype)
 
 
 _from_numpy: Callable[[Array], torch.Tensor] = vars(torch)["from_numpy"]

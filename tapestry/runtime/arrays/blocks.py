@@ -100,7 +100,8 @@ class BlockCells:
             if index.size and int(index.view(np.uint64).max()) >= extent:
                 return None
             shift = first - low
-            at.append(index if not np.any(shift) else index + shift)
+            is_none = shift.size == 1 and shift.ndim <= index.ndim and not shift.any()
+            at.append(index if is_none else index + shift)
         return taken(self.data, at)
 
 

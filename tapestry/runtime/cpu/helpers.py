@@ -46,7 +46,7 @@ _FIELDS = """
 """
 
 _LOOKS = 4000
-"""How often to look for a post before sleeping: for some tenths of a millisecond at most."""
+"""How often to look for a post before sleeping: for 0.1 ms on a Zen 5, at 25 ns each."""
 
 _PAUSE = (
     ("@llvm.aarch64.hint(i32", " 1)")

@@ -22,6 +22,11 @@ def bits(cells: Array) -> Array:
     return cells.view(f"i{cells.itemsize}") if cells.dtype.kind == "u" else cells
 
 
+def of_bits(dtype: np.dtype[Any], value: Array) -> Array:
+    """What a body made as cells of a dtype: unsigned ones of their bits."""
+    return value.view(dtype) if dtype.kind == "u" else in_dtype(dtype, value)
+
+
 def in_dtype(dtype: np.dtype[Any], value: Array) -> Array:
     """A value in a dtype, itself where it has that."""
     return value if value.dtype == dtype else value.astype(dtype)

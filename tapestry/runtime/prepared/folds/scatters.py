@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
-from operator import ge
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,9 +52,11 @@ class Points:
     def lanes(self, places: Array, *, first: bool | None = None) -> Lanes:
         """Those of places that vary along kept dimensions; unless said, as these lie in memory."""
         dims = tuple(d for d in self.others if places.ndim and places.shape[d] > 1)
-        steps = [abs(step) for step in places.strides]
-        far = (max((steps[d] for d in own), default=0) for own in (dims, self.folded))
-        return Lanes(dims, first=ge(*far) if first is None and dims else first is not False)
+        if first is None and dims:
+            steps = [abs(step) for step in places.strides]
+            apart, folded = (max((steps[d] for d in own), default=0) for own in (dims, self.folded))
+            return Lanes(dims, first=apart >= folded)
+        return Lanes(dims, first=first is not False)
 
     def places(self, places: Array, lanes: Lanes) -> tuple[Array, Array | None]:
         """The number of each point's place, and which points have one (None: all of them)."""

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.cells import of_bits
 from tapestry.runtime.prepared.parts.sharing import Mapped
 from tapestry.runtime.prepared.script import Finished, Script
 from tapestry.runtime.prepared.tapes.tape import Tape
@@ -56,11 +58,11 @@ class Alone:
             else:
                 made = script.calls(call.function, ins, len(call.outs))
                 slots |= zip(call.outs, made, strict=True)
-        stores = zip(recorded.stores, self.mapped.outs, strict=True)
-        writers = [
-            (writer(out.projection, out.box, out.index), slots[slot]) for slot, out in stores
-        ]
-        return script.finish([script.view(write, slot) for write, slot in writers])
+        results: list[int] = []
+        for slot, out in zip(recorded.stores, self.mapped.outs, strict=True):
+            typed = script.view(partial(of_bits, out.dtype), slots[slot])
+            results.append(script.view(writer(out.projection, out.box, out.index), typed))
+        return script.finish(results)
 
 
 def _is_one_loop(tape: Tape) -> bool:

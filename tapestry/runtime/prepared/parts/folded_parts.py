@@ -81,7 +81,10 @@ def folded_in_parts(
 
 
 def _runs(op: loom.OperationOp, parts: Sequence[Range], threads: int) -> list[list[Range]]:
-    """Parts of the same kept cells, in order, as so many runs that every thread has some."""
+    """Parts of the same kept cells, in order, as so many runs that every thread has some.
+
+    Runs of the same cells follow one another: so do their states in memory.
+    """
     by_kept: dict[Range, list[Range]] = {}
     for part in parts:
         by_kept.setdefault(_flat(op, part), []).append(part)

@@ -296,7 +296,8 @@ def _mapped(
     regions = Regions.of(op.index, outer, _apart(op))
     boxes = (part for box in regions.boxes for part in replace(cuts, index=box).parts(steps))
     parts = [insides.shrunk(part) for part in boxes]
-    if cuts.bytes(parts[0]) > max(_LARGEST, 4 * cuts.cache) and isinstance(op, loom.FusedOp):
+    largest = max(parts, key=lambda part: part.size)
+    if cuts.bytes(largest) > max(_LARGEST, 4 * cuts.cache) and isinstance(op, loom.FusedOp):
         return None
 
     def record(recorder: Recorder) -> Slots | None:
@@ -306,8 +307,6 @@ def _mapped(
             if made is None:
                 return None
             slots |= zip(member.outs, made, strict=True)
-        if len(regions.boxes) == 1:
-            return [slots[value] for value in yielded]
         return [recorder.stored(slots[value], written[value]) for value in yielded]
 
     written = dict(_written(members))

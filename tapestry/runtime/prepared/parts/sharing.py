@@ -126,8 +126,9 @@ class Folded:
     def _lined(self, states: Sequence[Sequence[Array]]) -> list[Array]:
         """States along the axis, in order; they may lack different dimensions."""
         components: list[Array] = []
+        ones = (1,) * self.kept[0].rank
         for own in zip(*states, strict=True):
-            shape = np.broadcast_shapes(*(one.shape for one in own))
+            shape = np.broadcast_shapes(ones, *(one.shape for one in own))
             whole = [np.broadcast_to(one, shape) for one in own]
             components.append(np.concatenate(whole, self.axis))
         return components
@@ -209,7 +210,7 @@ class StatePlaces:
     def _view(self, parts: Sequence[Range], axis: int) -> list[_View] | None:
         """The same as slices, shapes and orders of axes: states follow one another."""
         kinds = {self._lies[self._kinds[part]] for part in parts}
-        if len(kinds) > 1:
+        if len(kinds) > 1 or any(len(shape) <= axis for lies in kinds for shape, _ in lies):
             return None
         found: list[_View] = []
         for first, (shape, _) in zip(self._first[parts[0]], *kinds, strict=True):

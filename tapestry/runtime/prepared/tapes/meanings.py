@@ -50,7 +50,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Copied:
-    """The operand, on memory of its own."""
+    """The operand, where it is written to."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from xdsl.ir import Block, SSAValue
 
 from tapestry.algebra.bodies import moving_dims, needed_operations
 from tapestry.algebra.dtypes import numpy_dtype
+from tapestry.algebra.functions import copied
 from tapestry.algebra.named import Scalar
 from tapestry.algebra.scalars import scalar_of
 from tapestry.dialects import loom
@@ -277,7 +278,7 @@ class Recorder:
         """What a part reads of an operand: of a region, all of it is there, or nothing."""
         operand, box = self._operands[read.value], tensor_type(read.value).box
         projection, outside, index = read.projection, cell_outside(read.fill), self._index
-        inside = None if self._regions is None else self._regions.inside_of(read)
+        inside = None if self._regions is None else self._regions.inside.get(read)
         if inside is not None and inside.contains_range(self._part):
             return cells_read(operand, projection, None, box, inside)
         if inside is not None and outside is not None:
@@ -285,19 +286,21 @@ class Recorder:
         return cells_read(operand, projection, outside, box, index)
 
     def stored(self, slot: int, projection: Projection) -> int:
-        """A slot that is written through a projection, which loops can write.
+        """The slot of a value that is written through a projection, as it is in a region.
 
-        What is read as it is, they copy.
+        Loops compute what a part writes, or frames must: they copy what is only read there.
         """
+        if self._regions is None or not self._regions.inside or not self._computes:
+            return slot
         root = slot
         made = {call.out: call for call in self.tape.calls if len(call.outs) == 1}
         while root in made and made[root].kind == "view":
             (root,) = made[root].ins
-        if root in made or not self._computes:
+        if root in made:
             return slot
         extents = tuple((d, self._part.shape[d]) for d in sorted(moving_dims(projection)))
         whole = self.view(partial(spread, extents), slot, ("along", *extents), Spread(extents))
-        return self.tape.call(np.positive, (whole,), "copy", meaning=Copied())
+        return self.tape.call(copied, (whole,), "copy", meaning=Copied())
 
     def _coordinate(self, dimension: int, scope: Scope) -> int:
         dim, shift = scope.dims[dimension], scope.place.offset[dimension]

@@ -10,7 +10,7 @@ padded, or joined, is never copied to be read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
@@ -25,17 +25,16 @@ _MOST = 27
 
 @dataclass(frozen=True)
 class Regions:
-    """The boxes, one after another, and where each read is inside of its tensor."""
+    """The boxes, one after another, and the points that are inside for each read that has both."""
 
-    index: Range
     boxes: tuple[Range, ...]
-    inside: tuple[Range, ...]
+    inside: Mapping[Read, Range]
 
     @staticmethod
     def of(index: Range, reads: Iterable[Read], dims: Sequence[int]) -> Regions:
         """Those of reads that are outside before or after places along some of `dims` alone."""
         bounds = [{low, high} for low, high in index.sides]
-        inside: list[Range] = []
+        inside: dict[Read, Range] = {}
         for read in reads:
             box = None if read.fill is None else tensor_type(read.value).box
             own = None if box is None else inside_box(read.projection, box, index)
@@ -44,24 +43,17 @@ class Regions:
             ends = [set(side) for side in own.sides]
             if any(ends[d] != set(index.sides[d]) for d in range(index.rank) if d not in dims):
                 continue
-            inside.append(own)
+            inside[read] = own
             bounds = [have | new for have, new in zip(bounds, ends, strict=True)]
         if not inside or prod(len(own) - 1 for own in bounds) > _MOST:
-            return Regions(index, (index,), ())
+            return Regions((index,), {})
         sides = product(*(pairwise(sorted(own)) for own in bounds))
         boxes = (Range(*zip(*side, strict=True)) for side in sides)
-        return Regions(index, tuple(boxes), tuple(dict.fromkeys(inside)))
-
-    def inside_of(self, read: Read) -> Range | None:
-        """The points that read inside, where parts of the boxes do or do not; else None."""
-        if read.fill is None or not self.inside:
-            return None
-        own = inside_box(read.projection, tensor_type(read.value).box, self.index)
-        return own if own in self.inside else None
+        return Regions(tuple(boxes), inside)
 
     def kind(self, part: Range) -> tuple[bool, ...]:
         """Whether a part of one of the boxes is inside, for each read."""
-        return tuple(box.contains_range(part) for box in self.inside)
+        return tuple(box.contains_range(part) for box in self.inside.values())
 
 
 def inside_box(projection: Projection, box: Range, index: Range) -> Range | None:
@@ -70,7 +62,7 @@ def inside_box(projection: Projection, box: Range, index: Range) -> Range | None
     None where these are no box of points, or none at all, or where blocks are read.
 
     >>> inside_box(Projection.of([[1]], offset=[-2]), Range.of((4,)), Range.of((8,)))
-    Range((2,), (6,))
+    Range(start=(2,), end=(6,))
     """
     if not projection.is_unit:
         return None

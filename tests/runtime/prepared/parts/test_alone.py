@@ -63,6 +63,28 @@ def test_one_loop_is_a_script_and_its_results_are_new_at_each_call() -> None:
     np.testing.assert_allclose(first, np.exp(array) + array, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "int64", "float16", "bool"])
+def test_results_are_of_the_dtype_that_they_are_said_to_be(dtype: str) -> None:
+    """Bodies hold unsigned numbers as bits."""
+    x = tapestry.input("x", (40, 70), dtype)
+    array = np.random.default_rng(0).integers(0, 2 if dtype == "bool" else 250, (40, 70))
+    array = array.astype(dtype)
+    if dtype == "bool":
+        cases = {tapestry.logical_not(x): ~array, tapestry.any(x, axis=0): array.any(0)}
+    else:
+        cases = {
+            x + x: array + array,
+            tapestry.max(x, axis=0): array.max(0),
+            tapestry.permute(tapestry.maximum(x, x), dims=[1, 0]): array.T,
+        }
+    for expression, want in cases.items():
+        run = _run(expression)
+        for _ in range(2):
+            (made,) = run([array])
+            assert made.dtype == want.dtype
+            np.testing.assert_array_equal(made, want)
+
+
 def test_arrays_may_lie_otherwise_at_each_call() -> None:
     x = tapestry.input("x", (40, 70), "float32")
     run = _run(tapestry.sum(x * x, axis=0))

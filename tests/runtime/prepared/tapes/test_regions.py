@@ -18,7 +18,7 @@ from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.fitting import BFLOAT16
 from tapestry.runtime.prepared import PreparedProgram
-from tapestry.runtime.prepared.loops.looping import Loops
+from tapestry.runtime.prepared.loops.looping import ONCE, Loops
 from tapestry.runtime.prepared.parts.preparing import in_parts
 from tapestry.runtime.prepared.parts.sharing import Mapped
 from tapestry.runtime.prepared.tapes.regions import Regions, inside_box
@@ -94,7 +94,7 @@ def _agrees(text: str, *arrays: np.ndarray) -> None:
     names = [argument.name_hint or "" for argument in op.parent_block().args]
     named = dict(zip(names, arrays, strict=True))
     (want,) = find_executor("reference").run(parse_text(text), named, NoWatch()).outputs
-    for loops in (None, Loops(0)):
+    for loops in (None, Loops(0), Loops(ONCE)):
         for threads, cache in ((1, 1 << 20), (2, 256)):
             run = in_parts(op, small=0, threads=threads, cache=cache, loops=loops)
             assert isinstance(run, Mapped)
@@ -107,10 +107,10 @@ def test_each_half_reads_a_slice_and_a_number() -> None:
     _agrees(_JOINED, *(random.standard_normal((n, 40)).astype("f4") for n in (6, 9)))
 
 
-@pytest.mark.parametrize("kind", ["f32", "f64", "i32", "i1", "bf16"])
+@pytest.mark.parametrize("kind", ["f32", "f64", "i32", "i1", "bf16", "ui8"])
 @pytest.mark.parametrize("step", ["i - 2", "2 * i - 2", "5 - i"])
 def test_what_is_padded_is_copied(kind: str, step: str) -> None:
-    fill = "true" if kind == "i1" else f"{7 if kind == 'i32' else 7.0} : {kind}"
+    fill = "true" if kind == "i1" else f"{7 if 'i' in kind else 7.0} : {kind}"
     text = f"""
     !x = !loom.tensor<[0, 0] : [5, 40], {kind}>
     !y = !loom.tensor<[0, 0] : [9, 50], {kind}>
@@ -121,8 +121,8 @@ def test_what_is_padded_is_copied(kind: str, step: str) -> None:
       func.return %y : !y
     }}"""
     random = np.random.default_rng(0).standard_normal((5, 40)) * 4
-    dtypes = {"f32": "f4", "f64": "f8", "i32": "i4", "i1": "?", "bf16": BFLOAT16}
-    _agrees(text, random.astype(dtypes[kind]))
+    dtypes = {"f32": "f4", "f64": "f8", "i32": "i4", "i1": "?", "bf16": BFLOAT16, "ui8": "u1"}
+    _agrees(text, (random if kind != "ui8" else abs(random)).astype(dtypes[kind]))
 
 
 def test_compiled_code_pads_by_itself() -> None:
