@@ -193,11 +193,11 @@ class _Room:
     rows: NDArray[np.int64]
     bases: NDArray[np.int64]
     steps: NDArray[np.int64]
-    held: tuple[object, ...]
+    arguments: NDArray[np.int64]
 
 
 class _Known(threading.local):
-    """The rooms of a thread that calls, by how many threads work for it."""
+    """The rooms of a thread that calls, none of which is in use, by how many work for it."""
 
     def __init__(self) -> None:
         self.rooms: dict[int, _Room] = {}
@@ -240,9 +240,8 @@ class Turns:
 
         Each thread's bases are those of all kinds, one kind after another.
         """
-        room = self._known.rooms.get(len(bases))
-        if room is None:
-            room = self._known.rooms[len(bases)] = self._room(len(bases))
+        # Whatever a signal's handler, or the collector, runs meanwhile has a room of its own.
+        room = self._known.rooms.pop(len(bases), None) or self._room(len(bases))
         room.runs[...] = room.begun
         np.add(room.steps, address(bases), out=room.bases)
         if self._may_fail:
@@ -251,7 +250,9 @@ class Turns:
             self._function(address(room.rows))
         else:
             team.run(room.function, room.rows)
-        return [int(part) for part in np.flatnonzero(room.failed)] if self._may_fail else []
+        found = [int(part) for part in np.flatnonzero(room.failed)] if self._may_fail else []
+        self._known.rooms[len(bases)] = room
+        return found
 
     def _room(self, threads: int) -> _Room:
         """What so many threads need for a call."""
@@ -267,9 +268,8 @@ class Turns:
             known = (address(runs), address(self._parts), number, there)
             rows[number] = (*known, 0, address(failed), threads)
         steps = np.arange(threads) * self._bases * rows.itemsize
-        held = (arguments,)
         function = address_of(self._function)
-        return _Room(function, runs, runs.copy(), failed, rows, rows[:, 4], steps, held)
+        return _Room(function, runs, runs.copy(), failed, rows, rows[:, 4], steps, arguments)
 
     def _kept(self, numbers: Sequence[Any]) -> int:
         """The address of numbers in memory that stays."""

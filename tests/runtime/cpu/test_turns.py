@@ -76,3 +76,20 @@ def test_what_fails_is_named_and_goes_no_further(threads: int) -> None:
             np.flatnonzero(x % 2)
         )
         np.testing.assert_array_equal(y, np.where(x % 2, 0, x + 1))
+
+
+def test_who_calls_again_before_a_call_is_done_has_memory_of_its_own() -> None:
+    """As the handler of a signal may."""
+    turns = Turns([Kind([_add(5, Place(1, 0), Place(0, 0))], 2)], [(0, (8, 8)), (0, (0, 0))])
+    inner = np.arange(2), np.zeros(2, np.int64)
+    outer = np.arange(2) + 10, np.zeros(2, np.int64)
+
+    class Interrupted(Workers):
+        def run(self, function: int, rows: np.ndarray) -> None:
+            assert turns.run(np.stack([_bases(*inner)] * 2), Workers()) == []
+            super().run(function, rows)
+
+    for _ in range(2):
+        assert turns.run(np.stack([_bases(*outer)] * 2), Interrupted()) == []
+    for x, y in (inner, outer):
+        np.testing.assert_array_equal(y, x + 5)

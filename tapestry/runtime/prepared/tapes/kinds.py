@@ -73,9 +73,8 @@ class Tapes:
         values: list[Any] = [None] * one.tape.size
         for slot, constant in one.tape.constants.items():
             values[slot] = constant
-        for slot, value in zip(
-            one.tape.sources, self.given(self.wholes(operands), part), strict=True
-        ):
+        given = self.given(self.wholes(operands), part)
+        for slot, value in zip(one.tape.sources, given, strict=True):
             values[slot] = value
         return self.loops.tape(one.tape, one.stores, values, len(self.kinds))
 
