@@ -305,7 +305,7 @@ def _in_cache() -> Sequence[Case]:
         lambda x: x.softmax(1),
         _softmax,
     )
-    pairs = ((name, axis) for name in ("sum", "max") for axis in (0, 1, None))
+    pairs = ((name, axis) for name in ("sum", "max") for axis in (0, None))
     return *(_reduction(name, axis, numbers, size) for name, axis in pairs), softmax
 
 
