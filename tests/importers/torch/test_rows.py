@@ -6,7 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tapestry.importers.torch.dtypes import rows_of
+pytest.importorskip("torch")
+
+from tapestry.importers.torch.dtypes import rows_of  # noqa: E402
 
 _DTYPES = [bool, np.uint8, np.int16, np.uint32, np.float32, np.float64, np.complex64, np.complex128]
 
