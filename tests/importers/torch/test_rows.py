@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tapestry.importers.torch.dtypes import rows_of  # noqa: E402
+from tapestry.importers.torch.dtypes import rows_of
 
 _DTYPES = [bool, np.uint8, np.int16, np.uint32, np.float32, np.float64, np.complex64, np.complex128]
 
