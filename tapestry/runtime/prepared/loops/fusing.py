@@ -151,6 +151,8 @@ class _Fusing:
                 self._left[slot] = self._left.get(slot, 0) + 1
             if isinstance(call.meaning, Part):
                 self._parts.setdefault(call.ins[0], []).append(call.out)
+        self._needed: frozenset[int] = frozenset()
+        """What a loop takes that is written once those before it are."""
         self._merged: set[int] = set()
         """Lists whose parts loops make."""
 
@@ -213,8 +215,14 @@ class _Fusing:
                 found.setdefault(own, []).append(slot)
             else:
                 left += self._waiting[slot].ins
+        before, every = self._needed, {*wanted, *(slot for own in found.values() for slot in own)}
+        self._needed = before | every
         for own, slots in found.items():
-            self._loop(sorted(slots), own, None)
+            # What one of these loops needs, and writes, may be what another one is for.
+            missing = sorted(slot for slot in slots if slot in self._waiting)
+            if missing:
+                self._loop(missing, own, None)
+        self._needed = before
 
     def _behind(self, wanted: Sequence[int]) -> list[int]:
         """What waits, and is needed for some values, in order."""
@@ -266,7 +274,8 @@ class _Fusing:
         for slot in kept:
             self._read(self._waiting.pop(slot))
         for slot in reversed(inside):  # what nobody needs any more does not read, either
-            if slot in self._waiting and not self._left.get(slot) and slot not in self._stores:
+            wanted_later = self._left.get(slot) or slot in self._stores or slot in self._needed
+            if slot in self._waiting and not wanted_later:
                 self._read(self._waiting.pop(slot))
 
     def _folding(self, fold: Call | None) -> list[Call]:

@@ -309,6 +309,19 @@ def test_what_loops_alone_touch_lies_along_the_long_axis() -> None:
     assert {strides[2] for strides in found} == {4}, found
 
 
+def test_what_a_fold_takes_may_be_taken_by_a_loop_before_it_as_well() -> None:
+    """Bounds of windows, of which others are computed that are the same for several cells too."""
+    x = tapestry.input("x", (2, 3, 11, 13), "float32")
+    program = tapestry.adaptive_max_pool2d_with_indices(x, size=[3, 4])
+    array = np.random.default_rng(0).standard_normal((2, 3, 11, 13)).astype("f4")
+    wants = tapestry.compile(program, on="reference")(array)
+    parts = partial(in_parts, small=0, threads=1, loops=Loops(0))
+    prepared = PreparedProgram(tapestry.compile(program).lowered, parts=parts)
+    for _ in range(2):
+        for have, want in zip(prepared([array]), wants, strict=True):
+            np.testing.assert_array_equal(have, want)
+
+
 _PLACED = """
 !x = !loom.tensor<[2, 3] : [{row}, {column}], f32>
 !p = !loom.tensor<[2, 3] : [{row}, {column}], i64>
