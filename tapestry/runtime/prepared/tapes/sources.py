@@ -10,6 +10,7 @@ part by part; blocks, and coordinates along a long dimension, are made for each 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -119,21 +120,19 @@ class _Slices:
 
 
 @dataclass(frozen=True, eq=False)
-class _Clipped:
+class _Taken(ABC):
+    """What each part takes for itself of the cells of an operand, which stores `box`."""
+
     operand: int
     box: Range
     projection: Projection
-    outside: Array
-
-    @property
-    def lies(self) -> bool:
-        return False
+    outside: Array | None
 
     def whole(self, operands: Sequence[Array]) -> Array:
         return bits(operands[self.operand])
 
-    def at(self, whole: Array, part: Range) -> Array:
-        return clipped_cells(whole, self.box, self.projection, part, self.outside)
+    @abstractmethod
+    def at(self, whole: Array, part: Range) -> Any: ...
 
     def record(self, script: Script, operands: Sequence[int], part: Range) -> int:
         whole = script.view(bits, operands[self.operand])
@@ -141,25 +140,24 @@ class _Clipped:
 
 
 @dataclass(frozen=True, eq=False)
-class _Blocks:
-    operand: int
-    box: Range
-    projection: Projection
-    outside: Array | None
+class _Clipped(_Taken):
+    @property
+    def lies(self) -> bool:
+        return False
 
+    def at(self, whole: Array, part: Range) -> Array:
+        assert self.outside is not None
+        return clipped_cells(whole, self.box, self.projection, part, self.outside)
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks(_Taken):
     @property
     def lies(self) -> bool:
         return self.outside is None
 
-    def whole(self, operands: Sequence[Array]) -> Array:
-        return bits(operands[self.operand])
-
     def at(self, whole: Array, part: Range) -> BlockCells:
         return BlockCells(whole, self.box, self.projection, part, self.outside)
-
-    def record(self, script: Script, operands: Sequence[int], part: Range) -> int:
-        whole = script.view(bits, operands[self.operand])
-        return script.call(partial(self.at, part=part), (whole,))
 
 
 def cells_read(
