@@ -70,7 +70,7 @@ class Points:
         # What is negative is a large number without a sign.
         inside = at.view(np.uint64) < count
         if lanes.dims:
-            room = empty(at.shape, at.dtype)  # of as many cells, many of which are large
+            room = empty(at.shape, at.dtype)  # which is pooled: there may be as many as values
             if lanes.first:
                 rows, made = at.reshape(size, -1), room.reshape(size, -1)
                 np.add(rows, count * np.arange(size)[:, None], out=made)
