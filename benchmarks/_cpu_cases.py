@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -31,7 +31,8 @@ class Case:
     """One computation: its inputs, and how each implementation says it.
 
     `numpy`, `tapestry` and `torch` take arrays of their own kind; `dask` takes dask's. What only
-    `reads` its inputs cannot be faster than memory is.
+    `reads` its inputs cannot be faster than memory is. Of calls in a `burst` the caches hold what
+    the call before them left there, inputs, results and code.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Case:
     dask: Callable[..., Any]
     pipeline: str = "default"
     reads: bool = False
+    burst: int = 1
 
     def reading(self, threads: int) -> Call:
         """A function that reads all inputs once: the largest of their bits, as integers."""
@@ -294,6 +296,10 @@ def _layouts() -> Sequence[Case]:
     )
 
 
+_BURST = 50
+"""Calls of a case that a cache holds, some milliseconds."""
+
+
 def _in_cache() -> Sequence[Case]:
     """What a cache holds, where it shows what a call takes beside what it computes."""
     numbers, size = _random(x=(1024, 1024)), ", 1024 x 1024"
@@ -306,7 +312,8 @@ def _in_cache() -> Sequence[Case]:
         _softmax,
     )
     pairs = ((name, axis) for name in ("sum", "max") for axis in (0, None))
-    return *(_reduction(name, axis, numbers, size) for name, axis in pairs), softmax
+    made = (*(_reduction(name, axis, numbers, size) for name, axis in pairs), softmax)
+    return [replace(case, burst=_BURST) for case in made]
 
 
 def chain(power: int) -> Case:

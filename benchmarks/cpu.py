@@ -5,7 +5,9 @@
 
 Every implementation has all cores. A program is compiled, and a graph of dask's is made, once; then
 all are called in turns, and a figure is the median of the calls: milliseconds, and of processor
-time, which other work on the machine disturbs less. `peak` is the memory that a call needs beyond
+time, which other work on the machine disturbs less. Before a call all threads have rested, and
+what else runs on the machine has taken the caches; what fits a cache is measured as the mean of
+calls one after another, without the first. `peak` is the memory that a call needs beyond
 its inputs, in megabytes: how far the resident set of a process that has computed one small thing,
 and runs nothing else, rises above what it was before the first call (VmHWM of /proc/self/status,
 which Linux lets a process reset). A peer that is not installed is named, and left out. Beside
@@ -57,7 +59,7 @@ class Row:
 
 
 def timed(case: Case, peers: Sequence[str], seconds: float) -> dict[str, tuple[float, float, int]]:
-    """Medians of wall-clock and processor time, of calls in turns."""
+    """Medians of wall-clock and processor time, of calls (or bursts of them) in turns."""
     calls = {peer: case.call(peer) for peer in peers}
     want = calls["numpy"]()
     for peer, call in calls.items():
@@ -71,9 +73,13 @@ def timed(case: Case, peers: Sequence[str], seconds: float) -> dict[str, tuple[f
     while perf_counter() < end or len(found[peers[0]]) < 3:
         for peer, call in calls.items():
             rest()
+            if case.burst > 1:
+                call()
             started, used = perf_counter(), process_time()
-            call()
-            found[peer].append((perf_counter() - started, process_time() - used))
+            for _ in range(case.burst):
+                call()
+            took = perf_counter() - started, process_time() - used
+            found[peer].append((took[0] / case.burst, took[1] / case.burst))
     return {
         peer: (*(1e3 * median(column) for column in zip(*took, strict=True)), len(took))
         for peer, took in found.items()
@@ -154,8 +160,8 @@ def show(rows: Sequence[Row], console: Console) -> None:
         table.add_row(
             row.case if first else "",
             row.peer,
-            f"{row.wall:.2f}",
-            f"{row.processor:.2f}",
+            f"{row.wall:.3g}",
+            f"{row.processor:.3g}",
             f"{row.peak:.1f}",
             faster,
             end_section=after is not None and after.case != row.case,

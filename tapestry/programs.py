@@ -94,6 +94,10 @@ class Program:
         return module
 
     def __call__(self, *arrays: object, **named: object) -> Any:
+        if self._is_prepared and not named:
+            exact = self._exact(arrays)
+            if exact is not None:
+                return self.arranged(self._prepared.own(exact))
         given = self._given(arrays, named)
         return self.returned(self.result(given), list(given.values()))
 
@@ -107,17 +111,19 @@ class Program:
 
     def result(self, inputs: Mapping[str, object]) -> Result:
         """Outputs as those of `run`, without records, of a program that is prepared once."""
-        if self.on not in ("numpy", "triton") or self.dump is not None:
-            return self.run(inputs)
-        if self.on == "triton":
+        if self.on == "triton" and self.dump is None:
             fitted = fit_to(self._arguments, self._arrays(inputs))
             given = [fitted[name] for name in self._kinds]
             return Result(own_outputs(self._kernels(given), given), ())
-        exact = self._exact(inputs)
+        if not self._is_prepared:
+            return self.run(inputs)
+        exact = None
+        if inputs.keys() == self._kinds.keys():
+            exact = self._exact([inputs[name] for name in self._kinds])
         if exact is None:
             fitted = fit_to(self._arguments, self._arrays(inputs), contiguous=False)
             exact = [fitted[name] for name in self._kinds]
-        return Result(own_outputs(self._prepared(exact), exact), ())
+        return Result(self._prepared.own(exact), ())
 
     @cached_property
     def _prepared(self) -> PreparedProgram:
@@ -129,29 +135,32 @@ class Program:
 
         return PreparedKernels(self.lowered)
 
-    def _exact(self, inputs: Mapping[str, object]) -> list[Array] | None:
+    @property
+    def _is_prepared(self) -> bool:
+        """Whether calls are those of a program that is prepared once, on NumPy."""
+        return self.on == "numpy" and self.dump is None
+
+    def _exact(self, values: Sequence[object]) -> Sequence[Array] | None:
         """The arrays of a call, in order, if they are as the program takes them: most are.
 
         To look at no more is most of what a call on few cells takes beside its functions.
         """
-        if len(inputs) != len(self._signature):
+        if len(values) != len(self._signature):
             return None
-        found: list[Array] = []
-        for name, dtype, shape in self._signature:
-            value = inputs.get(name)
-            if type(value) is not np.ndarray:
+        for value, (dtype, shape) in zip(values, self._signature, strict=True):
+            if type(value) is not np.ndarray or value.dtype != dtype or value.shape != shape:
                 return None
-            if value.dtype != dtype or value.shape != shape:
-                return None
-            found.append(value)
-        return found
+        return cast("Sequence[Array]", values)
 
     def _arrays(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         return {name: self._converted(name, value) for name, value in inputs.items()}
 
     def returned(self, result: Result, given: Sequence[object]) -> Any:
         """The outputs, of the kind of the arrays that were given."""
-        arrays = like_given(result.outputs, given)
+        return self.arranged(like_given(result.outputs, given))
+
+    def arranged(self, arrays: Sequence[Any]) -> Any:
+        """The outputs as a call gives them."""
         return arrays[0] if self.single else tuple(arrays)
 
     def explain(self) -> str:
@@ -197,9 +206,9 @@ class Program:
         return {a.name: numpy_dtype(a.type.element_type) for a in self._arguments}
 
     @cached_property
-    def _signature(self) -> list[tuple[str, np.dtype[Any], tuple[int, ...]]]:
-        """The names, dtypes and shapes of the inputs."""
-        return [(a.name, self._kinds[a.name], a.type.box.shape) for a in self._arguments]
+    def _signature(self) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
+        """The dtypes and shapes of the inputs."""
+        return [(self._kinds[a.name], a.type.box.shape) for a in self._arguments]
 
     @cached_property
     def _arguments(self) -> tuple[Argument, ...]:

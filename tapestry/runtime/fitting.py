@@ -61,14 +61,23 @@ def own_outputs(made: Sequence[Array], inputs: Iterable[Array]) -> tuple[Array, 
         flags = array.flags
         plain = flags.c_contiguous and flags.writeable
         own = array if plain else _copied(array)
-        if own.base is None:  # most are: then it is no part of what is given
-            shared = any(own is other for other in given)
-        else:
-            shared = any(np.may_share_memory(own, other) for other in given)
-        if shared or any(np.may_share_memory(own, other) for other in found):
+        # Most have no base: then they are no part of what is given, and seldom that itself.
+        shared = _is_among(own, given) or (own.base is not None and _overlaps(own, given))
+        if shared or (found and _overlaps(own, found)):
             own = own.copy()
         found.append(own)
     return tuple(found)
+
+
+def _is_among(array: Array, others: Sequence[Array]) -> bool:
+    for other in others:  # noqa: SIM110 - a generator takes as long as a small program
+        if other is array:
+            return True
+    return False
+
+
+def _overlaps(array: Array, others: Sequence[Array]) -> bool:
+    return any(np.may_share_memory(array, other) for other in others)
 
 
 def _copied(array: Array) -> Array:

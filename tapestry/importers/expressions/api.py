@@ -151,8 +151,8 @@ class StructuredProgram(Program):
         super().__init__(module, on=on, pipeline=pipeline, single=False)
         self.structure = expressions
 
-    def returned(self, result: Result, given: Sequence[object]) -> Any:
-        results = super().returned(result, given)
+    def arranged(self, arrays: Sequence[Any]) -> Any:
+        results = tuple(arrays)
         match self.structure:
             case Expression():
                 return results[0]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_FIELD = object.__basicsize__
+FIELD = object.__basicsize__
 """Bytes of an object before the fields of its own."""
 
 
@@ -30,7 +30,7 @@ def _said(array: NDArray[Any]) -> int:
 
 def _read(array: NDArray[Any]) -> int:
     """As it is in the array; never of one without memory, whose field may be null."""
-    return _pointer(id(array) + _FIELD).value or 0
+    return _pointer(id(array) + FIELD).value or 0
 
 
 _pointer = ctypes.c_void_p.from_address
@@ -44,5 +44,8 @@ def _is_readable() -> bool:
     return all(_read(one) == _said(one) for one in (whole, whole[3:], whole[:0], np.array(1.0)))
 
 
-address: Callable[[NDArray[Any]], int] = _read if _is_readable() else _said
+IS_READABLE = _is_readable()
+"""Whether the address is at FIELD bytes into the object."""
+
+address: Callable[[NDArray[Any]], int] = _read if IS_READABLE else _said
 """The address of an array's first cell."""

@@ -33,8 +33,8 @@ from typing import Any, Final, TypeAlias
 from tapestry.logs import channel
 from tapestry.store import find_store, key_of
 
-Compiled: TypeAlias = Callable[[int], object]
-"""A function of the address of its arguments."""
+Compiled: TypeAlias = Callable[[Any], object]
+"""A function of its arguments: their address, or what has them, as an array of ctypes or bytes."""
 
 SWITCH: Final = "TAPESTRY_COMPILE"
 """The environment variable that is 0 to compile nothing for the processor."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -160,6 +160,13 @@ class Step:
     arguments: tuple[int, ...]
     places: tuple[tuple[int, Place], ...]
     may_fail: bool = False
+
+    def at(self, bases: Sequence[int]) -> Step:
+        """The same where bases are known: the places of its addresses, which it is given."""
+        arguments = list(self.arguments)
+        for number, place in self.places:
+            arguments[number] = bases[place.base] + place.offset
+        return replace(self, arguments=tuple(arguments))
 
 
 @dataclass(frozen=True)

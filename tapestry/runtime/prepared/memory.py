@@ -10,6 +10,7 @@ keeps, or PyTorch as a tensor; until then nobody else gets it.
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,7 +23,7 @@ import numpy as np
 
 from tapestry.runtime.executor import Array
 
-_LARGE = 1 << 16
+_LARGE = 1 << 17
 """Bytes from which memory is pooled; the C library keeps smaller blocks itself."""
 
 _IDLE = 1 << 28
@@ -57,7 +58,9 @@ class Pool:
             return np.empty(shape, dtype)
         step = 1 << (used.bit_length() - 4)
         memory = self._taken(-(-used // step) * step)
-        return np.ndarray(shape, dtype, np.asarray(_Block(memory, self._give)))
+        block = _blocks(memory.nbytes).from_buffer(memory)
+        block.memory, block.give = memory, self._give
+        return np.ndarray(shape, dtype, block)
 
     def _taken(self, size: int) -> Array:
         with self._lock:
@@ -83,24 +86,29 @@ class Pool:
                     del self._free[size]
 
 
-class _Block:
-    """What arrays on a block of memory lie on: the last one takes it along."""
+@cache
+def _blocks(size: int) -> Any:
+    """What arrays on so many bytes of memory lie on: the last one takes it along.
 
-    __slots__ = ("__array_interface__", "_give", "_memory")
+    It is a type of ctypes, as NumPy takes their memory without asking for a description of it.
+    """
+    held: dict[str, Any] = {"__slots__": ("give", "memory"), "__del__": _given_back}
+    return type("Block", (ctypes.c_char * size,), held)
 
-    def __init__(self, memory: Array, give: Callable[[Array], None]) -> None:
-        self._memory = memory
-        self._give = give
-        self.__array_interface__ = memory.__array_interface__
 
-    def __del__(self) -> None:
-        self._give(self._memory)
+def _given_back(block: Any) -> None:
+    block.give(block.memory)
 
 
 _POOL = Pool()
 
 empty = _POOL.empty
 """An array of the process's pool."""
+
+
+def maker(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[..., Array]:
+    """What makes arrays of a shape and dtype as `empty` does: NumPy does, of what is small."""
+    return empty if is_large(prod(shape) * dtype.itemsize) else np.empty
 
 
 @cache

@@ -20,6 +20,7 @@ from tapestry.runtime.arrays.mapfold import Tensor
 from tapestry.runtime.constants import constant_cells
 from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array, NoWatch
+from tapestry.runtime.fitting import own_outputs
 from tapestry.runtime.numpy_executor import NumpyExecutor
 from tapestry.runtime.prepared.alike import Alike
 from tapestry.runtime.prepared.assembling import Assembled
@@ -73,6 +74,11 @@ class PreparedProgram:
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs."""
         return self.run(inputs)
+
+    def own(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The same as arrays that are the caller's alone, row by row."""
+        made = self.run.at_once(inputs)
+        return own_outputs(self.run(inputs), inputs) if made is None else tuple(made)
 
     def _prepare(self, op: Operation) -> None:
         match op:

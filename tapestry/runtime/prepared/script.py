@@ -22,6 +22,7 @@ from numpy.lib.stride_tricks import as_strided
 from tapestry.algebra.functions import makes_new
 from tapestry.arena import dropped_after
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.linking import Linked, Traced, link, traced_in_turn
 from tapestry.runtime.prepared.memory import is_large
 from tapestry.runtime.prepared.views import View
 
@@ -185,6 +186,10 @@ class Finished:
                     values[slot] = None
         return [values[slot] for slot in results]
 
+    def traced(self, given: Sequence[Array]) -> Traced | None:
+        """The compiled functions that it calls, where it calls nothing else."""
+        return traced_in_turn(self.lines, [*given, *self.room], self.results)
+
     def _first(self, values: list[Any]) -> list[Any]:
         """Fill all slots, and find the steps of calls from now on."""
         from tapestry.runtime.prepared.settling import Settled  # which is made of what is here
@@ -204,16 +209,31 @@ class Finished:
         return [values[slot] for slot in self.results]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Whole:
     """A program: from arrays to arrays."""
 
     script: Finished
 
+    def __post_init__(self) -> None:
+        self._linked: Linked | None = None
+        self._called = False
+
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs."""
+        made = self.at_once(inputs)
+        if made is not None:
+            return made
         with np.errstate(all="ignore"):  # what IEEE 754 defines is no news
-            return list(map(np.asarray, self.script(inputs)))
+            made = list(map(np.asarray, self.script(inputs)))
+        if not self._called:
+            self._linked = link(self.script, inputs)
+            self._called = True
+        return made
+
+    def at_once(self, inputs: Sequence[Array]) -> list[Array] | None:
+        """The outputs, on memory of their own, by one call of compiled code; None if it is more."""
+        return None if self._linked is None else self._linked(inputs)
 
 
 @dataclass(frozen=True, eq=False)

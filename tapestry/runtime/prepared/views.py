@@ -150,7 +150,7 @@ def _merged(
 ) -> Array:
     """Values without some of their axes, all over, the others in another order and merged."""
     if first and values.ndim:
-        values = values[first]
+        values = values[(*first, ...)]  # a view also where one cell is left
     if values.shape != whole:
         values = np.broadcast_to(values, whole)
     if turned:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
+from struct import Struct
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -32,8 +33,10 @@ from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import Compiled, address_of, compiled
 from tapestry.runtime.cpu.threads import Team
+from tapestry.runtime.cpu.turns import Place, Step
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.memory import empty
+from tapestry.runtime.prepared.linking import Traced
+from tapestry.runtime.prepared.memory import maker
 
 _DTYPES = {
     "i1": np.dtype(np.bool_),
@@ -69,6 +72,9 @@ _EVEN = 4
 """Steps of each thread along an axis from which it matters little that some have one more."""
 
 
+_NO_BOXES: Sequence[tuple[int, ...]] = ()
+
+
 class NotCompiledError(Exception):
     """A loop that was not compiled, and has nothing to run instead."""
 
@@ -83,7 +89,6 @@ class Ready:
     function: Compiled
     arguments: tuple[int, ...]
     addresses: tuple[int, ...]
-    buffer: Callable[..., Any]
     rows: NDArray[np.int64] | None
     may_fail: bool
 
@@ -91,6 +96,11 @@ class Ready:
     def address(self) -> int:
         """Where the function is."""
         return address_of(self.function)
+
+    @cached_property
+    def packed(self) -> Callable[..., bytes]:
+        """The arguments as the function reads them, in memory that it does not write to."""
+        return Struct(f"{len(self.arguments)}q").pack
 
 
 class Loop:
@@ -121,10 +131,11 @@ class Loop:
         kinds = graph.kinds
         once = () if graph.running else folded
         kept = tuple(1 if axis in once else extent for axis, extent in enumerate(shape))
-        self._made = [
+        made = [
             *((shape, _DTYPES[kinds[slot]]) for slot in graph.stores),
             *((kept, _DTYPES[kinds[slot]]) for slot in graph.folded),
         ]
+        self._made = [(maker(shape, dtype), shape, dtype) for shape, dtype in made]
         slots = [*range(len(graph.inputs)), *graph.stores, *graph.folded]
         self._widths = [BYTES[kinds[slot]] for slot in slots]
         self._dtypes = [_DTYPES[kinds[slot]] for slot in slots]
@@ -140,8 +151,9 @@ class Loop:
             NotCompiledError: if it could not be compiled, and there is no `otherwise`.
         """
         if outs is None:
-            outs = [empty(shape, dtype) for shape, dtype in self._made]
-        arrays = [*map(lying, given), *outs]
+            outs = [make(shape, dtype) for make, shape, dtype in self._made]
+        arrays = [one if type(one) is np.ndarray else lying(one) for one in given]
+        arrays += outs
         threads = 1 if self._team is None or self._most < 2 else self._team.count()
         ready = self.ready(given, arrays, threads)
         if ready is None:
@@ -150,25 +162,43 @@ class Loop:
         for place, array in zip(ready.addresses, arrays, strict=True):
             arguments[place] = address(array)
         if self._team is None or ready.rows is None:
-            buffer = ready.buffer(*arguments)
+            if not ready.may_fail:
+                ready.function(ready.packed(*arguments))
+                return outs
+            buffer = (ctypes.c_int64 * len(arguments))(*arguments)
             ready.function(buffer)
-            failed = ready.may_fail and buffer[-1]
+            failed = buffer[-1]
         else:
             rows = ready.rows + arguments
             self._team.run(ready.address, rows)
             failed = ready.may_fail and rows[:, -1].any()
         return self._plainly(given, outs) if failed else outs
 
+    def traced(self, given: Sequence[Any]) -> Traced | None:
+        """The compiled function that it calls, on one thread, for what are arrays."""
+        if self._boxes or self._most > 1:
+            return None
+        outs = [np.empty(shape, dtype) for _, shape, dtype in self._made]
+        arrays = [*given, *outs]
+        ready = self.ready(given, arrays, 1)
+        if ready is None:
+            return None
+        places = [(at, Place(n, 0)) for n, at in enumerate(ready.addresses)]
+        step = Step(ready.function, ready.arguments, tuple(places), ready.may_fail)
+        return Traced([step.at([address(array) for array in arrays])], outs, outs)
+
     def ready(self, given: Sequence[Any], arrays: Sequence[Array], threads: int) -> Ready | None:
         """The function for so many threads, of `arrays` that lie like these: `given`, and outputs.
 
         None where it cannot be compiled.
         """
-        along = [given[array].data.strides for array in self._boxes]
+        along = [given[array].data.strides for array in self._boxes] if self._boxes else _NO_BOXES
         key = threads, *along, *[(array.shape, array.strides) for array in arrays]
-        if key not in self._ready:
-            self._ready[key] = self._prepared(arrays, along, min(threads, self._most))
-        return self._ready[key]
+        found = self._ready.get(key)
+        if found is None and key not in self._ready:
+            found = self._prepared(arrays, along, min(threads, self._most))
+            self._ready[key] = found
+        return found
 
     def _plainly(self, given: Sequence[Any], outs: Sequence[Array]) -> Sequence[Array]:
         """The results without a function of LLVM's; all are computed before one is written."""
@@ -220,7 +250,6 @@ class Loop:
         arguments += [*ahead.values(), *boxes.values()]
         if self._graph.may_fail:
             arguments.append(0)
-        buffer = ctypes.c_int64 * len(arguments)
         axis, cuts = _cuts(extents, folded, threads)
         rows = None
         if len(cuts) > 1:
@@ -228,9 +257,7 @@ class Loop:
             for row, (start, end) in zip(rows, cuts, strict=True):
                 row[axis] = end - start - extents[axis]
                 row[addresses] = [start * own[axis] for own in steps]
-        return Ready(
-            function, tuple(arguments), tuple(addresses), buffer, rows, self._graph.may_fail
-        )
+        return Ready(function, tuple(arguments), tuple(addresses), rows, self._graph.may_fail)
 
     def _ahead(self, extents: Sequence[int], steps: Sequence[Sequence[int]]) -> dict[int, int]:
         """The inputs that are fetched ahead of where they are read, and by how many bytes.

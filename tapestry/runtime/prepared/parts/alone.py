@@ -16,6 +16,7 @@ from functools import partial
 
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cells import of_bits
+from tapestry.runtime.prepared.linking import Traceable, Traced
 from tapestry.runtime.prepared.parts.sharing import Mapped
 from tapestry.runtime.prepared.script import Finished, Script
 from tapestry.runtime.prepared.tapes.tape import Tape
@@ -37,6 +38,10 @@ class Alone:
         if self.run is None:
             self.run = self._script(operands) or self.mapped
         return self.run(operands)
+
+    def traced(self, given: Sequence[Array]) -> Traced | None:
+        """The compiled functions that it calls."""
+        return self.run.traced(given) if isinstance(self.run, Traceable) else None
 
     def _script(self, operands: Sequence[Array]) -> Finished | None:
         """The tape's only loop, and its views, as lines; None where it is more than that."""

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.threads import share
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.folds.halving import Merge
+from tapestry.runtime.prepared.linking import Traced
 from tapestry.runtime.prepared.tapes.driven import Driven
 from tapestry.runtime.prepared.tapes.kinds import Output, Tapes
 from tapestry.zspace import Range
@@ -43,6 +45,20 @@ class Mapped:
         if left:
             share(work, left, self.threads)
         return made
+
+    def traced(self, given: Sequence[Array]) -> Traced | None:
+        """The compiled functions that it calls, where there is one part."""
+        made = [np.empty(out.box.shape, out.dtype) for out in self.outs]
+        views = [out.cells(array) for out, array in zip(self.outs, made, strict=True)]
+        wholes, again = self.tapes.wholes(given), self.tapes.wholes(given)
+        pairs = (
+            (one, other)
+            for own in zip(wholes, again, strict=True)
+            for one, other in zip(*own, strict=True)
+        )
+        if any(address(one) != address(other) for one, other in pairs):
+            return None  # what is made for each call is nowhere afterwards
+        return self._driven.traced(wholes, views, made)
 
     def _into(self, views: Sequence[Array], part: Range) -> list[Array]:
         pairs = zip(self.outs, views, strict=True)

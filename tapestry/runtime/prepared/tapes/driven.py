@@ -12,38 +12,45 @@ fails, as it reads at a place that is not there, is left to a frame, which says 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.blas import single_threaded
+from tapestry.runtime.cpu.chains import Chain
 from tapestry.runtime.cpu.checking import finite_step
 from tapestry.runtime.cpu.multiplying import product_step
 from tapestry.runtime.cpu.threads import Workers, thread_count
 from tapestry.runtime.cpu.turns import Kind, Place, Step, Turns, can_take
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.linking import Traced
 from tapestry.runtime.prepared.loops.loop import Loop, lying
 from tapestry.runtime.prepared.tapes.frames import Settled
 from tapestry.runtime.prepared.tapes.kinds import Tapes
 from tapestry.runtime.prepared.tapes.meanings import Arranged, Product
 from tapestry.runtime.prepared.tapes.places import scratch
-from tapestry.runtime.prepared.tapes.tape import Call
+from tapestry.runtime.prepared.tapes.tape import Call, Tape
 from tapestry.zspace import Range
 
 _WORKERS = Workers()
+_AS_IT_IS = nullcontext()
 
 _Wholes = Sequence[Sequence[Any]]
+_Views = Sequence[Array]
 
 
 @dataclass(frozen=True)
 class _Ready:
     """Parts, which are run together, and the bytes of memory that each thread needs for them."""
 
-    turns: Turns
+    turns: Turns | Chain
+    """A chain where there is one part, which cannot fail."""
     parts: list[Range]
     room: int
+    multiplies: bool
 
 
 class Driven:
@@ -62,15 +69,14 @@ class Driven:
 
         It is on as many threads of Tapestry's, or on all of the host's, if these share loops.
         """
-        if not self._possible or not can_take():
-            return list(self._tapes.kinds)
         arrays = [*(one for own in wholes for one in own), *views]
-        key = tuple((array.shape, array.strides) for array in arrays)
-        if key not in self._ready:
-            self._ready[key] = self._prepared(wholes, views)
-        ready = self._ready[key]
+        ready = self._found(arrays, wholes, views)
         if ready is None:
             return list(self._tapes.kinds)
+        if isinstance(ready.turns, Chain):
+            with single_threaded() if ready.multiplies else _AS_IT_IS:
+                ready.turns.run([*arrays, scratch(ready.room)])
+            return []
         team = self._tapes.loops.team if self._tapes.loops is not None else None
         if team is None:
             team, count = _WORKERS, min(threads, thread_count())
@@ -86,6 +92,27 @@ class Driven:
         with single_threaded():
             failed = ready.turns.run(bases, team)
         return [ready.parts[number] for number in failed]
+
+    def traced(
+        self, wholes: _Wholes, views: Sequence[Array], made: Sequence[Array]
+    ) -> Traced | None:
+        """What is called to compute `made`, of which `views` are, where there is one part."""
+        arrays = [*(one for own in wholes for one in own), *views]
+        ready = self._found(arrays, wholes, views)
+        if ready is None or not isinstance(ready.turns, Chain) or ready.multiplies:
+            return None
+        memory = np.empty(ready.room, np.uint8)
+        begins = [*map(address, arrays), address(memory)]
+        return Traced([step.at(begins) for step in ready.turns.steps], made, [*made, memory])
+
+    def _found(self, arrays: Sequence[Array], wholes: _Wholes, views: _Views) -> _Ready | None:
+        """What was prepared for arrays that lie like these; None where they must be played."""
+        if not self._possible:
+            return None
+        key = tuple([(array.shape, array.strides) for array in arrays])
+        if key not in self._ready:
+            self._ready[key] = self._prepared(wholes, views) if can_take() else None
+        return self._ready[key]
 
     def _prepared(self, wholes: _Wholes, views: Sequence[Array]) -> _Ready | None:
         """All parts as steps; None where other functions compute some of them."""
@@ -108,7 +135,30 @@ class Driven:
             begins = map(address, [*wholes[kind], *views])
             away = [address(one) - begin for one, begin in zip(arrays, begins, strict=True)]
             starts.append((kind, [*away, 0, 0]))
-        return _Ready(Turns(kinds, starts), list(tapes.kinds), room)
+        steps = [step for kind in kinds for step in kind.steps]
+        multiplies = any(_multiplies(one.tape) for one in tapes.recorded)
+        if len(starts) == 1 and Chain.fits(steps):
+            away = starts[0][1]
+            turns = Chain([_moved(step, away) for step in steps], len(away) - 1)
+        else:
+            turns = Turns(kinds, starts)
+        return _Ready(turns, list(tapes.kinds), room, multiplies)
+
+
+def _moved(step: Step, away: Sequence[int]) -> Step:
+    """A step of a part that is so far away from its bases, the last of which is nothing."""
+    places = [(at, Place(p.base, p.offset + away[p.base])) for at, p in step.places]
+    arguments = list(step.arguments)
+    for at, place in places:
+        if place.base == len(away) - 1:
+            arguments[at] = place.offset
+    moved = tuple(one for one in places if one[1].base != len(away) - 1)
+    return replace(step, arguments=tuple(arguments), places=moved)
+
+
+def _multiplies(tape: Tape) -> bool:
+    """Whether BLAS computes some of it, which has threads of its own."""
+    return any(isinstance(call.meaning, Product) for call in tape.calls)
 
 
 def _steps(settled: Settled, given: Sequence[Any], into: Sequence[Array]) -> list[Step] | None:

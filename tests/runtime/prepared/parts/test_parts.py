@@ -266,7 +266,7 @@ def test_many_matrices_that_meet_vectors_are_a_few_parts_for_each_thread() -> No
 
 
 def test_what_takes_many_calls_is_a_loop_though_it_is_of_few_points() -> None:
-    """States that merge with their neighbours, again and again, or that are walked."""
+    """What folds, or walks: to call NumPy takes as long as thousands of operations."""
     if not native.is_ready():
         pytest.skip("nothing is compiled here")
     x = tapestry.input("x", (16, 16), "float32")
@@ -275,7 +275,7 @@ def test_what_takes_many_calls_is_a_loop_though_it_is_of_few_points() -> None:
         (tapestry.argmax(x, axis=1), array.argmax(1), True),
         (tapestry.cumsum(x, axis=1), array.cumsum(1), True),
         (tapestry.exp(x), np.exp(array), False),
-        (tapestry.sum(x, axis=1), array.sum(1), False),
+        (tapestry.sum(x, axis=1), array.sum(1), True),
     )
     for expression, want, is_loop in cases:
         prepared = PreparedProgram(tapestry.compile(expression).lowered)

@@ -1,0 +1,68 @@
+"""Steps one after another by one call: in order, each with its addresses, whatever the arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tapestry.runtime.cpu import chains, native
+from tapestry.runtime.cpu.addresses import address
+from tapestry.runtime.cpu.chains import Chain
+from tapestry.runtime.cpu.native import compiled
+from tapestry.runtime.cpu.turns import Place, Step
+
+pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
+
+_ADD = """
+define void @loop(ptr %row) {
+  %from_at = getelementptr i64, ptr %row, i64 1
+  %more_at = getelementptr i64, ptr %row, i64 2
+  %into = load ptr, ptr %row
+  %from = load ptr, ptr %from_at
+  %more = load i64, ptr %more_at
+  %x = load i64, ptr %from
+  %y = add i64 %x, %more
+  store i64 %y, ptr %into
+  ret void
+}
+"""
+"""A number somewhere is one that is somewhere else and a constant."""
+
+
+def _add(more: int, into: Place, of: Place) -> Step:
+    return Step(compiled(_ADD), (0, 0, more), ((0, into), (1, of)))
+
+
+@pytest.mark.parametrize("count", [1, 2, 100])
+def test_steps_are_called_in_order(count: int) -> None:
+    # From the second number of x into z, on and on there, and from there into y.
+    steps = [_add(3, Place(2, 0), Place(0, 8))]
+    steps += [_add(1, Place(2, 0), Place(2, 0)) for _ in range(count)]
+    steps += [_add(0, Place(1, 16), Place(2, 0))]
+    chain = Chain(steps, 3)
+    for start in (5, -7):
+        x, y, z = np.array([0, start]), np.zeros(3, np.int64), np.zeros(1, np.int64)
+        chain.run([x, y, z])
+        assert y.tolist() == [0, 0, start + 3 + count]
+        assert x.tolist() == [0, start]
+
+
+def test_addresses_that_are_known_stay() -> None:
+    held, y = np.array([41]), np.zeros(1, np.int64)
+    step = Step(compiled(_ADD), (0, address(held), 1), ((0, Place(0, 0)),))
+    Chain([step], 1).run([y])
+    assert y.tolist() == [42]
+
+
+def test_arrays_are_where_their_first_cell_is() -> None:
+    x, y = np.arange(10), np.zeros(2, np.int64)
+    Chain([_add(100, Place(1, 0), Place(0, 0))], 2).run([x[3::2], y[1:]])
+    Chain([_add(200, Place(1, 0), Place(0, 0))], 2).run([x[::-1], y])
+    assert y.tolist() == [209, 103]
+
+
+def test_too_many_numbers_or_what_may_fail_do_not_fit() -> None:
+    step = _add(1, Place(0, 0), Place(1, 0))
+    assert Chain.fits([step])
+    assert not Chain.fits([step] * chains.LARGEST)
+    assert not Chain.fits([Step(step.function, (*step.arguments, 0), step.places, may_fail=True)])

@@ -1,0 +1,221 @@
+"""Programs that are one call of compiled code: what they are, and that results are as without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tapestry
+from tapestry.runtime.cpu import native
+from tapestry.runtime.prepared import PreparedProgram
+
+pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
+
+SHAPE = (48, 40)
+Expression = Any
+Array = np.ndarray
+
+
+def _norm(x: Expression) -> Expression:
+    apart = x - tapestry.mean(x, axis=1, keepdims=True)
+    return apart / tapestry.sqrt(tapestry.mean(apart * apart, axis=1, keepdims=True) + 1e-5)
+
+
+def _inputs(count: int, dtype: Any = np.float32) -> list[Array]:
+    random = np.random.default_rng(0)
+    return [(4 * random.standard_normal(SHAPE)).astype(dtype) for _ in range(count)]
+
+
+def _prepared(results: Sequence[Expression] | Expression) -> PreparedProgram:
+    return PreparedProgram(tapestry.compile(results).lowered)
+
+
+def _named(count: int, dtype: str = "float32") -> list[Expression]:
+    return [tapestry.input(name, SHAPE, dtype) for name in "xyz"[:count]]
+
+
+def _by_script(program: PreparedProgram, arrays: Sequence[Array]) -> list[Array]:
+    with np.errstate(all="ignore"):
+        return [np.array(one) for one in program.run.script(arrays)]
+
+
+def _check(program: PreparedProgram, arrays: Sequence[Array], *, linked: bool = True) -> None:
+    """Several calls give what the script does, the later ones by one call."""
+    program(arrays)
+    assert (program.run.at_once(arrays) is not None) == linked
+    again = [one[::-1].copy() for one in arrays]
+    for one in (arrays, again):
+        for got, want in zip(program(one), _by_script(program, one), strict=True):
+            assert (got.dtype, got.shape) == (want.dtype, want.shape)
+            np.testing.assert_array_equal(got.astype("f8"), want.astype("f8"))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: tapestry.softmax(x, axis=1) * y,
+        lambda x, y: tapestry.softmax(_norm(x) + y, axis=0),
+        lambda x, y: tapestry.sum(x * y),
+        lambda x, y: (tapestry.max(x, axis=0), tapestry.tanh(x + y) * y),
+        lambda x, y: (_norm(x), tapestry.argmax(y, axis=1)),
+        lambda x, y: tapestry.cumsum(x * y, axis=1),
+        lambda x, y: tapestry.transpose(tapestry.exp(x) * y + x * x, (1, 0)) * 2,
+    ],
+)
+def test_loops_are_one_call(function: Callable[..., Any]) -> None:
+    _check(_prepared(function(*_named(2))), _inputs(2))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "float16", "bfloat16", "float64"])
+def test_dtypes_are_those_of_the_program(dtype: str) -> None:
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
+    (x,) = _named(1, dtype)
+    arrays = [np.abs(one).astype(kind) for one in _inputs(1)]
+    _check(_prepared((x * x - x * x * x, tapestry.where(x > 1, x, 0))), arrays)
+    if dtype != "uint8":
+        _check(_prepared((tapestry.max(x, axis=1), tapestry.sum(x * x, axis=0))), arrays)
+
+
+def test_arrays_that_lie_otherwise_are_for_the_script() -> None:
+    x, y = _named(2)
+    program = _prepared(tapestry.softmax(x, axis=1) * y)
+    plain = _inputs(2)
+    others = [np.asfortranarray(plain[0]), np.repeat(plain[1], 2, axis=1)[:, ::2]]
+    others += [plain[0][::-1], np.broadcast_to(plain[1][:1], SHAPE)]
+    program(plain)
+    for one in others:
+        assert program.run.at_once([one, plain[1]]) is None
+        assert program.run.at_once([plain[0], one]) is None
+        for pair in ([one, plain[1]], [plain[0], one]):
+            want = _by_script(_prepared(tapestry.softmax(x, axis=1) * y), pair)
+            np.testing.assert_allclose(program(pair)[0], want[0], rtol=1e-6)
+
+
+def test_the_first_arrays_may_lie_in_any_way() -> None:
+    x, y = _named(2)
+    wide = np.random.default_rng(0).standard_normal((96, 80)).astype("f4")
+    arrays = [wide[::-2, 1::2], np.asfortranarray(wide[:48, :40])]
+    program = _prepared(tapestry.softmax(x, axis=1) * y)
+    program(arrays)
+    for pair in (arrays, [one + 1 for one in arrays]):
+        np.testing.assert_allclose(program(pair)[0], _by_script(program, pair)[0], rtol=1e-6)
+
+
+def test_one_array_may_be_given_twice_and_overlap() -> None:
+    x, y = _named(2)
+    program = _prepared(tapestry.exp(x - tapestry.max(y, axis=1, keepdims=True)))
+    room = np.random.default_rng(0).standard_normal((2 * SHAPE[0], SHAPE[1])).astype("f4")
+    first, second, across = room[: SHAPE[0]], room[SHAPE[0] :], room[7:][: SHAPE[0]]
+    program([first, first])  # what is linked are two arrays all the same
+    for pair in ([first, second], [first, across], [across, first], [second, second]):
+        assert program.run.at_once(pair) is not None
+        want = np.exp(pair[0] - pair[1].max(1, keepdims=True))
+        np.testing.assert_allclose(program(pair)[0], want, rtol=1e-5)
+
+
+def test_results_are_the_callers_alone() -> None:
+    (x,) = _named(1)
+    program = tapestry.compile((_norm(x), tapestry.sum(x, axis=1)))
+    (array,) = _inputs(1)
+    first = program(array)
+    second = program(array)
+    kept = [one.copy() for one in second]
+    third = program(array + 1)
+    for one in (*first, *second, *third):
+        assert one.flags.writeable
+        assert one.flags.c_contiguous
+        one[...] = 0
+    np.testing.assert_array_equal(program(array)[0], kept[0])
+
+
+@pytest.mark.parametrize("function", [lambda x: x, lambda x: tapestry.transpose(x, (1, 0))])
+def test_what_is_given_is_never_given_back(function: Callable[..., Any]) -> None:
+    (x,) = _named(1)
+    program = tapestry.compile((function(x), tapestry.softmax(x, axis=1)))
+    (array,) = _inputs(1)
+    for _ in range(3):
+        assert not np.shares_memory(program(array)[0], array)
+
+
+def test_one_result_asked_for_twice_is_two_arrays() -> None:
+    (x,) = _named(1)
+    same = tapestry.softmax(x, axis=1)
+    program = tapestry.compile((same, same))
+    (array,) = _inputs(1)
+    for _ in range(3):
+        first, second = program(array)
+        assert not np.shares_memory(first, second)
+        np.testing.assert_array_equal(first, second)
+
+
+def test_products_and_checked_places_are_for_the_script() -> None:
+    x, y = _named(2)
+    _check(_prepared(tapestry.exp(x @ tapestry.transpose(y, (1, 0)))), _inputs(2), linked=False)
+    places = tapestry.input("i", (64,), "int32")
+    program = tapestry.compile(tapestry.softmax(tapestry.take(x, places), axis=1))
+    (array,) = _inputs(1)
+    where = np.arange(64, dtype=np.int32) % SHAPE[0]
+    for _ in range(3):
+        got = program(array, where)
+        want = np.exp(array[where] - array[where].max(1, keepdims=True))
+        np.testing.assert_allclose(got, want / want.sum(1, keepdims=True), rtol=1e-5)
+    with pytest.raises(tapestry.TapestryError):
+        program(array, where + SHAPE[0])
+
+
+def test_threads_have_what_is_between_for_themselves() -> None:
+    (x,) = _named(1)
+    program = _prepared(tapestry.softmax(_norm(x), axis=0) * _norm(x))
+    arrays = [one + n for n, one in enumerate(_inputs(1) * 8)]
+    program(arrays[:1])
+    want = [_by_script(program, [one])[0] for one in arrays]
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda n: program([arrays[n % 8]])[0], range(400)))
+    for n, got in enumerate(made):
+        np.testing.assert_array_equal(got, want[n % 8])
+
+
+def test_there_may_be_no_cells() -> None:
+    x = tapestry.input("x", (0, 5), "float32")
+    program = tapestry.compile((tapestry.softmax(x, axis=1), tapestry.sum(x)))
+    for _ in range(3):
+        first, second = program(np.zeros((0, 5), "f4"))
+        assert (first.shape, float(second)) == ((0, 5), 0)
+
+
+_STEPS: list[Callable[..., Any]] = [
+    lambda x, y: x + y,
+    lambda x, y: x * tapestry.tanh(y),
+    lambda x, y: x - tapestry.max(y, axis=1, keepdims=True),
+    lambda x, y: x * tapestry.mean(y, axis=0, keepdims=True),
+    lambda x, y: tapestry.where(x > y, x, -y),
+    lambda x, y: tapestry.softmax(x + y, axis=1),
+    lambda x, y: tapestry.cumsum(x, axis=0) - y,
+]
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.lists(st.tuples(st.sampled_from(_STEPS), st.integers(0, 5), st.integers(0, 5)), max_size=5)
+)
+def test_any_program_gives_what_its_script_does(
+    steps: list[tuple[Callable[..., Any], int, int]],
+) -> None:
+    values = _named(2)
+    values.append(values[0] * values[1])
+    for function, first, second in steps:
+        values.append(function(values[first % len(values)], values[second % len(values)]))
+    program = _prepared((values[-1], values[-2] * 2))
+    arrays = _inputs(2)
+    program(arrays)
+    for given_arrays in (arrays, arrays[::-1], [arrays[0], arrays[0]]):
+        made, want = program(given_arrays), _by_script(program, given_arrays)
+        for got, one in zip(made, want, strict=True):
+            np.testing.assert_array_equal(got, one)
