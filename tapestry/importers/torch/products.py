@@ -10,7 +10,7 @@ less to hand to NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,17 +19,13 @@ import torch
 
 from tapestry.algebra import functions
 from tapestry.importers.torch.convolutions import slid
+from tapestry.runtime.cpu.multiplying import FEW, SMALL
 from tapestry.runtime.cpu.openmp import find_team
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Function, Library
+from tapestry.runtime.prepared.linking import Traced, traced_product
 from tapestry.runtime.prepared.loops.looping import OFTEN, Loops
 from tapestry.runtime.prepared.memory import empty
-
-_SMALL = 1 << 18
-"""Multiplications up to which OpenBLAS starts no threads."""
-
-_FEW = 9216
-"""The same, of a matrix and a vector."""
 
 _MANY = 1 << 15
 """Cells from which PyTorch shares a function among threads."""
@@ -40,21 +36,35 @@ _functions = cast("dict[str, Callable[..., Any]]", vars(torch))
 _tensor, _mm, _bmm = (_functions[name] for name in ("from_numpy", "mm", "bmm"))
 
 
-def product(a: Array, b: Array) -> Array:
-    """The matrix product, or one of each pair of two stacks of matrices."""
-    shape = (*a.shape[:-1], b.shape[-1])
-    small = _FEW if min(a.shape[-2], shape[-1]) == 1 else _SMALL
-    if a.size * shape[-1] <= small or not (_fits(a) and _fits(b)):
-        return np.matmul(a, b)
-    made = empty(shape, a.dtype)
-    # Autocasting leaves what writes to `out` alone.
-    if a.ndim == 2:
-        _mm(_tensor(a), _tensor(b), out=_tensor(made))
-    elif len(a) == len(b) == 1:
-        _mm(_tensor(a[0]), _tensor(b[0]), out=_tensor(made[0]))
-    else:
-        _bmm(_tensor(a), _tensor(b), out=_tensor(made))
-    return made
+@dataclass(frozen=True)
+class Product:
+    """The product of two matrices, or one of each pair of two stacks of them."""
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        """A new array."""
+        if _is_small(a, b) or not (_fits(a) and _fits(b)):
+            return np.matmul(a, b)
+        made = empty((*a.shape[:-1], b.shape[-1]), a.dtype)
+        # Autocasting leaves what writes to `out` alone.
+        if a.ndim == 2:
+            _mm(_tensor(a), _tensor(b), out=_tensor(made))
+        elif len(a) == len(b) == 1:
+            _mm(_tensor(a[0]), _tensor(b[0]), out=_tensor(made[0]))
+        else:
+            _bmm(_tensor(a), _tensor(b), out=_tensor(made))
+        return made
+
+    def traced(self, given: Sequence[Array]) -> Traced | None:
+        """What NumPy's library is called with, where that multiplies."""
+        return traced_product(given) if _is_small(*given) else None
+
+
+product = Product()
+
+
+def _is_small(a: Array, b: Array) -> bool:
+    small = FEW if min(a.shape[-2], b.shape[-1]) == 1 else SMALL
+    return a.size * b.shape[-1] <= small
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from tapestry.runtime.cpu.blas import find_function
 from tapestry.runtime.cpu.native import address_of, compiled
 from tapestry.runtime.executor import Array
 
-_ROW_MAJOR, _PLAIN, _TURNED = 101, 111, 112
+_ROW_MAJOR, _COLUMN_MAJOR, _PLAIN, _TURNED = 101, 102, 111, 112
 """What CBLAS calls how matrices lie."""
 
 _TEXT = """
@@ -58,6 +58,42 @@ rows, columns and terms; the step of a, the function, and the steps of b and c.
 """
 
 
+_VECTOR_TEXT = """
+define void @loop(ptr %arguments) {{
+entry:
+{loads}
+  %product = inttoptr i64 %a9 to ptr
+  %order = trunc i64 %a7 to i32
+  %turn = trunc i64 %a8 to i32
+{sizes}
+  br label %head
+head:
+  %n = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %n, %a3
+  br i1 %more, label %body, label %done
+body:
+  %step_a = mul i64 %n, %a4
+  %step_x = mul i64 %n, %a5
+  %step_y = mul i64 %n, %a6
+  %at_a = add i64 %a0, %step_a
+  %at_x = add i64 %a1, %step_x
+  %at_y = add i64 %a2, %step_y
+  %p = inttoptr i64 %at_a to ptr
+  %q = inttoptr i64 %at_x to ptr
+  %r = inttoptr i64 %at_y to ptr
+  call void %product(i32 %order, i32 %turn, {int} %s10, {int} %s11, {kind} 1.0, ptr %p, {int} %s12,
+    ptr %q, {int} %s13, {kind} 0.0, ptr %r, {int} %s14)
+  %next = add i64 %n, 1
+  br label %head
+done:
+  ret void
+}}
+"""
+"""Addresses of a matrix, a vector and the result; how many, and the bytes between those; how the
+matrix lies, and that it is turned; the function, rows and columns, and the three steps.
+"""
+
+
 @dataclass(frozen=True)
 class ProductStep:
     """A compiled function, what it takes, and where the addresses of a, b and the result go."""
@@ -65,6 +101,19 @@ class ProductStep:
     function: Any
     arguments: tuple[int, ...]
     addresses: tuple[int, int, int] = (0, 1, 2)
+
+
+SMALL = 1 << 18
+"""Multiplications of two matrices up to which OpenBLAS starts no threads."""
+
+FEW = 9216
+"""The same, of a matrix and a vector."""
+
+
+def is_shared(a: Array, b: Array) -> bool:
+    """Whether OpenBLAS may start threads for a product, or one of a stack."""
+    most = FEW if 1 in (a.shape[-2], b.shape[-1]) else SMALL
+    return a.shape[-2] * a.shape[-1] * b.shape[-1] > most
 
 
 def product_step(a: Array, b: Array, out: Array) -> ProductStep | None:
@@ -78,8 +127,10 @@ def product_step(a: Array, b: Array, out: Array) -> ProductStep | None:
     lies_a, lies_b, lies_out = map(_lying, (a, b, out))
     if lies_a is None or lies_b is None or lies_out is None or lies_out[0] != _PLAIN:
         return None
-    if 1 in (rows, columns) or (found := _function(letter)) is None:
-        return None  # NumPy has other functions for vectors
+    if 1 in (rows, columns):
+        return _vector_step(a, b, out, letter)
+    if (found := _function(letter, "gemm")) is None:
+        return None
     function, address, most = found
     (turn_a, step_a), (turn_b, step_b), (_, step_out) = lies_a, lies_b, lies_out
     count = len(out) if out.ndim == 3 else 1
@@ -89,6 +140,39 @@ def product_step(a: Array, b: Array, out: Array) -> ProductStep | None:
         return None
     arguments = (0, 0, 0, count, *apart, *sizes, address, step_b, step_out)
     return ProductStep(function, arguments)
+
+
+def _vector_step(a: Array, b: Array, out: Array, letter: str) -> ProductStep | None:
+    """The product of a matrix and a vector, as NumPy has BLAS multiply them; None for two vectors.
+
+    One with one row is that of the other one, turned.
+    """
+    turned = a.shape[-2] == 1
+    matrix, vector = (b.swapaxes(-1, -2), a) if turned else (a, b.swapaxes(-1, -2))
+    rows, terms = matrix.shape[-2:]
+    found = _function(letter, "gemv")
+    if 1 in (rows, terms) or found is None:
+        return None
+    function, address, most = found
+    (down, along), size = matrix.strides[-2:], matrix.itemsize
+    order, step = (
+        (_COLUMN_MAJOR, down) if along == size and down >= terms * size else (_ROW_MAJOR, along)
+    )
+    if order == _ROW_MAJOR and (down != size or along < rows * size):
+        return None
+    steps = (step, vector.strides[-1], out.strides[-1 if turned else -2])
+    if any(one % size or one <= 0 for one in steps):
+        return None
+    sizes = (terms, rows, *(one // size for one in steps))
+    if max(sizes) > most:
+        return None
+    count = len(out) if out.ndim == 3 else 1
+    apart = [
+        one.strides[0] if one.ndim == 3 and len(one) > 1 else 0 for one in (matrix, vector, out)
+    ]
+    arguments = (0, 0, 0, count, *apart, order, _TURNED, address, *sizes)
+    places = (1, 0, 2) if turned else (0, 1, 2)
+    return ProductStep(function, arguments, places)
 
 
 def _lying(matrix: Array) -> tuple[int, int] | None:
@@ -101,30 +185,34 @@ def _lying(matrix: Array) -> tuple[int, int] | None:
     return None
 
 
-def _function(letter: str) -> tuple[Any, int, int] | None:
-    """A compiled function that calls BLAS's for products, where that is, and its largest size."""
-    found = find_function(f"cblas_{letter}gemm")
+def _function(letter: str, name: str) -> tuple[Any, int, int] | None:
+    """A compiled function that calls BLAS's of a name, where that is, and its largest size."""
+    found = find_function(f"cblas_{letter}{name}")
     if found is None:
         return None
     function, wide = found
-    made = compiled(_text(letter, wide=wide), "that multiplies matrices")
+    made = compiled(_text(letter, name, wide=wide), "that multiplies matrices")
     most = (1 << (63 if wide else 31)) - 1
     return None if made is None else (made, address_of(function), most)
 
 
 @cache
-def _text(letter: str, *, wide: bool) -> str:
+def _text(letter: str, name: str, *, wide: bool) -> str:
     """The compiled function, for floats of a letter and sizes of 64 bits or 32."""
+    text, count, whole = _TEXTS[name]
     loads = [
         f"  %p{n} = getelementptr i64, ptr %arguments, i64 {n}\n  %a{n} = load i64, ptr %p{n}"
-        for n in range(16)
+        for n in range(count)
     ]
-    name = "i64" if wide else "i32"
     sizes = [
-        f"  %s{n} = " + (f"add i64 %a{n}, 0" if wide else f"trunc i64 %a{n} to i32")
-        for n in (9, 10, 11, 12, 14, 15)
+        f"  %s{n} = " + (f"add i64 %a{n}, 0" if wide else f"trunc i64 %a{n} to i32") for n in whole
     ]
-    kind = {"s": "float", "d": "double"}[letter]
-    return _TEXT.format(
-        loads="\n".join(loads), sizes="\n".join(sizes), int=name, kind=kind, order=_ROW_MAJOR
-    )
+    known = {"int": "i64" if wide else "i32", "kind": {"s": "float", "d": "double"}[letter]}
+    return text.format(loads="\n".join(loads), sizes="\n".join(sizes), order=_ROW_MAJOR, **known)
+
+
+_TEXTS = {
+    "gemm": (_TEXT, 16, (9, 10, 11, 12, 14, 15)),
+    "gemv": (_VECTOR_TEXT, 15, (10, 11, 12, 13, 14)),
+}
+"""Per function of BLAS's its text, how many arguments that takes, and which of them are sizes."""

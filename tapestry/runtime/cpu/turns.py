@@ -153,13 +153,15 @@ class Place:
 class Step:
     """A compiled function, what it takes, and which of that are addresses.
 
-    If it `may_fail`, the last of what it takes is not zero afterwards if it did.
+    If it `may_fail`, the last of what it takes is not zero afterwards if it did. What it calls may
+    be `shared` by threads of a library's own.
     """
 
     function: Any
     arguments: tuple[int, ...]
     places: tuple[tuple[int, Place], ...]
     may_fail: bool = False
+    shared: bool = False
 
     def at(self, bases: Sequence[int]) -> Step:
         """The same where bases are known: the places of its addresses, which it is given."""

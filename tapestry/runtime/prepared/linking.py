@@ -22,6 +22,7 @@ from numpy.lib.stride_tricks import as_strided
 from tapestry.arena import ALIGNMENT
 from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.chains import Chain
+from tapestry.runtime.cpu.multiplying import product_step
 from tapestry.runtime.cpu.turns import Place, Step
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.memory import cache_size, maker
@@ -115,10 +116,7 @@ def traced_in_turn(
             if not _is_within(made[0], array):
                 return None
         else:
-            plain = all(isinstance(one, np.ndarray) for one in given)
-            if not plain or not isinstance(line.function, Traceable):
-                return None
-            traced = line.function.traced(given)
+            traced = _traced(line.function, given)
             if traced is None:
                 return None
             steps += traced.steps
@@ -127,6 +125,29 @@ def traced_in_turn(
         for slot, value in zip(line.outs, made, strict=True):
             values[slot] = value
     return Traced(steps, [values[slot] for slot in results], held)
+
+
+def traced_product(given: Sequence[Array]) -> Traced | None:
+    """What BLAS is called with for the product of two matrices, as `np.matmul` calls it."""
+    a, b = given
+    if address(a) == address(b) or a.ndim != b.ndim or a.dtype != b.dtype:
+        return None  # NumPy multiplies a matrix by itself in another way
+    out = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
+    step = product_step(a, b, out)
+    if step is None:
+        return None
+    places = zip(step.addresses, (Place(n, 0) for n in range(3)), strict=True)
+    found = Step(step.function, step.arguments, tuple(places))
+    return Traced([found.at([address(array) for array in (a, b, out)])], [out], [out])
+
+
+def _traced(function: object, given: Sequence[Any]) -> Traced | None:
+    """What a function calls, of arrays."""
+    if not all(isinstance(one, np.ndarray) for one in given):
+        return None
+    if function is np.matmul:
+        return traced_product(given)
+    return function.traced(given) if isinstance(function, Traceable) else None
 
 
 def _like(array: Array) -> Array:

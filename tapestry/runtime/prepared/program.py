@@ -7,11 +7,12 @@ call = PreparedProgram(module)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import loom
@@ -28,8 +29,9 @@ from tapestry.runtime.prepared.cells import all_over
 from tapestry.runtime.prepared.leading import first_places
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.loops.copying import reshaped
+from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.operations import prepared_operation, windowed_operation
-from tapestry.runtime.prepared.parts.preparing import InParts, in_parts
+from tapestry.runtime.prepared.parts.preparing import InParts, in_parts, operations_of_numpy
 from tapestry.runtime.prepared.products.sliding import slid
 from tapestry.runtime.prepared.script import Run, Script, Whole
 from tapestry.runtime.prepared.views import View, reader
@@ -38,6 +40,10 @@ from tapestry.zspace import Projection
 
 _FEW = 64
 """Steps of a program up to which it is found for each by itself what it does with memory."""
+
+_SMALL = 1 << 21
+"""Scalar operations of a program, about a millisecond of NumPy's, up to which calls are much of it.
+"""
 
 
 class PreparedProgram:
@@ -54,14 +60,15 @@ class PreparedProgram:
     ) -> None:
         """`module` must not change afterwards. InvalidProgramError for what cannot be run."""
         self.left: list[Operation] = []
-        self._library = library or Library(slide=slid)
-        loops = self._library.loops
+        block = main_function(module).body.block
+        library = library or Library(slide=slid)
+        loops = _loops(library.loops, block)
+        self._library = replace(library, loops=loops)
         self._parts = parts or partial(in_parts, products=self._library.is_numpy, loops=loops)
         self._known = Alike()
         self._executor = NumpyExecutor()
         self._slots: dict[SSAValue, int] = {}
         self._script = Script()
-        block = main_function(module).body.block
         self._few = sum(1 for op in block.walk() if isinstance(op, loom.OperationOp)) <= _FEW
         for value in block.args:
             self._slots[value] = self._script.argument()
@@ -138,6 +145,15 @@ class PreparedProgram:
             return [made.data for made in self._executor.dispatch(op, tensors, NoWatch())]
 
         return run
+
+
+def _loops(loops: Loops | None, block: Block) -> Loops | None:
+    """The loops of a program: all of a small one, if that is worth any, so that it is one call."""
+    if loops is None:
+        return None
+    operations = (op for op in block.walk() if isinstance(op, loom.OperationOp))
+    count = sum(map(operations_of_numpy, operations))
+    return replace(loops, least=1) if loops.least <= count < _SMALL else loops
 
 
 def _assembled(op: loom.AssembleOp, team: Team | None) -> Assembled:

@@ -218,6 +218,7 @@ class Whole:
     def __post_init__(self) -> None:
         self._linked: Linked | None = None
         self._called = False
+        self._tried = False
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs."""
@@ -226,13 +227,19 @@ class Whole:
             return made
         with np.errstate(all="ignore"):  # what IEEE 754 defines is no news
             made = list(map(np.asarray, self.script(inputs)))
-        if not self._called:
-            self._linked = link(self.script, inputs)
-            self._called = True
+        self._called = True
         return made
 
     def at_once(self, inputs: Sequence[Array]) -> list[Array] | None:
-        """The outputs, on memory of their own, by one call of compiled code; None if it is more."""
+        """The outputs, on memory of their own, by one call of compiled code.
+
+        None if it is more, or the first call: that shows what there is to link.
+        """
+        if self._linked is None:
+            if self._tried or not self._called:
+                return None
+            self._linked = link(self.script, inputs)
+            self._tried = True
         return None if self._linked is None else self._linked(inputs)
 
 

@@ -84,6 +84,15 @@ def writes_in_order(projection: Projection, box: Range, index: Range) -> bool:
     return order is not None and order == sorted(order)
 
 
+def writes_view(view: View) -> bool:
+    """Whether what `writer` gave is a view of any values: it merges no dimensions."""
+    if not isinstance(view, partial) or view.func is not _merged:
+        return False
+    _, whole, turned, shape = view.args
+    kept = [whole[dim] for dim in turned] if turned else whole
+    return shape is None or [n for n in kept if n > 1] == [n for n in shape if n > 1]
+
+
 def plain_view(view: View, array: Array) -> tuple[View, ...] | None:
     """A view of arrays like this one as functions of NumPy's own, one after another.
 

@@ -80,13 +80,42 @@ def test_one_matrix_for_a_whole_stack() -> None:
     np.testing.assert_allclose(out, a @ b, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("lay_a", [_same, _turned, _padded])
+@pytest.mark.parametrize("lay_b", [_same, _turned, _padded])
+@pytest.mark.parametrize("lay_out", [_same, _padded])
+@pytest.mark.parametrize("stack", [(), (3,)])
+@pytest.mark.parametrize("sizes", [(1, 70, 90), (70, 1, 90), (1, 2, 2), (2, 1, 3)])
+def test_vectors_are_multiplied_as_numpy_does(
+    dtype: str,
+    lay_a: _Lay,
+    lay_b: _Lay,
+    lay_out: _Lay,
+    stack: tuple[int, ...],
+    sizes: tuple[int, int, int],
+) -> None:
+    rows, columns, terms = sizes
+    a = lay_a(_random((*stack, rows, terms), dtype))
+    b = lay_b(_random((*stack, terms, columns), dtype))
+    out = lay_out(np.full((*stack, rows, columns), np.nan, dtype))
+    step = product_step(a, b, out)
+    assert step is not None
+    arguments = np.array(step.arguments, np.int64)
+    arguments[list(step.addresses)] = [one.ctypes.data for one in (a, b, out)]
+    step.function(arguments.ctypes.data)
+    np.testing.assert_array_equal(out, np.matmul(a, b, out=np.empty_like(out)))
+
+
 def test_what_is_left_to_numpy() -> None:
     a, b, out = _random((5, 6), "f4"), _random((6, 7), "f4"), np.zeros((5, 7), "f4")
     assert product_step(a, b, out) is not None
     assert product_step(_apart(a), b, out) is None
     assert product_step(a, _apart(b), out) is None
     assert product_step(a, b, _turned(out)) is None
-    assert product_step(a[:1], b, out[:1]) is None  # a vector
+    assert product_step(a[:1], b[:, :1], out[:1, :1]) is None  # two vectors
+    assert product_step(a[:1], _apart(b), out[:1]) is None
+    assert product_step(a[:, :1], b[:1], out) is not None  # one term, of matrices all the same
+    assert product_step(a[:, :1], b[:1, :1], out[:, :1]) is None
     assert product_step(a, b.astype("f8"), out.astype("f8")) is None
     assert product_step(*(one.astype("i4") for one in (a, b, out))) is None
     assert product_step(a, np.zeros((3, 6, 7), "f4"), np.zeros((3, 5, 7), "f4")) is None

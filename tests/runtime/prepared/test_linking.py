@@ -90,6 +90,7 @@ def test_arrays_that_lie_otherwise_are_for_the_script() -> None:
     others = [np.asfortranarray(plain[0]), np.repeat(plain[1], 2, axis=1)[:, ::2]]
     others += [plain[0][::-1], np.broadcast_to(plain[1][:1], SHAPE)]
     program(plain)
+    program(plain)
     for one in others:
         assert program.run.at_once([one, plain[1]]) is None
         assert program.run.at_once([plain[0], one]) is None
@@ -155,9 +156,29 @@ def test_one_result_asked_for_twice_is_two_arrays() -> None:
         np.testing.assert_array_equal(first, second)
 
 
-def test_products_and_checked_places_are_for_the_script() -> None:
+def test_products_are_those_of_blas() -> None:
     x, y = _named(2)
-    _check(_prepared(tapestry.exp(x @ tapestry.transpose(y, (1, 0)))), _inputs(2), linked=False)
+    turned = tapestry.transpose(y, (1, 0))
+    _check(_prepared(tapestry.exp(tapestry.softmax(x, axis=1) @ turned)), _inputs(2))
+    row = tapestry.mean(x, axis=0, keepdims=True)
+    _check(_prepared(tapestry.softmax(row @ turned, axis=1)), _inputs(2))
+    # NumPy computes half of a matrix by itself turned.
+    own = _prepared(tapestry.exp(x @ tapestry.transpose(x, (1, 0))))
+    _check(own, _inputs(1), linked=False)
+
+
+def test_a_small_network_is_one_call() -> None:
+    random = np.random.default_rng(0)
+    for rows in (1, 7):
+        shapes = {"x": (rows, 64), "w": (64, 32), "b": (32,), "v": (32, 10), "c": (10,)}
+        x, w, b, v, c = (tapestry.input(name, shape) for name, shape in shapes.items())
+        result = tapestry.softmax(tapestry.relu(x @ w + b) @ v + c, axis=1)
+        arrays = [random.standard_normal(shape).astype("f4") for shape in shapes.values()]
+        _check(_prepared(result), arrays)
+
+
+def test_checked_places_are_for_the_script() -> None:
+    (x,) = _named(1)
     places = tapestry.input("i", (64,), "int32")
     program = tapestry.compile(tapestry.softmax(tapestry.take(x, places), axis=1))
     (array,) = _inputs(1)

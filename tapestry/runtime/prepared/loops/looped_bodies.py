@@ -22,7 +22,9 @@ from tapestry.codegen.loops.cells import written
 from tapestry.codegen.loops.vectors import number_of
 from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.threads import Team
+from tapestry.runtime.cpu.turns import Step
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.linking import Traced
 from tapestry.runtime.prepared.loops.loop import Loop, NotCompiledError
 from tapestry.runtime.prepared.memory import empty
 
@@ -50,6 +52,7 @@ class LoopedBody:
 
     def __post_init__(self) -> None:
         self._run: _Run | None = None
+        self._steps: list[_Step] | None = None
         self._given = self.arguments + len(self.places)
         self._first = self._given + len(self.numbers)
 
@@ -59,8 +62,23 @@ class LoopedBody:
         try:
             return self._run(given)
         except NotCompiledError:
-            self._run = self.plain
+            self._run, self._steps = self.plain, None
             return self._run(given)
+
+    def traced(self, given: Sequence[Array]) -> Traced | None:
+        """The compiled functions that it calls."""
+        if self._steps is None:
+            return None
+        steps, held, found = list[Step](), list[Array](), dict[int, Array]()
+        values = [*given, *self.places]
+        for loop, ins, slots, _ in self._steps:
+            traced = loop.traced([values[place] for place in ins])
+            if traced is None:
+                return None
+            steps += traced.steps
+            held += traced.held
+            found |= zip(slots, traced.made, strict=True)
+        return Traced(steps, [found[slot] for slot in self.wanted], held)
 
     def _found(self, given: Sequence[Any]) -> _Run | None:
         """The body by loops; None where arguments are no arrays of one rank."""
@@ -81,6 +99,7 @@ class LoopedBody:
         if () in by_shape:
             return None
         steps = [self._step(shape, slots) for shape, slots in by_shape.items()]
+        self._steps = steps
 
         def run(given: Sequence[Any]) -> list[Array]:
             found: dict[int, Array] = {}

@@ -23,8 +23,8 @@ from tapestry.runtime.prepared.tapes.tape import Tape
 ONCE = 1 << 28
 """Scalar operations from which a loop pays though it is used once: some tenths of a second."""
 
-OFTEN = 1 << 12
-"""Those of a call, some tens of microseconds, from which it pays where calls are many."""
+OFTEN = 1 << 13
+"""Those of a call, some ten microseconds, from which it pays where calls are many."""
 
 
 @dataclass(frozen=True)

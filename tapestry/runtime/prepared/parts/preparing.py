@@ -70,6 +70,9 @@ _CALL = 1 << 11
 _FOLD = 1 << 13
 """Those that take as long as to call what folds, and to arrange what it takes and makes."""
 
+_PRODUCTS = 16
+"""How many products BLAS computes in the time of a scalar operation."""
+
 _ONE_LOOP = 40
 """Operations up to which maps surely are one loop."""
 
@@ -145,6 +148,13 @@ def in_parts(
         if not steps.keys().isdisjoint(op.fold_dims):
             return folded_in_parts(op, cuts, steps, loops)
     return _mapped(op, members, cuts, cuts.steps(dims), loops, threads)
+
+
+def operations_of_numpy(op: loom.OperationOp) -> int:
+    """How many scalar operations take as long as NumPy does to compute an operation."""
+    if _is_product(op):
+        return _CALL + op.index.size // _PRODUCTS
+    return _operations(_members(op))
 
 
 def _members(op: loom.FusedOp | loom.OperationOp) -> Members:

@@ -31,7 +31,7 @@ from tapestry.runtime.prepared.products.tiled import Computed, Moved, TiledProdu
 from tapestry.runtime.prepared.script import Run
 from tapestry.zspace import Projection, Range
 
-_EACH = 64
+_EACH = 16
 """How many scalar operations a product counts for: otherwise windows are copied, or PyTorch is
 called, which takes as long as thousands of products.
 """

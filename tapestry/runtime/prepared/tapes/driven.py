@@ -22,7 +22,7 @@ from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.blas import single_threaded
 from tapestry.runtime.cpu.chains import Chain
 from tapestry.runtime.cpu.checking import finite_step
-from tapestry.runtime.cpu.multiplying import product_step
+from tapestry.runtime.cpu.multiplying import is_shared, product_step
 from tapestry.runtime.cpu.threads import Workers, thread_count
 from tapestry.runtime.cpu.turns import Kind, Place, Step, Turns, can_take
 from tapestry.runtime.executor import Array
@@ -32,7 +32,7 @@ from tapestry.runtime.prepared.tapes.frames import Settled
 from tapestry.runtime.prepared.tapes.kinds import Tapes
 from tapestry.runtime.prepared.tapes.meanings import Arranged, Product
 from tapestry.runtime.prepared.tapes.places import scratch
-from tapestry.runtime.prepared.tapes.tape import Call, Tape
+from tapestry.runtime.prepared.tapes.tape import Call
 from tapestry.zspace import Range
 
 _WORKERS = Workers()
@@ -50,7 +50,8 @@ class _Ready:
     """A chain where there is one part, which cannot fail."""
     parts: list[Range]
     room: int
-    multiplies: bool
+    shared: bool
+    """Whether BLAS has threads of its own for some of it."""
 
 
 class Driven:
@@ -74,7 +75,7 @@ class Driven:
         if ready is None:
             return list(self._tapes.kinds)
         if isinstance(ready.turns, Chain):
-            with single_threaded() if ready.multiplies else _AS_IT_IS:
+            with single_threaded() if ready.shared else _AS_IT_IS:
                 ready.turns.run([*arrays, scratch(ready.room)])
             return []
         team = self._tapes.loops.team if self._tapes.loops is not None else None
@@ -99,7 +100,7 @@ class Driven:
         """What is called to compute `made`, of which `views` are, where there is one part."""
         arrays = [*(one for own in wholes for one in own), *views]
         ready = self._found(arrays, wholes, views)
-        if ready is None or not isinstance(ready.turns, Chain) or ready.multiplies:
+        if ready is None or not isinstance(ready.turns, Chain) or ready.shared:
             return None
         memory = np.empty(ready.room, np.uint8)
         begins = [*map(address, arrays), address(memory)]
@@ -136,13 +137,13 @@ class Driven:
             away = [address(one) - begin for one, begin in zip(arrays, begins, strict=True)]
             starts.append((kind, [*away, 0, 0]))
         steps = [step for kind in kinds for step in kind.steps]
-        multiplies = any(_multiplies(one.tape) for one in tapes.recorded)
+        shared = any(step.shared for step in steps)
         if len(starts) == 1 and Chain.fits(steps):
             away = starts[0][1]
             turns = Chain([_moved(step, away) for step in steps], len(away) - 1)
         else:
             turns = Turns(kinds, starts)
-        return _Ready(turns, list(tapes.kinds), room, multiplies)
+        return _Ready(turns, list(tapes.kinds), room, shared)
 
 
 def _moved(step: Step, away: Sequence[int]) -> Step:
@@ -154,11 +155,6 @@ def _moved(step: Step, away: Sequence[int]) -> Step:
             arguments[at] = place.offset
     moved = tuple(one for one in places if one[1].base != len(away) - 1)
     return replace(step, arguments=tuple(arguments), places=moved)
-
-
-def _multiplies(tape: Tape) -> bool:
-    """Whether BLAS computes some of it, which has threads of its own."""
-    return any(isinstance(call.meaning, Product) for call in tape.calls)
 
 
 def _steps(settled: Settled, given: Sequence[Any], into: Sequence[Array]) -> list[Step] | None:
@@ -203,11 +199,11 @@ def _of_call(
     arrays = [*(lying(values[slot]) for slot in call.ins), *(values[slot] for slot in call.outs)]
     if isinstance(call.function, Loop):
         ready = call.function.ready([values[slot] for slot in call.ins], arrays, 1)
-        may_fail = ready is not None and ready.may_fail
+        may_fail, shared = ready is not None and ready.may_fail, False
     elif isinstance(call.meaning, Product):
         slots = [*call.ins[:2], *call.outs]
         arrays = [*arrays[:2], *arrays[len(call.ins) :]]
-        ready, may_fail = product_step(*arrays), False
+        ready, may_fail, shared = product_step(*arrays), False, is_shared(*arrays[:2])
     else:
         return None
     if ready is None:
@@ -224,7 +220,7 @@ def _of_call(
         at = ((check.address, places[call.meaning.finite]),)
         steps.append(Step(check.function, check.arguments, at, may_fail=True))
     at = tuple(zip(ready.addresses, places, strict=True))
-    return [*steps, Step(ready.function, ready.arguments, at, may_fail)]
+    return [*steps, Step(ready.function, ready.arguments, at, may_fail, shared)]
 
 
 def _within(view: Any, of: Any) -> bool:

@@ -52,7 +52,7 @@ from tapestry.runtime.prepared.tapes.sources import (
     is_kept,
 )
 from tapestry.runtime.prepared.tapes.tape import Tape
-from tapestry.runtime.prepared.views import reader, writer
+from tapestry.runtime.prepared.views import reader, writer, writes_view
 from tapestry.zspace import AffineMap, Domain, Projection, Range
 
 Slots = list[int]
@@ -362,7 +362,13 @@ class Recorder:
         arrange = writer(written.projection, box, written.index)
         cells = reader(read.projection, box, scope.index)
         key = (written.projection, read.projection, written.index, scope.index)
-        turned = self.tape.call(arrange, (self.view(np.asarray, written.slot, "axes"),), key[::2])
+        given = self.view(np.asarray, written.slot, "axes")
+        as_view = writes_view(arrange)
+        turned = (
+            self.tape.view(arrange, given, key[::2])
+            if as_view
+            else self.tape.call(arrange, (given,), key[::2])
+        )
         return self.tape.view(cells, turned, key)
 
     def _steady(self, written: _Written, read: Projection) -> bool:
