@@ -18,7 +18,7 @@ settings.register_profile("random", deadline=None, derandomize=False)
 settings.load_profile("untimed")
 
 # Passes are tested as they are now: what they made before is not looked up.
-os.environ["TAPESTRY_CACHE"] = "rules,aot"
+os.environ["TAPESTRY_CACHE"] = "rules,aot,native"
 
 _environment = aot_processes._environment
 

@@ -28,6 +28,9 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.memory import cache_size, maker
 from tapestry.runtime.prepared.tapes.places import scratch
 
+_LARGE = 1 << 23
+"""Bytes of inputs from which it does not matter what there is between functions."""
+
 
 @dataclass(frozen=True)
 class Traced:
@@ -75,7 +78,7 @@ class Linked:
 
 def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
     """A function as one call, of arrays of such shapes and dtypes that lie like these."""
-    if any(array.size == 0 for array in given):
+    if any(array.size == 0 for array in given) or sum(one.nbytes for one in given) > _LARGE:
         return None
     inputs = [_like(array) for array in given]
     traced = run.traced(inputs)

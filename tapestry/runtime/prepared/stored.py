@@ -23,6 +23,7 @@ import numpy as np
 
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Library
+from tapestry.zspace import AffineMap, Domain, Projection, Range
 
 LARGEST: Final = 1 << 16
 """Bytes of an array that is written."""
@@ -78,7 +79,7 @@ class _Writer:
 
     def __init__(self, library: Library) -> None:
         self.rows: list[list[Any]] = []
-        self._numbers: dict[int, tuple[object, int]] = {}
+        self._numbers: dict[object, tuple[object, int]] = {}
         self._host: dict[int, object] = {id(own): plain for plain, own in library.functions.items()}
         self._host[id(library.multiply)] = "multiply"
         if library.slide is not None:
@@ -114,10 +115,12 @@ class _Writer:
                 return ["row", self._row(value)]
 
     def _row(self, value: object) -> int:
-        known = self._numbers.get(id(value))
+        # Geometry that is equal is the same; of all else, what is shared is one object.
+        key = value if isinstance(value, AffineMap | Domain | Projection | Range) else id(value)
+        known = self._numbers.get(key)
         if known is None:
             row = self._made(value)
-            known = self._numbers[id(value)] = value, len(self.rows)
+            known = self._numbers[key] = value, len(self.rows)
             self.rows.append(row)
         return known[1]
 
