@@ -311,8 +311,25 @@ def _in_cache() -> Sequence[Case]:
         lambda x: x.softmax(1),
         _softmax,
     )
+    norm = Case(
+        "layer norm, 64 x 64",
+        _random(x=(64, 64), g=(64,), b=(64,)),
+        _normalized,
+        _tapestry_named("layer_norm"),
+        _torch_norm,
+        _normalized,
+    )
+    network = Case(
+        "perceptron, 1 x 64-32-10",
+        _random(x=(1, 64), w1=(64, 32), b1=(32,), w2=(32, 10), b2=(10,)),
+        _mlp,
+        lambda x, w1, b1, w2, b2: _tapestry_named("relu")(x @ w1 + b1) @ w2 + b2,
+        lambda x, w1, b1, w2, b2: (x @ w1 + b1).relu() @ w2 + b2,
+        _mlp,
+    )
     pairs = ((name, axis) for name in ("sum", "max") for axis in (0, None))
-    made = (*(_reduction(name, axis, numbers, size) for name, axis in pairs), softmax)
+    small = (softmax, norm, network)
+    made = (*(_reduction(name, axis, numbers, size) for name, axis in pairs), *small)
     return [replace(case, burst=_BURST) for case in made]
 
 

@@ -171,7 +171,7 @@ def show(rows: Sequence[Row], console: Console) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the numpy executor beside its peers.")
-    parser.add_argument("--only", default="", help="cases whose name has this")
+    parser.add_argument("--only", nargs="+", default=[""], help="cases whose name has one of these")
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
     parser.add_argument("--seconds", type=float, default=6, help="how long to time a case")
     parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
@@ -181,7 +181,7 @@ def main() -> None:
         peak(*options.peak)
         return
     console = Console(width=110)
-    chosen = [case for case in cases() if options.only in case.name]
+    chosen = [case for case in cases() if any(one in case.name for one in options.only)]
     peers = [peer for peer in options.peers if find_spec(peer) is not None]
     for peer in sorted({*options.peers} - {*peers}):
         console.print(f"[bold red]{peer} is not installed, and left out: pip install {peer}[/]")

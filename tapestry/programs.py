@@ -94,8 +94,8 @@ class Program:
         return module
 
     def __call__(self, *arrays: object, **named: object) -> Any:
-        if self._is_prepared and not named:
-            exact = self._exact(arrays)
+        if self._is_prepared and not (arrays and named):
+            exact = self._exact(self._in_order(named) if named else arrays)
             if exact is not None:
                 return self.arranged(self._prepared.own(exact))
         given = self._given(arrays, named)
@@ -117,9 +117,7 @@ class Program:
             return Result(own_outputs(self._kernels(given), given), ())
         if not self._is_prepared:
             return self.run(inputs)
-        exact = None
-        if inputs.keys() == self._kinds.keys():
-            exact = self._exact([inputs[name] for name in self._kinds])
+        exact = self._exact(self._in_order(inputs))
         if exact is None:
             fitted = fit_to(self._arguments, self._arrays(inputs), contiguous=False)
             exact = [fitted[name] for name in self._kinds]
@@ -140,12 +138,18 @@ class Program:
         """Whether calls are those of a program that is prepared once, on NumPy."""
         return self.on == "numpy" and self.dump is None
 
-    def _exact(self, values: Sequence[object]) -> Sequence[Array] | None:
+    def _in_order(self, inputs: Mapping[str, object]) -> Sequence[object] | None:
+        """The inputs in the order of the arguments; None unless they are just those."""
+        if inputs.keys() != self._kinds.keys():
+            return None
+        return [inputs[name] for name in self._kinds]
+
+    def _exact(self, values: Sequence[object] | None) -> Sequence[Array] | None:
         """The arrays of a call, in order, if they are as the program takes them: most are.
 
         To look at no more is most of what a call on few cells takes beside its functions.
         """
-        if len(values) != len(self._signature):
+        if values is None or len(values) != len(self._signature):
             return None
         for value, (dtype, shape) in zip(values, self._signature, strict=True):
             if type(value) is not np.ndarray or value.dtype != dtype or value.shape != shape:

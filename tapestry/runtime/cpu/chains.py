@@ -1,6 +1,6 @@
 """Compiled functions one after another, by one call.
 
-    chain = Chain([Step(scale, (0, 0, n), ((0, Place(0, 0)), (1, Place(1, 0))))])
+    chain = Chain([Step(scale, (0, 0, n), ((0, Place(0, 0)), (1, Place(1, 0))))], 2)
     chain.run([x, y])           # the same as `scale` of the addresses of two arrays
 
 `tapestry.runtime.cpu.turns` does the same for many parts, on threads, which takes memory that

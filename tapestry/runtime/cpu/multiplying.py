@@ -106,7 +106,7 @@ class ProductStep:
 SMALL = 1 << 18
 """Multiplications of two matrices up to which OpenBLAS starts no threads."""
 
-FEW = 9216
+FEW = 9215
 """The same, of a matrix and a vector."""
 
 

@@ -29,7 +29,7 @@ from tapestry.runtime.prepared.memory import cache_size, maker
 from tapestry.runtime.prepared.tapes.places import scratch
 
 _LARGE = 1 << 23
-"""Bytes of inputs from which it does not matter what there is between functions."""
+"""Bytes that inputs lie in from which it does not matter what there is between functions."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class Traceable(Protocol):
 class Linked:
     """A chain, the strides of what it is given, and how the arrays are made that it fills.
 
-    `between` are the bytes of what functions hand over.
+    `between` are the bytes of what functions hand over. What was linked is `held`, as constants are
+    where it has them.
     """
 
     chain: Chain
@@ -78,7 +79,7 @@ class Linked:
 
 def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
     """A function as one call, of arrays of such shapes and dtypes that lie like these."""
-    if any(array.size == 0 for array in given) or sum(one.nbytes for one in given) > _LARGE:
+    if any(array.size == 0 for array in given) or sum(map(_span, given)) > _LARGE:
         return None
     inputs = [_like(array) for array in given]
     traced = run.traced(inputs)
@@ -103,7 +104,7 @@ def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
     places += [(_bounds(array), Place(last, at)) for array, at in zip(inner, starts, strict=True)]
     steps = [_placed(step, places) for step in traced.steps]
     lies = tuple(array.strides for array in given)
-    return Linked(Chain(steps, last + 1), lies, tuple(makes), between, traced.held)
+    return Linked(Chain(steps, last + 1), lies, tuple(makes), between, run)
 
 
 def traced_in_turn(
@@ -133,7 +134,7 @@ def traced_in_turn(
 def traced_product(given: Sequence[Array]) -> Traced | None:
     """What BLAS is called with for the product of two matrices, as `np.matmul` calls it."""
     a, b = given
-    if address(a) == address(b) or a.ndim != b.ndim or a.dtype != b.dtype:
+    if address(a) == address(b) or a.shape[:-2] != b.shape[:-2] or a.dtype != b.dtype:
         return None  # NumPy multiplies a matrix by itself in another way
     out = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
     step = product_step(a, b, out)
@@ -155,10 +156,18 @@ def _traced(function: object, given: Sequence[Any]) -> Traced | None:
 
 def _like(array: Array) -> Array:
     """An array of the same shape and strides on memory that nothing else is on."""
+    low, _ = np.lib.array_utils.byte_bounds(array)
+    room = np.empty(_span(array) + ALIGNMENT, np.uint8)
+    first, size = address(array) - low, array.itemsize
+    # As bytes, because NumPy cannot name every type of ml_dtypes.
+    cell = room[first : first + size].view(f"V{size}")
+    return as_strided(cell, array.shape, array.strides).view(array.dtype)
+
+
+def _span(array: Array) -> int:
+    """The bytes from the first of an array's cells in memory to the last one."""
     low, high = np.lib.array_utils.byte_bounds(array)
-    room = np.empty(max(high - low, array.itemsize) + ALIGNMENT, np.uint8)
-    first = address(array) - low
-    return as_strided(room[first:][: array.itemsize].view(array.dtype), array.shape, array.strides)
+    return high - low
 
 
 def _bounds(array: Array) -> tuple[int, int, int]:

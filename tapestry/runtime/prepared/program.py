@@ -12,7 +12,7 @@ from functools import partial
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tapestry.algebra.dtypes import numpy_dtype
 from tapestry.dialects import loom
@@ -39,7 +39,9 @@ from tapestry.runtime.program import main_function
 from tapestry.zspace import Projection
 
 _FEW = 64
-"""Steps of a program up to which it is found for each by itself what it does with memory."""
+"""Steps of a program up to which it is found for each by itself what it does with memory, and up to
+which a small program is compiled whole.
+"""
 
 _SMALL = 1 << 21
 """Scalar operations of a program, about a millisecond of NumPy's, up to which calls are much of it.
@@ -62,14 +64,15 @@ class PreparedProgram:
         self.left: list[Operation] = []
         block = main_function(module).body.block
         library = library or Library(slide=slid)
-        loops = _loops(library.loops, block)
+        operations = [op for op in block.walk() if isinstance(op, loom.OperationOp)]
+        self._few = len(operations) <= _FEW
+        loops = _loops(library.loops, operations) if self._few else library.loops
         self._library = replace(library, loops=loops)
         self._parts = parts or partial(in_parts, products=self._library.is_numpy, loops=loops)
         self._known = Alike()
         self._executor = NumpyExecutor()
         self._slots: dict[SSAValue, int] = {}
         self._script = Script()
-        self._few = sum(1 for op in block.walk() if isinstance(op, loom.OperationOp)) <= _FEW
         for value in block.args:
             self._slots[value] = self._script.argument()
         for op in block.ops:
@@ -147,11 +150,10 @@ class PreparedProgram:
         return run
 
 
-def _loops(loops: Loops | None, block: Block) -> Loops | None:
+def _loops(loops: Loops | None, operations: Sequence[loom.OperationOp]) -> Loops | None:
     """The loops of a program: all of a small one, if that is worth any, so that it is one call."""
     if loops is None:
         return None
-    operations = (op for op in block.walk() if isinstance(op, loom.OperationOp))
     count = sum(map(operations_of_numpy, operations))
     return replace(loops, least=1) if loops.least <= count < _SMALL else loops
 

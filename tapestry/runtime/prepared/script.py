@@ -238,8 +238,8 @@ class Whole:
         if self._linked is None:
             if self._tried or not self._called:
                 return None
-            self._linked = link(self.script, inputs)
             self._tried = True
+            self._linked = link(self.script, inputs)
         return None if self._linked is None else self._linked(inputs)
 
 

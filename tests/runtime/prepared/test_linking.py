@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapestry
+from tapestry.frontend import parse_text
 from tapestry.runtime.cpu import native
 from tapestry.runtime.prepared import PreparedProgram
 
@@ -201,6 +202,38 @@ def test_threads_have_what_is_between_for_themselves() -> None:
         made = list(pool.map(lambda n: program([arrays[n % 8]])[0], range(400)))
     for n, got in enumerate(made):
         np.testing.assert_array_equal(got, want[n % 8])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("f8E5M2", ml_dtypes.float8_e5m2), ("f8E4M3FN", ml_dtypes.float8_e4m3fn)]
+)
+def test_types_that_numpy_cannot_name(name: str, kind: Any) -> None:
+    text = f"""
+!x = !loom.tensor<[0] : [64], {name}>
+!y = !loom.tensor<[0] : [64], f32>
+func.func @main(%x: !x) -> !y {{
+  %y = loom.operation @widen over <[0] : [64]> [map]
+    ins(%x : (d0) -> (d0)) outs((d0) -> (d0))
+    wrap (%e: {name}) {{
+      %w = arith.extf %e : {name} to f32
+      loom.yield %w : f32
+    }} : (!x) -> !y
+  func.return %y : !y
+}}
+"""
+    program = PreparedProgram(parse_text(text))
+    array = np.arange(64).astype(kind)
+    for _ in range(3):
+        np.testing.assert_array_equal(program([array])[0], array.astype("f4"))
+
+
+def test_cells_that_are_far_apart_are_not_linked() -> None:
+    (x,) = _named(1)
+    program = _prepared(tapestry.softmax(x, axis=1))
+    room = np.zeros((SHAPE[0], 1 << 16), np.float32)
+    for _ in range(3):
+        np.testing.assert_allclose(program([room[:, : SHAPE[1]]])[0], 1 / SHAPE[1], rtol=1e-6)
+    assert program.run.at_once([room[:, : SHAPE[1]]]) is None
 
 
 def test_there_may_be_no_cells() -> None:

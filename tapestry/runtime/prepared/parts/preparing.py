@@ -159,7 +159,7 @@ def in_parts(
 def operations_of_numpy(op: loom.OperationOp) -> int:
     """How many scalar operations take as long as NumPy does to compute an operation."""
     if _is_product(op):
-        return _CALL + op.index.size // _PRODUCTS
+        return _CALL + op.index.size // _PRODUCTS + _unwrapped(op)
     return _operations(_members(op))
 
 
@@ -210,9 +210,15 @@ def _operations(members: Members) -> int:
             if monoid.primitive is None or scanned is not None:  # neighbours merge, again and again
                 times = max(1, ((scanned or points // kept) - 1).bit_length())
             count += max(len(monoid.merge.ops) - 1, 1) * (points + times * _FOLD)
-        if member.unwrap_block is not None:
-            count += (len(member.unwrap_block.ops) - 1) * (kept + _CALL)
+        count += _unwrapped(member)
     return count
+
+
+def _unwrapped(op: loom.OperationOp) -> int:
+    """The same of what is computed of states."""
+    if op.unwrap_block is None:
+        return 0
+    return (len(op.unwrap_block.ops) - 1) * (op.kept_range(op.index).size + _CALL)
 
 
 def _is_one_loop(members: Members) -> bool:
