@@ -15,7 +15,7 @@ that, and imports nothing that prepares. So this package imports nothing by itse
 Read `program.py` first, then `operations.py`, which says what an operation becomes: a body as calls
 (`bodies.py`), or one of `products`, `folds` and `parts`, which play `tapes`; `loops` are in all of
 them. `script.py` is the list of functions that a program becomes; what a process computes them by
-is its `library.py`.
+is its `library.py`. `linking.py` makes one call of a script that is compiled code alone.
 """
 
 from __future__ import annotations
