@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,15 @@ def _is_readable() -> bool:
         return False
     whole = np.arange(8)
     return all(_read(one) == _said(one) for one in (whole, whole[3:], whole[:0], np.array(1.0)))
+
+
+def is_within(array: Any, of: Any) -> bool:
+    """Whether all of an array lies in the memory of another; not of what is no array."""
+    if not isinstance(array, np.ndarray) or not isinstance(of, np.ndarray):
+        return False
+    low, high = np.lib.array_utils.byte_bounds(cast("NDArray[Any]", array))
+    first, last = np.lib.array_utils.byte_bounds(cast("NDArray[Any]", of))
+    return first <= low and high <= last
 
 
 IS_READABLE = _is_readable()

@@ -26,9 +26,9 @@ _TEXT = """
 define void @loop(ptr %arguments) {{
 entry:
 {loads}
-  %product = inttoptr i64 %a13 to ptr
-  %turn_a = trunc i64 %a7 to i32
-  %turn_b = trunc i64 %a8 to i32
+  %product = inttoptr i64 %a{function} to ptr
+  %first = trunc i64 %a7 to i32
+  %second = trunc i64 %a8 to i32
 {sizes}
   br label %head
 head:
@@ -45,53 +45,34 @@ body:
   %p = inttoptr i64 %at_a to ptr
   %q = inttoptr i64 %at_b to ptr
   %r = inttoptr i64 %at_c to ptr
-  call void %product(i32 {order}, i32 %turn_a, i32 %turn_b, {int} %s9, {int} %s10, {int} %s11,
-    {kind} 1.0, ptr %p, {int} %s12, ptr %q, {int} %s14, {kind} 0.0, ptr %r, {int} %s15)
+  call void %product({given})
   %next = add i64 %n, 1
   br label %head
 done:
   ret void
 }}
 """
-"""Addresses of a, b, c; how many pairs, and the bytes between those of a, b and c; how a and b lie;
-rows, columns and terms; the step of a, the function, and the steps of b and c.
+"""Arguments are addresses of a, b, c; how many pairs, and the bytes between those of a, b and c;
+two numbers that say how they lie; and then, in an order of each function's own, that and sizes.
 """
 
+_MATRICES = (
+    f"i32 {_ROW_MAJOR}, i32 %first, i32 %second, {{int}} %s9, {{int}} %s10, {{int}} %s11, "
+    "{kind} 1.0, ptr %p, {int} %s12, ptr %q, {int} %s14, {kind} 0.0, ptr %r, {int} %s15"
+)
+"""How a and b lie; rows, columns and terms; the step of a, the function, the steps of b and c."""
 
-_VECTOR_TEXT = """
-define void @loop(ptr %arguments) {{
-entry:
-{loads}
-  %product = inttoptr i64 %a9 to ptr
-  %order = trunc i64 %a7 to i32
-  %turn = trunc i64 %a8 to i32
-{sizes}
-  br label %head
-head:
-  %n = phi i64 [ 0, %entry ], [ %next, %body ]
-  %more = icmp slt i64 %n, %a3
-  br i1 %more, label %body, label %done
-body:
-  %step_a = mul i64 %n, %a4
-  %step_x = mul i64 %n, %a5
-  %step_y = mul i64 %n, %a6
-  %at_a = add i64 %a0, %step_a
-  %at_x = add i64 %a1, %step_x
-  %at_y = add i64 %a2, %step_y
-  %p = inttoptr i64 %at_a to ptr
-  %q = inttoptr i64 %at_x to ptr
-  %r = inttoptr i64 %at_y to ptr
-  call void %product(i32 %order, i32 %turn, {int} %s10, {int} %s11, {kind} 1.0, ptr %p, {int} %s12,
-    ptr %q, {int} %s13, {kind} 0.0, ptr %r, {int} %s14)
-  %next = add i64 %n, 1
-  br label %head
-done:
-  ret void
-}}
-"""
-"""Addresses of a matrix, a vector and the result; how many, and the bytes between those; how the
-matrix lies, and that it is turned; the function, rows and columns, and the three steps.
-"""
+_VECTOR = (
+    "i32 %first, i32 %second, {int} %s10, {int} %s11, "
+    "{kind} 1.0, ptr %p, {int} %s12, ptr %q, {int} %s13, {kind} 0.0, ptr %r, {int} %s14"
+)
+"""How a matrix lies, and that it is turned; the function; rows and columns; the three steps."""
+
+_CALLS = {
+    "gemm": (_MATRICES, 13, (9, 10, 11, 12, 14, 15)),
+    "gemv": (_VECTOR, 9, (10, 11, 12, 13, 14)),
+}
+"""Per function of BLAS's what it is given, and which arguments are the function, and the sizes."""
 
 
 @dataclass(frozen=True)
@@ -199,20 +180,18 @@ def _function(letter: str, name: str) -> tuple[Any, int, int] | None:
 @cache
 def _text(letter: str, name: str, *, wide: bool) -> str:
     """The compiled function, for floats of a letter and sizes of 64 bits or 32."""
-    text, count, whole = _TEXTS[name]
+    given, function, whole = _CALLS[name]
     loads = [
         f"  %p{n} = getelementptr i64, ptr %arguments, i64 {n}\n  %a{n} = load i64, ptr %p{n}"
-        for n in range(count)
+        for n in range(max(whole) + 1)
     ]
     sizes = [
         f"  %s{n} = " + (f"add i64 %a{n}, 0" if wide else f"trunc i64 %a{n} to i32") for n in whole
     ]
-    known = {"int": "i64" if wide else "i32", "kind": {"s": "float", "d": "double"}[letter]}
-    return text.format(loads="\n".join(loads), sizes="\n".join(sizes), order=_ROW_MAJOR, **known)
-
-
-_TEXTS = {
-    "gemm": (_TEXT, 16, (9, 10, 11, 12, 14, 15)),
-    "gemv": (_VECTOR_TEXT, 15, (10, 11, 12, 13, 14)),
-}
-"""Per function of BLAS's its text, how many arguments that takes, and which of them are sizes."""
+    kind = {"s": "float", "d": "double"}[letter]
+    return _TEXT.format(
+        loads="\n".join(loads),
+        sizes="\n".join(sizes),
+        function=function,
+        given=given.format(int="i64" if wide else "i32", kind=kind),
+    )

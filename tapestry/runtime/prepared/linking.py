@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tapestry.arena import ALIGNMENT
-from tapestry.runtime.cpu.addresses import address
+from tapestry.runtime.cpu.addresses import address, is_within
 from tapestry.runtime.cpu.chains import Chain
 from tapestry.runtime.cpu.multiplying import product_step
 from tapestry.runtime.cpu.turns import Place, Step
@@ -117,7 +117,7 @@ def traced_in_turn(
         if line.memory == "view":
             (array,) = given
             made = [line.function(array)]
-            if not _is_within(made[0], array):
+            if not is_within(made[0], array):
                 return None
         else:
             traced = _traced(line.function, given)
@@ -177,15 +177,7 @@ def _bounds(array: Array) -> tuple[int, int, int]:
 
 def _root(array: Array, held: Sequence[Array]) -> Array | None:
     """That of some arrays in whose memory another is."""
-    return next((one for one in held if _is_within(array, one)), None)
-
-
-def _is_within(array: Any, of: Any) -> bool:
-    if not isinstance(array, np.ndarray) or not isinstance(of, np.ndarray):
-        return False
-    low, high = np.lib.array_utils.byte_bounds(cast("Array", array))
-    first, last = np.lib.array_utils.byte_bounds(cast("Array", of))
-    return first <= low and high <= last
+    return next((one for one in held if is_within(array, one)), None)
 
 
 def _is_all(array: Array, root: Array) -> bool:

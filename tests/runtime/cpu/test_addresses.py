@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tapestry.runtime.cpu import addresses
-from tapestry.runtime.cpu.addresses import address
+from tapestry.runtime.cpu.addresses import address, is_within
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,14 @@ def test_other_interpreters_ask_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "_read", lambda array: id(array))
     assert not addresses._is_readable()
     assert addresses._said(np.arange(3)[1:]) != 0
+
+
+def test_what_lies_within_another() -> None:
+    whole = np.arange(24.0).reshape(4, 6)
+    for view in (whole, whole.T, whole[1:3, ::-2], whole[2, 3:4], whole.view(np.int32)):
+        assert is_within(view, whole)
+    assert not is_within(whole, whole[1:])
+    assert not is_within(whole[:2], whole[1:])
+    assert not is_within(whole.copy(), whole)
+    assert not is_within(whole[0, 0], whole)  # a number of its own
+    assert not is_within(whole, 1.0)

@@ -43,6 +43,14 @@ def _random(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(dtype)
 
 
+def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    step = product_step(a, b, out)
+    assert step is not None
+    arguments = np.array(step.arguments, np.int64)
+    arguments[list(step.addresses)] = [one.ctypes.data for one in (a, b, out)]
+    step.function(arguments.ctypes.data)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("lay_a", [_same, _turned, _padded])
 @pytest.mark.parametrize("lay_b", [_same, _turned, _padded])
@@ -61,22 +69,14 @@ def test_products(
     a = lay_a(_random((*stack, rows, terms), dtype))
     b = lay_b(_random((*stack, terms, columns), dtype))
     out = lay_out(np.full((*stack, rows, columns), np.nan, dtype))
-    step = product_step(a, b, out)
-    assert step is not None
-    arguments = np.array(step.arguments, np.int64)
-    arguments[list(step.addresses)] = [one.ctypes.data for one in (a, b, out)]
-    step.function(arguments.ctypes.data)
+    _multiply(a, b, out)
     np.testing.assert_allclose(out, a @ b, rtol=1e-5, atol=1e-6)
 
 
 def test_one_matrix_for_a_whole_stack() -> None:
     a, b, out = _random((4, 5, 6), "f4"), _random((6, 7), "f4"), np.zeros((4, 5, 7), "f4")
     wide = np.broadcast_to(b, (4, 6, 7))
-    step = product_step(a, wide, out)
-    assert step is not None
-    arguments = np.array(step.arguments, np.int64)
-    arguments[list(step.addresses)] = [one.ctypes.data for one in (a, wide, out)]
-    step.function(arguments.ctypes.data)
+    _multiply(a, wide, out)
     np.testing.assert_allclose(out, a @ b, rtol=1e-5, atol=1e-6)
 
 
@@ -98,11 +98,7 @@ def test_vectors_are_multiplied_as_numpy_does(
     a = lay_a(_random((*stack, rows, terms), dtype))
     b = lay_b(_random((*stack, terms, columns), dtype))
     out = lay_out(np.full((*stack, rows, columns), np.nan, dtype))
-    step = product_step(a, b, out)
-    assert step is not None
-    arguments = np.array(step.arguments, np.int64)
-    arguments[list(step.addresses)] = [one.ctypes.data for one in (a, b, out)]
-    step.function(arguments.ctypes.data)
+    _multiply(a, b, out)
     np.testing.assert_array_equal(out, np.matmul(a, b, out=np.empty_like(out)))
 
 

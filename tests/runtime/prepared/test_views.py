@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tapestry.runtime.arrays.access import cells
-from tapestry.runtime.prepared.views import reader, writer
+from tapestry.runtime.prepared.views import reader, writer, writes_view
 from tapestry.zspace import Projection, Range
 
 _WRITES = [
@@ -31,6 +31,23 @@ def test_writes(projection: Projection, index: tuple[int, ...], shape: tuple[int
     made = writer(projection, box, Range.of(index))(values)
     assert made.shape == shape
     np.testing.assert_array_equal(cells(made, box, projection, Range.of(index)), values)
+
+
+@pytest.mark.parametrize(("projection", "index", "shape"), _WRITES)
+def test_what_is_said_to_be_a_view_is_one(
+    projection: Projection, index: tuple[int, ...], shape: tuple[int, ...]
+) -> None:
+    start = projection.apply_range(Range.of(index)).start
+    box = Range(start, tuple(a + n for a, n in zip(start, shape, strict=True)))
+    write = writer(projection, box, Range.of(index))
+    merges = any(sum(index[dim] > 1 for _, dim in terms) > 1 for terms in projection.map.terms)
+    turned = projection == Projection.of([[1, 0], [0, -1]], [0, 2])  # written cell by cell
+    assert writes_view(write) == (not merges and not turned)
+    room = np.arange(np.prod(index) * 2 ** len(index)).reshape([2 * n for n in index])
+    apart = room[tuple(slice(None, None, 2) for _ in index)]
+    for values in (apart, apart.T.copy().T, apart.copy()):
+        if writes_view(write):
+            assert np.shares_memory(write(values), values)
 
 
 _READS = [

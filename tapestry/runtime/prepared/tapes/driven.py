@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from tapestry.runtime.cpu.addresses import address
+from tapestry.runtime.cpu.addresses import address, is_within
 from tapestry.runtime.cpu.blas import single_threaded
 from tapestry.runtime.cpu.chains import Chain
 from tapestry.runtime.cpu.checking import finite_step
@@ -177,7 +177,7 @@ def _steps(settled: Settled, given: Sequence[Any], into: Sequence[Array]) -> lis
             (slot,) = call.ins
             if id(call) in planned:
                 values[call.out] = call.function(values[slot])
-            if not _within(values[call.out], values[slot]):
+            if not is_within(values[call.out], values[slot]):
                 return None
             base[call.out] = base[slot]
             continue
@@ -221,15 +221,6 @@ def _of_call(
         steps.append(Step(check.function, check.arguments, at, may_fail=True))
     at = tuple(zip(ready.addresses, places, strict=True))
     return [*steps, Step(ready.function, ready.arguments, at, may_fail, shared)]
-
-
-def _within(view: Any, of: Any) -> bool:
-    """Whether an array lies in the memory of another."""
-    if not isinstance(view, np.ndarray) or not isinstance(of, np.ndarray):
-        return False
-    low, high = np.lib.array_utils.byte_bounds(cast("Array", view))
-    first, last = np.lib.array_utils.byte_bounds(cast("Array", of))
-    return first <= low and high <= last
 
 
 def _alike(one: Array, other: Array) -> bool:
