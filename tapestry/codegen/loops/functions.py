@@ -53,7 +53,7 @@ class Function(Writer):
         return name
 
     @contextmanager
-    def loop(self, end: str, step: int, start: str = "0") -> Generator[str]:
+    def loop(self, end: str, step: int | str, start: str = "0") -> Generator[str]:
         """Instructions inside are repeated from `start` on, while less than `end`."""
         number, counter = self._label(), self.place("i64")
         self.line(f"store i64 {start}, ptr {counter}")

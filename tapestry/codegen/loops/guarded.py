@@ -1,7 +1,8 @@
 """Vectors of arrays that tiles read: of neighbours, of every few cells, and zero outside.
 
     vectors = Vectors(write, tiles, known)
-    value = vectors.read(array, kind, pointer, places)      # `places` per dimension
+    mask = vectors.inside(array, places, extent)            # `places` per dimension
+    value = vectors.read(array, kind, pointer, mask)
 
 Guards make masks: a lane is on if all its coordinates are inside. Memory is not touched for others,
 so an address may be anywhere there.
@@ -9,11 +10,11 @@ so an address may be anywhere there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.tiles import SCATTERED, Guard, Tiles
-from tapestry.codegen.loops.vectors import Value
+from tapestry.codegen.loops.vectors import BYTES, Value
 
 
 class Vectors:
@@ -31,14 +32,29 @@ class Vectors:
             return self._every(pointer, kind, step, mask)
         write.mask = mask if step else None
         if step == SCATTERED:
-            stride = Value(self._known["stride", array, self._tiles.vector], "i64")
-            steps = write.binary("mul", self._cells("i64", 1), stride)
-            text = f"getelementptr i8, ptr {pointer}, <{write.lanes} x i64> {steps.name}"
-            value = write.gathered(write.made(text, "ptr", wide=True).name, kind)
+            value = write.gathered(self._pointers(array, pointer), kind)
         else:
             value = write.load(pointer, kind, wide=step == 1)
         write.mask = None
         return value
+
+    def write(self, value: Value, array: int, kind: str, pointer: str) -> None:
+        """Write a vector of an array, of which the lanes of a mask count."""
+        step = self._tiles.arrays[array].step
+        if step == 1:
+            self._write.store(value, pointer, kind)
+            return
+        stride = None if step == SCATTERED else str(step * BYTES[kind])
+        self._write.scattered(value, self._pointers(array, pointer, stride), kind)
+
+    def _pointers(self, array: int, pointer: str, stride: str | None = None) -> str:
+        """Where the cells of each lane are, so many bytes apart, or as arguments say."""
+        write = self._write
+        if stride is None:
+            stride = self._known["stride", array, self._tiles.vector]
+        steps = write.binary("mul", self._cells("i64", 1), Value(stride, "i64"))
+        text = f"getelementptr i8, ptr {pointer}, <{write.lanes} x i64> {steps.name}"
+        return write.made(text, "ptr", wide=True).name
 
     def rest(self, extent: str) -> Value | None:
         """The lanes that there are, where they are less than a vector."""
@@ -59,6 +75,24 @@ class Vectors:
         mask = chosen if mask is None else write.binary("and", mask, chosen)
         write.lanes = lanes
         return mask
+
+    def whole(self, arrays: Iterable[int], places: Sequence[str], extent: str) -> str:
+        """Whether all lanes are there, and inside, for some arrays; with what is read between."""
+        write, tiles = self._write, self._tiles
+        steps = {one: max(1, tiles.arrays[one].step) for one in arrays}
+        # Of a vector of every few cells, those after the last one are read as well.
+        count = str(write.lanes + int(max(steps.values()) > 1))
+        found = write.made(f"icmp sge i64 {extent}, {count}", "i1", wide=False)
+        for one, step in steps.items():
+            for number, guard in enumerate(tiles.arrays[one].guards):
+                where, factor = self._coordinate(guard, places)
+                reach = factor * (write.lanes - 1) + (step - 1 if factor else 0)
+                limit = Value(self._known["limit", one, number], "i64")
+                last = write.binary("sub", limit, Value(str(reach), "i64"))
+                least = write.compared("sge", where, Value("0", "i64"))
+                most = write.compared("slt", where, last)
+                found = write.binary("and", found, write.binary("and", least, most))
+        return found.name
 
     def _inside(self, array: int, places: Sequence[str], extent: str, step: int) -> Value | None:
         write, tiles, access = self._write, self._tiles, self._tiles.arrays[array]

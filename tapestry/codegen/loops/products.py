@@ -98,13 +98,18 @@ class Products:
 
     def _level(self, dim: int, pointers: Pointers) -> None:
         """The loops from a kept dimension on, and what is inside of them."""
-        write, tiles = self._write, self._tiles
+        tiles = self._tiles
         if tiles.packed and dim == self._packs_at + 1:
             self._pack(pointers)
         if dim == len(tiles.kept):
             self._tile(pointers)
             return
-        tile, extent = tiles.kept[dim], self._extents[dim]
+        self._tiled(dim, self._extents[dim], pointers)
+
+    def _tiled(self, dim: int, extent: str, pointers: Pointers) -> None:
+        """The tiles along a kept dimension, of so many places."""
+        write, tiles = self._write, self._tiles
+        tile = tiles.kept[dim]
         if dim == tiles.vector and tiles.short:
             self._inside(dim, ["0"], pointers)
             return
@@ -130,13 +135,17 @@ class Products:
         self._places[dim:] = [places]
         moved: dict[tuple[int, At], str] = {}
         for (array, at), pointer in pointers.items():
-            if not self._tiles.arrays[array].moves[dim]:
+            if not self._moves(array, dim):
                 moved[array, (*at, 0)] = pointer
                 continue
-            for n, place in enumerate(places):
+            for n, place in enumerate(self._own_places(array, places)):
                 moved[array, (*at, n)] = self._write.moved(pointer, place, self._stride(array, dim))
         self._compute(dim, moved)
         self._level(dim + 1, moved)
+
+    def _own_places(self, array: int, places: list[str]) -> list[str]:  # noqa: ARG002
+        """The places of a tile as they are for an array."""
+        return places
 
     def _compute(self, dim: int, pointers: Pointers) -> None:
         """What is the same inside of a kept dimension, and not outside."""
@@ -191,11 +200,13 @@ class Products:
         own = self._sides[side]
         return {(array, at): p for (array, at), p in pointers.items() if array in own}
 
+    def _moves(self, array: int, dim: int) -> bool:
+        return self._tiles.arrays[array].moves[dim]
+
     def _along(self, pointers: Pointers, dim: int, at: str) -> dict[tuple[int, At], str]:
-        moves = self._tiles.arrays
         return {
             (array, one): self._write.moved(p, at, self._stride(array, dim))
-            if moves[array].moves[dim]
+            if self._moves(array, dim)
             else p
             for (array, one), p in pointers.items()
         }
@@ -213,7 +224,7 @@ class Products:
     def _pack(self, pointers: Pointers) -> None:
         """Write the second factor's numbers for a tile, one after another."""
         write, tiles = self._write, self._tiles
-        room, size = self._pointer(self._known["room", 0, 0]), BYTES[self._kind]
+        room, size = self._room(), BYTES[self._kind]
         kept = len(tiles.kept)
 
         def along(number: int, flat: str, moved: Pointers) -> None:
@@ -229,6 +240,10 @@ class Products:
                 along(number + 1, further, self._along(moved, kept + number, at))
 
         along(0, "0", self._of(1, pointers))
+
+    def _room(self) -> str:
+        """Where the second factor's numbers for a tile are."""
+        return self._pointer(self._known["room", 0, 0])
 
     def _end(self, number: int) -> str:
         """The extent of a folded dimension."""
@@ -297,8 +312,7 @@ class Products:
         unrolled, size, packs = tiles.folded[number:], BYTES[self._kind], len(self._seconds)
         base = ""
         if tiles.packed:
-            room = self._pointer(self._known["room", 0, 0])
-            base = self._write.moved(room, flat, str(packs * prod(unrolled) * size))
+            base = self._write.moved(self._room(), flat, str(packs * prod(unrolled) * size))
         seen: dict[object, Value] = {}
         masks: dict[object, Value | None] = {}
         for order, point in enumerate(product(*map(range, unrolled))):
@@ -362,7 +376,7 @@ class Products:
         made = [(array, write.widened(one)) for array, one in self._ends(at, value)]
         write.mask = self._vectors.rest(self._extents[self._tiles.vector])
         for array, one in made:
-            write.store(one, pointers[array, at], self._kinds[array])
+            self._vectors.write(one, array, self._kinds[array], pointers[array, at])
         write.mask = None
 
     def _ends(self, at: At, value: Value) -> list[tuple[int, Value]]:

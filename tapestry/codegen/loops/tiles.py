@@ -45,6 +45,31 @@ class Access:
 
 
 @dataclass(frozen=True)
+class Panel:
+    """Memory that the first factor is copied to for a block of places, as it is met there.
+
+    A block is of kept dimensions from `outer` on that the first factor moves along, `dims`. Cells
+    of the panel are at `coordinates`, each a sum of dimensions times factors, of which the last
+    one's cells are neighbours: it has the dimension of vectors. `arrays` are what the factor is
+    computed of, along the places of the block's first cell for each kept dimension, and then along
+    coordinates.
+    """
+
+    outer: int
+    dims: tuple[int, ...]
+    coordinates: tuple[tuple[tuple[int, int], ...], ...]
+    arrays: tuple[Access, ...]
+
+    def factor(self, dim: int) -> tuple[int, int] | None:
+        """The coordinate that a dimension moves, and by how much."""
+        for number, terms in enumerate(self.coordinates):
+            for one, by in terms:
+                if one == dim:
+                    return number, by
+        return None
+
+
+@dataclass(frozen=True)
 class Tiles:
     """How a sum of products is gone along.
 
@@ -69,6 +94,8 @@ class Tiles:
     summed: bool = False
     """Whether vectors are along the last folded dimension, and lanes of sums are added up. Then all
     folded dimensions are loops, and what is kept has no vectors."""
+    panel: Panel | None = None
+    """Where the first factor is copied, too: then all numbers of the second one are, at once."""
 
     @property
     def rank(self) -> int:
@@ -80,7 +107,11 @@ class Tiles:
         return (self.rank if self.summed else len(self.kept)) - 1
 
     def arguments(self) -> list[tuple[str, int, int]]:
-        """What comes after the extents: strides and addresses of arrays, limits of guards."""
+        """What comes after the extents: strides and addresses of arrays, limits of guards.
+
+        Then where factors are copied to, how many places a block has, and by how many bytes each
+        coordinate of a panel moves.
+        """
         found: list[tuple[str, int, int]] = []
         for array, access in enumerate(self.arrays):
             found.append(("address", array, 0))
@@ -90,6 +121,10 @@ class Tiles:
             found += [("limit", array, number) for number in range(len(access.guards))]
         if self.packed:
             found.append(("room", 0, 0))
+        if self.panel is not None:
+            found.append(("panel", 0, 0))
+            found += [("block", 0, dim) for dim in self.panel.dims]
+            found += [("pace", 0, n) for n in range(len(self.panel.coordinates) - 1)]
         return found
 
     def places(self, arrays: Sequence[int]) -> list[At]:

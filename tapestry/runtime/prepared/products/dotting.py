@@ -32,6 +32,10 @@ _LANE = 1 << 8
 """Terms of each lane along the dimension of vectors, at most: errors grow with them."""
 
 
+_LOST = 2.4
+"""How many times as long it takes as products and loads do, as that of `tiling`."""
+
+
 def dot_tiling(problem: Problem, lanes: int, registers: int) -> Tiling | None:
     """The tiles for a problem, both factors in vectors; None where that is slow."""
     problem = in_blocks(merged(problem))
@@ -45,7 +49,7 @@ def dot_tiling(problem: Problem, lanes: int, registers: int) -> Tiling | None:
     both = [d for d in kept if d in near and d in far]
     before = [*(d for d in kept if d not in near and d not in far), *both]
     order = [*before, *(d for d in near if d not in far), *(d for d in far if d not in near)]
-    sizes = _sizes(problem, registers, order[len(before) :], near)
+    sizes, time = _sizes(problem, registers, order[len(before) :], near)
     others = [d for d in problem.folded if extents[d] > 1 and d != vector]
     others.sort(key=lambda d: -max(abs(one.steps[d]) for one in problem.operands))
     dims = (*order, *others, vector)
@@ -63,7 +67,8 @@ def dot_tiling(problem: Problem, lanes: int, registers: int) -> Tiling | None:
         apart=apart,
         summed=True,
     )
-    return Tiling(problem, tiles, dims, 0)
+    time *= _LOST * prod(extents[d] for d in (*before, *others)) * -(-extents[vector] // lanes)
+    return Tiling(problem, tiles, dims, 0, time)
 
 
 def _vector(problem: Problem) -> int | None:
@@ -83,8 +88,8 @@ def _vector(problem: Problem) -> int | None:
 
 def _sizes(
     problem: Problem, registers: int, dims: Sequence[int], near: Sequence[int]
-) -> dict[int, int]:
-    """How many places of some dimensions a tile has: those that take the least time.
+) -> tuple[dict[int, int], float]:
+    """How many places of some dimensions a tile has: those that take the least time, and that.
 
     A product of vectors takes as long as to read one; what is guarded takes longer.
     """
@@ -105,7 +110,8 @@ def _sizes(
         time = max(sums, cost[0] * rows + cost[1] * columns, 8)
         parts = prod(-(-extents[d] // n) for d, n in own.items())
         found.append((parts * time, -sums, own))
-    return min(found, key=lambda one: one[:2])[2]
+    time, _, sizes = min(found, key=lambda one: one[:2])
+    return sizes, time
 
 
 def _places(extents: Sequence[int], dims: Sequence[int]) -> Iterator[dict[int, int]]:

@@ -10,7 +10,7 @@ same where there are none, and where nothing is compiled.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from tapestry.algebra.named import Scalar
 from tapestry.codegen.loops import Cell, Graph, Number, kind_of
+from tapestry.codegen.loops.blocks import block_text
 from tapestry.codegen.loops.cells import written
 from tapestry.codegen.loops.dots import dot_text
 from tapestry.codegen.loops.products import product_text
@@ -32,6 +33,7 @@ from tapestry.runtime.cpu.native import Compiled, address_of, compiled
 from tapestry.runtime.cpu.threads import Team, Workers
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.memory import empty
+from tapestry.runtime.prepared.products.blocking import block_tiling
 from tapestry.runtime.prepared.products.dotting import dot_tiling
 from tapestry.runtime.prepared.products.tiling import Operand, Problem, Tiling, tiling
 
@@ -123,6 +125,17 @@ class _Ready:
     """Arrays that are copied, with an axis whose cells are neighbours then."""
 
 
+@dataclass(frozen=True)
+class _Way:
+    """A tiling, which factor is in vectors, and what is copied before: arrays, and an axis of each
+    whose cells are neighbours then.
+    """
+
+    tiling: Tiling
+    first: int
+    turned: tuple[tuple[int, int], ...] = ()
+
+
 @dataclass(eq=False)
 class TiledProduct:
     """What an operation makes whose state is one sum of products.
@@ -183,24 +196,45 @@ class TiledProduct:
         kinds = [kind_of(array.dtype) for array in arrays]
         if not native.is_ready() or None in kinds:
             return None
-        for vectors in (None, *self._dense()):
-            for first in (0, 1):
-                turned = () if vectors is None else self._turns(arrays, first, vectors)
-                if turned is None:
-                    continue
-                own = list(arrays)
-                for number, axis in turned:
-                    own[number] = _turned(own[number], axis)
-                problem = self._problem(own, first)
-                found = None if problem is None else tiling(problem, *native.registers())
-                if found is not None:
-                    return self._compiled(found, own, first, threads, turned)
-        cells = sum(array.size for array in arrays[: self.wrapped])
-        problem = self._problem(arrays, 0)
-        if problem is None or prod(self.extents) > _AGAIN * cells:
+        found = min(self._ways(arrays), key=lambda one: one.tiling.time, default=None)
+        if found is None:
             return None
-        found = dot_tiling(replace(problem, work=sum(self.work)), *native.registers())
-        return None if found is None else self._compiled(found, arrays, 0, threads, ())
+        own = list(arrays)
+        for number, axis in found.turned:
+            own[number] = _turned(own[number], axis)
+        return self._compiled(found, own, threads)
+
+    def _ways(self, arrays: Sequence[Array]) -> Iterator[_Way]:
+        """The tilings that there are: of blocks; of arrays as they lie, or turned; of dots."""
+        registers = native.registers()
+        problems = [self._problem(arrays, first) for first in (0, 1)]
+        for first, problem in enumerate(problems):
+            found = None if problem is None else block_tiling(problem, *registers)
+            if found is not None:
+                yield _Way(found, first)
+        straight = list(self._straight(arrays, None))
+        for vectors in self._dense():
+            straight = straight or list(self._straight(arrays, vectors))
+        yield from straight
+        cells = sum(array.size for array in arrays[: self.wrapped])
+        if problems[0] is not None and prod(self.extents) <= _AGAIN * cells:
+            found = dot_tiling(replace(problems[0], work=sum(self.work)), *registers)
+            if found is not None:
+                yield _Way(found, 0)
+
+    def _straight(self, arrays: Sequence[Array], vectors: int | None) -> Iterator[_Way]:
+        """Those without blocks; arrays are turned for vectors along a dimension."""
+        for first in (0, 1):
+            turned = () if vectors is None else self._turns(arrays, first, vectors)
+            if turned is None:
+                continue
+            own = list(arrays)
+            for number, axis in turned:
+                own[number] = _turned(own[number], axis)
+            problem = self._problem(own, first)
+            found = None if problem is None else tiling(problem, *native.registers())
+            if found is not None:
+                yield _Way(found, first, turned)
 
     def _dense(self) -> list[int]:
         """The dimensions along which results are neighbours."""
@@ -254,22 +288,16 @@ class TiledProduct:
             self.work[first],
         )
 
-    def _compiled(
-        self,
-        found: Tiling,
-        arrays: Sequence[Array],
-        first: int,
-        threads: int,
-        turned: tuple[tuple[int, int], ...],
-    ) -> _Ready | None:
+    def _compiled(self, way: _Way, arrays: Sequence[Array], threads: int) -> _Ready | None:
+        found = way.tiling
         tiles, problem = found.tiles, found.problem
         kinds = [_kind(array.dtype) for array in arrays]
         wrap = self.wrap.graph(kinds[: self.wrapped])
-        if first == 1:
+        if way.first == 1:
             wrap = replace(wrap, stores=wrap.stores[::-1])
         unwrap = self.unwrap.graph(["float", *kinds[self.wrapped :]])
         about = f"of products over {'x'.join(map(str, self.extents))}"
-        text = dot_text if tiles.summed else product_text
+        text = dot_text if tiles.summed else product_text if tiles.panel is None else block_text
         function = compiled(text(wrap, unwrap, tiles), about)
         if function is None:
             return None
@@ -288,6 +316,12 @@ class TiledProduct:
                     arguments.append(problem.operands[number].steps[found.dims[dim]])
                 case "limit":
                     arguments.append(problem.operands[number].limits[dim])
+                case "block":
+                    arguments.append(found.blocks[dim])
+                case "pace":
+                    arguments.append(found.paces[dim])
+                case "panel":
+                    arguments.append(found.panel)
                 case _:
                     room = len(arguments)
                     arguments.append(0)
@@ -300,7 +334,7 @@ class TiledProduct:
             (found.room * (1 if rows is None else len(rows)), room),
             rows,
             address_of(function),
-            turned,
+            way.turned,
         )
 
     def _rows(

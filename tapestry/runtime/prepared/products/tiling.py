@@ -8,8 +8,8 @@ bytes each array moves along each dimension.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 
@@ -21,7 +21,7 @@ STEPS = 4
 TERMS = 128
 """Terms that are summed one by one; more are summed in blocks, so that errors grow slowly."""
 
-_UNROLLED = 512
+UNROLLED = 512
 """Products of vectors that are written one after another, at most."""
 
 _AGAIN = 4
@@ -30,7 +30,7 @@ _AGAIN = 4
 _ACROSS, _DEEP = 12, 4
 """Places of a tile along dimensions of the second factor, and of the first one, at most."""
 
-_NUMBER = 4
+NUMBER = 4
 """Bytes of a number that is packed: it is what it is multiplied as, whatever memory holds."""
 
 FILLED = 3
@@ -38,6 +38,11 @@ FILLED = 3
 
 _COMPUTED = 3
 """How many times as long as the products it may take to compute the first factor, at most."""
+
+_LOST = 1.55
+"""How many times as long it takes as products and loads do, measured beside blocks on a Zen 3:
+what is read lies apart, and guards take registers.
+"""
 
 Windows = tuple[tuple[tuple[int, int], ...], ...]
 """Coordinates of cells: the dimensions that move each, and by how much."""
@@ -86,7 +91,15 @@ class Tiling:
     tiles: Tiles
     dims: tuple[int, ...]
     room: int
-    """Bytes that numbers are packed into."""
+    """Bytes that factors are copied to."""
+    time: float = 0
+    """How long it takes, in what two products of vectors take, of which two begin at once."""
+    panel: int = 0
+    """Where in the room the panel is."""
+    blocks: Mapping[int, int] = field(default_factory=dict[int, int])
+    """How many places a block has, along the dimensions that it has any."""
+    paces: tuple[int, ...] = ()
+    """By how many bytes each coordinate of the panel moves, but the last one."""
 
 
 def tiling(problem: Problem, lanes: int, registers: int) -> Tiling | None:
@@ -106,12 +119,12 @@ def tiling(problem: Problem, lanes: int, registers: int) -> Tiling | None:
     second = sorted((d for d in others if d not in near), key=lambda d: extents[d])
     first = sorted((d for d in near if d not in far), key=lambda d: -_longest(problem, d))
     order = [*both, *second, *first, vector]
-    sizes = _sizes(problem, lanes, registers, vector, second[-1:], first[-1:])
-    if sizes is None:
+    sizes, time = sizes_of(problem, lanes, registers, vector, second[-1:], first[-1:])
+    if problem.work > _COMPUTED * prod(sizes.get(d, 1) for d in second):
         return None
     tile = dict.fromkeys(order, 1) | sizes
     numbers = prod(tile[d] for d in second)
-    inner = _folded(problem, sliding_last=numbers == 1)
+    inner = folded_order(problem, sliding_last=numbers == 1)
     taps = _taps(problem, inner, prod(tile.values())) if numbers == 1 else (0,) * len(inner)
     again = prod(-(-extents[d] // tile[d]) for d in first) * -(-extents[vector] // lanes)
     packed = numbers > 1 and again >= _AGAIN
@@ -123,10 +136,11 @@ def tiling(problem: Problem, lanes: int, registers: int) -> Tiling | None:
         arrays=tuple(access_of(one, dims, vector, len(extents)) for one in problem.operands),
         packed=packed,
         short=extents[vector] < lanes,
-        apart=_apart(problem, inner, taps),
+        apart=sums_apart(problem, inner, taps),
     )
-    room = numbers * prod(extents[d] for d in inner) * _NUMBER
-    return Tiling(problem, tiles, dims, room if packed else 0)
+    terms = prod(extents[d] for d in inner)
+    time *= _LOST * terms * prod(extents[d] for d in order if d not in sizes)
+    return Tiling(problem, tiles, dims, numbers * terms * NUMBER if packed else 0, time)
 
 
 def _longest(problem: Problem, dim: int) -> int:
@@ -161,13 +175,13 @@ def merged(problem: Problem) -> Problem:
     return replace(problem, extents=tuple(extents), operands=operands)
 
 
-def in_blocks(problem: Problem) -> Problem:
-    """The same with long folded dimensions as two: blocks, and what is in one."""
+def in_blocks(problem: Problem, terms: int = TERMS) -> Problem:
+    """The same with long folded dimensions as two: blocks of so many terms, and what is in one."""
     bound = {dim for one in problem.operands for guard in one.guards for dim, _ in guard.terms}
     for dim in sorted(problem.folded - bound):
         extent = problem.extents[dim]
-        fits = [n for n in range(TERMS // 4, TERMS + 1) if extent % n == 0]
-        if extent <= TERMS or not fits:
+        fits = [n for n in range(max(2, terms // 4), terms + 1) if extent % n == 0]
+        if extent <= terms or not fits:
             continue
         size, last = fits[-1], len(problem.extents)
         extents = list(problem.extents)
@@ -202,25 +216,28 @@ def _vector(problem: Problem, kept: Sequence[int]) -> int | None:
     return max(found)[1] if found else None
 
 
-def _sizes(
+def sizes_of(
     problem: Problem,
     lanes: int,
     registers: int,
     vector: int,
     second: Sequence[int],
     first: Sequence[int],
-) -> dict[int, int] | None:
-    """How many places of some dimensions a tile has: those that take the least time.
+    *,
+    copied: bool = False,
+) -> tuple[dict[int, int], float]:
+    """How many places of some dimensions a tile has: those that take the least time, and that.
 
     Two products of vectors begin at once, and each takes four times as long as it takes until the
     next one may begin; two cells are read at once, and a vector that is not aligned counts for two.
-    None where the first factor takes far longer to compute.
+    What is `copied` is neither computed again, nor anything but neighbours.
     """
     extents = problem.extents
     wide = -(-extents[vector] // lanes)
     long = [extents[second[0]] if second else 1, extents[first[0]] if first else 1]
     steps = (problem.operands[n] for n in problem.first)
-    each = sum(2 * one.steps[vector] // one.size or 1 for one in steps)
+    each = 2 if copied else sum(2 * one.steps[vector] // one.size or 1 for one in steps)
+    work = 0 if copied else problem.work
     found: list[tuple[float, int, tuple[int, int, int]]] = []
     sides = (range(1, min(_ACROSS, long[0]) + 1), range(1, min(_DEEP, long[1]) + 1))
     for across, rows, columns in product(*sides, range(1, min(_DEEP, wide) + 1)):
@@ -228,14 +245,12 @@ def _sizes(
         if sums > registers * 3 // 4 or sums + vectors + 2 > registers:
             continue
         parts = -(-long[0] // across) * -(-long[1] // rows) * -(-wide // columns)
-        time = max(sums, each * vectors + across, 8) + problem.work * vectors
+        time = max(sums, each * vectors + across, 8) + work * vectors
         found.append((parts * time, -sums, (across, rows, columns)))
-    _, _, (across, rows, columns) = min(found)
-    if problem.work > _COMPUTED * across:
-        return None
+    time, _, (across, rows, columns) = min(found)
     made = {vector: columns}
     made |= dict.fromkeys(second, across) | dict.fromkeys(first, rows)
-    return made
+    return made, time
 
 
 def _sliding(problem: Problem) -> set[int]:
@@ -250,7 +265,7 @@ def _sliding(problem: Problem) -> set[int]:
     }
 
 
-def _folded(problem: Problem, *, sliding_last: bool) -> list[int]:
+def folded_order(problem: Problem, *, sliding_last: bool) -> list[int]:
     """The folded dimensions in order: those of windows last, or first."""
     sliding = _sliding(problem)
     dims = [d for d in problem.folded if problem.extents[d] > 1]
@@ -263,13 +278,13 @@ def _taps(problem: Problem, inner: Sequence[int], count: int) -> tuple[int, ...]
     taps, sliding = [0] * len(inner), _sliding(problem)
     for n in reversed(range(len(inner))):
         count *= problem.extents[inner[n]]
-        if inner[n] not in sliding or count > _UNROLLED:
+        if inner[n] not in sliding or count > UNROLLED:
             break
         taps[n] = problem.extents[inner[n]]
     return tuple(taps)
 
 
-def _apart(problem: Problem, inner: Sequence[int], taps: Sequence[int]) -> int:
+def sums_apart(problem: Problem, inner: Sequence[int], taps: Sequence[int]) -> int:
     """How many outer folded dimensions have sums of their own at each place."""
     terms = prod(problem.extents[d] for d in inner)
     for n, dim in enumerate(inner):

@@ -34,16 +34,40 @@ from tests.runtime.prepared.products.checking import (
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 
 
+def _only(ways: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products go in these ways alone, with memory in which each number matters."""
+    for way, name in (("blocks", "block_tiling"), ("tiles", "tiling"), ("dots", "dot_tiling")):
+        if way not in ways:
+            monkeypatch.setattr(tiled, name, lambda *_: None)
+    make = tiled.empty
+
+    def poisoned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        made = make(shape, dtype)
+        made.view(np.uint8).reshape(-1)[:] = 0xFF  # no number, and no zero
+        return made
+
+    monkeypatch.setattr(tiled, "empty", poisoned)
+
+
+_WAYS = ["blocks", "tiles dots", "blocks tiles dots"]
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.parametrize("form", ["forward", "input", "weight", "transposed"])
-def test_any_convolution(form: str, data: st.DataObject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_convolution(form: str, data: st.DataObject) -> None:
     """With groups, strides, dilation and padding, on processors of any kind."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        _convolved(form, data, monkeypatch)
+
+
+def _convolved(form: str, data: st.DataObject, monkeypatch: pytest.MonkeyPatch) -> None:
+    _only(data.draw(st.sampled_from(_WAYS)), monkeypatch)
     registers = data.draw(st.sampled_from([native.registers(), (4, 32), (8, 16), (16, 32)]))
     monkeypatch.setattr(native, "registers", lambda: registers)
     axes = data.draw(st.integers(1, 2))
     batch, groups = data.draw(st.integers(1, 2)), data.draw(st.sampled_from([1, 2, 5]))
-    inner, outer = data.draw(st.sampled_from([1, 3, 8])), data.draw(st.sampled_from([1, 2, 9]))
+    inner, outer = data.draw(st.sampled_from([1, 3, 16])), data.draw(st.sampled_from([1, 2, 9, 16]))
     step = st.integers(1, 3)
     kernel, dilation, stride = ([data.draw(step) for _ in range(axes)] for _ in range(3))
     padding = [data.draw(st.integers(0, 2)) for _ in range(axes)]
@@ -76,7 +100,9 @@ def test_any_convolution(form: str, data: st.DataObject, monkeypatch: pytest.Mon
     given = [build.argument(f"a{n}", one.shape, "f32") for n, one in enumerate(arrays)]
     module = build.finish(build.apply(name, *given, parameters=common | more))
     run_pipeline(module, data.draw(st.sampled_from(["weft-apply", "default"])))
-    check(module, arrays)
+    monkeypatch.setattr(tiled, "_SHARE", 1)
+    team = _Team(data.draw(st.integers(1, 4)))
+    check(module, arrays, replace(LIBRARY, loops=Loops(1, team)))
 
 
 def _layer(channels: int, out: int, size: int, *, pad: int = 1, before: str) -> str:
@@ -129,8 +155,12 @@ _CLIPPED = """
 @pytest.mark.parametrize("pad", [0, 1])
 @pytest.mark.parametrize("size", [8, 18, 37])
 @pytest.mark.parametrize("before", [_GATED, _CLIPPED])
-def test_what_comes_before_and_after_is_in_the_loop(before: str, size: int, pad: int) -> None:
+@pytest.mark.parametrize("ways", ["blocks", "tiles"])
+def test_what_comes_before_and_after_is_in_the_loop(
+    ways: str, before: str, size: int, pad: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where what is computed of a zero outside is another number."""
+    _only(ways, monkeypatch)
     module = parse_text(_layer(3, 13, size, pad=pad, before=before))
     verify_module(module)
     assert check(module, arrays_of(module))
@@ -138,6 +168,7 @@ def test_what_comes_before_and_after_is_in_the_loop(before: str, size: int, pad:
 
 def test_numbers_are_packed_as_they_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights of 16 bits take twice the room."""
+    _only("tiles", monkeypatch)
     monkeypatch.setattr(native, "registers", lambda: (16, 32))
     text = _layer(16, 24, 30, before=_GATED + " %h = arith.extf %we : f16 to f32")
     text = text.replace("[24, 16, 3, 3], f32", "[24, 16, 3, 3], f16")
@@ -186,20 +217,26 @@ func.func @main(%x: !x, %w: !w) -> !y {{
         assert found == (rows > 10)
 
 
-def test_threads_share_what_parts_are_made_of() -> None:
-    class Team:
-        rows = 0
+class _Team:
+    """Threads that come one after another, the last one first."""
 
-        def count(self) -> int:
-            return 3
+    def __init__(self, count: int) -> None:
+        self._count, self.rows = count, 0
 
-        def run(self, function: int, rows: NDArray[np.int64]) -> None:
-            self.rows += len(rows)
-            call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)
-            for row in reversed(rows):
-                call(np.ascontiguousarray(row).ctypes.data)
+    def count(self) -> int:
+        return self._count
 
-    team = Team()
+    def run(self, function: int, rows: NDArray[np.int64]) -> None:
+        self.rows += len(rows)
+        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)
+        for row in reversed(rows):
+            call(np.ascontiguousarray(row).ctypes.data)
+
+
+@pytest.mark.parametrize("ways", ["blocks", "tiles"])
+def test_threads_share_what_parts_are_made_of(ways: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _only(ways, monkeypatch)
+    team = _Team(3)
     library = replace(LIBRARY, loops=Loops(1, team))
     module = parse_text(_layer(24, 40, 30, before=_GATED))
     assert check(module, arrays_of(module), library)
