@@ -3,12 +3,15 @@
 first, second = itemgetter(slice(0, 2)), itemgetter(slice(2, 5))
 joined = Assembled((5,), np.dtype("f4"), (first, second))
 joined(np.zeros(2, "f4"), np.ones(3, "f4"))         # [0, 0, 1, 1, 1]
+
+Some functions make a part in its place (`Filler`), which is not copied then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -35,3 +38,37 @@ class Assembled:
             if place is not None:
                 copy_to(place(made), part, self.team)
         return made
+
+
+@runtime_checkable
+class Filler(Protocol):
+    """A function of a list of arrays that can write its only result to a place."""
+
+    def fill(self, place: Array, given: Sequence[Any]) -> None:
+        """Write it there, however the place's cells lie."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """The array `whole`, some parts of which are made in their places.
+
+    `makers` has for each part what makes it, if anything does, and how many of what is given it
+    takes; a part that is there is one of that.
+    """
+
+    whole: Assembled
+    makers: tuple[tuple[Filler | None, int], ...]
+
+    def __call__(self, given: Sequence[Any]) -> list[Array]:
+        """The array, on memory of its own."""
+        made, left = empty(self.whole.shape, self.whole.dtype), iter(given)
+        for place, (maker, count) in zip(self.whole.places, self.makers, strict=True):
+            own = [next(left) for _ in range(count)]
+            if place is None:
+                continue
+            if maker is None:
+                copy_to(place(made), own[0], self.whole.team)
+            else:
+                maker.fill(place(made), own)
+        return [made]

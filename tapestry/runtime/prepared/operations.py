@@ -45,7 +45,7 @@ from tapestry.runtime.prepared.products.masked_products import (
     WhereFinite,
     find_masked,
 )
-from tapestry.runtime.prepared.products.matrices import record_product
+from tapestry.runtime.prepared.products.matrices import lie_apart, record_product
 from tapestry.runtime.prepared.products.tiles import tiled_operation
 from tapestry.runtime.prepared.products.windowed import prepared_slide
 from tapestry.runtime.prepared.script import Finished, InTurn, Run, Script
@@ -96,7 +96,8 @@ def windowed_operation(op: loom.OperationOp, library: Library) -> Run | None:
     threads = thread_count() if library.is_numpy else 1
     products = find_contractions(op, monoid) or ()
     computed = any(_is_computed(one.left) or _is_computed(one.right) for one in products)
-    if computed and op.index.size <= _FEW:
+    apart = bool(products) and all(lie_apart(op, one) for one in products)
+    if (computed and op.index.size <= _FEW) or apart:
         plain = prepared_operation(op, library)
         tiled = None if plain is None else tiled_operation(op, monoid, library, plain)
         if tiled is not None:

@@ -24,7 +24,7 @@ from tapestry.runtime.executor import Array, NoWatch
 from tapestry.runtime.fitting import own_outputs
 from tapestry.runtime.numpy_executor import NumpyExecutor
 from tapestry.runtime.prepared.alike import Alike
-from tapestry.runtime.prepared.assembling import Assembled
+from tapestry.runtime.prepared.assembling import Assembled, Filled, Filler
 from tapestry.runtime.prepared.cells import all_over
 from tapestry.runtime.prepared.leading import first_places
 from tapestry.runtime.prepared.library import Library
@@ -117,10 +117,7 @@ class PreparedProgram:
                 self._view(op, partial(reshaped, tensor_type(op.result).box.shape))
                 return
             case loom.AssembleOp():
-                ins = [self._slots[part] for part in op.parts]
-                self._slots[op.result] = self._script.call(
-                    _assembled(op, self._library.team), ins, new=True
-                )
+                self._assemble(op)
                 return
             case _:
                 run = first_places(op)
@@ -130,6 +127,35 @@ class PreparedProgram:
             run = self._left(op)
         add = self._script.include if self._few else self._script.calls
         self._slots |= zip(op.results, add(run, ins, len(op.results)), strict=True)
+
+    def _assemble(self, op: loom.AssembleOp) -> None:
+        """Copy parts to their places, or make them there where nothing else reads them."""
+        assembled = _assembled(op, self._library.team)
+        slots = [self._slots[part] for part in op.parts]
+        makers: list[tuple[Filler | None, int]] = []
+        ins: list[int] = []
+        for slot in slots:
+            line = self._script.line_of(slot) if self._is_read_by(op, slot) else None
+            function = None if line is None else line.function
+            if line is not None and isinstance(function, Filler):
+                self._script.drop(line)
+                makers.append((function, len(line.ins)))
+                ins += line.ins
+            else:
+                makers.append((None, 1))
+                ins.append(slot)
+        if all(maker is None for maker, _ in makers):
+            self._slots[op.result] = self._script.call(assembled, slots, new=True)
+        else:
+            filled = Filled(assembled, tuple(makers))
+            (self._slots[op.result],) = self._script.calls(filled, ins, 1)
+
+    def _is_read_by(self, op: Operation, slot: int) -> bool:
+        """Whether an operation alone reads a slot, and once."""
+        values = [value for value, own in self._slots.items() if own == slot]
+        uses = [use for value in values for use in value.uses]
+        others = [use.operation for use in uses if not isinstance(use.operation, loom.YieldOp)]
+        return others == [op]
 
     def _view(self, op: loom.ViewOp | loom.ReshapeOp, view: View) -> None:
         self._slots[op.result] = self._script.view(view, self._slots[op.operands[0]])

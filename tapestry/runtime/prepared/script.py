@@ -99,6 +99,14 @@ class Script:
             self._lines.append(replace(line, ins=given, outs=outs))
         return [slots[slot] for slot in run.results]
 
+    def line_of(self, slot: int) -> Line | None:
+        """The function of a list that makes a slot's value alone; None if there is none."""
+        return next((line for line in self._lines if line.outs == (slot,) and line.listed), None)
+
+    def drop(self, line: Line) -> None:
+        """Do without a line, whose results nothing reads."""
+        self._lines.remove(line)
+
     def finish(self, results: Sequence[int], spare: Sequence[int] = ()) -> Finished:
         """A function of the arguments that gives some values.
 

@@ -164,8 +164,19 @@ class TiledProduct:
         self._ready: dict[object, _Ready | None] = {}
 
     def __call__(self, given: Sequence[Any]) -> Sequence[Array]:
+        outs = [empty(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes, strict=True)]
+        return outs if self._run(given, outs) else self.plain(given)
+
+    def fill(self, place: Array, given: Sequence[Any]) -> None:
+        """Write the only result to a place."""
+        if not self._run(given, [place]):
+            place[...] = self.plain(given)[0]
+
+    def _run(self, given: Sequence[Any], outs: Sequence[Array]) -> bool:
+        """Write the results to some arrays; false where that is not for loops: nothing is done."""
         values = [*given, *self.places]
         arrays = [_spread_out(np.asarray(values[read.operand])) for read in self.reads]
+        arrays += outs
         team = _WORKERS if self.team is None else self.team
         threads = team.count()
         key = threads, *[array.strides for array in arrays]
@@ -173,11 +184,9 @@ class TiledProduct:
             self._ready[key] = self._prepared(arrays, threads)
         ready = self._ready[key]
         if ready is None:
-            return self.plain(given)
+            return False
         for number, axis in ready.turned:
             arrays[number] = _turned(arrays[number], axis)
-        outs = [empty(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes, strict=True)]
-        arrays += outs
         found = list(ready.arguments)
         for place, array, start in ready.addresses:
             found[place] = address(arrays[array]) + start
@@ -189,7 +198,7 @@ class TiledProduct:
             ready.function(ready.buffer(*found))
         else:
             team.run(ready.address, ready.rows + found)
-        return outs
+        return True
 
     def _prepared(self, arrays: Sequence[Array], threads: int) -> _Ready | None:
         """The function for arrays that lie like these; None where there is none."""
@@ -213,7 +222,7 @@ class TiledProduct:
             if found is not None:
                 yield _Way(found, first)
         straight = list(self._straight(arrays, None))
-        for vectors in self._dense():
+        for vectors in self._dense(arrays):
             straight = straight or list(self._straight(arrays, vectors))
         yield from straight
         cells = sum(array.size for array in arrays[: self.wrapped])
@@ -236,12 +245,9 @@ class TiledProduct:
             if found is not None:
                 yield _Way(found, first, turned)
 
-    def _dense(self) -> list[int]:
+    def _dense(self, arrays: Sequence[Array]) -> list[int]:
         """The dimensions along which results are neighbours."""
-        every = [
-            write.of(_strides(shape, dtype), dtype.itemsize, self.extents)
-            for write, shape, dtype in zip(self.writes, self.shapes, self.dtypes, strict=True)
-        ]
+        every = self._operands(arrays)[len(self.reads) :]
         dims = range(len(self.extents))
         return [d for d in dims if all(one.steps[d] == one.size for one in every)]
 
@@ -264,14 +270,16 @@ class TiledProduct:
             found += [(number, axis) for axis in axes if array.strides[axis] != array.itemsize]
         return tuple(found)
 
+    def _operands(self, arrays: Sequence[Array]) -> list[Operand]:
+        """How arrays are gone along: those that are read, and those that are written."""
+        return [
+            moved.of(array.strides, array.itemsize, self.extents)
+            for moved, array in zip((*self.reads, *self.writes), arrays, strict=True)
+        ]
+
     def _problem(self, arrays: Sequence[Array], first: int) -> Problem | None:
         """What is known of the sum of products, one factor of which is the `first`."""
-        operands = [
-            read.of(array.strides, array.itemsize, self.extents)
-            for read, array in zip(self.reads, arrays, strict=True)
-        ]
-        for write, shape, dtype in zip(self.writes, self.shapes, self.dtypes, strict=True):
-            operands.append(write.of(_strides(shape, dtype), dtype.itemsize, self.extents))
+        operands = self._operands(arrays)
         if any(one.guards for one in operands[self.wrapped :]):
             return None
         bound = [(one, d) for one in operands for guard in one.guards for d, _ in guard.terms]
@@ -295,15 +303,14 @@ class TiledProduct:
         wrap = self.wrap.graph(kinds[: self.wrapped])
         if way.first == 1:
             wrap = replace(wrap, stores=wrap.stores[::-1])
-        unwrap = self.unwrap.graph(["float", *kinds[self.wrapped :]])
+        unwrap = self.unwrap.graph(["float", *kinds[self.wrapped : len(self.reads)]])
         about = f"of products over {'x'.join(map(str, self.extents))}"
         text = dot_text if tiles.summed else product_text if tiles.panel is None else block_text
         function = compiled(text(wrap, unwrap, tiles), about)
         if function is None:
             return None
-        starts = [read.start(array.strides) for read, array in zip(self.reads, arrays, strict=True)]
-        for write, shape, dtype in zip(self.writes, self.shapes, self.dtypes, strict=True):
-            starts.append(write.start(_strides(shape, dtype)))
+        moved = zip((*self.reads, *self.writes), arrays, strict=True)
+        starts = [one.start(array.strides) for one, array in moved]
         arguments = [problem.extents[dim] for dim in found.dims]
         addresses: list[tuple[int, int, int]] = []
         room = 0
@@ -386,11 +393,6 @@ def _spread_out(array: Array) -> Array:
     ):
         return np.ascontiguousarray(array)
     return array
-
-
-def _strides(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """Of an array in one run of memory."""
-    return tuple(dtype.itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def _kind(dtype: np.dtype[Any]) -> str:

@@ -9,6 +9,8 @@ sums, with what is done before and after them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
@@ -16,7 +18,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, SSAValue
 
 from tapestry.algebra.bodies import needed_operations
-from tapestry.algebra.contraction import find_contractions
+from tapestry.algebra.contraction import Contraction, find_contractions
 from tapestry.algebra.dtypes import is_element_type, numpy_dtype
 from tapestry.algebra.literals import number_in
 from tapestry.algebra.monoids import Monoid
@@ -28,7 +30,7 @@ from tapestry.dialects.loom import Fill, tensor_type
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.products.tiled import Computed, Moved, TiledProduct
-from tapestry.runtime.prepared.script import Run
+from tapestry.runtime.prepared.script import Finished, Run, Script
 from tapestry.zspace import Projection, Range
 
 _EACH = 16
@@ -39,23 +41,66 @@ called, which takes as long as thousands of products.
 
 def tiled_operation(
     op: loom.OperationOp, monoid: Monoid | None, library: Library, plain: Run
-) -> TiledProduct | None:
+) -> TiledProduct | Finished | None:
     """The operation by loops; `plain` does the same otherwise.
 
-    It is one contraction in float32 at all points, of factors that are computed of different
-    inputs, which are zero where they are read outside; all of it is for loops.
+    It is contractions in float32 at all points, of factors that are computed of different
+    inputs, which are zero where they are read outside; all of it is for loops. Of several sums each
+    result takes one.
     """
     loops, products = library.loops, find_contractions(op, monoid)
-    if loops is None or products is None or len(products) != 1 or monoid is None:
+    if loops is None or not products or monoid is None:
         return None
     if op.inside is not None and not op.inside.covers(op.index):
         return None
     if {*monoid.state, *op.state_types} != {f32} or not loops.pay(_EACH * op.index.size):
         return None
-    factors = (products[0].left, products[0].right)
+    if len(products) == 1:
+        return _tiled(op, products[0], 0, range(len(op.outs)), library, plain)
+    owners = _owners(op)
+    script, made = Script(), dict[int, int]()
+    given = [script.argument() for _ in op.operands]
+    for number, product in enumerate(products):
+        outs = [n for n, owner in enumerate(owners) if owner == number]
+        run = _tiled(op, product, number, outs, library, partial(_some, plain, outs))
+        if run is None:
+            return None
+        made |= zip(outs, script.calls(run, given, len(outs)), strict=True)
+    return script.finish([made[n] for n in range(len(op.outs))]) if None not in owners else None
+
+
+def _some(run: Run, numbers: Sequence[int], given: Sequence[Any]) -> list[Any]:
+    """Some of what a function makes."""
+    made = run(given)
+    return [made[number] for number in numbers]
+
+
+def _owners(op: loom.OperationOp) -> list[int | None]:
+    """The part of the state that each result is computed of, None for several or none."""
+    if op.unwrap_block is None:
+        return [*range(len(op.outs))]
+    parts = op.unwrap_block.args[: len(op.state_types)]
+    found: list[int | None] = []
+    for end in loom.yielded(op.unwrap_block):
+        taken = {end}.union(*(one.operands for one in needed_operations([end])))
+        own = [n for n, part in enumerate(parts) if part in taken]
+        found.append(own[0] if len(own) == 1 else None)
+    return found
+
+
+def _tiled(
+    op: loom.OperationOp,
+    product: Contraction,
+    number: int,
+    results: Sequence[int],
+    library: Library,
+    plain: Run,
+) -> TiledProduct | None:
+    """Some results, of one part of the state."""
+    factors = (product.left, product.right)
     wrap = _computed(op.wrap_block, op.wrap_block.args, factors)
-    unwrap = _unwrapped(op)
-    outs = [tensor_type(out) for out in op.outs]
+    unwrap = _unwrapped(op, number, results)
+    outs = [tensor_type(op.outs[n]) for n in results]
     if wrap is None or wrap[2] or unwrap is None or any(factor.type != f32 for factor in factors):
         return None
     sides = [wrap[1].needs(slot, len(wrap[0])) for slot in wrap[1].wanted]
@@ -74,8 +119,8 @@ def tiled_operation(
     if len(found) < len(reads):
         return None
     writes = [
-        _moved(n, projection, kind.box, kept, op.kept_dims)
-        for n, (projection, kind) in enumerate(zip(op.out_maps, outs, strict=True))
+        _moved(n, op.out_maps[n], kind.box, kept, op.kept_dims)
+        for n, kind in zip(results, outs, strict=True)
     ]
     return TiledProduct(
         plain,
@@ -94,15 +139,18 @@ def tiled_operation(
     )
 
 
-def _unwrapped(op: loom.OperationOp) -> tuple[list[int], Computed, list[int]] | None:
-    """What is computed of the sum, as `_computed`; None for results of another type than stored."""
-    kinds = [tensor_type(out).element_type for out in op.outs]
+def _unwrapped(
+    op: loom.OperationOp, number: int, results: Sequence[int]
+) -> tuple[list[int], Computed, list[int]] | None:
+    """What is computed of a sum, as `_computed`; None for results of another type than stored."""
+    kinds = [tensor_type(op.outs[n]).element_type for n in results]
     if op.unwrap_block is None:
         return ([], Computed((), (), (0,)), []) if kinds == [f32] else None
-    ends = loom.yielded(op.unwrap_block)
+    ends = [loom.yielded(op.unwrap_block)[n] for n in results]
     if [value.type for value in ends] != kinds:
         return None
-    return _computed(op.unwrap_block, op.unwrap_block.args[1:], ends, 1)
+    count, block = len(op.state_types), op.unwrap_block
+    return _computed(block, block.args[count:], ends, [block.args[number]])
 
 
 _QUICK = ("add", "sub", "mul", "max", "min", "cmp", "neg", "select", "abs")
@@ -156,12 +204,15 @@ def _moved(
 
 
 def _computed(
-    block: Block, arguments: Sequence[SSAValue], wanted: Sequence[SSAValue], before: int = 0
+    block: Block,
+    arguments: Sequence[SSAValue],
+    wanted: Sequence[SSAValue],
+    before: Sequence[SSAValue] = (),
 ) -> tuple[list[int], Computed, list[int]] | None:
     """Values of a body: the numbers of the arguments that they take, how they are computed, and the
     dimensions whose coordinates they take.
 
-    Slots are so many arguments `before` those, these, coordinates, and what comes after. None where
+    Slots are other arguments, `before` those, these, coordinates, and what comes after. None where
     some of it is not for loops.
     """
     needed = needed_operations(wanted)
@@ -173,7 +224,7 @@ def _computed(
     own = [n for n, value in enumerate(arguments) if value in taken]
     if any(not _is_number(arguments[n]) for n in own):
         return None
-    given = [*block.args[:before], *(arguments[n] for n in own)]
+    given = [*before, *(arguments[n] for n in own)]
     values = [*given, *(one.result for one in (*indices, *constants))]
     slots: dict[SSAValue, int] = {value: n for n, value in enumerate(values)}
     cells: list[tuple[Scalar, tuple[int, ...]]] = []
