@@ -16,24 +16,24 @@ from struct import Struct
 import numpy as np
 
 from tapestry.runtime.cpu.addresses import FIELD, IS_READABLE, address
-from tapestry.runtime.cpu.native import address_of, compiled
+from tapestry.runtime.cpu.native import Compiled, address_of, compiled
 from tapestry.runtime.cpu.turns import Step
 from tapestry.runtime.executor import Array
 
 LARGEST = 1 << 12
 """Numbers that functions may be given in all, which are on the stack: 32 KB."""
 
-_READ = f"""
+_READ = f"""\
   %field = getelementptr i8, ptr %array, i64 {FIELD}
   %there = load i64, ptr %field"""
 """An array is given as the object that it is, which knows its address."""
 
-_SAID = """
+_SAID = """\
   %there = ptrtoint ptr %array to i64"""
 """It is given as its address."""
 
-_TEXT = f"""
-define void @loop(ptr %given) {{
+_TEXT = """
+define void @loop(ptr %given) {
 entry:
   %table = load ptr, ptr %given
   %arrays = getelementptr i64, ptr %given, i64 1
@@ -72,7 +72,8 @@ put:
   %base = load i64, ptr %base_at
   %offset = load i64, ptr %offset_at
   %array_at = getelementptr i64, ptr %arrays, i64 %base
-  %array = load ptr, ptr %array_at{_READ if IS_READABLE else _SAID}
+  %array = load ptr, ptr %array_at
+READ
   %value = add i64 %there, %offset
   %into = getelementptr i64, ptr %row, i64 %argument
   store i64 %value, ptr %into
@@ -94,7 +95,7 @@ call:
   br label %head
 done:
   ret void
-}}
+}
 """
 """What is given is a table, and the arrays. The table has how many numbers are in a row, places in
 it, and functions; the row, which for each function has where that is, how many arguments it takes,
@@ -112,9 +113,8 @@ class Chain:
         """For so many arrays; `fits` says whether the steps are not too many."""
         assert not any(step.may_fail for step in steps)
         self.steps = steps
-        function = compiled(_TEXT, "that calls others one after another")
-        assert function is not None
-        self._function = function
+        self._function = _function(_READ if IS_READABLE else _SAID)
+        self._function_of_addresses = _function(_SAID)
         row, places = list[int](), list[tuple[int, int, int]]()
         for step in steps:
             row += [address_of(step.function), len(step.arguments)]
@@ -136,6 +136,17 @@ class Chain:
     def run(self, arrays: Sequence[Array]) -> None:
         """Call all, with addresses in these arrays."""
         self._function(self._packed(self._at, *map(_given, arrays)))
+
+    def run_at(self, addresses: Sequence[int]) -> None:
+        """The same, where the first cells of arrays are at some addresses."""
+        self._function_of_addresses(self._packed(self._at, *addresses))
+
+
+def _function(read: str) -> Compiled:
+    """What calls steps, and takes the address of what it is given so."""
+    function = compiled(_TEXT.replace("READ", read), "that calls others one after another")
+    assert function is not None
+    return function
 
 
 _given = id if IS_READABLE else address

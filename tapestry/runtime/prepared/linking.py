@@ -76,6 +76,13 @@ class Linked:
         self.chain.run([*given, *made, scratch(self.between)])
         return made
 
+    def run_at(self, addresses: Sequence[int]) -> None:
+        """The same where arrays that lie so are at addresses, those that are made after the others.
+
+        These are row by row.
+        """
+        self.chain.run_at([*addresses, address(scratch(self.between))])
+
 
 def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
     """A function as one call, of arrays of such shapes and dtypes that lie like these."""

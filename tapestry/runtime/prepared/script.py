@@ -238,6 +238,11 @@ class Whole:
         self._called = True
         return made
 
+    @property
+    def linked(self) -> Linked | None:
+        """What a call is; None if it is more than compiled code, or there were less than two."""
+        return self._linked
+
     def at_once(self, inputs: Sequence[Array]) -> list[Array] | None:
         """The outputs, on memory of their own, by one call of compiled code.
 

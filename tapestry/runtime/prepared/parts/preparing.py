@@ -32,7 +32,6 @@ from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.cpu.threads import thread_count
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.folds.halves import merging_of
-from tapestry.runtime.prepared.loops.loop import SHARE
 from tapestry.runtime.prepared.loops.looping import ONCE, Loops
 from tapestry.runtime.prepared.memory import cache_size
 from tapestry.runtime.prepared.parts.alone import Alone
@@ -58,6 +57,11 @@ SMALL = 1 << 23
 _WOKEN = 1 << 21
 """Scalar operations of a thread from which it is worth to wake it for what a cache holds: to wake
 it, and to have both cores look at the same lines, took a tenth of a millisecond on a Zen 3.
+"""
+
+_SHARE = 1 << 20
+"""Those of a thread of the host's, which is awake: a call that shares parts takes some tens of
+microseconds more than one that computes them alone.
 """
 
 _SHARED_BESIDE = 1 << 25
@@ -143,7 +147,7 @@ def in_parts(
     folds = isinstance(op, loom.OperationOp) and bool(op.fold_dims) and not product
     if looped and loops is not None and loops.team is not None:
         # The host's threads are awake: they share what is small, too, where loops compute it.
-        most = max(threads, min(loops.team.count(), count // SHARE))
+        most = max(threads, min(loops.team.count(), count // _SHARE))
     each = 1 if most == 1 else 2 if whole < small else 4
     cuts = Cuts(op.index, accesses, most, cache, each=each, any_size=any_size)
     dims = _apart(op)
