@@ -66,3 +66,10 @@ def test_too_many_numbers_or_what_may_fail_do_not_fit() -> None:
     assert Chain.fits([step])
     assert not Chain.fits([step] * chains.LARGEST)
     assert not Chain.fits([Step(step.function, (*step.arguments, 0), step.places, may_fail=True)])
+
+
+def test_what_is_told_where_arrays_are_does_the_same() -> None:
+    x, y = np.array([0, 5]), np.zeros(3, np.int64)
+    chain = Chain([_add(3, Place(1, 16), Place(0, 8))], 2)
+    chain.run_at([address(x), address(y)])
+    assert y.tolist() == [0, 0, 8]
