@@ -79,10 +79,10 @@ class Products:
         self._extents = [write.argument(n) for n in range(tiles.rank)]
         for number, one in enumerate(tiles.arguments(), tiles.rank):
             self._known[one] = write.argument(number)
-        pointers = {
-            (array, ()): self._pointer(self._known["address", array, 0])
-            for array in range(len(tiles.arrays))
-        }
+        pointers: dict[tuple[int, At], str] = {}
+        for array in range(len(tiles.arrays)):
+            where = self._pointer(self._known["address", array, 0])
+            pointers[array, ()] = write.moved(where, self._known["start", array, 0], "1")
         self._compute(-1, pointers)
         self._level(0, pointers)
         return write.text()

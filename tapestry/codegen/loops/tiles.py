@@ -107,14 +107,15 @@ class Tiles:
         return (self.rank if self.summed else len(self.kept)) - 1
 
     def arguments(self) -> list[tuple[str, int, int]]:
-        """What comes after the extents: strides and addresses of arrays, limits of guards.
+        """What comes after the extents: where arrays are, and how many bytes from there they are
+        read first, strides, and limits of guards.
 
         Then where factors are copied to, how many places a block has, and by how many bytes each
         coordinate of a panel moves.
         """
         found: list[tuple[str, int, int]] = []
         for array, access in enumerate(self.arrays):
-            found.append(("address", array, 0))
+            found += [("address", array, 0), ("start", array, 0)]
             for dim, moving in enumerate(access.moves):
                 if moving and not (dim == self.vector and access.step > 0):
                     found.append(("stride", array, dim))

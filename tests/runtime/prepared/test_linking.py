@@ -84,6 +84,17 @@ def test_dtypes_are_those_of_the_program(dtype: str) -> None:
         _check(_prepared((tapestry.max(x, axis=1), tapestry.sum(x * x, axis=0))), arrays)
 
 
+@pytest.mark.parametrize("channels", [1, 3, 32])
+def test_convolutions_are_calls_too(channels: int) -> None:
+    """With what factors are copied to between the calls."""
+    shapes = {"x": (1, 3, 20, 20), "w": (channels, 3, 3, 3), "v": (8, channels, 5, 5)}
+    x, w, v = (tapestry.input(name, shape, "float32") for name, shape in shapes.items())
+    inner = tapestry.relu(tapestry.conv2d(x, w, padding=(1, 1)))
+    random = np.random.default_rng(0)
+    arrays = [random.integers(-4, 5, shape).astype("f4") for shape in shapes.values()]
+    _check(_prepared(tapestry.conv2d(inner, v, stride=(2, 2))), arrays)
+
+
 def test_arrays_that_lie_otherwise_are_for_the_script() -> None:
     x, y = _named(2)
     program = _prepared(tapestry.softmax(x, axis=1) * y)

@@ -31,7 +31,9 @@ from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import Compiled, address_of, compiled
 from tapestry.runtime.cpu.threads import Team, Workers
+from tapestry.runtime.cpu.turns import Place, Step
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.linking import Traced
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.products.blocking import block_tiling
 from tapestry.runtime.prepared.products.dotting import dot_tiling
@@ -114,8 +116,8 @@ class _Ready:
 
     function: Compiled
     arguments: tuple[int, ...]
-    addresses: tuple[tuple[int, int, int], ...]
-    """The place of an argument, the array, and where in that it begins."""
+    addresses: tuple[tuple[int, int], ...]
+    """The place of an argument, and the array whose address it is."""
     buffer: Callable[..., Any]
     room: tuple[int, int]
     """Bytes to pack into, for each thread, and the place of the argument that says where."""
@@ -178,18 +180,17 @@ class TiledProduct:
         arrays = [_spread_out(np.asarray(values[read.operand])) for read in self.reads]
         arrays += outs
         team = _WORKERS if self.team is None else self.team
-        threads = team.count()
-        key = threads, *[array.strides for array in arrays]
+        key = self._key(arrays)
         if key not in self._ready:
-            self._ready[key] = self._prepared(arrays, threads)
+            self._ready[key] = self._prepared(arrays, team.count())
         ready = self._ready[key]
         if ready is None:
             return False
         for number, axis in ready.turned:
             arrays[number] = _turned(arrays[number], axis)
         found = list(ready.arguments)
-        for place, array, start in ready.addresses:
-            found[place] = address(arrays[array]) + start
+        for place, array in ready.addresses:
+            found[place] = address(arrays[array])
         size, place = ready.room
         room = empty((size,), np.dtype(np.uint8))
         if size:
@@ -199,6 +200,32 @@ class TiledProduct:
         else:
             team.run(ready.address, ready.rows + found)
         return True
+
+    def traced(self, given: Sequence[Array]) -> Traced | None:
+        """What is called on one thread, of arrays that lie as some did before."""
+        values = [*given, *self.places]
+        arrays: list[Array] = [values[read.operand] for read in self.reads]
+        if any(_spread_out(array) is not array for array in arrays):
+            return None
+        outs = [
+            np.empty(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes, strict=True)
+        ]
+        arrays += outs
+        ready = self._ready.get(self._key(arrays))
+        if ready is None or ready.rows is not None or ready.turned:
+            return None
+        size, place = ready.room
+        room = np.empty(size, np.uint8)
+        places = [(at, Place(array, 0)) for at, array in ready.addresses]
+        if size:
+            places.append((place, Place(len(arrays), 0)))
+        step = Step(ready.function, ready.arguments, tuple(places))
+        return Traced([step.at([*map(address, arrays), address(room)])], outs, [*outs, room])
+
+    def _key(self, arrays: Sequence[Array]) -> tuple[object, ...]:
+        """What the function for arrays depends on."""
+        team = _WORKERS if self.team is None else self.team
+        return team.count(), *[array.strides for array in arrays]
 
     def _prepared(self, arrays: Sequence[Array], threads: int) -> _Ready | None:
         """The function for arrays that lie like these; None where there is none."""
@@ -312,13 +339,15 @@ class TiledProduct:
         moved = zip((*self.reads, *self.writes), arrays, strict=True)
         starts = [one.start(array.strides) for one, array in moved]
         arguments = [problem.extents[dim] for dim in found.dims]
-        addresses: list[tuple[int, int, int]] = []
+        addresses: list[tuple[int, int]] = []
         room = 0
         for what, number, dim in tiles.arguments():
             match what:
                 case "address":
-                    addresses.append((len(arguments), number, starts[number]))
+                    addresses.append((len(arguments), number))
                     arguments.append(0)
+                case "start":
+                    arguments.append(starts[number])
                 case "stride":
                     arguments.append(problem.operands[number].steps[found.dims[dim]])
                 case "limit":
@@ -348,7 +377,7 @@ class TiledProduct:
         self,
         found: Tiling,
         arguments: Sequence[int],
-        addresses: Sequence[tuple[int, int, int]],
+        addresses: Sequence[tuple[int, int]],
         room: int,
         threads: int,
     ) -> NDArray[np.int64] | None:
@@ -374,7 +403,7 @@ class TiledProduct:
         rows = np.zeros((count, len(arguments)), np.int64)
         for n, row in enumerate(rows):
             row[axis] = bounds[n + 1] - bounds[n] - extent
-            for (place, _, _), own in zip(addresses, problem.operands, strict=True):
+            for (place, _), own in zip(addresses, problem.operands, strict=True):
                 row[place] = bounds[n] * own.steps[dim]
             if found.room:
                 row[room] = n * found.room
