@@ -11,7 +11,6 @@ moves along: of the gradient to a kernel, whose results are few, along channels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd, prod
 
 from tapestry.codegen.loops.tiles import SCATTERED, Access, Guard, Panel, Tiles
@@ -35,11 +34,17 @@ _CACHED = 3 << 15
 _LARGEST = 1 << 22
 """Bytes of a panel at most, which all cores' cache keeps."""
 
+_MOST = 1 << 26
+"""Bytes that the second factor's numbers may take: each thread has memory for its own."""
+
 _BLOCKS = 8
 """Tiles along a dimension of blocks that make one, at most."""
 
 _TURNED = 5
 """How many times as long it takes to copy a cell whose neighbours lie elsewhere."""
+
+_PACKED = 4
+"""As how many products of vectors it counts to copy a number of the second factor."""
 
 _SCATTERED = 8
 """As how many products of vectors it counts to write a number whose neighbours lie elsewhere."""
@@ -47,16 +52,8 @@ _SCATTERED = 8
 _COPIES = 10
 """As how many products of vectors it counts to copy a vector."""
 
-_Terms = tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True)
-class Form:
-    """Dimensions that move the same coordinate, and by how much."""
-
-    terms: _Terms
-    unit: int
-    """By how much what was read moves for one cell of the coordinate."""
+Coordinate = tuple[tuple[int, int], ...]
+"""Dimensions that move the same coordinate, and by how much."""
 
 
 def block_tiling(problem: Problem, lanes: int, registers: int) -> Tiling | None:
@@ -99,25 +96,23 @@ def _along(
     inner = _order(problem)
     taps = _taps([extents[d] for d in inner], prod(tile.values()))
     dims = (*order, *inner)
-    forms = _forms(problem, vector, {*first, vector, *inner}, inner)
-    if forms is None:
-        return None
+    coordinates = _coordinates(problem, vector, {*first, vector, *inner}, inner)
     least = {d: tile[d] * (lanes if d == vector else 1) for d in (*first, vector)}
     blocks = {d: min(n, extents[d]) for d, n in least.items()}
     if extents[vector] < lanes:
         blocks[vector] = lanes
-    cells = _cells(forms, extents, blocks, lanes)
+    cells = _cells(coordinates, extents, blocks, lanes)
     if prod(cells) * NUMBER > _LARGEST:
         return None
     for d in (vector, *reversed(first)):
-        blocks[d] = _longer(forms, extents, blocks, d, least[d], lanes)
-    cells = _cells(forms, extents, blocks, lanes)
+        blocks[d] = _longer(coordinates, extents, blocks, d, least[d], lanes)
+    cells = _cells(coordinates, extents, blocks, lanes)
     place = {dim: n for n, dim in enumerate(dims)}
-    arrays = tuple(_panel_access(operands[n], forms, place, order) for n in problem.first)
+    arrays = tuple(_panel_access(operands[n], coordinates, place, order) for n in problem.first)
     panel = Panel(
         outer=len(both),
         dims=tuple(place[d] for d in (*first, vector)),
-        coordinates=tuple(tuple((place[d], f) for d, f in form.terms) for form in forms),
+        coordinates=tuple(tuple((place[d], f) for d, f in own) for own in coordinates),
         arrays=arrays,
     )
     numbers = prod(tile[d] for d in second if problem.moves(problem.second, d))
@@ -134,12 +129,15 @@ def _along(
     terms = prod(extents[d] for d in inner)
     packs = prod(-(-extents[d] // tile[d]) for d in second if problem.moves(problem.second, d))
     room = -(-numbers * packs * terms * NUMBER // 64) * 64
+    if room > _MOST:
+        return None
     groups = prod(extents[d] for d in both)
     others = prod(extents[d] for d in (*second, *first) if d not in sizes)
     count = prod(-(-extents[d] // blocks[d]) for d in (*first, vector))
-    turned = any(one.step == SCATTERED for one in arrays)
-    copying = prod(cells) / lanes * (_COPIES * (_TURNED if turned else 1) + problem.work)
-    time = groups * (others * time * terms + count * copying + packs * numbers * terms * 4)
+    copying = prod(cells) / lanes * (_COPIES + problem.work)
+    if any(one.step == SCATTERED for one in arrays):
+        copying *= _TURNED
+    time = groups * (others * time * terms + count * copying + _PACKED * packs * numbers * terms)
     if any(one.step != 1 for one in tiles.arrays[len(tiles.arrays) - problem.results :]):
         time += _SCATTERED * prod(extents[d] for d in order)
     paces = [NUMBER * prod(cells[n + 1 :]) for n in range(len(cells) - 1)]
@@ -173,19 +171,19 @@ def _taps(extents: Sequence[int], sums: int) -> tuple[int, ...]:
     return tuple(taps)
 
 
-def _forms(
+def _coordinates(
     problem: Problem, vector: int, dims: set[int], inner: Sequence[int]
-) -> list[Form] | None:
+) -> list[Coordinate]:
     """The coordinates of a panel that some dimensions move, that with the vectors' one last."""
     operands = [problem.operands[n] for n in problem.first]
-    windows: set[_Terms] = set()
+    windows: set[Coordinate] = set()
     for one in operands:
         for window in one.windows:
             terms = tuple((d, f) for d, f in window if d in dims and one.steps[d])
             if terms:
                 windows.add(tuple(sorted(terms)))
     moved = {d for d in dims if any(one.steps[d] for one in operands)}
-    found: list[Form] = []
+    found: list[Coordinate] = []
     for window in sorted(windows):
         apart = any({d for d, _ in window} & {d for d, _ in one} for one in windows - {window})
         unit = gcd(*(f for _, f in window))
@@ -201,31 +199,30 @@ def _forms(
             continue
         span = 1 + sum(abs(f) * (problem.extents[d] - 1) for d, f in terms)
         if span < prod(problem.extents[d] for d, _ in terms):
-            found.append(Form(terms, unit))
-    slid = {d for form in found for d, _ in form.terms}
-    found += [Form(((d, 1),), 1) for d in sorted(moved - slid)]
+            found.append(terms)
+    slid = {d for own in found for d, _ in own}
+    found += [((d, 1),) for d in sorted(moved - slid)]
     depth = {d: n for n, d in enumerate(inner, 1)}
 
-    def order(form: Form) -> tuple[bool, int]:
-        own = dict(form.terms)
-        return vector in own, max(depth.get(d, 0) for d in own)
+    def order(own: Coordinate) -> tuple[bool, int]:
+        return any(d == vector for d, _ in own), max(depth.get(d, 0) for d, _ in own)
 
     return sorted(found, key=order)
 
 
 def _cells(
-    forms: Sequence[Form], extents: Sequence[int], blocks: dict[int, int], lanes: int
+    coordinates: Sequence[Coordinate], extents: Sequence[int], blocks: dict[int, int], lanes: int
 ) -> list[int]:
     """How many cells a panel has along each coordinate; whole vectors along the last."""
     cells = [
-        1 + sum(abs(f) * (blocks.get(d, extents[d]) - 1) for d, f in form.terms) for form in forms
+        1 + sum(abs(f) * (blocks.get(d, extents[d]) - 1) for d, f in own) for own in coordinates
     ]
     cells[-1] = -(-cells[-1] // lanes) * lanes
     return cells
 
 
 def _longer(
-    forms: Sequence[Form],
+    coordinates: Sequence[Coordinate],
     extents: Sequence[int],
     blocks: dict[int, int],
     dim: int,
@@ -240,19 +237,19 @@ def _longer(
         size = -(-most // count) * least
         if size > _BLOCKS * least:
             continue
-        cells = _cells(forms, extents, {**blocks, dim: min(size, extents[dim])}, lanes)
+        cells = _cells(coordinates, extents, {**blocks, dim: min(size, extents[dim])}, lanes)
         if prod(cells) * NUMBER <= _CACHED:
             return min(size, extents[dim])
     return blocks[dim]
 
 
 def _panel_access(
-    one: Operand, forms: Sequence[Form], place: dict[int, int], order: Sequence[int]
+    one: Operand, coordinates: Sequence[Coordinate], place: dict[int, int], order: Sequence[int]
 ) -> Access:
     """How an array is read for a panel: along places of kept dimensions, and then coordinates."""
     kept = len(order)
-    count = kept + len(forms)
-    coordinates = {d: (kept + n, form) for n, form in enumerate(forms) for d, _ in form.terms}
+    count = kept + len(coordinates)
+    found = {d: (kept + n, f) for n, own in enumerate(coordinates) for d, f in own}
     guards: list[Guard] = []
     for guard in one.guards:
         terms: dict[int, int] = {}
@@ -261,9 +258,9 @@ def _panel_access(
                 continue
             if place[d] < kept:
                 terms[place[d]] = f
-            if d in coordinates:
-                number, form = coordinates[d]
-                terms[number] = f // dict(form.terms)[d]
+            if d in found:
+                number, by = found[d]
+                terms[number] = f // by
         guards.append(Guard(tuple(terms.items()), guard.offset))
     vector = order[-1]
     step = one.steps[vector]
