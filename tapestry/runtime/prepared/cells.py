@@ -80,6 +80,14 @@ def zeroed(outside: Array, state: Array) -> Array:
     return state
 
 
+def some_of(
+    run: Callable[[Sequence[Any]], Sequence[Any]], numbers: Sequence[int], given: Sequence[Any]
+) -> list[Any]:
+    """Some of what a function of a list makes."""
+    made = run(given)
+    return [made[number] for number in numbers]
+
+
 def first_of(function: Callable[[Sequence[Array]], Sequence[Array]], *arrays: Array) -> Array:
     """The first of what a function of a list gives."""
     return function(arrays)[0]

@@ -77,7 +77,7 @@ def test_what_somebody_else_froze_stays_frozen() -> None:
     try:
         own = gc.get_freeze_count()
         compiled(lambda: None)(torch.ones(2))
-        assert gc.get_freeze_count() >= own - 100 > 0  # some may be gone by themselves
+        assert gc.get_freeze_count() >= 0.9 * own > 0  # some may be gone by themselves
     finally:
         gc.unfreeze()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
@@ -17,6 +18,7 @@ from tapestry.runtime.prepared.assembling import Assembled, Filled
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.products.sliding import slid
+from tapestry.runtime.prepared.stored import restored, stored
 
 HEAD, TAIL = itemgetter(slice(0, 2)), itemgetter(slice(2, 6, 2))
 
@@ -81,3 +83,12 @@ def test_a_part_that_is_read_elsewhere_is_copied() -> None:
             np.testing.assert_array_equal(whole[:, :3], arrays[0])
             for one in rest:
                 np.testing.assert_array_equal(whole[:, 3:], one)
+
+
+@pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
+def test_what_is_made_in_its_place_is_kept_as_it_was_prepared() -> None:
+    made, arrays = _transposed(4, (1, 3, 5, 16), padding=(1, 1))
+    library = Library(slide=slid, loops=Loops(1))
+    prepared = PreparedProgram(tapestry.compile(made).lowered, library)
+    again = restored(json.loads(json.dumps(stored(prepared.run, library))), library)
+    np.testing.assert_array_equal(again(arrays)[0], prepared(arrays)[0])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
@@ -28,6 +27,7 @@ from tapestry.codegen.loops import is_known, kind_of
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, tensor_type
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.cells import some_of
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.products.tiled import Computed, Moved, TiledProduct
 from tapestry.runtime.prepared.script import Finished, Run, Script
@@ -62,17 +62,11 @@ def tiled_operation(
     given = [script.argument() for _ in op.operands]
     for number, product in enumerate(products):
         outs = [n for n, owner in enumerate(owners) if owner == number]
-        run = _tiled(op, product, number, outs, library, partial(_some, plain, outs))
+        run = _tiled(op, product, number, outs, library, partial(some_of, plain, tuple(outs)))
         if run is None:
             return None
         made |= zip(outs, script.calls(run, given, len(outs)), strict=True)
     return script.finish([made[n] for n in range(len(op.outs))]) if None not in owners else None
-
-
-def _some(run: Run, numbers: Sequence[int], given: Sequence[Any]) -> list[Any]:
-    """Some of what a function makes."""
-    made = run(given)
-    return [made[number] for number in numbers]
 
 
 def _owners(op: loom.OperationOp) -> list[int | None]:
