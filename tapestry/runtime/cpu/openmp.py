@@ -124,7 +124,15 @@ def find_team(library: str, ask: Callable[[], int]) -> OpenMP | None:
     return OpenMP(ask, parallel, within, (address_of(number), address_of(threads)))
 
 
+_known: list[int] = []
+"""Where `_EACH` is, once it was compiled: to ask for it takes longer than to wake a thread."""
+
+
 def _each() -> int | None:
     """Where `_EACH` is, compiled; None where nothing is."""
-    function: Any = compiled(_EACH, "that shares loops among threads")
-    return None if function is None else address_of(function)
+    if not _known:
+        function: Any = compiled(_EACH, "that shares loops among threads")
+        if function is None:
+            return None
+        _known.append(address_of(function))
+    return _known[0]

@@ -52,6 +52,8 @@ class _Ready:
     room: int
     shared: bool
     """Whether BLAS has threads of its own for some of it."""
+    multiplies: bool
+    """Whether it calls BLAS at all."""
 
 
 class Driven:
@@ -90,7 +92,7 @@ class Driven:
         # What addresses of a kind count from: what is read and written, memory, and nothing.
         rows = [[n for own in read for n in (*own, begin, 0)] for begin in begins]
         bases = np.array(rows, np.int64)
-        with single_threaded():
+        with single_threaded() if ready.multiplies else _AS_IT_IS:
             failed = ready.turns.run(bases, team)
         return [ready.parts[number] for number in failed]
 
@@ -143,7 +145,13 @@ class Driven:
             turns = Chain([_moved(step, away) for step in steps], len(away) - 1)
         else:
             turns = Turns(kinds, starts)
-        return _Ready(turns, list(tapes.kinds), room, shared)
+        return _Ready(turns, list(tapes.kinds), room, shared, _multiplies(tapes))
+
+
+def _multiplies(tapes: Tapes) -> bool:
+    """Whether a tape has products of matrices."""
+    calls = (call for one in tapes.recorded for call in one.tape.calls)
+    return any(isinstance(call.meaning, Product) for call in calls)
 
 
 def _moved(step: Step, away: Sequence[int]) -> Step:
