@@ -96,7 +96,9 @@ class _Direct:
         addresses: list[int] = []
         for position, lies in self._lies:
             tensor = given[position]
-            if tensor.stride() != lies or tensor.is_neg() or tensor.is_conj():
+            if tensor.stride() != lies or not tensor.is_cpu:
+                return None
+            if tensor.is_neg() or tensor.is_conj():
                 return None
             addresses.append(tensor.data_ptr())
         made = [torch.empty(shape, dtype=dtype, device="cpu") for shape, dtype in self._makes]

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from math import gcd, prod
 
 from tapestry.codegen.loops.tiles import SCATTERED, Access, Guard, Panel, Tiles
+from tapestry.codegen.loops.vectors import LINE
 from tapestry.runtime.prepared.products.tiling import (
     NUMBER,
     TERMS,
@@ -128,7 +129,7 @@ def _along(
     )
     terms = prod(extents[d] for d in inner)
     packs = prod(-(-extents[d] // tile[d]) for d in second if problem.moves(problem.second, d))
-    room = -(-numbers * packs * terms * NUMBER // 64) * 64
+    room = _lines(numbers * packs * terms * NUMBER)
     if room > _MOST:
         return None
     groups = prod(extents[d] for d in both)
@@ -145,12 +146,17 @@ def _along(
         problem,
         tiles,
         dims,
-        room + (prod(cells) + lanes) * NUMBER,
+        room + _lines((prod(cells) + lanes) * NUMBER),
         time=time,
         panel=room,
         blocks={place[d]: n for d, n in blocks.items()},
         paces=tuple(paces),
     )
+
+
+def _lines(size: int) -> int:
+    """So many bytes as whole lines of a cache."""
+    return -(-size // LINE) * LINE
 
 
 def _order(problem: Problem) -> list[int]:
