@@ -1,4 +1,4 @@
-"""Vectors of arrays that tiles read: of neighbours, of every few cells, and zero outside.
+"""Vectors of arrays that tiles read and write: of neighbours, of every few cells, zero outside.
 
     vectors = Vectors(write, tiles, known)
     mask = vectors.inside(array, places, extent)            # `places` per dimension

@@ -20,6 +20,7 @@ import torch
 
 from tapestry.importers.torch.dtypes import as_array, as_tensor
 from tapestry.importers.torch.memory import Arrays, Made, Output, Returning
+from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Linked
 from tapestry.runtime.prepared.memory import is_large
@@ -68,6 +69,10 @@ class OnArrays:
         linked = whole.linked if isinstance(whole, Whole) else None
         if linked is None or linked.lies != tuple(array.strides for array in inputs):
             return None
+        tensors = [given[position] for position in self._positions]
+        pairs = zip(inputs, tensors, strict=True)
+        if any(address(array) != tensor.data_ptr() for array, tensor in pairs):
+            return None  # a copy, which lies otherwise: of what is negated, say
         if any(is_large(prod(shape) * dtype.itemsize) for _, shape, dtype in linked.makes):
             self._results = None  # arrays are on memory that was there before
             return None
@@ -100,7 +105,10 @@ class _Direct:
                 return None
             if tensor.is_neg() or tensor.is_conj():
                 return None
-            addresses.append(tensor.data_ptr())
+            where = tensor.data_ptr()
+            if not where:
+                return None  # zeros without memory
+            addresses.append(where)
         made = [torch.empty(shape, dtype=dtype, device="cpu") for shape, dtype in self._makes]
         addresses += [tensor.data_ptr() for tensor in made]
         self._run(addresses)

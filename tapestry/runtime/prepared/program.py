@@ -148,10 +148,13 @@ class PreparedProgram:
             self._slots[op.result] = self._script.call(assembled, slots, new=True)
         else:
             filled = Filled(assembled, tuple(makers))
-            (self._slots[op.result],) = self._script.calls(filled, ins, 1)
+            (self._slots[op.result],) = self._script.calls(filled, ins, 1, new=True)
 
     def _is_read_by(self, op: Operation, slot: int) -> bool:
-        """Whether an operation alone reads a slot, and once."""
+        """Whether an operation alone reads a slot, and once.
+
+        What a group yields is its result, which has the same slot; in a group nothing is assembled.
+        """
         values = [value for value, own in self._slots.items() if own == slot]
         uses = [use for value in values for use in value.uses]
         others = [use.operation for use in uses if not isinstance(use.operation, loom.YieldOp)]

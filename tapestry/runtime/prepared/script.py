@@ -85,9 +85,11 @@ class Script:
         """The slot of a view of a value; the function may also copy it, or give it back."""
         return self._line(function, (of,), 1, "view")[0]
 
-    def calls(self, function: Run, ins: Sequence[int], count: int) -> list[int]:
-        """The slots of the results of a function of a list."""
-        return self._line(function, ins, count, "any", listed=True)
+    def calls(
+        self, function: Run, ins: Sequence[int], count: int, *, new: bool = False
+    ) -> list[int]:
+        """The slots of the results of a function of a list; `new` as of `call`."""
+        return self._line(function, ins, count, "new" if new else "any", listed=True)
 
     def include(self, run: Run, ins: Sequence[int], count: int) -> list[int]:
         """The slots of the results of a function of a list, by its own lines if it has such."""

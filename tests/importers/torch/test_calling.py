@@ -60,6 +60,8 @@ def test_a_linked_program_makes_tensors_of_its_own() -> None:
     [
         lambda x: x.T.contiguous().T,
         torch._neg_view,
+        lambda x: torch.complex(x, x).conj().imag,
+        lambda x: torch._efficientzerotensor(x.shape),
         lambda x: torch.nn.Parameter(x.clone()),
         lambda x: torch.cat([x, x], 1)[:, : x.shape[1]],
         lambda x: torch.cat([x, x], 0)[3 : 3 + x.shape[0]],
@@ -73,6 +75,16 @@ def test_tensors_that_lie_otherwise_are_read_as_they_lie(other: Callable[..., An
     for seed in range(3):
         _check(call, other(_numbers(seed=seed)))
         _check(call, _numbers(seed=seed))
+
+
+def test_what_is_copied_to_be_read_says_nothing_of_how_tensors_lie() -> None:
+    """Every second cell of memory, negated, is an array of neighbours."""
+    call = _call()
+    for seed in range(4):
+        x = _numbers(seed=seed)
+        _check(call, torch.complex(x, x).conj().imag)
+    for seed in range(3):
+        _check(call, _numbers((SHAPE[0], 2 * SHAPE[1]), seed)[:, ::2])
 
 
 def test_halves_are_tensors_of_halves() -> None:

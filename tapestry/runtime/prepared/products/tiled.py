@@ -140,7 +140,7 @@ class _Way:
 
 @dataclass(eq=False)
 class TiledProduct:
-    """What an operation makes whose state is one sum of products.
+    """What an operation makes of one sum of products: all its results, or some.
 
     The two factors are what `wrap` computes of the first of `reads`, the first one by so much
     `work`; `unwrap` takes the sum, and the others.

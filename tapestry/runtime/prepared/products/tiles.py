@@ -58,6 +58,8 @@ def tiled_operation(
     if len(products) == 1:
         return _tiled(op, products[0], 0, range(len(op.outs)), library, plain)
     owners = _owners(op)
+    if None in owners:
+        return None
     script, made = Script(), dict[int, int]()
     given = [script.argument() for _ in op.operands]
     for number, product in enumerate(products):
@@ -66,7 +68,7 @@ def tiled_operation(
         if run is None:
             return None
         made |= zip(outs, script.calls(run, given, len(outs)), strict=True)
-    return script.finish([made[n] for n in range(len(op.outs))]) if None not in owners else None
+    return script.finish([made[n] for n in range(len(op.outs))])
 
 
 def _owners(op: loom.OperationOp) -> list[int | None]:
