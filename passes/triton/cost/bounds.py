@@ -20,7 +20,7 @@ from math import prod
 from tapestry.devices import DeviceSpec
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.cost.calls import Call
-from tapestry.passes.triton.cost.counting import split_lanes
+from tapestry.passes.triton.cost.lanes import split_lanes
 from tapestry.passes.triton.cost.predicting import summed
 from tapestry.passes.triton.cost.ranking import BEST, Least, Worth, worth_of
 from tapestry.passes.triton.cost.roofline import estimate_of

@@ -27,7 +27,7 @@ from tapestry.passes.triton.cost.addressing import cells_at_once
 from tapestry.passes.triton.cost.calls import Call
 from tapestry.passes.triton.cost.factors import Factors, tile_bytes
 from tapestry.passes.triton.cost.kinds import Kinds
-from tapestry.passes.triton.cost.lanes import Cells, Lanes, repeats
+from tapestry.passes.triton.cost.lanes import Cells, Lanes, repeats, split_lanes
 from tapestry.passes.triton.cost.lives import Lives, scan_bytes, unrolled
 from tapestry.passes.triton.cost.matching import expected_matches
 from tapestry.passes.triton.cost.neighbours import VECTOR, Neighbours
@@ -37,7 +37,7 @@ from tapestry.passes.triton.cost.surroundings import (
     is_carried,
     is_shared_out,
 )
-from tapestry.passes.triton.cost.work import SPLIT, WARP_ROWS, Product, Stream, Work
+from tapestry.passes.triton.cost.work import SPLIT, Product, Stream, Work
 from tapestry.passes.triton.cost.written_out import free_in_steps
 from tapestry.passes.triton.rewrites.exact_products import is_joined
 
@@ -87,18 +87,10 @@ _SPECIALS = Kinds(
     triton.ErfcOp,
 )
 _EXPONENTIALS = Kinds(math.ExpOp, math.Exp2Op)
-_SPLIT, _PARTS = 14, 6
-"""Operations that take a cell of float32 apart (twice its first bits, within bounds, and the rest;
-most are done at half the rate of sums), and the bytes of its parts."""
+_PARTS = 6
+"""Bytes of the parts that a cell of float32 is taken apart to."""
 _CORRECTED = 6
 """Ordinary operations that go with a function that the hardware has only roughly."""
-
-
-def split_lanes(m: int, n: int, k: int, warps: int) -> float:
-    """Operations of lanes that take the factors of a product apart, and sum the product up."""
-    # Warps that share rows take these apart each.
-    rows = max(m, WARP_ROWS * warps)
-    return _SPLIT * k * (rows + n) + m * n
 
 
 def work_of(kernel: triton.KernelOp, call: Call) -> Work:

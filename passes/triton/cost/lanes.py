@@ -49,3 +49,15 @@ class Lanes:
 def repeats(rows: int, warps: int) -> int:
     """How many warps compute the same rows of a product; one where it has none, or enough."""
     return max(1, WARP_ROWS * warps // rows) if rows else 1
+
+
+_SPLIT = 14
+"""Operations that take a cell of float32 apart: twice its first bits, within bounds, and the rest;
+most are done at half the rate of sums."""
+
+
+def split_lanes(m: int, n: int, k: int, warps: int) -> float:
+    """Operations of lanes that take the factors of a product apart, and sum the product up."""
+    # Warps that share rows take these apart each.
+    rows = max(m, WARP_ROWS * warps)
+    return _SPLIT * k * (rows + n) + m * n

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from tapestry.codegen.loops.graphs import Graph
 from tapestry.codegen.loops.guarded import Vectors
-from tapestry.codegen.loops.products import Pointers, Products
+from tapestry.codegen.loops.products import Point, Pointers, Products
 from tapestry.codegen.loops.tiles import SCATTERED, At, Tiles
 from tapestry.codegen.loops.vectors import BYTES, Value
 
@@ -38,11 +38,8 @@ class _Blocks(Products):
         self._starts: dict[int, str] = {}
         """Per dimension of blocks, the first place of the one at hand."""
         self._sizes: dict[int, str] = {}
-        self._own: list[str] = []
-        """The places of a tile in the block."""
         self._numbers: dict[int, str] = {}
         """Per dimension of the second factor alone, the number of the tile at hand."""
-        self._second = ""
 
     def _level(self, dim: int, pointers: Pointers) -> None:
         if dim == self._panel.outer and not self._starts:
@@ -81,18 +78,20 @@ class _Blocks(Products):
     def _inside(self, dim: int, places: list[str], pointers: Pointers) -> None:
         write, panel = self._write, self._panel
         if dim in panel.dims:
-            self._own = places
             start = self._starts[dim]
-            places = [write.arithmetic("add", start, one) for one in places]
-        elif dim >= panel.outer:
+            self._places[dim:] = [[write.arithmetic("add", start, one) for one in places]]
+            # The panel begins where the block does.
+            cells = {key: p for key, p in pointers.items() if key[0] == _PANEL}
+            others = {key: p for key, p in pointers.items() if key[0] != _PANEL}
+            spread = self._spread(dim, self._places[dim], others)
+            self._enter(dim, spread | self._spread(dim, places, cells))
+            return
+        if dim >= panel.outer:
             # That of the last tile, whose places end where the dimension does, is rounded up.
-            tile = str(self._tiles.kept[dim])
-            last = write.arithmetic("add", places[0], str(self._tiles.kept[dim] - 1))
-            self._numbers[dim] = write.arithmetic("udiv", last, tile)
+            tile = self._tiles.kept[dim]
+            last = write.arithmetic("add", places[0], str(tile - 1))
+            self._numbers[dim] = write.arithmetic("udiv", last, str(tile))
         super()._inside(dim, places, pointers)
-
-    def _own_places(self, array: int, places: list[str]) -> list[str]:
-        return self._own if array == _PANEL else places
 
     def _moves(self, array: int, dim: int) -> bool:
         return (
@@ -119,16 +118,8 @@ class _Blocks(Products):
             return super()._of(side, pointers)
         return {(array, at): p for (array, at), p in pointers.items() if array == _PANEL}
 
-    def _vector(
-        self,
-        at: At,
-        point: At,  # noqa: ARG002
-        pointers: Pointers,
-        taps: Sequence[str],  # noqa: ARG002
-        seen: dict[object, Value],  # noqa: ARG002
-        masks: dict[object, Value | None],  # noqa: ARG002
-    ) -> Value:
-        return self._write.load(pointers[_PANEL, at], self._kind, wide=True)
+    def _vector(self, at: At, point: Point) -> Value:
+        return self._write.load(point.pointers[_PANEL, at], self._kind, wide=True)
 
     def _room(self) -> str:
         """Where the numbers of the second factor are, of the tile at hand."""
@@ -168,18 +159,10 @@ class _Blocks(Products):
             return
         write, tile, extent = self._write, tiles.kept[dim], self._extents[dim]
         with write.loop(extent, tile) as at:
-            first = self._least(at, write.arithmetic("sub", extent, str(tile))) if tile > 1 else at
-            places = [first, *(write.arithmetic("add", first, str(n)) for n in range(1, tile))]
-            moved: dict[tuple[int, At], str] = {}
-            for (array, own), pointer in self._of(1, pointers).items():
-                for n, place in enumerate(places):
-                    if self._moves(array, dim):
-                        there = write.moved(pointer, place, self._stride(array, dim))
-                        moved[array, (*own, n)] = there
-                    else:
-                        moved[array, (*own, 0)] = pointer
+            places = self._numbered(at, extent, tile)
             number = write.arithmetic("udiv", at, str(tile))
-            self._pack_all(dim + 1, {**numbers, dim: number}, moved)
+            further = self._spread(dim, places, super()._of(1, pointers))
+            self._pack_all(dim + 1, {**numbers, dim: number}, further)
 
     def _fill(self, pointers: Pointers) -> None:
         """Copy the first factor for a block."""

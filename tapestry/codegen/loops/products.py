@@ -12,6 +12,7 @@ computed of sums comes before they are written: nothing in between is in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -23,6 +24,20 @@ from tapestry.codegen.loops.vectors import BYTES, Value
 
 Pointers = Mapping[tuple[int, At], str]
 """Where arrays are, for each place of a tile."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of the folded dimensions: those that are unrolled, and all of them as they are named.
+
+    `pointers` are of the first factor; of what tiles meet there `seen` and `masks` are known.
+    """
+
+    unrolled: At
+    places: Sequence[str]
+    pointers: Pointers
+    seen: dict[object, Value]
+    masks: dict[object, Value | None]
 
 
 def product_text(wrap: Graph, unwrap: Graph, tiles: Tiles) -> str:
@@ -121,31 +136,42 @@ class Products:
                 after = [write.arithmetic("add", at, str(n * unit)) for n in range(tile)]
                 places = [self._least(one, last) for one in after]
             else:
-                first = at
-                if tile > 1:
-                    first = self._least(at, write.arithmetic("sub", extent, str(tile)))
-                places = [first, *(write.arithmetic("add", first, str(n)) for n in range(1, tile))]
+                places = self._numbered(at, extent, tile)
             self._inside(dim, places, pointers)
+
+    def _numbered(self, at: str, extent: str, tile: int) -> list[str]:
+        """The places of a tile from one on, or the last ones."""
+        write, first = self._write, at
+        if tile > 1:
+            first = self._least(at, write.arithmetic("sub", extent, str(tile)))
+        return [first, *(write.arithmetic("add", first, str(n)) for n in range(1, tile))]
 
     def _least(self, a: str, b: str) -> str:
         less = self._write.made(f"icmp slt i64 {a}, {b}", "i1", wide=False).name
         return self._write.made(f"select i1 {less}, i64 {a}, i64 {b}", "i64", wide=False).name
 
     def _inside(self, dim: int, places: list[str], pointers: Pointers) -> None:
+        """What is inside of the loop along a kept dimension, at the places of a tile."""
         self._places[dim:] = [places]
+        self._enter(dim, self._spread(dim, places, pointers))
+
+    def _spread(
+        self, dim: int, places: Sequence[str], pointers: Pointers
+    ) -> dict[tuple[int, At], str]:
+        """Where arrays are at each place of a tile along one more dimension."""
         moved: dict[tuple[int, At], str] = {}
         for (array, at), pointer in pointers.items():
             if not self._moves(array, dim):
                 moved[array, (*at, 0)] = pointer
                 continue
-            for n, place in enumerate(self._own_places(array, places)):
+            for n, place in enumerate(places):
                 moved[array, (*at, n)] = self._write.moved(pointer, place, self._stride(array, dim))
-        self._compute(dim, moved)
-        self._level(dim + 1, moved)
+        return moved
 
-    def _own_places(self, array: int, places: list[str]) -> list[str]:  # noqa: ARG002
-        """The places of a tile as they are for an array."""
-        return places
+    def _enter(self, dim: int, pointers: Pointers) -> None:
+        """The next kept dimension, from where arrays are at each place of a tile."""
+        self._compute(dim, pointers)
+        self._level(dim + 1, pointers)
 
     def _compute(self, dim: int, pointers: Pointers) -> None:
         """What is the same inside of a kept dimension, and not outside."""
@@ -320,12 +346,11 @@ class Products:
             for dim, n in enumerate(point, len(tiles.kept) + number):
                 if n:
                     near, far = (self._along(some, dim, str(n)) for some in (near, far))
-            where = [*taps, *map(str, point)]
             if packs > 1:
                 seen = {}  # registers are for sums
+            met = Point(point, [*taps, *map(str, point)], near, seen, masks)
             vectors = {
-                at: write.widened(self._vector(at, point, near, where, seen, masks))
-                for at in tiles.places(self._sides[0])
+                at: write.widened(self._vector(at, met)) for at in tiles.places(self._sides[0])
             }
             numbers: dict[At, Value] = {}
             for n, at in enumerate(self._seconds):
@@ -342,29 +367,21 @@ class Products:
                 )
                 self._keep(write.fused(a, b, self._held(place)), place)
 
-    def _vector(
-        self,
-        at: At,
-        point: At,
-        pointers: Pointers,
-        taps: Sequence[str],
-        seen: dict[object, Value],
-        masks: dict[object, Value | None],
-    ) -> Value:
+    def _vector(self, at: At, point: Point) -> Value:
         """The first factor at a place."""
-        tiles = self._tiles
+        tiles, seen, masks = self._tiles, point.seen, point.masks
 
         def read(array: int) -> Value:
             where = tiles.own(at, [array])
-            key = tiles.cell(array, where, point)
+            key = tiles.cell(array, where, point.unrolled)
             if key in seen:
                 return seen[key]
             if key not in masks:
                 places = [own[n] for own, n in zip(self._places, where, strict=True)]
                 extent = self._extents[tiles.vector]
-                masks[key] = self._vectors.inside(array, [*places, *taps], extent)
-            mask = masks[key]
-            seen[key] = self._vectors.read(array, self._kinds[array], pointers[array, where], mask)
+                masks[key] = self._vectors.inside(array, [*places, *point.places], extent)
+            pointer, mask = point.pointers[array, where], masks[key]
+            seen[key] = self._vectors.read(array, self._kinds[array], pointer, mask)
             return seen[key]
 
         return self._factor(0, read)

@@ -75,14 +75,18 @@ def test_a_part_that_is_read_elsewhere_is_copied() -> None:
     )
     part = tapestry.conv2d(x, w, padding=(1, 1))
     joined = tapestry.concat([x, part], axis=1)
-    for results in ((joined, part), (joined,)):
+    want = tapestry.compile(joined, on="reference")(*arrays)
+    for results, function in (((joined, part), Assembled), ((joined,), Filled)):
         module = tapestry.compile(results).lowered
         prepared = PreparedProgram(module, Library(slide=slid, loops=Loops(1)))
+        kinds = [type(line.function) for line in prepared.run.script.lines]
+        assert [one for one in kinds if one in (Assembled, Filled)] == [function]
         for _ in range(2):
             whole, *rest = prepared(arrays)
-            np.testing.assert_array_equal(whole[:, :3], arrays[0])
+            np.testing.assert_array_equal(whole, want)
+            assert len(rest) == len(results) - 1
             for one in rest:
-                np.testing.assert_array_equal(whole[:, 3:], one)
+                np.testing.assert_array_equal(one, want[:, 3:])
 
 
 @pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
