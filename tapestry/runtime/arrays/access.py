@@ -11,6 +11,9 @@ the view has one axis per index dimension, of extent 1 where the projection does
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from operator import mul
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -26,22 +29,40 @@ def cells(array: Array, box: Range, projection: Projection, index: Range) -> Arr
     What the projection selects over `index` must lie inside `box`: the verifier makes sure of it,
     and this would read foreign memory otherwise. An empty `index` gives an empty view.
     """
-    matrix = projection.map.matrix
+    return viewer(box, projection, index)(array)
+
+
+def viewer(box: Range, projection: Projection, index: Range) -> Callable[[Array], Array]:
+    """`cells` of arrays that store `box`."""
     shape = moving_shape(projection, index)
     if index.is_empty:
-        return np.empty(shape, array.dtype)
-    first = _first_cell(box, projection, index)
+        return partial(_without_cells, shape)
+    first = projection.map.apply(index.start)
+    starts = (at - start for at, start in zip(first, box.start, strict=True))
     # The Ellipsis keeps a view where there is no dimension to slice.
-    corner = array[(*(slice(n, None) for n in first), ...)]
-    steps = tuple(
-        sum(row[d] * stride for row, stride in zip(matrix, array.strides, strict=True))
-        for d in range(index.rank)
-    )
+    corner = (*(slice(n, None) for n in starts), ...)
+    moves = tuple(zip(*projection.map.matrix, strict=True)) or ((),) * index.rank
+    return partial(_strided, corner, shape, moves)
+
+
+def _strided(
+    corner: tuple[Any, ...],
+    shape: tuple[int, ...],
+    moves: tuple[tuple[int, ...], ...],
+    array: Array,
+) -> Array:
+    """A view from a corner on; along each dimension it moves so many cells along each axis."""
+    strides = array.strides
+    steps = [sum(map(mul, own, strides)) for own in moves]
     if not hasattr(ml_dtypes, array.dtype.name):
-        return as_strided(corner, shape, steps)
+        return as_strided(array[corner], shape, steps)
     # NumPy cannot name every type of ml_dtypes, so their cells are strided as bytes.
-    raw = corner.view(f"V{array.itemsize}")
+    raw = array[corner].view(f"V{array.itemsize}")
     return as_strided(raw, shape, steps).view(array.dtype)
+
+
+def _without_cells(shape: tuple[int, ...], array: Array) -> Array:
+    return np.empty(shape, array.dtype)
 
 
 def moving_shape(projection: Projection, index: Range) -> tuple[int, ...]:
@@ -59,12 +80,6 @@ def coordinates(box: Range) -> Callable[[int], Array]:
         return np.arange(box.start[dim], box.end[dim], dtype=np.int64).reshape(shape)
 
     return along
-
-
-def _first_cell(box: Range, projection: Projection, index: Range) -> tuple[int, ...]:
-    """Where the first point of `index` reads, counted from the start of `box`."""
-    cell = projection.map.apply(index.start)
-    return tuple(at - start for at, start in zip(cell, box.start, strict=True))
 
 
 def whole(array: Array, index: Range) -> Array:

@@ -72,20 +72,23 @@ def record_body(
     places: Mapping[int, SSAValue] | None = None,
     functions: Mapping[Function, Function] | None = None,
     loops: Loops | None = None,
+    cells: int | None = None,
 ) -> list[int] | None:
     """The slots of values of a body, whose arguments are in the slots `given`; as above.
 
-    With `loops`, a body of many scalar operations is done by those.
+    With `loops`, what a body computes by many scalar operations is done by those: each is done for
+    all points of the index range, or for so many `cells`.
     """
     at, known = places or {}, functions or {}
-    needed = needed_operations(wanted)
-    body = None
-    if loops is not None and not at:
-        body = looped_body(block, index, dims, wanted, loops, functions)
-    if body is not None:
-        return script.calls(body, given, len(wanted))
     slots: dict[SSAValue, int] = dict(zip(block.args, given, strict=True))
-    for op in _in_order(block, needed, at):
+    made = [value for value in dict.fromkeys(wanted) if value not in slots]
+    if loops is not None and not at and made:
+        count = index.size if cells is None else cells
+        body = looped_body(block, index, dims, made, loops, functions, cells=count)
+        if body is not None:
+            slots |= zip(made, script.calls(body, given, len(made)), strict=True)
+            return [slots[value] for value in wanted]
+    for op in _in_order(block, needed_operations(wanted), at):
         result = op.results[0]
         if isinstance(op, loom.IndexOp) and op.dimension in at:
             slots[result] = slots[at[op.dimension]]
@@ -115,14 +118,14 @@ def looped_body(
     loops: Loops,
     functions: Mapping[Function, Function] | None = None,
     *,
-    passes: int = 1,
+    cells: int,
 ) -> LoopedBody | None:
     """Values of a body by loops; None where it is not for them, or too little to compute.
 
-    `passes` is how many times as long as usual it takes without.
+    Each of its operations is done for so many `cells`.
     """
     needed = needed_operations(wanted)
-    count = passes * len(needed) * index.size
+    count = len(needed) * cells
     if not _is_for_loops(needed, wanted) or not loops.pay(count):
         return None
     plain = prepared_body(block, index, dims, wanted, functions=functions)

@@ -232,9 +232,16 @@ def _state_over(
     wanted = [side for one in products for side in (one.left, one.right)]
     wanted = wanted or loom.yielded(op.wrap_block)
     read = _reads(script, op, index, ins)
-    dims, functions = range(index.rank), library.functions
     values = record_body(
-        script, op.wrap_block, index, dims, read, wanted, functions=functions, loops=library.loops
+        script,
+        op.wrap_block,
+        index,
+        range(index.rank),
+        read,
+        wanted,
+        functions=library.functions,
+        loops=library.loops,
+        cells=_cells(op, index, wanted) if products else None,
     )
     if values is None:
         return None
@@ -362,6 +369,13 @@ def _held(op: loom.OperationOp, products: Sequence[Contraction]) -> int:
     cells = [prod(shape[dim] for dim in {*dims, *op.fold_dims}) for dims in varies.values()]
     kept = op.kept_range(op.index).size if op.fold_dims else op.index.size
     return max([*cells, kept])
+
+
+def _cells(op: loom.OperationOp, index: Range, values: Sequence[SSAValue]) -> int:
+    """The most cells that are computed of one of some values over a range of the index space."""
+    varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
+    made = (value for value in values if not isinstance(value, BlockArgument))
+    return max((prod(index.shape[dim] for dim in varies[value]) for value in made), default=0)
 
 
 def _is_read(op: loom.OperationOp, factor: SSAValue) -> bool:

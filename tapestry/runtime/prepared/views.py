@@ -17,7 +17,7 @@ from operator import attrgetter, itemgetter, methodcaller
 
 import numpy as np
 
-from tapestry.runtime.arrays.access import cells
+from tapestry.runtime.arrays.access import cells, viewer
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops.copying import reshaped
 from tapestry.zspace import Projection, Range
@@ -41,7 +41,7 @@ def reader(projection: Projection, box: Range, index: Range) -> View:
     """What `cells` gives over `index`, of arrays that store `box`."""
     plan = None if index.is_empty else _slices(projection, box, index)
     if plan is None:
-        return partial(cells, box=box, projection=projection, index=index)
+        return viewer(box, projection, index)
     at, order, spread = plan
     if not any(isinstance(one, int) or one != slice(None) for one in at):
         at = ()

@@ -44,7 +44,7 @@ def looped_fold(
         return None
     kept = op.index.at_start(op.fold_dims)  # views have an axis for each dimension
     dims = range(kept.rank)
-    return looped_body(block, kept, dims, loom.yielded(block), loops, passes=_PASSES)
+    return looped_body(block, kept, dims, loom.yielded(block), loops, cells=_PASSES * kept.size)
 
 
 def _of_all(op: loom.OperationOp, monoid: Monoid, points: Sequence[Range]) -> Block | None:
