@@ -97,7 +97,7 @@ class _Direct:
         self._results = results
 
     def __call__(self, given: Sequence[torch.Tensor]) -> tuple[object, ...] | None:
-        """What the graph returns; None where tensors lie otherwise."""
+        """What the graph returns; None where tensors lie otherwise, or a function failed."""
         addresses: list[int] = []
         for position, lies in self._lies:
             tensor = given[position]
@@ -111,8 +111,7 @@ class _Direct:
             addresses.append(where)
         made = [torch.empty(shape, dtype=dtype, device="cpu") for shape, dtype in self._makes]
         addresses += [tensor.data_ptr() for tensor in made]
-        self._run(addresses)
-        return tuple([made[result] for result in self._results])
+        return tuple([made[result] for result in self._results]) if self._run(addresses) else None
 
 
 def _plain_results(ends: Ends) -> list[int] | None:

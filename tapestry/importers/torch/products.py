@@ -19,6 +19,7 @@ import torch
 
 from tapestry.algebra import functions
 from tapestry.importers.torch.convolutions import slid
+from tapestry.runtime.cpu.blas import find_fortran
 from tapestry.runtime.cpu.multiplying import FEW, SMALL
 from tapestry.runtime.cpu.openmp import find_team
 from tapestry.runtime.executor import Array
@@ -55,11 +56,21 @@ class Product:
         return made
 
     def traced(self, given: Sequence[Array]) -> Traced | None:
-        """What NumPy's library is called with, where that multiplies."""
-        return traced_product(given) if _is_small(*given) else None
+        """What NumPy's library is called with, or PyTorch's, where that multiplies."""
+        if _is_small(*given):
+            return traced_product(given)
+        if _BLAS is None or not all(map(_fits, given)):
+            return None
+        return traced_product(given, _BLAS, _TEAM)
 
 
 product = Product()
+
+_TEAM = find_team(vars(torch)["_C"].__file__, torch.get_num_threads)
+"""PyTorch's threads."""
+
+_BLAS = find_fortran(vars(torch)["_C"].__file__)
+"""What PyTorch multiplies matrices by, on those threads."""
 
 
 def _is_small(a: Array, b: Array) -> bool:
@@ -118,7 +129,7 @@ LIBRARY = Library(
     {plain: threaded(plain, _functions[name]) for plain, name in _SHARED.items()}
     | {functions.erf: error_function},
     slid,
-    Loops(OFTEN, find_team(vars(torch)["_C"].__file__, torch.get_num_threads)),
+    Loops(OFTEN, _TEAM),
 )
 """What programs compute by in a process that runs PyTorch."""
 

@@ -1,7 +1,10 @@
-"""How many threads NumPy's BLAS uses.
+"""Libraries of BLAS: their functions, and how many threads NumPy's uses.
 
     with single_threaded():
         np.matmul(a, b)         # on the calling thread alone, whoever else multiplies beside it
+
+    NUMPY.find("sgemm")         # what NumPy multiplies matrices of float32 by
+    find_fortran(torch._C.__file__)     # the library of another host
 
 NumPy's wheels bring OpenBLAS, which has a function to say it; other libraries keep their threads.
 The number is the process's: it is 1 from where the first thread enters to where the last leaves.
@@ -45,6 +48,31 @@ def _library() -> ctypes.CDLL | None:
         return None
 
 
+@dataclass(frozen=True)
+class Blas:
+    """A library: its functions by name, with whether sizes have 64 bits.
+
+    They are those of CBLAS, or else Fortran's, which are given where all that they take is.
+    """
+
+    find: Callable[[str], tuple[object, bool] | None]
+    is_fortran: bool = False
+
+
+@cache
+def find_fortran(library: str) -> Blas | None:
+    """The BLAS of a shared library that is loaded, or of those that it needs; None without one."""
+    try:
+        loaded = ctypes.CDLL(library)
+    except OSError:
+        return None
+    names = [letter + name for letter in "sd" for name in ("gemm", "gemv")]
+    if not all(hasattr(loaded, f"{name}_") for name in names):
+        return None
+    found = {name: getattr(loaded, f"{name}_") for name in names}
+    return Blas(lambda name: (found[name], False), is_fortran=True)
+
+
 @cache
 def find_function(name: str) -> tuple[object, bool] | None:
     """A function of CBLAS's, by its name, and whether its sizes have 64 bits; None without it.
@@ -72,6 +100,10 @@ def thread_functions() -> _Threads | None:
             get.restype, put.argtypes, put.restype = ctypes.c_int, [ctypes.c_int], None
             return _Threads(get, put)
     return None
+
+
+NUMPY = Blas(lambda name: find_function(f"cblas_{name}"))
+"""What NumPy multiplies by."""
 
 
 _lock = Lock()

@@ -10,18 +10,19 @@ compiled code has what functions are given otherwise, and puts addresses in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+from collections.abc import Iterable, Sequence
 from struct import Struct
 
 import numpy as np
 
 from tapestry.runtime.cpu.addresses import FIELD, IS_READABLE, address
 from tapestry.runtime.cpu.native import Compiled, address_of, compiled
-from tapestry.runtime.cpu.turns import Step
+from tapestry.runtime.cpu.steps import Row, Step, in_a_row
 from tapestry.runtime.executor import Array
 
-LARGEST = 1 << 12
-"""Numbers that functions may be given in all, which are on the stack: 32 KB."""
+LARGEST = 1 << 13
+"""Numbers that functions may be given in all, which are on the stack: 64 KB."""
 
 _READ = f"""\
   %field = getelementptr i8, ptr %array, i64 {FIELD}
@@ -39,13 +40,15 @@ entry:
   %arrays = getelementptr i64, ptr %given, i64 1
   %size = load i64, ptr %table
   %place_count_at = getelementptr i64, ptr %table, i64 1
-  %count_at = getelementptr i64, ptr %table, i64 2
+  %call_at = getelementptr i64, ptr %table, i64 2
   %known_at = getelementptr i64, ptr %table, i64 3
   %places_at = getelementptr i64, ptr %table, i64 4
+  %status_at = getelementptr i64, ptr %table, i64 5
   %place_count = load i64, ptr %place_count_at
-  %count = load i64, ptr %count_at
+  %call = load ptr, ptr %call_at
   %known = load ptr, ptr %known_at
   %places = load ptr, ptr %places_at
+  %status = load i64, ptr %status_at
   %row = alloca i64, i64 %size
   br label %copy
 copy:
@@ -62,7 +65,7 @@ copied:
 place:
   %p = phi i64 [ 0, %copy ], [ %p_next, %put ]
   %is_place = icmp slt i64 %p, %place_count
-  br i1 %is_place, label %put, label %head
+  br i1 %is_place, label %put, label %all
 put:
   %place_row = mul i64 %p, 3
   %argument_at = getelementptr i64, ptr %places, i64 %place_row
@@ -79,72 +82,76 @@ READ
   store i64 %value, ptr %into
   %p_next = add i64 %p, 1
   br label %place
-head:
-  %n = phi i64 [ 0, %place ], [ %n_next, %call ]
-  %at = phi ptr [ %row, %place ], [ %at_next, %call ]
-  %is_left = icmp slt i64 %n, %count
-  br i1 %is_left, label %call, label %done
-call:
-  %own_at = getelementptr i64, ptr %at, i64 1
-  %arguments = getelementptr i64, ptr %at, i64 2
-  %function = load ptr, ptr %at
-  %own = load i64, ptr %own_at
-  call void %function(ptr %arguments)
-  %n_next = add i64 %n, 1
-  %at_next = getelementptr i64, ptr %arguments, i64 %own
-  br label %head
+all:
+  call void %call(ptr %row)
+  %is_asked = icmp ne i64 %status, 0
+  br i1 %is_asked, label %say, label %done
+say:
+  %failed = load i64, ptr %row
+  %said_at = getelementptr i64, ptr %given, i64 %status
+  store i64 %failed, ptr %said_at
+  br label %done
 done:
   ret void
 }
 """
-"""What is given is a table, and the arrays. The table has how many numbers are in a row, places in
-it, and functions; the row, which for each function has where that is, how many arguments it takes,
-and these; and the places: of an argument, the array whose address it is, and the bytes after that.
+"""What is given is a table, and the arrays; and after them whether a step failed, if one may. The
+table has how many numbers are in a row, how many places, and `in_a_row`; the row; the places: of a
+number, the array whose address it is, and the bytes after that; and the number of what is given
+that is to say whether a step failed, or 0.
 """
 
 
 class Chain:
-    """Steps, none of which may fail: nobody looks whether one did.
+    """Steps one after another, up to one that fails.
 
     `Place.base` is the number of an array, and what `Place.offset` counts from is its first cell.
     """
 
     def __init__(self, steps: Sequence[Step], arrays: int) -> None:
         """For so many arrays; `fits` says whether the steps are not too many."""
-        assert not any(step.may_fail for step in steps)
         self.steps = steps
+        self.may_fail = any(step.may_fail for step in steps)
         self._function = _function(_READ if IS_READABLE else _SAID)
         self._function_of_addresses = _function(_SAID)
-        row, places = list[int](), list[tuple[int, int, int]]()
-        for step in steps:
-            row += [address_of(step.function), len(step.arguments)]
-            places += [(len(row) + at, one.base, one.offset) for at, one in step.places]
-            row += step.arguments
-        known, found = np.array(row, np.int64), np.array(places, np.int64)
-        table = [len(row), len(places), len(steps), address(known), address(found)]
+        row = Row.of(steps)
+        known = np.array(row.numbers, np.int64)
+        places = [(at, place.base, place.offset) for at, place in row.places]
+        found = np.array(places, np.int64)
+        said = arrays + 1 if self.may_fail else 0
+        call = address_of(in_a_row())
+        table = [len(known), len(places), call, address(known), address(found), said]
         self._table = np.array(table, np.int64)
         self._held = known, found
         self._at = address(self._table)
         self._packed = Struct(f"{arrays + 1}q").pack
+        self._asked = ctypes.c_int64 * (arrays + 2)
 
     @staticmethod
     def fits(steps: Sequence[Step]) -> bool:
         """Whether such steps can be a chain."""
-        numbers = sum(len(step.arguments) + 2 for step in steps)
-        return numbers <= LARGEST and not any(step.may_fail for step in steps)
+        return Row.size(steps) <= LARGEST
 
-    def run(self, arrays: Sequence[Array]) -> None:
-        """Call all, with addresses in these arrays."""
-        self._function(self._packed(self._at, *map(_given, arrays)))
+    def run(self, arrays: Sequence[Array]) -> bool:
+        """Call all, with addresses in these arrays; false if a step failed."""
+        return self._call(self._function, map(_given, arrays))
 
-    def run_at(self, addresses: Sequence[int]) -> None:
+    def run_at(self, addresses: Sequence[int]) -> bool:
         """The same, where the first cells of arrays are at some addresses."""
-        self._function_of_addresses(self._packed(self._at, *addresses))
+        return self._call(self._function_of_addresses, addresses)
+
+    def _call(self, function: Compiled, given: Iterable[int]) -> bool:
+        if not self.may_fail:
+            function(self._packed(self._at, *given))
+            return True
+        asked = self._asked(self._at, *given)
+        function(asked)
+        return not asked[-1]
 
 
 def _function(read: str) -> Compiled:
     """What calls steps, and takes the address of what it is given so."""
-    function = compiled(_TEXT.replace("READ", read), "that calls others one after another")
+    function = compiled(_TEXT.replace("READ", read), "that is told where arrays are")
     assert function is not None
     return function
 

@@ -1,9 +1,10 @@
-"""Products of matrices as compiled functions of integers, which call NumPy's BLAS.
+"""Products of matrices as compiled functions of integers, which call BLAS.
 
     found = product_step(a, b, out)         # `np.matmul(a, b, out=out)`, if BLAS reads such arrays
     found.function(arguments)               # with addresses at found.addresses
 
-So what NumPy multiplies can be multiplied where no interpreter is (`tapestry.runtime.cpu.turns`).
+So what NumPy multiplies, or another host, can be multiplied where no interpreter is
+(`tapestry.runtime.cpu.steps`).
 Matrices are those that BLAS reads in place: dense along one of their two axes.
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tapestry.runtime.cpu.blas import find_function
+from tapestry.runtime.cpu.blas import NUMPY, Blas
 from tapestry.runtime.cpu.native import address_of, compiled
 from tapestry.runtime.executor import Array
 
@@ -74,6 +75,30 @@ _CALLS = {
 }
 """Per function of BLAS's what it is given, and which arguments are the function, and the sizes."""
 
+_OF_FORTRAN = {
+    "gemm": ("8", "7", "10", "9", "11", "one", "q", "14", "p", "12", "zero", "r", "15"),
+    "gemv": ("7", "m", "n", "one", "p", "12", "q", "13", "zero", "r", "14"),
+}
+"""The same as places of numbers, or the addresses of matrices. Fortran's matrices lie by columns:
+row by row the product of two is that of the turned ones, the other way round.
+"""
+
+_LAID = {
+    "gemm": f"""
+  %turned_7 = icmp eq i64 %a7, {_TURNED}
+  %turned_8 = icmp eq i64 %a8, {_TURNED}
+""",
+    "gemv": f"""
+  %turned_7 = icmp eq i64 %a7, {_COLUMN_MAJOR}
+  %turned_8 = icmp eq i64 %a8, {_TURNED}
+  %m = select i1 %turned_7, i64 %a10, i64 %a11
+  %n_long = select i1 %turned_7, i64 %a11, i64 %a10
+  store i64 %m, ptr %at_m
+  store i64 %n_long, ptr %at_n
+""",
+}
+"""Whether matrices are turned for Fortran; and, of one and a vector, its rows and columns."""
+
 
 @dataclass(frozen=True)
 class ProductStep:
@@ -97,7 +122,7 @@ def is_shared(a: Array, b: Array) -> bool:
     return a.shape[-2] * a.shape[-1] * b.shape[-1] > most
 
 
-def product_step(a: Array, b: Array, out: Array) -> ProductStep | None:
+def product_step(a: Array, b: Array, out: Array, by: Blas = NUMPY) -> ProductStep | None:
     """The product of two matrices, or of each pair of two stacks, into an array."""
     letter = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}.get(out.dtype)
     if letter is None or not a.dtype == b.dtype == out.dtype or 0 in (a.size, b.size):
@@ -109,8 +134,8 @@ def product_step(a: Array, b: Array, out: Array) -> ProductStep | None:
     if lies_a is None or lies_b is None or lies_out is None or lies_out[0] != _PLAIN:
         return None
     if 1 in (rows, columns):
-        return _vector_step(a, b, out, letter)
-    if (found := _function(letter, "gemm")) is None:
+        return _vector_step(a, b, out, letter, by)
+    if (found := _function(letter, "gemm", by)) is None:
         return None
     function, address, most = found
     (turn_a, step_a), (turn_b, step_b), (_, step_out) = lies_a, lies_b, lies_out
@@ -123,7 +148,7 @@ def product_step(a: Array, b: Array, out: Array) -> ProductStep | None:
     return ProductStep(function, arguments)
 
 
-def _vector_step(a: Array, b: Array, out: Array, letter: str) -> ProductStep | None:
+def _vector_step(a: Array, b: Array, out: Array, letter: str, by: Blas) -> ProductStep | None:
     """The product of a matrix and a vector, as NumPy has BLAS multiply them; None for two vectors.
 
     One with one row is that of the other one, turned.
@@ -131,7 +156,7 @@ def _vector_step(a: Array, b: Array, out: Array, letter: str) -> ProductStep | N
     turned = a.shape[-2] == 1
     matrix, vector = (b.swapaxes(-1, -2), a) if turned else (a, b.swapaxes(-1, -2))
     rows, terms = matrix.shape[-2:]
-    found = _function(letter, "gemv")
+    found = _function(letter, "gemv", by)
     if 1 in (rows, terms) or found is None:
         return None
     function, address, most = found
@@ -166,13 +191,14 @@ def _lying(matrix: Array) -> tuple[int, int] | None:
     return None
 
 
-def _function(letter: str, name: str) -> tuple[Any, int, int] | None:
+def _function(letter: str, name: str, by: Blas) -> tuple[Any, int, int] | None:
     """A compiled function that calls BLAS's of a name, where that is, and its largest size."""
-    found = find_function(f"cblas_{letter}{name}")
+    found = by.find(letter + name)
     if found is None:
         return None
     function, wide = found
-    made = compiled(_text(letter, name, wide=wide), "that multiplies matrices")
+    text = _text_of_fortran(letter, name) if by.is_fortran else _text(letter, name, wide=wide)
+    made = compiled(text, "that multiplies matrices")
     most = (1 << (63 if wide else 31)) - 1
     return None if made is None else (made, address_of(function), most)
 
@@ -181,17 +207,49 @@ def _function(letter: str, name: str) -> tuple[Any, int, int] | None:
 def _text(letter: str, name: str, *, wide: bool) -> str:
     """The compiled function, for floats of a letter and sizes of 64 bits or 32."""
     given, function, whole = _CALLS[name]
-    loads = [
-        f"  %p{n} = getelementptr i64, ptr %arguments, i64 {n}\n  %a{n} = load i64, ptr %p{n}"
-        for n in range(max(whole) + 1)
-    ]
     sizes = [
         f"  %s{n} = " + (f"add i64 %a{n}, 0" if wide else f"trunc i64 %a{n} to i32") for n in whole
     ]
-    kind = {"s": "float", "d": "double"}[letter]
     return _TEXT.format(
-        loads="\n".join(loads),
+        loads=_loads(max(whole)),
         sizes="\n".join(sizes),
         function=function,
-        given=given.format(int="i64" if wide else "i32", kind=kind),
+        given=given.format(int="i64" if wide else "i32", kind=_FLOAT[letter]),
+    )
+
+
+@cache
+def _text_of_fortran(letter: str, name: str) -> str:
+    """The same for a function that is given where numbers are, of whatever bits.
+
+    Those that it reads of a number are the lower ones, which come first.
+    """
+    _, function, whole = _CALLS[name]
+    kind, given = _FLOAT[letter], _OF_FORTRAN[name]
+    places = [one for one in given if one not in ("p", "q", "r")]
+    kept = [f"  %at_{n} = alloca {kind if n in ('one', 'zero') else 'i64'}" for n in places]
+    kept += [f"  store {kind} {number}, ptr %at_{n}" for n, number in (("one", 1.0), ("zero", 0.0))]
+    kept += [f"  store i64 %a{n}, ptr %at_{n}" for n in places if n in set(map(str, whole))]
+    kept.append(_LAID[name])
+    for n in ("7", "8"):
+        if n in places:
+            letters = f"i64 {ord('T')}, i64 {ord('N')}"
+            kept.append(f"  %letter_{n} = select i1 %turned_{n}, {letters}")
+            kept.append(f"  store i64 %letter_{n}, ptr %at_{n}")
+    return _TEXT.format(
+        loads=_loads(max(whole)),
+        sizes="\n".join(kept),
+        function=function,
+        given=", ".join(f"ptr %{n}" if n in ("p", "q", "r") else f"ptr %at_{n}" for n in given),
+    )
+
+
+_FLOAT = {"s": "float", "d": "double"}
+
+
+def _loads(last: int) -> str:
+    """All that is given up to the last argument."""
+    return "\n".join(
+        f"  %p{n} = getelementptr i64, ptr %arguments, i64 {n}\n  %a{n} = load i64, ptr %p{n}"
+        for n in range(last + 1)
     )

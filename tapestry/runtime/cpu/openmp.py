@@ -2,6 +2,7 @@
 
     team = find_team(torch._C.__file__, torch.get_num_threads)      # None without OpenMP
     team.run(address, rows)         # the function at an address, called with that of each row
+    team.step([[one], [other]])     # the same from compiled code: each thread has steps of its own
 
 A library that computes by OpenMP, as PyTorch does on the CPU, has threads that wait for its next
 work by spinning. Threads of ours beside them would find the cores taken; these are there already,
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import address_of, compiled
+from tapestry.runtime.cpu.steps import Place, Row, Step, in_a_row
 
 Rows = NDArray[np.int64]
 """Arguments of a compiled function, row by row."""
@@ -63,6 +65,65 @@ done:
 }
 """
 """What each thread of a team runs: every so many rows, from the one of its number on."""
+
+_FIRST = 7
+"""The numbers of `_TOGETHER` before rows."""
+
+_TOGETHER = f"""
+define void @loop(ptr %given) {{
+entry:
+  %team = alloca [6 x i64]
+  %each_at = getelementptr i64, ptr %given, i64 1
+  %number_at = getelementptr i64, ptr %given, i64 2
+  %threads_at = getelementptr i64, ptr %given, i64 3
+  %function_at = getelementptr i64, ptr %given, i64 4
+  %count_at = getelementptr i64, ptr %given, i64 5
+  %size_at = getelementptr i64, ptr %given, i64 6
+  %first = getelementptr i64, ptr %given, i64 {_FIRST}
+  %parallel = load ptr, ptr %given
+  %each = load ptr, ptr %each_at
+  %number = load i64, ptr %number_at
+  %threads = load i64, ptr %threads_at
+  %function = load i64, ptr %function_at
+  %count = load i64, ptr %count_at
+  %size = load i64, ptr %size_at
+  %bytes = mul i64 %size, 8
+  %rows = ptrtoint ptr %first to i64
+  %team_1 = getelementptr i64, ptr %team, i64 1
+  %team_2 = getelementptr i64, ptr %team, i64 2
+  %team_3 = getelementptr i64, ptr %team, i64 3
+  %team_4 = getelementptr i64, ptr %team, i64 4
+  %team_5 = getelementptr i64, ptr %team, i64 5
+  store i64 %number, ptr %team
+  store i64 %threads, ptr %team_1
+  store i64 %function, ptr %team_2
+  store i64 %rows, ptr %team_3
+  store i64 %count, ptr %team_4
+  store i64 %bytes, ptr %team_5
+  %working = trunc i64 %count to i32
+  call void %parallel(ptr %each, ptr %team, i32 %working, i32 0)
+  br label %head
+head:
+  %n = phi i64 [ 0, %entry ], [ %n_next, %look ]
+  %failed = phi i64 [ 0, %entry ], [ %either, %look ]
+  %away = mul i64 %n, %size
+  %row = getelementptr i64, ptr %first, i64 %away
+  %is_left = icmp slt i64 %n, %count
+  br i1 %is_left, label %look, label %done
+look:
+  %status = load i64, ptr %row
+  %either = or i64 %failed, %status
+  %n_next = add i64 %n, 1
+  br label %head
+done:
+  store i64 %failed, ptr %row
+  ret void
+}}
+"""
+"""What asks for a team, as `OpenMP.run` does. Given are where `GOMP_parallel`, `_EACH` and its
+questions are, and `in_a_row`; how many rows there are, of how many numbers; these; and last whether
+one failed.
+"""
 
 
 _forked = False
@@ -108,6 +169,26 @@ class OpenMP:
             *self.questions, function, address(rows), len(rows), rows.strides[0]
         )
         self.parallel(each, team, count, 0)
+
+    def step(self, rows: Sequence[Sequence[Step]]) -> Step | None:
+        """A thread for the steps of each row, at the same time, as one step.
+
+        None where nothing is compiled.
+        """
+        each, together, row_of = _each(), compiled(_TOGETHER, "that asks for threads"), in_a_row()
+        if each is None or together is None or row_of is None:
+            return None
+        size = max(map(Row.size, rows))
+        numbers = [address_of(self.parallel), each, *self.questions]
+        numbers += [address_of(row_of), len(rows), size]
+        places = list[tuple[int, Place]]()
+        for one in map(Row.of, rows):
+            places += [(len(numbers) + at, place) for at, place in one.places]
+            numbers += [*one.numbers, *[0] * (size - len(one.numbers))]
+        steps = [step for own in rows for step in own]
+        may_fail, shared = any(s.may_fail for s in steps), any(s.shared for s in steps)
+        given = (*numbers, 0), tuple(places)
+        return Step(together, *given, may_fail, shared, self.count(), self.count)
 
 
 def find_team(library: str, ask: Callable[[], int]) -> OpenMP | None:

@@ -32,6 +32,7 @@ from tapestry.diagnostics import UsageError
 from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.blas import single_threaded
 from tapestry.runtime.cpu.helpers import core, find_helpers
+from tapestry.runtime.cpu.steps import Step
 
 VARIABLE = "TAPESTRY_THREADS"
 
@@ -120,6 +121,10 @@ class Team(Protocol):
         """Call the function at an address with the address of each row, on any of them."""
         ...
 
+    def step(self, rows: Sequence[Sequence[Step]]) -> Step | None:
+        """Some steps each, at the same time, as one; None where no compiled code asks for them."""
+        ...
+
 
 class Workers:
     """These threads, as a team."""
@@ -137,6 +142,10 @@ class Workers:
                     return
         call: Callable[[int], Any] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)
         share(call, [address(row) for row in rows], self.count())
+
+    def step(self, rows: Sequence[Sequence[Step]]) -> Step | None:
+        """None: it is the interpreter that wakes these threads."""
+        del rows
 
 
 def _work(work: Callable[[Item], object], left: Iterator[Item]) -> None:

@@ -8,16 +8,15 @@ Between two functions of a library, a thread of Python's asks for the interprete
 another may have: where functions take some tens of microseconds, threads wait for each other more
 than they compute. Here a thread is in compiled code from its first part to its last.
 
-A *step* is a function of integers, some of which are addresses. A *kind* of parts has the steps of
-each. An address is that of a base, which is known when parts are run, and what it is away from it:
-in each part, and for this argument.
+A *kind* of parts has the steps of each. An address is that of a base, which is known when parts
+are run, and what it is away from it: in each part, and for this argument.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import address_of, compiled
+from tapestry.runtime.cpu.steps import Step
 from tapestry.runtime.cpu.threads import Team
 
 _RUN = 16
@@ -139,36 +139,6 @@ done:
 }
 """.replace("RUN", str(_RUN))
 """What a thread does: it takes the next part of its run, then of others', until all are taken."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """An address: so many bytes after a base of a part."""
-
-    base: int
-    offset: int
-
-
-@dataclass(frozen=True)
-class Step:
-    """A compiled function, what it takes, and which of that are addresses.
-
-    If it `may_fail`, the last of what it takes is not zero afterwards if it did. What it calls may
-    be `shared` by threads of a library's own.
-    """
-
-    function: Any
-    arguments: tuple[int, ...]
-    places: tuple[tuple[int, Place], ...]
-    may_fail: bool = False
-    shared: bool = False
-
-    def at(self, bases: Sequence[int]) -> Step:
-        """The same where bases are known: the places of its addresses, which it is given."""
-        arguments = list(self.arguments)
-        for number, place in self.places:
-            arguments[number] = bases[place.base] + place.offset
-        return replace(self, arguments=tuple(arguments))
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from tapestry.runtime.cpu.steps import Step
 from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.loops.copying import copy_to
+from tapestry.runtime.prepared.linking import Traced
+from tapestry.runtime.prepared.loops.copying import copy_to, traced_copy
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.views import View
 
@@ -39,6 +41,10 @@ class Assembled:
                 copy_to(place(made), part, self.team)
         return made
 
+    def traced(self, given: Sequence[Array]) -> Traced | None:
+        """The compiled functions that copy."""
+        return Filled(self, ((None, 1),) * len(self.places)).traced(given)
+
 
 @runtime_checkable
 class Filler(Protocol):
@@ -46,6 +52,10 @@ class Filler(Protocol):
 
     def fill(self, place: Array, given: Sequence[Any]) -> None:
         """Write it there, however the place's cells lie."""
+        ...
+
+    def traced_to(self, place: Array, given: Sequence[Array]) -> Traced | None:
+        """The compiled functions that do it; None where it is more."""
         ...
 
 
@@ -72,3 +82,23 @@ class Filled:
             else:
                 maker.fill(place(made), own)
         return [made]
+
+    def traced(self, given: Sequence[Array]) -> Traced | None:
+        """The compiled functions that fill and copy."""
+        made, left = np.empty(self.whole.shape, self.whole.dtype), iter(given)
+        steps, held = list[Step](), [made]
+        for place, (maker, count) in zip(self.whole.places, self.makers, strict=True):
+            own = [next(left) for _ in range(count)]
+            if place is None:
+                continue
+            at = place(made)
+            traced = (
+                traced_copy(at, own[0], self.whole.team)
+                if maker is None
+                else maker.traced_to(at, own)
+            )
+            if traced is None:
+                return None
+            steps += traced.steps
+            held += traced.held
+        return Traced(steps, [made], held)

@@ -88,11 +88,6 @@ def some_of(
     return [made[number] for number in numbers]
 
 
-def first_of(function: Callable[[Sequence[Array]], Sequence[Array]], *arrays: Array) -> Array:
-    """The first of what a function of a list gives."""
-    return function(arrays)[0]
-
-
 def in_turn(functions: Sequence[Callable[[Any], Any]], array: Any) -> Any:
     """What functions make of an array, one after another."""
     for function in functions:

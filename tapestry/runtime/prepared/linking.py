@@ -12,31 +12,41 @@ between functions, or else is that of a constant. So a call is told where these 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tapestry.arena import ALIGNMENT
+from tapestry.arena import ALIGNMENT, Arena, lives, place
 from tapestry.runtime.cpu.addresses import address, is_within
+from tapestry.runtime.cpu.blas import NUMPY, Blas, single_threaded
 from tapestry.runtime.cpu.chains import Chain
 from tapestry.runtime.cpu.multiplying import product_step
-from tapestry.runtime.cpu.turns import Place, Step
+from tapestry.runtime.cpu.steps import Place, Step
+from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.memory import cache_size, maker
+from tapestry.runtime.prepared.memory import maker
 from tapestry.runtime.prepared.tapes.places import scratch
 
-_LARGE = 1 << 23
+_LARGE = 1 << 28
 """Bytes that inputs lie in from which it does not matter what there is between functions."""
+
+_AS_IT_IS = nullcontext()
+
+_BETWEEN = 1 << 22
+"""Bytes of what functions hand over that a thread keeps for a program: of more, a script lets
+others have what it does not need at the moment.
+"""
 
 
 @dataclass(frozen=True)
 class Traced:
     """What a function of arrays calls: steps whose addresses are known, and those places.
 
-    `made` are its results, and `held` the arrays that steps write to.
+    `made` are its results, and `held` the new arrays that steps write to.
     """
 
     steps: list[Step]
@@ -66,22 +76,35 @@ class Linked:
     makes: tuple[tuple[Any, tuple[int, ...], np.dtype[Any]], ...]
     between: int
     held: Any
+    threads: tuple[int, Callable[[], int]] | None
+    """How many threads it was made for, and what says how many there are."""
+    alone: bool
+    """Whether BLAS must have no threads of its own meanwhile."""
 
     def __call__(self, given: Sequence[Array]) -> list[Array] | None:
-        """The results, on memory of their own, row by row."""
+        """The results, on memory of their own, row by row; None also where a function failed."""
         for array, lies in zip(given, self.lies, strict=True):
             if array.strides != lies:
                 return None
+        if not self._is_possible():
+            return None
         made = [make(shape, dtype) for make, shape, dtype in self.makes]
-        self.chain.run([*given, *made, scratch(self.between)])
-        return made
+        with single_threaded() if self.alone else _AS_IT_IS:
+            is_done = self.chain.run([*given, *made, scratch(self.between)])
+        return made if is_done else None
 
-    def run_at(self, addresses: Sequence[int]) -> None:
-        """The same where arrays that lie so are at addresses, those that are made after the others.
-
-        These are row by row.
+    def run_at(self, addresses: Sequence[int]) -> bool:
+        """Whether it was done where arrays that lie so are at addresses: those that are made, row
+        by row, after the others.
         """
-        self.chain.run_at([*addresses, address(scratch(self.between))])
+        if not self._is_possible():
+            return False
+        with single_threaded() if self.alone else _AS_IT_IS:
+            return self.chain.run_at([*addresses, address(scratch(self.between))])
+
+    def _is_possible(self) -> bool:
+        """Whether there are the threads that it was made for."""
+        return self.threads is None or self.threads[1]() == self.threads[0]
 
 
 def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
@@ -93,25 +116,41 @@ def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
     if traced is None or not Chain.fits(traced.steps):
         return None
     held = {id(array): array for array in traced.held}
-    roots = [_root(one, list(held.values())) for one in traced.made]
+    roots = [owner_of(one, list(held.values())) for one in traced.made]
     makes: list[tuple[Any, tuple[int, ...], np.dtype[Any]]] = []
     for root, one in zip(roots, traced.made, strict=True):
-        if root is None or not _is_all(one, root) or sum(root is other for other in roots) > 1:
+        if root is None or sum(root is other for other in roots) > 1:
             return None
         makes.append((maker(one.shape, one.dtype), one.shape, one.dtype))
-    starts, between = list[int](), 0
     inner = [one for one in held.values() if not any(one is root for root in roots)]
-    for array in inner:
-        starts.append(between)
-        between += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
-    if between > cache_size() // 2:
-        return None  # parts of a program that write over what they need no more are better
     last = len(inputs) + len(roots)
-    places = [(_bounds(array), Place(n, 0)) for n, array in enumerate([*inputs, *traced.made])]
-    places += [(_bounds(array), Place(last, at)) for array, at in zip(inner, starts, strict=True)]
+    places = [(_bounds(array), n) for n, array in enumerate([*inputs, *traced.made, *inner])]
     steps = [_placed(step, places) for step in traced.steps]
+    arena = _arena(steps, inner, last)
+    if arena.size > _BETWEEN:
+        return None
+    starts = {last + n: arena.offsets[n] for n in range(len(inner)) if n in arena.offsets}
+    steps = [_moved(step, starts, last) for step in steps]
     lies = tuple(array.strides for array in given)
-    return Linked(Chain(steps, last + 1), lies, tuple(makes), between, run)
+    asked = next(((step.threads, step.ask) for step in steps if step.ask is not None), None)
+    alone = any(step.shared for step in steps)
+    chain = Chain(steps, last + 1)
+    return Linked(chain, lies, tuple(makes), arena.size, run, asked, alone)
+
+
+def _arena(steps: Sequence[Step], inner: Sequence[Array], first: int) -> Arena:
+    """Where what is between steps lies in one memory; the bases of these begin with the `first`."""
+    lived = lives([((), [p.base - first for _, p in s.places if p.base >= first]) for s in steps])
+    sizes = {number: inner[number].nbytes for number in lived}
+    return place(sizes, lived)
+
+
+def at_once(team: Team | None, rows: Sequence[Sequence[Step]]) -> list[Step] | None:
+    """Some steps for each thread of a team, or one after another where one thread has all."""
+    if len(rows) == 1:
+        return list(rows[0])
+    step = None if team is None else team.step(rows)
+    return None if step is None else [step]
 
 
 def traced_in_turn(
@@ -138,18 +177,37 @@ def traced_in_turn(
     return Traced(steps, [values[slot] for slot in results], held)
 
 
-def traced_product(given: Sequence[Array]) -> Traced | None:
-    """What BLAS is called with for the product of two matrices, as `np.matmul` calls it."""
+def traced_product(
+    given: Sequence[Array], by: Blas = NUMPY, team: Team | None = None
+) -> Traced | None:
+    """What BLAS is called with for the product of two matrices, as `np.matmul` calls it.
+
+    Those of a stack are shared out among a team.
+    """
     a, b = given
     if address(a) == address(b) or a.shape[:-2] != b.shape[:-2] or a.dtype != b.dtype:
         return None  # NumPy multiplies a matrix by itself in another way
     out = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
-    step = product_step(a, b, out)
-    if step is None:
-        return None
-    places = zip(step.addresses, (Place(n, 0) for n in range(3)), strict=True)
-    found = Step(step.function, step.arguments, tuple(places))
-    return Traced([found.at([address(array) for array in (a, b, out)])], [out], [out])
+    count = len(a) if a.ndim == 3 else 1
+    threads = 1 if team is None else team.count()
+    if count % threads and count < _EVEN * threads:
+        threads = 1  # some would wait for the others
+    rows: list[list[Step]] = []
+    for n in range(threads):
+        part = slice(n * count // threads, (n + 1) * count // threads)
+        own = [one[part] if threads > 1 else one for one in (a, b, out)]
+        step = product_step(own[0], own[1], own[2], by)
+        if step is None:
+            return None
+        places = zip(step.addresses, (Place(n, 0) for n in range(3)), strict=True)
+        found = Step(step.function, step.arguments, tuple(places))
+        rows.append([found.at([address(array) for array in own])])
+    steps = at_once(team, rows)
+    return None if steps is None else Traced(steps, [out], [out])
+
+
+_EVEN = 4
+"""Matrices of a stack for each thread from which it matters little that some have one more."""
 
 
 def _traced(function: object, given: Sequence[Any]) -> Traced | None:
@@ -182,24 +240,30 @@ def _bounds(array: Array) -> tuple[int, int, int]:
     return address(array), *np.lib.array_utils.byte_bounds(array)
 
 
-def _root(array: Array, held: Sequence[Array]) -> Array | None:
-    """That of some arrays in whose memory another is."""
-    return next((one for one in held if is_within(array, one)), None)
+def owner_of(array: Array, held: Sequence[Array]) -> Array | None:
+    """That of some arrays which has the cells of another in order, row by row, and no others."""
+    owner = next((one for one in held if is_within(array, one)), None)
+    if owner is None or array.nbytes != owner.nbytes or address(array) != address(owner):
+        return None
+    return owner if array.flags.c_contiguous and owner.flags.c_contiguous else None
 
 
-def _is_all(array: Array, root: Array) -> bool:
-    """Whether an array has the cells of another in order, row by row."""
-    alike = array.nbytes == root.nbytes and address(array) == address(root)
-    return alike and array.flags.c_contiguous and root.flags.c_contiguous
-
-
-def _placed(step: Step, places: Sequence[tuple[tuple[int, int, int], Place]]) -> Step:
+def _placed(step: Step, arrays: Sequence[tuple[tuple[int, int, int], int]]) -> Step:
     """A step whose addresses are away from arrays; what is in none of them stays where it is."""
     found: list[tuple[int, Place]] = []
     for at, _ in step.places:
         there = step.arguments[at]
-        for (first, low, high), place in places:
+        for (first, low, high), base in arrays:
             if low <= there < high:
-                found.append((at, Place(place.base, place.offset + there - first)))
+                found.append((at, Place(base, there - first)))
                 break
+    return replace(step, places=tuple(found))
+
+
+def _moved(step: Step, starts: Mapping[int, int], to: int) -> Step:
+    """A step whose bases that start somewhere in the one of a number are that one."""
+    found = [
+        (at, Place(to, starts[one.base] + one.offset) if one.base in starts else one)
+        for at, one in step.places
+    ]
     return replace(step, places=tuple(found))

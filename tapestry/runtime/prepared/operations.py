@@ -34,7 +34,7 @@ from tapestry.runtime.arrays.gathering import clipped_cells
 from tapestry.runtime.cpu.threads import thread_count
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import record_body
-from tapestry.runtime.prepared.cells import bits, first_of, in_dtype, zeroed
+from tapestry.runtime.prepared.cells import bits, in_dtype, zeroed
 from tapestry.runtime.prepared.fills import cell_outside
 from tapestry.runtime.prepared.folds.scatters import Points, Scatter, ScatterLed
 from tapestry.runtime.prepared.folds.unrolled import unrolled
@@ -146,10 +146,9 @@ def _finished(op: loom.OperationOp, library: Library, windowed: Run | None) -> R
 
 
 def _windowed(script: Script, state: Run, ins: Sequence[int], op: loom.OperationOp) -> Slots:
-    """A state of new memory."""
-    if len(op.state_types) > 1:
-        return script.calls(state, ins, len(op.state_types))
-    return [script.call(partial(first_of, state), ins, new=True)]
+    """A state; a single one is on new memory."""
+    count = len(op.state_types)
+    return script.calls(state, ins, count, new=count == 1)
 
 
 def _state(

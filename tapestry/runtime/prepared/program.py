@@ -40,11 +40,7 @@ from tapestry.zspace import Projection
 
 _FEW = 64
 """Steps of a program up to which it is found for each by itself what it does with memory, and up to
-which a small program is compiled whole.
-"""
-
-_SMALL = 1 << 21
-"""Scalar operations of a program, about a millisecond of NumPy's, up to which calls are much of it.
+which a program is compiled whole.
 """
 
 
@@ -180,11 +176,11 @@ class PreparedProgram:
 
 
 def _loops(loops: Loops | None, operations: Sequence[loom.OperationOp]) -> Loops | None:
-    """The loops of a program: all of a small one, if that is worth any, so that it is one call."""
+    """The loops of a program: all that there are, if it is worth any, so that it is one call."""
     if loops is None:
         return None
     count = sum(map(operations_of_numpy, operations))
-    return replace(loops, least=1) if loops.least <= count < _SMALL else loops
+    return replace(loops, least=1) if loops.least <= count else loops
 
 
 def _assembled(op: loom.AssembleOp, team: Team | None) -> Assembled:

@@ -22,12 +22,16 @@ from numpy.lib.stride_tricks import as_strided
 from tapestry.algebra.functions import makes_new
 from tapestry.arena import dropped_after
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.linking import Linked, Traced, link, traced_in_turn
+from tapestry.runtime.prepared.linking import Linked, Traced, link, owner_of, traced_in_turn
+from tapestry.runtime.prepared.loops.copying import traced_copy
 from tapestry.runtime.prepared.memory import is_large
 from tapestry.runtime.prepared.views import View
 
 Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 """Results from arrays, or blocks."""
+
+_COPIED = 1 << 16
+"""Bytes of a result up to which it is copied rather than that a program is more than one call."""
 
 ALONE, PAIR, ANY, OVER, LISTED, DROPPED = range(6)
 """How a step is called: on one value, on two, on any, with `out`, on a list; or values go."""
@@ -240,6 +244,26 @@ class Whole:
         self._called = True
         return made
 
+    def traced(self, given: Sequence[Array]) -> Traced | None:
+        """The compiled functions that the script calls, and what copies to results of their own."""
+        traced = self.script.traced(given)
+        if traced is None:
+            return None
+        steps, held, made = list(traced.steps), list(traced.held), list[Array]()
+        taken: list[Array] = []
+        for one in traced.made:
+            owner, result = owner_of(one, held), one
+            if owner is None or any(owner is other for other in taken):
+                owner = result = np.empty(one.shape, one.dtype)
+                copied = traced_copy(result, one) if one.nbytes <= _COPIED else None
+                if copied is None:
+                    return None
+                steps += copied.steps
+                held.append(result)
+            taken.append(owner)
+            made.append(result)
+        return Traced(steps, made, held)
+
     @property
     def linked(self) -> Linked | None:
         """What a call is; None if it is more than compiled code, or there were less than two."""
@@ -254,7 +278,7 @@ class Whole:
             if self._tried or not self._called:
                 return None
             self._tried = True
-            self._linked = link(self.script, inputs)
+            self._linked = link(self, inputs)
         return None if self._linked is None else self._linked(inputs)
 
 

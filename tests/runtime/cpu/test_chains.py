@@ -9,7 +9,7 @@ from tapestry.runtime.cpu import chains, native
 from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.chains import Chain
 from tapestry.runtime.cpu.native import compiled
-from tapestry.runtime.cpu.turns import Place, Step
+from tapestry.runtime.cpu.steps import Place, Step
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 
@@ -61,11 +61,35 @@ def test_arrays_are_where_their_first_cell_is() -> None:
     assert y.tolist() == [209, 103]
 
 
-def test_too_many_numbers_or_what_may_fail_do_not_fit() -> None:
+def test_too_many_numbers_do_not_fit() -> None:
     step = _add(1, Place(0, 0), Place(1, 0))
     assert Chain.fits([step])
     assert not Chain.fits([step] * chains.LARGEST)
-    assert not Chain.fits([Step(step.function, (*step.arguments, 0), step.places, may_fail=True)])
+
+
+_FAIL = """
+define void @loop(ptr %row) {
+  %status = getelementptr i64, ptr %row, i64 1
+  %from = load ptr, ptr %row
+  %x = load i64, ptr %from
+  store i64 %x, ptr %status
+  ret void
+}
+"""
+"""Fails where a number is not zero."""
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_step_that_fails_is_the_last(at: int) -> None:
+    steps = [_add(1, Place(1, 8 * n), Place(0, 8)) for n in range(2)]
+    steps.insert(at, Step(compiled(_FAIL), (0, 0), ((0, Place(0, 0)),), may_fail=True))
+    chain = Chain(steps, 2)
+    for status in (0, 1, 0, -1):  # each call says it of itself
+        x, y = np.array([status, 6]), np.zeros(2, np.int64)
+        assert chain.run([x, y]) == (status == 0)
+        assert y.tolist() == [7 if status == 0 or n < at else 0 for n in range(2)]
+        y[:] = 0
+        assert chain.run_at([address(x), address(y)]) == (status == 0)
 
 
 def test_what_is_told_where_arrays_are_does_the_same() -> None:

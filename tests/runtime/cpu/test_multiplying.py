@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tapestry.runtime.cpu import native
-from tapestry.runtime.cpu.blas import find_function
+from tapestry.runtime.cpu.blas import NUMPY, Blas, find_fortran, find_function
 from tapestry.runtime.cpu.multiplying import product_step
 
 pytestmark = pytest.mark.skipif(
@@ -43,8 +43,8 @@ def _random(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(dtype)
 
 
-def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    step = product_step(a, b, out)
+def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, by: Blas = NUMPY) -> None:
+    step = product_step(a, b, out, by)
     assert step is not None
     arguments = np.array(step.arguments, np.int64)
     arguments[list(step.addresses)] = [one.ctypes.data for one in (a, b, out)]
@@ -117,16 +117,45 @@ def test_what_is_left_to_numpy() -> None:
     assert product_step(a, np.zeros((3, 6, 7), "f4"), np.zeros((3, 5, 7), "f4")) is None
 
 
-def test_sizes_that_the_library_has_no_numbers_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = find_function("cblas_sgemm")
+def test_sizes_that_the_library_has_no_numbers_for() -> None:
+    found = NUMPY.find("sgemm")
     assert found is not None
     cells = _random((5, 6), "f4")
     far = np.lib.stride_tricks.as_strided(cells, cells.shape, (1 << 34, 4))
     b, out = _random((6, 7), "f4"), np.zeros((5, 7), "f4")
     for wide in (False, True):
-        monkeypatch.setattr(
-            "tapestry.runtime.cpu.multiplying.find_function", lambda _, wide=wide: (found[0], wide)
-        )
-        assert product_step(cells, b, out) is not None
-        is_multiplied = product_step(far, b, out) is not None
+        by = Blas({"sgemm": (found[0], wide)}.get)
+        assert product_step(cells, b, out, by) is not None
+        is_multiplied = product_step(far, b, out, by) is not None
         assert is_multiplied == wide
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("lay_a", [_same, _turned, _padded])
+@pytest.mark.parametrize("lay_b", [_same, _turned, _padded])
+@pytest.mark.parametrize("lay_out", [_same, _padded])
+@pytest.mark.parametrize("stack", [(), (3,)])
+@pytest.mark.parametrize("sizes", [(5, 7, 9), (2, 3, 1), (1, 70, 90), (70, 1, 90), (40, 50, 300)])
+def test_another_host_multiplies_by_functions_of_fortran(
+    dtype: str,
+    lay_a: _Lay,
+    lay_b: _Lay,
+    lay_out: _Lay,
+    stack: tuple[int, ...],
+    sizes: tuple[int, int, int],
+) -> None:
+    torch = pytest.importorskip("torch")
+    by = find_fortran(torch._C.__file__)
+    if by is None:
+        pytest.skip("this PyTorch shows no BLAS")
+    rows, columns, terms = sizes
+    a = lay_a(_random((*stack, rows, terms), dtype))
+    b = lay_b(_random((*stack, terms, columns), dtype))
+    out = lay_out(np.full((*stack, rows, columns), np.nan, dtype))
+    _multiply(a, b, out, by)
+    np.testing.assert_allclose(out, a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_a_library_without_blas_has_none() -> None:
+    assert find_fortran("/nowhere/lib.so") is None
+    assert find_fortran(native.__file__) is None

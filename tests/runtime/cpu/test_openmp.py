@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.chains import Chain
 from tapestry.runtime.cpu.native import address_of, compiled
 from tapestry.runtime.cpu.openmp import OpenMP, find_team
+from tapestry.runtime.cpu.steps import Place, Step
 
 torch = pytest.importorskip("torch")
 
@@ -46,6 +48,52 @@ def test_the_function_is_called_with_each_row_once(threads: int, count: int) -> 
         rows[:, 1] = -1
         _team(threads).run(address_of(function), rows)
         np.testing.assert_array_equal(rows[:, 1], np.arange(count) ** 2)
+
+
+_INCREASE = """
+define void @loop(ptr %row) {
+  %status = getelementptr i64, ptr %row, i64 2
+  %most_at = getelementptr i64, ptr %row, i64 1
+  %at = load ptr, ptr %row
+  %most = load i64, ptr %most_at
+  %x = load i64, ptr %at
+  %y = add i64 %x, 1
+  store i64 %y, ptr %at
+  %is_more = icmp sgt i64 %y, %most
+  %failed = zext i1 %is_more to i64
+  store i64 %failed, ptr %status
+  ret void
+}
+"""
+"""Adds one to a number somewhere, which fails if that is more than another one then."""
+
+
+@pytest.mark.parametrize("counts", [(1,), (2, 2), (0, 3), (3, 1, 2), (5, 5, 5, 5)])
+def test_compiled_code_asks_for_a_team(counts: tuple[int, ...]) -> None:
+    """Each row of steps is one thread's, whose numbers the others do not touch."""
+    team, most = _team(len(counts)), 4
+    increase = compiled(_INCREASE)
+    rows = [
+        [Step(increase, (0, most, 0), ((0, Place(0, 8 * row)),), may_fail=True)] * count
+        for row, count in enumerate(counts)
+    ]
+    step = team.step(rows)
+    assert step is not None
+    assert (step.threads, step.ask, step.may_fail) == (len(counts), team.count, True)
+    chain = Chain([step, step], 1)
+    for start in (0, -100):
+        numbers = np.full(len(counts), start)
+        is_done = chain.run([numbers])
+        assert is_done == (start + 2 * max(counts) <= most)
+        if is_done:
+            assert numbers.tolist() == [start + 2 * count for count in counts]
+
+
+def test_what_may_not_fail_has_nothing_to_say() -> None:
+    square = compiled(_SQUARE)
+    step = _team(2).step([[Step(square, (7, 0), ())], [Step(square, (8, 0), ())]])
+    assert step is not None
+    assert not step.may_fail
 
 
 def test_there_are_as_many_threads_as_the_library_uses() -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.native import compiled
+from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Workers
-from tapestry.runtime.cpu.turns import Kind, Place, Step, Turns
+from tapestry.runtime.cpu.turns import Kind, Turns
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 

@@ -241,10 +241,77 @@ func.func @main(%x: !x) -> !y {{
 def test_cells_that_are_far_apart_are_not_linked() -> None:
     (x,) = _named(1)
     program = _prepared(tapestry.softmax(x, axis=1))
-    room = np.zeros((SHAPE[0], 1 << 16), np.float32)
+    room = np.zeros((SHAPE[0], 1 << 21), np.float32)
     for _ in range(3):
         np.testing.assert_allclose(program([room[:, : SHAPE[1]]])[0], 1 / SHAPE[1], rtol=1e-6)
     assert program.run.at_once([room[:, : SHAPE[1]]]) is None
+
+
+def test_what_is_between_shares_memory() -> None:
+    """Of ten values of which each needs the one before, two are there at once."""
+    (x,) = _named(1)
+    for _ in range(10):
+        x = tapestry.cumsum(tapestry.softmax(x, axis=1), axis=0)
+    program = _prepared(x)
+    _check(program, _inputs(1))
+    linked = program.run.linked
+    assert linked is not None
+    assert len(linked.chain.steps) >= 10
+    assert linked.between <= 4 * 4 * SHAPE[0] * SHAPE[1]
+
+
+def test_factors_that_are_computed_are_one_loop_beside_others() -> None:
+    shapes = {"x": (128, 512), "g": (512,), "b": (512,), "w": (512, 512)}
+    x, g, b, w = (tapestry.input(name, shape) for name, shape in shapes.items())
+    program = _prepared(tapestry.relu((x * g + b) @ w))
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype("f4") for shape in shapes.values()]
+    _check(program, arrays)
+    linked = program.run.linked
+    assert linked is not None
+    assert len(linked.chain.steps) == 3  # the factor, the product, and what is done with sums
+
+
+@pytest.mark.parametrize(("heads", "length", "depth"), [(2, 16, 8), (3, 64, 32)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_one_call(heads: int, length: int, depth: int, causal: bool) -> None:
+    """Also where it looks whether what it multiplies is finite, as long as that is so."""
+    shape = (heads, length, depth)
+    q, k, v = (tapestry.input(name, shape) for name in "qkv")
+    program = _prepared(tapestry.scaled_dot_product_attention(q, k, v, causal=causal))
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype("f4") for _ in "qkv"]
+    _check(program, arrays)
+    arrays[2][0, -1, 0] = np.inf
+    (made,) = program(arrays)
+    seen = np.isfinite(made[0, :, 0])
+    assert seen.tolist() == [causal] * (length - 1) + [False]
+    assert np.isfinite(made[1:]).all()
+
+
+def test_pools_and_what_is_joined_are_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAPESTRY_THREADS", "1")
+    x = tapestry.input("x", (2, 3, 96, 96), "float32")
+    y = tapestry.input("y", (2, 3, 48, 48), "float32")
+    pooled = tapestry.max_pool2d(x, (2, 2), (2, 2))
+    program = _prepared(tapestry.relu(tapestry.concat([pooled, y], axis=1)))
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal((2, 3, n, n)).astype("f4") for n in (96, 48)]
+    _check(program, arrays)
+
+
+def test_single_numbers_are_arrays_too() -> None:
+    x, n = tapestry.input("x", SHAPE, "float32"), tapestry.input("n", (), "int64")
+    program = _prepared((tapestry.softmax(x, axis=1) + 1, n + 1))
+    for count in (np.array(5), np.array(-3)):
+        _check_same(program, [*_inputs(1), count])
+
+
+def _check_same(program: PreparedProgram, arrays: Sequence[Array]) -> None:
+    for _ in range(3):
+        for got, want in zip(program(arrays), _by_script(program, arrays), strict=True):
+            np.testing.assert_array_equal(got, want)
+    assert program.run.linked is not None
 
 
 def test_there_may_be_no_cells() -> None:

@@ -84,6 +84,8 @@ def test_the_threads_of_a_host_are_those_of_its_library() -> None:
 
         def run(self, function: int, rows: object) -> None: ...
 
+        def step(self, rows: object) -> None: ...
+
     library, other, without = (Library(loops=Loops(1, team)) for team in (Team(), Team(), None))
     data = stored(library.loops, library)
     assert restored(data, library) == library.loops

@@ -19,8 +19,8 @@ from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.prepared.bodies import looped_body
+from tapestry.runtime.prepared.loops.looped_bodies import LoopedBody
 from tapestry.runtime.prepared.loops.looping import Loops
-from tapestry.runtime.prepared.script import Run
 from tapestry.zspace import Range
 
 _MOST = 32
@@ -32,7 +32,7 @@ _PASSES = 24
 
 def looped_fold(
     op: loom.OperationOp, monoid: Monoid, points: Sequence[Range], loops: Loops | None
-) -> Run | None:
+) -> LoopedBody | None:
     """The state of a fold whose windows have some points, from an array per point and input.
 
     None where its body is not for loops, or too little to compute.

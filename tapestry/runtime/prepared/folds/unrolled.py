@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import TypeAlias
@@ -27,12 +27,14 @@ from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.arrays.arithmetic import cell_constant
 from tapestry.runtime.arrays.gathering import clipped_cells
 from tapestry.runtime.arrays.scalar import evaluate
+from tapestry.runtime.cpu.addresses import is_within
 from tapestry.runtime.cpu.threads import share
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import Body, prepared_body
 from tapestry.runtime.prepared.cells import bits
 from tapestry.runtime.prepared.folds.halves import merge_of
 from tapestry.runtime.prepared.folds.looped_windows import looped_fold
+from tapestry.runtime.prepared.linking import Traced
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.views import View, reader
@@ -214,6 +216,19 @@ class _Unrolled:
 
         share(work, self._blocks, self._threads)
         return [out.squeeze(self._op.fold_dims) for out in made]
+
+    def traced(self, ins: Sequence[Array]) -> Traced | None:
+        """The compiled functions that it calls, where a loop folds what is read in place."""
+        if self._looped is None:
+            return None
+        pairs = [(one, one.filled(cells)) for one, cells in zip(self._inputs, ins, strict=True)]
+        if not all(is_within(filled, cells) for (_, filled), cells in zip(pairs, ins, strict=True)):
+            return None
+        views = [one.views[n](cells) for n in range(len(self._points)) for one, cells in pairs]
+        traced = self._looped.traced(views)
+        if traced is None:
+            return None
+        return replace(traced, made=[one.squeeze(self._op.fold_dims) for one in traced.made])
 
     def _state(self, views: Sequence[Sequence[Array]], at: _At) -> list[Array]:
         """The state of a part."""

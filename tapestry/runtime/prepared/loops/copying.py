@@ -20,6 +20,7 @@ from tapestry.codegen.loops import Graph
 from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.threads import Team, Workers
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.linking import Traced
 from tapestry.runtime.prepared.loops.loop import Loop, NotCompiledError
 from tapestry.runtime.prepared.memory import empty
 
@@ -42,6 +43,14 @@ def copy_to(place: Array, array: Array, team: Team | None = None) -> None:
         _copying(array.shape, array.itemsize, team or _WORKERS)([given], [made])
     except NotCompiledError:
         np.copyto(made, given)
+
+
+def traced_copy(place: Array, array: Array, team: Team | None = None) -> Traced | None:
+    """What is called to write an array, small or large, to a place on some memory."""
+    if array.itemsize not in _KINDS or not native.is_ready():
+        return None
+    given, made = (one.view(f"i{array.itemsize}") for one in (array, place))
+    return _copying(array.shape, array.itemsize, team or _WORKERS).traced([given], [made])
 
 
 def in_rows(array: Array) -> Array:

@@ -32,10 +32,10 @@ from tapestry.runtime.arrays.blocks import BlockCells
 from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import Compiled, address_of, compiled
+from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Team
-from tapestry.runtime.cpu.turns import Place, Step
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.linking import Traced
+from tapestry.runtime.prepared.linking import Traced, at_once
 from tapestry.runtime.prepared.memory import maker
 
 _DTYPES = {
@@ -97,6 +97,19 @@ class Ready:
         """Where the function is."""
         return address_of(self.function)
 
+    def steps(self, bases: Sequence[int]) -> list[Step]:
+        """A step for each call, of arrays that are at these addresses."""
+        rows = [self.arguments] if self.rows is None else (self.rows + self.arguments).tolist()
+        return [
+            Step(
+                self.function,
+                tuple(row),
+                tuple((at, Place(n, row[at])) for n, at in enumerate(self.addresses)),
+                self.may_fail,
+            ).at(bases)
+            for row in rows
+        ]
+
     @cached_property
     def packed(self) -> Callable[..., bytes]:
         """The arguments as the function reads them, in memory that it does not write to."""
@@ -154,8 +167,7 @@ class Loop:
             outs = [make(shape, dtype) for make, shape, dtype in self._made]
         arrays = [one if type(one) is np.ndarray else lying(one) for one in given]
         arrays += outs
-        threads = 1 if self._team is None or self._most < 2 else self._team.count()
-        ready = self.ready(given, arrays, threads)
+        ready = self.ready(given, arrays, self._threads)
         if ready is None:
             return self._plainly(given, outs)
         arguments = list(ready.arguments)
@@ -174,18 +186,23 @@ class Loop:
             failed = ready.may_fail and rows[:, -1].any()
         return self._plainly(given, outs) if failed else outs
 
-    def traced(self, given: Sequence[Any]) -> Traced | None:
-        """The compiled function that it calls, on one thread, for what are arrays."""
-        if self._boxes or self._most > 1:
+    def traced(self, given: Sequence[Any], outs: Sequence[Array] | None = None) -> Traced | None:
+        """The compiled function that it calls, for what are arrays; perhaps to write to others."""
+        if self._boxes:
             return None
-        outs = [np.empty(shape, dtype) for _, shape, dtype in self._made]
-        arrays = [*given, *outs]
-        ready = self.ready(given, arrays, 1)
+        held = [] if outs else [np.empty(shape, dtype) for _, shape, dtype in self._made]
+        made = outs or held
+        arrays = [*given, *made]
+        ready = self.ready(given, arrays, self._threads)
         if ready is None:
             return None
-        places = [(at, Place(n, 0)) for n, at in enumerate(ready.addresses)]
-        step = Step(ready.function, ready.arguments, tuple(places), ready.may_fail)
-        return Traced([step.at([address(array) for array in arrays])], outs, outs)
+        steps = at_once(self._team, [[one] for one in ready.steps([*map(address, arrays)])])
+        return None if steps is None else Traced(steps, made, held)
+
+    @property
+    def _threads(self) -> int:
+        """How many threads a call may use at the moment."""
+        return 1 if self._team is None or self._most < 2 else self._team.count()
 
     def ready(self, given: Sequence[Any], arrays: Sequence[Array], threads: int) -> Ready | None:
         """The function for so many threads, of `arrays` that lie like these: `given`, and outputs.

@@ -21,8 +21,8 @@ from tapestry.codegen.loops import Cell, Graph, Number, kind_of
 from tapestry.codegen.loops.cells import written
 from tapestry.codegen.loops.vectors import number_of
 from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.steps import Step
 from tapestry.runtime.cpu.threads import Team
-from tapestry.runtime.cpu.turns import Step
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Traced
 from tapestry.runtime.prepared.loops.loop import Loop, NotCompiledError
@@ -85,8 +85,8 @@ class LoopedBody:
         if not native.is_ready() or not all(isinstance(one, np.ndarray) for one in given):
             return None
         arrays = [*cast("Sequence[Array]", given), *self.places]
-        ranks = {array.ndim for array in arrays} - {0}
-        if len(ranks) != 1:
+        ranks = {array.ndim for array in arrays}
+        if len(ranks) != 1 and len(ranks - {0}) != 1:
             return None
         if any(kind_of(array.dtype) is None for array in arrays):
             return None
@@ -96,7 +96,7 @@ class LoopedBody:
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for slot in dict.fromkeys(self.wanted):
             by_shape.setdefault(shapes[slot], []).append(slot)
-        if () in by_shape:
+        if () in by_shape and ranks != {0}:
             return None
         steps = [self._step(shape, slots) for shape, slots in by_shape.items()]
         self._steps = steps

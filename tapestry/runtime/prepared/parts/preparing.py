@@ -39,7 +39,12 @@ from tapestry.runtime.prepared.parts.cuts import Access, Cuts
 from tapestry.runtime.prepared.parts.folded_parts import folded_in_parts
 from tapestry.runtime.prepared.parts.inside import Insides
 from tapestry.runtime.prepared.parts.sharing import Mapped
-from tapestry.runtime.prepared.tapes.members import is_reduction, record_member, values_between
+from tapestry.runtime.prepared.tapes.members import (
+    is_reduction,
+    moves_products,
+    record_member,
+    values_between,
+)
 from tapestry.runtime.prepared.tapes.recording import Recorder, Slots, output_of, recorded
 from tapestry.runtime.prepared.tapes.regions import Regions
 from tapestry.runtime.prepared.views import writes_in_order
@@ -82,6 +87,9 @@ _FOLD = 1 << 13
 _PRODUCTS = 16
 """How many products BLAS computes in the time of a scalar operation."""
 
+_MOVED = 4
+"""Operations for each cell that is made on the way to a state whose parts move as products."""
+
 _ONE_LOOP = 40
 """Operations up to which maps surely are one loop."""
 
@@ -111,10 +119,13 @@ def in_parts(
     of its own; what folds cells as they are is not worth parts for one thread: sums are products.
     `loops` are what scalar operations are compiled to, where that pays: unless given, for one call.
     """
-    if op.partition is not None or op.index.is_empty:
+    if op.partition is not None or op.index.is_empty or op.index.rank == 0:
         return None
     members = _members(op)
     count = _operations(members)
+    if any(moves_products(member, accumulating_monoid_of(member)) for member, _ in members):
+        # What comes before a state that is moved by products is in between, part by part.
+        count = sum(operations_of_numpy(member) for member, _ in members)
     looped = loops is not None and loops.pay(count)
     most = 8 * op.index.size * sum(len(member.operands) + 4 for member, _ in members)
     if most < small and not looped:
@@ -164,6 +175,9 @@ def operations_of_numpy(op: loom.OperationOp) -> int:
     """How many scalar operations take as long as NumPy does to compute an operation."""
     if _is_product(op):
         return _CALL + op.index.size // _PRODUCTS + _unwrapped(op)
+    if moves_products(op, accumulating_monoid_of(op)):
+        cells = sum(prod(op.index.shape[dim] for dim in dims) for dims in values_between(op))
+        return _FOLD + op.index.size // _PRODUCTS + _MOVED * cells + _unwrapped(op)
     return _operations(_members(op))
 
 

@@ -30,10 +30,10 @@ from tapestry.codegen.loops.vectors import number_of
 from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import Compiled, address_of, compiled
+from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Team, Workers
-from tapestry.runtime.cpu.turns import Place, Step
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.linking import Traced
+from tapestry.runtime.prepared.linking import Traced, at_once
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.products.blocking import block_tiling
 from tapestry.runtime.prepared.products.dotting import dot_tiling
@@ -202,25 +202,37 @@ class TiledProduct:
         return True
 
     def traced(self, given: Sequence[Array]) -> Traced | None:
-        """What is called on one thread, of arrays that lie as some did before."""
+        """What is called, of arrays that lie as some did before."""
+        kinds = zip(self.shapes, self.dtypes, strict=True)
+        outs = [np.empty(shape, dtype) for shape, dtype in kinds]
+        return self._traced(given, outs, outs)
+
+    def traced_to(self, place: Array, given: Sequence[Array]) -> Traced | None:
+        """The same where the only result is written to a place."""
+        return self._traced(given, [place], ())
+
+    def _traced(
+        self, given: Sequence[Array], outs: Sequence[Array], new: Sequence[Array]
+    ) -> Traced | None:
         values = [*given, *self.places]
         arrays: list[Array] = [values[read.operand] for read in self.reads]
         if any(_spread_out(array) is not array for array in arrays):
             return None
-        outs = [
-            np.empty(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes, strict=True)
-        ]
         arrays += outs
         ready = self._ready.get(self._key(arrays))
-        if ready is None or ready.rows is not None or ready.turned:
+        if ready is None or ready.turned:
             return None
         size, place = ready.room
         room = np.empty(size, np.uint8)
-        places = [(at, Place(array, 0)) for at, array in ready.addresses]
-        if size:
-            places.append((place, Place(len(arrays), 0)))
-        step = Step(ready.function, ready.arguments, tuple(places))
-        return Traced([step.at([*map(address, arrays), address(room)])], outs, [*outs, room])
+        own = [*ready.addresses, *([(place, len(arrays))] if size else [])]
+        rows = [ready.arguments] if ready.rows is None else (ready.rows + ready.arguments).tolist()
+        bases = [*map(address, arrays), address(room)]
+        each = [
+            Step(ready.function, tuple(row), tuple((at, Place(n, row[at])) for at, n in own))
+            for row in rows
+        ]
+        steps = at_once(self.team, [[one.at(bases)] for one in each])
+        return None if steps is None else Traced(steps, outs, [*new, room])
 
     def _key(self, arrays: Sequence[Array]) -> tuple[object, ...]:
         """What the function for arrays depends on."""

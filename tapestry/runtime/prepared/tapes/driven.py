@@ -18,15 +18,17 @@ from typing import Any
 
 import numpy as np
 
+from tapestry.arena import ALIGNMENT
 from tapestry.runtime.cpu.addresses import address, is_within
 from tapestry.runtime.cpu.blas import single_threaded
 from tapestry.runtime.cpu.chains import Chain
 from tapestry.runtime.cpu.checking import finite_step
 from tapestry.runtime.cpu.multiplying import is_shared, product_step
+from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Workers, thread_count
-from tapestry.runtime.cpu.turns import Kind, Place, Step, Turns, can_take
+from tapestry.runtime.cpu.turns import Kind, Turns, can_take
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.linking import Traced
+from tapestry.runtime.prepared.linking import Traced, at_once
 from tapestry.runtime.prepared.loops.loop import Loop, lying
 from tapestry.runtime.prepared.tapes.frames import Settled
 from tapestry.runtime.prepared.tapes.kinds import Tapes
@@ -47,8 +49,10 @@ class _Ready:
     """Parts, which are run together, and the bytes of memory that each thread needs for them."""
 
     turns: Turns | Chain
-    """A chain where there is one part, which cannot fail."""
+    """A chain where there is one part."""
     parts: list[Range]
+    steps: list[list[Step]]
+    """Of each part, as steps of a chain: of all that is read, what is written, and memory."""
     room: int
     shared: bool
     """Whether BLAS has threads of its own for some of it."""
@@ -78,8 +82,8 @@ class Driven:
             return list(self._tapes.kinds)
         if isinstance(ready.turns, Chain):
             with single_threaded() if ready.shared else _AS_IT_IS:
-                ready.turns.run([*arrays, scratch(ready.room)])
-            return []
+                is_done = ready.turns.run([*arrays, scratch(ready.room)])
+            return [] if is_done else ready.parts
         team = self._tapes.loops.team if self._tapes.loops is not None else None
         if team is None:
             team, count = _WORKERS, min(threads, thread_count())
@@ -99,14 +103,26 @@ class Driven:
     def traced(
         self, wholes: _Wholes, views: Sequence[Array], made: Sequence[Array]
     ) -> Traced | None:
-        """What is called to compute `made`, of which `views` are, where there is one part."""
+        """What is called to compute `made`, of which `views` are.
+
+        Parts are shared out among the host's threads, or else there is one.
+        """
         arrays = [*(one for own in wholes for one in own), *views]
         ready = self._found(arrays, wholes, views)
-        if ready is None or not isinstance(ready.turns, Chain) or ready.shared:
+        team = self._tapes.loops.team if self._tapes.loops is not None else None
+        if ready is None or (team is None and (len(ready.parts) > 1 or ready.shared)):
             return None
-        memory = np.empty(ready.room, np.uint8)
-        begins = [*map(address, arrays), address(memory)]
-        return Traced([step.at(begins) for step in ready.turns.steps], made, [*made, memory])
+        count = 1 if team is None else min(team.count(), len(ready.parts))
+        room = -(-ready.room // ALIGNMENT) * ALIGNMENT
+        memory = np.empty(count * room, np.uint8)
+        rows: list[list[Step]] = []
+        for number in range(count):
+            begins = [*map(address, arrays), address(memory) + number * room]
+            first, end = (n * len(ready.parts) // count for n in (number, number + 1))
+            own = (step for steps in ready.steps[first:end] for step in steps)
+            rows.append([step.at(begins) for step in own])
+        steps = at_once(team, rows)
+        return None if steps is None else Traced(steps, made, [*made, memory])
 
     def _found(self, arrays: Sequence[Array], wholes: _Wholes, views: _Views) -> _Ready | None:
         """What was prepared for arrays that lie like these; None where they must be played."""
@@ -140,12 +156,16 @@ class Driven:
             starts.append((kind, [*away, 0, 0]))
         steps = [step for kind in kinds for step in kind.steps]
         shared = any(step.shared for step in steps)
+        numbers = _numbers(wholes, views)
+        own = [
+            [_moved(step, away, numbers[kind]) for step in kinds[kind].steps]
+            for kind, away in starts
+        ]
         if len(starts) == 1 and Chain.fits(steps):
-            away = starts[0][1]
-            turns = Chain([_moved(step, away) for step in steps], len(away) - 1)
+            turns = Chain(own[0], len(starts[0][1]) - 1)
         else:
             turns = Turns(kinds, starts)
-        return _Ready(turns, list(tapes.kinds), room, shared, _multiplies(tapes))
+        return _Ready(turns, list(tapes.kinds), own, room, shared, _multiplies(tapes))
 
 
 def _multiplies(tapes: Tapes) -> bool:
@@ -154,15 +174,32 @@ def _multiplies(tapes: Tapes) -> bool:
     return any(isinstance(call.meaning, Product) for call in calls)
 
 
-def _moved(step: Step, away: Sequence[int]) -> Step:
-    """A step of a part that is so far away from its bases, the last of which is nothing."""
-    places = [(at, Place(p.base, p.offset + away[p.base])) for at, p in step.places]
-    arguments = list(step.arguments)
-    for at, place in places:
+def _numbers(wholes: _Wholes, views: _Views) -> list[list[int]]:
+    """The numbers of each kind's bases, but for its last, where those of all kinds are in order.
+
+    What is read of each kind is before what is written, and the thread's memory last.
+    """
+    found: list[list[int]] = []
+    total, first = sum(map(len, wholes)), 0
+    for own in wholes:
+        found.append([*range(first, first + len(own)), *range(total, total + len(views) + 1)])
+        first += len(own)
+    return found
+
+
+def _moved(step: Step, away: Sequence[int], numbers: Sequence[int]) -> Step:
+    """A step of a part that is so far away from its bases, the last of which is nothing.
+
+    The others have `numbers` then.
+    """
+    arguments, places = list(step.arguments), list[tuple[int, Place]]()
+    for at, place in step.places:
+        offset = place.offset + away[place.base]
         if place.base == len(away) - 1:
-            arguments[at] = place.offset
-    moved = tuple(one for one in places if one[1].base != len(away) - 1)
-    return replace(step, arguments=tuple(arguments), places=moved)
+            arguments[at] = offset
+        else:
+            places.append((at, Place(numbers[place.base], offset)))
+    return replace(step, arguments=tuple(arguments), places=tuple(places))
 
 
 def _steps(settled: Settled, given: Sequence[Any], into: Sequence[Array]) -> list[Step] | None:
@@ -211,7 +248,8 @@ def _of_call(
     elif isinstance(call.meaning, Product):
         slots = [*call.ins[:2], *call.outs]
         arrays = [*arrays[:2], *arrays[len(call.ins) :]]
-        ready, may_fail, shared = product_step(*arrays), False, is_shared(*arrays[:2])
+        a, b, out = arrays
+        ready, may_fail, shared = product_step(a, b, out), False, is_shared(a, b)
     else:
         return None
     if ready is None:

@@ -135,6 +135,9 @@ class _Team:
         for row in rows[::-1]:
             ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)(row.ctypes.data)
 
+    def step(self, rows: object) -> None:
+        """None: nothing is linked."""
+
 
 @settings(max_examples=60, deadline=None)
 @given(_operands(), st.integers(2, 7), st.data())

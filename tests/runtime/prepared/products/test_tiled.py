@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 from dataclasses import replace
 from math import prod
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.importers.building import ProgramBuilder
@@ -30,6 +28,7 @@ from tests.runtime.prepared.products.checking import (
     is_tiled,
     numbers,
 )
+from tests.runtime.prepared.teams import OneByOne
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 
@@ -101,7 +100,7 @@ def _convolved(form: str, data: st.DataObject, monkeypatch: pytest.MonkeyPatch) 
     module = build.finish(build.apply(name, *given, parameters=common | more))
     run_pipeline(module, data.draw(st.sampled_from(["weft-apply", "default"])))
     monkeypatch.setattr(tiled, "_SHARE", 1)
-    team = _Team(data.draw(st.integers(1, 4)))
+    team = OneByOne(data.draw(st.integers(1, 4)))
     check(module, arrays, replace(LIBRARY, loops=Loops(1, team)))
 
 
@@ -217,30 +216,22 @@ func.func @main(%x: !x, %w: !w) -> !y {{
         assert found == (rows > 10)
 
 
-class _Team:
-    """Threads that come one after another, the last one first."""
-
-    def __init__(self, count: int) -> None:
-        self._count, self.rows = count, 0
-
-    def count(self) -> int:
-        return self._count
-
-    def run(self, function: int, rows: NDArray[np.int64]) -> None:
-        self.rows += len(rows)
-        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)
-        for row in reversed(rows):
-            call(np.ascontiguousarray(row).ctypes.data)
-
-
 @pytest.mark.parametrize("ways", ["blocks", "tiles"])
 def test_threads_share_what_parts_are_made_of(ways: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _only(ways, monkeypatch)
-    team = _Team(3)
+    team = OneByOne(3)
     library = replace(LIBRARY, loops=Loops(1, team))
     module = parse_text(_layer(24, 40, 30, before=_GATED))
-    assert check(module, arrays_of(module), library)
-    assert team.rows == 6
+    arrays = arrays_of(module)
+    assert check(module, arrays, library)
+    assert team.rows == 3
+    program = PreparedProgram(module, library)
+    made = [program(arrays)[0] for _ in range(3)]
+    assert program.run.linked is not None
+    np.testing.assert_array_equal(made[2], made[0])
+    team.threads = 2  # it is not what it was linked for
+    assert program.run.at_once(arrays) is None
+    np.testing.assert_allclose(program(arrays)[0], made[0], rtol=1e-5, atol=1e-6)
 
 
 def test_threads_of_this_process_share_where_the_host_has_none(

@@ -225,6 +225,9 @@ class _Team:
         self.rows.append(len(rows))
         Workers().run(function, rows)
 
+    def step(self, rows: object) -> None:
+        """None: nothing is linked."""
+
 
 def test_the_threads_of_a_host_share_what_is_small() -> None:
     text = _SOFTMAX.replace("[61, 40]", "[301, 400]")
