@@ -86,7 +86,7 @@ class Linked:
         for array, lies in zip(given, self.lies, strict=True):
             if array.strides != lies:
                 return None
-        if not self._is_possible():
+        if not self.is_possible():
             return None
         made = [make(shape, dtype) for make, shape, dtype in self.makes]
         with single_threaded() if self.alone else _AS_IT_IS:
@@ -97,13 +97,13 @@ class Linked:
         """Whether it was done where arrays that lie so are at addresses: those that are made, row
         by row, after the others.
         """
-        if not self._is_possible():
+        if not self.is_possible():
             return False
         with single_threaded() if self.alone else _AS_IT_IS:
             return self.chain.run_at([*addresses, address(scratch(self.between))])
 
-    def _is_possible(self) -> bool:
-        """Whether there are the threads that it was made for."""
+    def is_possible(self) -> bool:
+        """Whether there are the threads now that it was made for."""
         return self.threads is None or self.threads[1]() == self.threads[0]
 
 

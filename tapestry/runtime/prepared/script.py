@@ -231,6 +231,9 @@ class Whole:
 
     def __post_init__(self) -> None:
         self._linked: Linked | None = None
+        self._others: dict[int, Linked | None] = {}
+        """The same for other numbers of threads, after a call with so many."""
+        self._seen: set[int] = set()
         self._called = False
         self._tried = False
 
@@ -279,7 +282,23 @@ class Whole:
                 return None
             self._tried = True
             self._linked = link(self, inputs)
-        return None if self._linked is None else self._linked(inputs)
+        made = None if self._linked is None else self._linked(inputs)
+        if made is None and self._linked is not None and self._linked.threads is not None:
+            made = self._on_others(*self._linked.threads, inputs)
+        return made
+
+    def _on_others(
+        self, threads: int, ask: Callable[[], int], inputs: Sequence[Array]
+    ) -> list[Array] | None:
+        """The same where there are not as many threads as there were."""
+        count = ask()
+        if count == threads or count not in self._seen:
+            self._seen.add(count)
+            return None
+        if count not in self._others:
+            self._others[count] = link(self, inputs)
+        linked = self._others[count]
+        return None if linked is None else linked(inputs)
 
 
 @dataclass(frozen=True, eq=False)

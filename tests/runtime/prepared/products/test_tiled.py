@@ -229,9 +229,12 @@ def test_threads_share_what_parts_are_made_of(ways: str, monkeypatch: pytest.Mon
     made = [program(arrays)[0] for _ in range(3)]
     assert program.run.linked is not None
     np.testing.assert_array_equal(made[2], made[0])
-    team.threads = 2  # it is not what it was linked for
-    assert program.run.at_once(arrays) is None
-    np.testing.assert_allclose(program(arrays)[0], made[0], rtol=1e-5, atol=1e-6)
+    for threads in (2, 1, 3):
+        team.threads = threads
+        assert program.run.linked.is_possible() == (threads == 3)
+        for _ in range(2):
+            np.testing.assert_allclose(program(arrays)[0], made[0], rtol=1e-5, atol=1e-6)
+        assert program.run.at_once(arrays) is not None
 
 
 def test_threads_of_this_process_share_where_the_host_has_none(
