@@ -58,10 +58,24 @@ def on_the_gpu_if_asked() -> Iterator[None]:
         yield
 
 
+def _mark_sweeps(items: list[pytest.Item]) -> None:
+    """Of the cases of a test that is a sweep, all but every so many are slow."""
+    counts: dict[str, int] = {}
+    for item in items:
+        sweep = item.get_closest_marker("sweep")
+        if sweep is not None and item.get_closest_marker("slow") is None:
+            name = item.nodeid.partition("[")[0]
+            counts[name] = counts.get(name, -1) + 1
+            if counts[name] % sweep.args[0]:
+                item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out slow tests, but every Nth where `--slow N` asks for them; all without the GPU that
     is asked for.
     """
+    _mark_sweeps(items)
     if on_gpu.ASKED and not on_gpu.there_is_one():
         reason = f"{on_gpu.SWITCH}=gpu asks for a GPU, and there is none"
         config.issue_config_time_warning(pytest.PytestWarning(reason), stacklevel=2)

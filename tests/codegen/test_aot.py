@@ -183,6 +183,7 @@ func.func @main(%x: {t}, %y: {t}) -> {t} {{
 """)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("kind", ["f32", "f64", "f16", "bf16"])
 def test_every_float_operation(kind, tmp_path):
     lines, value = [], "%a"

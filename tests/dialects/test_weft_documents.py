@@ -87,6 +87,7 @@ def essence(value: Any) -> Any:
     return value
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_library_templates_come_back(name: str):
     document = DOCUMENTS[name]

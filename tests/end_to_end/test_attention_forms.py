@@ -40,6 +40,7 @@ def _attending(program: ModuleOp) -> list[loom.OperationOp]:
     return [op for op in folds if "derivation" in op.attributes and len(op.state_types) >= 3]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", forms())
 def test_attention_is_one_group(name: str) -> None:
     program, inputs, want = _default(name, 8)

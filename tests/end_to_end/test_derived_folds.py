@@ -64,6 +64,7 @@ def _agree(got: tuple[Array, ...], want: tuple[Array, ...]) -> None:
         np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("label", PROGRAMS)
 @given(data=st.data())
 @settings(max_examples=5, deadline=None)

@@ -168,6 +168,7 @@ def agree(got: Array, want: Array) -> None:
     np.testing.assert_allclose(got.astype(np.float64), want, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("on", _ON)
 @pytest.mark.parametrize("monoid", _BODIES)
 @_LAW

@@ -39,6 +39,7 @@ def _array(shape: Shape, dtype: str) -> Array:
     return drawn.astype(numpy_dtype(kind))
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("on", ["numpy", "triton"])
 @pytest.mark.parametrize("shape", [(2, 5), (1, 1), (3, 0), (0, 4)])
 @pytest.mark.parametrize("dtype", _NUMBERS)

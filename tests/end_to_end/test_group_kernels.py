@@ -53,6 +53,7 @@ def _last(module: ModuleOp) -> loom.OperationOp | loom.FusedOp:
     ][-1]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("label", PROGRAMS)
 @given(data=st.data())
 @settings(max_examples=3, deadline=None)
@@ -87,6 +88,7 @@ def _is_refused(module: ModuleOp, shard: str) -> bool:
     return False
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("label", PROGRAMS)
 @given(data=st.data())
 @settings(max_examples=2, deadline=None)

@@ -68,6 +68,7 @@ def test_nothing_but_inputs_and_outputs_is_stored_and_each_is_moved_once(name: s
     assert traffic(group).written == results
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", ROWS)
 @given(data=st.data())
 @settings(max_examples=4, deadline=None)

@@ -98,6 +98,7 @@ def _marked() -> list[Any]:
     ]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("case", _marked())
 def test_what_is_chosen_at_the_real_size_is_right(case: Any) -> None:
     made = chosen(COMPILING.loom_of(case), DEVICE)

@@ -107,6 +107,7 @@ def _cuts(low: int, high: int) -> st.SearchStrategy[list[int]]:
     return inner.map(lambda found: [low, *sorted(found), high])
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("fold", _FOLDS, ids=lambda fold: "-".join(fold[:2]))
 def test_any_tree_equals_the_fold(fold: tuple[str, str, str, str]) -> None:
     x = _values(fold[1])

@@ -18,6 +18,7 @@ WITHOUT = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name: str) -> None:
     result = doctest.testmod(import_module(name))

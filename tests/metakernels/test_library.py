@@ -17,6 +17,7 @@ EXAMPLES = [
 ]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("executor", ["reference", "numpy"])
 @pytest.mark.parametrize(("name", "position"), EXAMPLES)
 def test_examples(name: str, position: int, executor: str) -> None:

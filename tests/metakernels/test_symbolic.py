@@ -128,6 +128,7 @@ EXAMPLES = [
 ]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(("name", "position"), EXAMPLES)
 def test_every_library_template_takes_symbols(name: str, position: int):
     """An example's sizes become symbols; at its sizes the result is the example's."""

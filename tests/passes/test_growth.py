@@ -88,6 +88,7 @@ GROWING = [*{step.partition("{")[0]: step for step in reversed(STEPS)}.values()]
 QUICK = ("loom-simplify", "loom-fuse", "loom-propagate", "loom-expand-shards")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "step",
     [
@@ -115,6 +116,7 @@ def again(module: ModuleOp, step: str) -> None:
     assert str(module) == once
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("step", ONCE)
 def test_once_is_enough(step: str) -> None:
     again(prepared(step, 2), step)

@@ -64,6 +64,7 @@ MODELS = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("graphs", [False, True])
 @pytest.mark.parametrize("name", list(MODELS))
 def test_a_model(gpu: PretendDriver, name: str, graphs: bool) -> None:

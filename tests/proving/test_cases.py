@@ -38,6 +38,7 @@ def test_there_are_enough():
     assert len(EQUAL) + len(DIFFER) >= 100
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("family", "text"), EQUAL, ids=names("equal"))
 def test_equal(family: Family, text: str):
     verify_module(program(text))
@@ -45,6 +46,7 @@ def test_equal(family: Family, text: str):
     assert found.answer in ("certified", "numeric"), found
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("family", "text"), DIFFER, ids=names("differ"))
 def test_differ(family: Family, text: str):
     found = verdict(family, text)

@@ -20,6 +20,7 @@ def scores(body: str) -> str:
     return p.returns(p.op((40, 40), "mm", ["x[d0, d1]"], body))
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("mask", ["-1e9", "-1e30", "-3.3e38"])
 @pytest.mark.parametrize(
     "masked",

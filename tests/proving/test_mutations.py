@@ -15,6 +15,7 @@ def _scripts() -> None:
     sys.path.insert(0, str(_BENCHMARKS))
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("number", range(24))
 def test_mistakes_are_seen(number: int) -> None:
     from mutations import judge

@@ -21,6 +21,7 @@ def test_there_are_many() -> None:
     assert len({rule.name for rule in ALL}) == len(ALL)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("rule", ALL, ids=[rule.name for rule in ALL])
 def test_rule_is_kept(rule: Rule) -> None:
     samples = check_types(rule, EXPANSIONS, enough=30)

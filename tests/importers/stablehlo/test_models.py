@@ -24,6 +24,7 @@ def test_models_agree_with_jax(agrees: Any, name: str) -> None:
     agrees(*FORWARD[name], pipeline="default", **CLOSE)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", FORWARD)
 def test_gradients_agree_with_jax(agrees: Any, name: str) -> None:
     model, *arguments = FORWARD[name]

@@ -159,6 +159,7 @@ def test_programs(table: str, name: str) -> None:
     _check(*globals()[table][name], written=name in _WRITTEN)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("code", "dhbisut")
 @pytest.mark.parametrize("name", DTYPES)
 def test_programs_of_any_dtype(name: str, code: str) -> None:

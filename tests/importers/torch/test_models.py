@@ -117,6 +117,7 @@ def _scores(values: Sequence[SSAValue]) -> list[SSAValue]:
     return [v for v in values if tensor_type(v).box.shape.count(LENGTH) > 1]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_training_a_transformer(name: str) -> None:
     make, args, loss = TRANSFORMERS[name]

@@ -63,6 +63,7 @@ def _same(function: Callable[..., object], *args: object, **options: object) -> 
     return True
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("place", [3, 4, -1, -4, -5])
 @pytest.mark.parametrize("name", [*BY_CELL, *BY_SLICE])
 @pytest.mark.filterwarnings("ignore:index_reduce:UserWarning")

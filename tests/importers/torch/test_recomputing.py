@@ -82,6 +82,7 @@ def _called(run: Callable[..., Tensor], inputs: Sequence[Tensor]) -> tuple[Tenso
         return run(*inputs), kept
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.usefixtures("as_on_a_gpu")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__.strip("_"))

@@ -72,6 +72,7 @@ def rows(names: Any) -> list[Any]:
     return [n if n in SOME else pytest.param(n, marks=pytest.mark.slow) for n in names]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", rows(PROGRAMS))
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_program(name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -16,6 +17,10 @@ import tapestry
 from tapestry.frontend import parse_text
 from tapestry.runtime.cpu import native
 from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.loops.looping import Loops
+from tapestry.runtime.prepared.parts.preparing import in_parts
+from tests.runtime.prepared.teams import OneByOne
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 
@@ -298,6 +303,29 @@ def test_pools_and_what_is_joined_are_calls(monkeypatch: pytest.MonkeyPatch) -> 
     random = np.random.default_rng(0)
     arrays = [random.standard_normal((2, 3, n, n)).astype("f4") for n in (96, 48)]
     _check(program, arrays)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tapestry.sum(x),
+        lambda x: (tapestry.mean(x), tapestry.max(x)),
+        lambda x: tapestry.sum(x, axis=0),
+        lambda x: tapestry.sqrt(tapestry.sum(x * x)),
+        lambda x: tapestry.argmax(x, axis=0),
+        lambda x: tapestry.softmax(x, axis=1),
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_parts_of_what_is_large_are_calls(function: Callable[..., Any], threads: int) -> None:
+    """Those of a fold are each given to a thread, and their states merged by one."""
+    shape = (1024, 1024)
+    loops = Loops(1, OneByOne(threads))
+    parts = partial(in_parts, products=False, loops=loops, cache=1 << 20)
+    module = tapestry.compile(function(tapestry.input("x", shape, "float32"))).lowered
+    program = PreparedProgram(module, Library(loops=loops), parts)
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    _check(program, [x])
 
 
 def test_single_numbers_are_arrays_too() -> None:

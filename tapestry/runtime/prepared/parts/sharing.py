@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tapestry.runtime.cpu.threads import share
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.folds.halving import Merge
 from tapestry.runtime.prepared.linking import Traced
-from tapestry.runtime.prepared.tapes.driven import Driven
+from tapestry.runtime.prepared.tapes.driven import Driven, traced_frame
 from tapestry.runtime.prepared.tapes.kinds import Output, Tapes
 from tapestry.zspace import Range
 
@@ -47,18 +47,11 @@ class Mapped:
         return made
 
     def traced(self, given: Sequence[Array]) -> Traced | None:
-        """The compiled functions that it calls, where there is one part."""
+        """The compiled functions that it calls."""
         made = [np.empty(out.box.shape, out.dtype) for out in self.outs]
         views = [out.cells(array) for out, array in zip(self.outs, made, strict=True)]
-        wholes, again = self.tapes.wholes(given), self.tapes.wholes(given)
-        pairs = (
-            (one, other)
-            for own in zip(wholes, again, strict=True)
-            for one, other in zip(*own, strict=True)
-        )
-        if any(address(one) != address(other) for one, other in pairs):
-            return None  # what is made for each call is nowhere afterwards
-        return self._driven.traced(wholes, views, made)
+        wholes = _lasting(self.tapes, given)
+        return None if wholes is None else self._driven.traced(wholes, views, made)
 
     def _into(self, views: Sequence[Array], part: Range) -> list[Array]:
         pairs = zip(self.outs, views, strict=True)
@@ -103,6 +96,31 @@ class Folded:
             into = [out.slicer.at(view, kept) for out, view in pairs]
             self.ends.frame(kept).play([*state, *self.ends.given(wholes, kept)], into)
         return made
+
+    def traced(self, given: Sequence[Array]) -> Traced | None:
+        """The compiled functions that it calls, where the states of all parts are there at once."""
+        wholes, lasting = _lasting(self.tapes, given), _lasting(self.ends, given)
+        memory = self._places.memory() if self.few else None
+        if wholes is None or lasting is None or memory is None:
+            return None
+        states = self._driven.traced(wholes, memory, memory)
+        if states is None:
+            return None
+        steps, held = list(states.steps), list(states.held)
+        made = [np.empty(out.box.shape, out.dtype) for out in self.outs]
+        views = [out.cells(array) for out, array in zip(self.outs, made, strict=True)]
+        for kept, parts in self._parts.items():
+            state = self._places.together(memory, kept, parts, self.axis)
+            if state is None:
+                return None
+            into = [out.slicer.at(v, kept) for out, v in zip(self.outs, views, strict=True)]
+            own = [*state, *self.ends.given(lasting, kept)]
+            end = traced_frame(self.ends.frame(kept), own, into)
+            if end is None:
+                return None
+            steps += end.steps
+            held += end.held
+        return Traced(steps, made, [*held, *made])
 
     def _states(self, wholes: Sequence[Sequence[Any]]) -> dict[Range, list[Array]]:
         """What all parts fold to, by the cells that are kept: along the axis."""
@@ -166,6 +184,16 @@ class Folded:
         # Frames that give states as arrays of their own are not those that write them somewhere.
         own = Tapes(self.tapes.recorded, self.tapes.kinds, self.tapes.loops)
         return Driven(own, self._places.into)
+
+
+def _lasting(tapes: Tapes, given: Sequence[Array]) -> list[list[Any]] | None:
+    """What parts are taken of; None where some is made for each call, and is nowhere afterwards."""
+    wholes = tapes.wholes(given)
+    for own, again in zip(wholes, tapes.wholes(given), strict=True):
+        for one, other in zip(own, again, strict=True):
+            if not isinstance(one, np.ndarray) or address(cast(Array, one)) != address(other):
+                return None
+    return wholes
 
 
 _Lies = tuple[tuple[int, ...], np.dtype[Any]]

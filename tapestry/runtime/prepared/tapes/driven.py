@@ -30,7 +30,7 @@ from tapestry.runtime.cpu.turns import Kind, Turns, can_take
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Traced, at_once
 from tapestry.runtime.prepared.loops.loop import Loop, lying
-from tapestry.runtime.prepared.tapes.frames import Settled
+from tapestry.runtime.prepared.tapes.frames import Frame, Settled
 from tapestry.runtime.prepared.tapes.kinds import Tapes
 from tapestry.runtime.prepared.tapes.meanings import Arranged, Product
 from tapestry.runtime.prepared.tapes.places import scratch
@@ -166,6 +166,17 @@ class Driven:
         else:
             turns = Turns(kinds, starts)
         return _Ready(turns, list(tapes.kinds), own, room, shared, _multiplies(tapes))
+
+
+def traced_frame(frame: Frame, given: Sequence[Any], into: Sequence[Array]) -> Traced | None:
+    """What is called to play a tape on what is given, into some arrays."""
+    settled = frame.settle(given, into)
+    steps = None if settled is None else _steps(settled, given, into)
+    if settled is None or steps is None or any(step.shared for step in steps):
+        return None
+    memory = np.empty(settled.plan.used, np.uint8)
+    begins = [*(address(lying(one)) for one in given), *map(address, into), address(memory), 0]
+    return Traced([step.at(begins) for step in steps], into, [memory])
 
 
 def _multiplies(tapes: Tapes) -> bool:

@@ -110,6 +110,7 @@ def _printed(
     return print_module(module).source
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_no_kernel_takes_less_than_is_said(name: str, asked: Asked) -> None:
     device, make = PRODUCTS[name]
@@ -144,6 +145,7 @@ def test_the_order_is_that_of_all(name: str, asked: Asked) -> None:
     assert asked.rankings
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_choices_are_those_of_all_that_is_looked_at(
     name: str, asked: Asked, monkeypatch: pytest.MonkeyPatch

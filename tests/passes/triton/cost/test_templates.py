@@ -85,6 +85,7 @@ def lowered_with(monkeypatch: pytest.MonkeyPatch) -> LoweredWith:
     return lower
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_counted_is_what_a_kernel_that_is_built_does(
     name: str, lowered_with: LoweredWith

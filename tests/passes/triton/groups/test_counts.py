@@ -28,6 +28,7 @@ def variance(shape: tuple[int, ...], axis: int, kind: str) -> str:
 
 
 # Rows of whole blocks, of a last block that is not full, and of one block.
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("length", [256, 250, 17])
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("kind", ["f32", "f16"])
