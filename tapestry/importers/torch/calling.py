@@ -55,6 +55,8 @@ class OnArrays:
             made = self._direct(given)
             if made is not None:
                 return made
+            if not self._direct.linked.is_possible():
+                self._direct = None
         inputs = [as_array(given[position]) for position in self._positions]
         if self._seeds:
             inputs += [as_array(seed) for seed in drawn(self._seeds)]
@@ -67,7 +69,11 @@ class OnArrays:
         """The same for tensors that lie like these; None where the program is not linked."""
         whole = getattr(self.run, "run", self.run)  # of a prepared program
         linked = whole.linked if isinstance(whole, Whole) else None
-        if linked is None or linked.lies != tuple(array.strides for array in inputs):
+        if (
+            linked is None
+            or not linked.is_possible()
+            or linked.lies != tuple(array.strides for array in inputs)
+        ):
             return None
         tensors = [given[position] for position in self._positions]
         pairs = zip(inputs, tensors, strict=True)
@@ -89,7 +95,7 @@ class _Direct:
         given: Sequence[torch.Tensor],
         results: Sequence[int],
     ) -> None:
-        self._run = linked.run_at
+        self.linked = linked
         self._lies = [(position, given[position].stride()) for position in positions]
         self._makes = [
             (shape, as_tensor(np.empty(0, dtype)).dtype) for _, shape, dtype in linked.makes
@@ -97,7 +103,9 @@ class _Direct:
         self._results = results
 
     def __call__(self, given: Sequence[torch.Tensor]) -> tuple[object, ...] | None:
-        """What the graph returns; None where tensors lie otherwise, or a function failed."""
+        """What the graph returns; None where tensors lie otherwise, or it is not possible."""
+        if not self.linked.is_possible():
+            return None
         addresses: list[int] = []
         for position, lies in self._lies:
             tensor = given[position]
@@ -111,7 +119,8 @@ class _Direct:
             addresses.append(where)
         made = [torch.empty(shape, dtype=dtype, device="cpu") for shape, dtype in self._makes]
         addresses += [tensor.data_ptr() for tensor in made]
-        return tuple([made[result] for result in self._results]) if self._run(addresses) else None
+        is_done = self.linked.run_at(addresses)
+        return tuple([made[result] for result in self._results]) if is_done else None
 
 
 def _plain_results(ends: Ends) -> list[int] | None:

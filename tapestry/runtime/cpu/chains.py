@@ -21,8 +21,8 @@ from tapestry.runtime.cpu.native import Compiled, address_of, compiled
 from tapestry.runtime.cpu.steps import Row, Step, in_a_row
 from tapestry.runtime.executor import Array
 
-LARGEST = 1 << 13
-"""Numbers that functions may be given in all, which are on the stack: 64 KB."""
+LARGEST = 1 << 15
+"""Numbers that functions may be given in all, which are on the stack: 256 KB."""
 
 _READ = f"""\
   %field = getelementptr i8, ptr %array, i64 {FIELD}
@@ -112,6 +112,8 @@ class Chain:
         """For so many arrays; `fits` says whether the steps are not too many."""
         self.steps = steps
         self.may_fail = any(step.may_fail for step in steps)
+        self.failures = 0
+        """Calls in which a step failed."""
         self._function = _function(_READ if IS_READABLE else _SAID)
         self._function_of_addresses = _function(_SAID)
         row = Row.of(steps)
@@ -146,6 +148,7 @@ class Chain:
             return True
         asked = self._asked(self._at, *given)
         function(asked)
+        self.failures += asked[-1]
         return not asked[-1]
 
 

@@ -90,7 +90,6 @@ _LAID = {
 """,
     "gemv": f"""
   %turned_7 = icmp eq i64 %a7, {_COLUMN_MAJOR}
-  %turned_8 = icmp eq i64 %a8, {_TURNED}
   %m = select i1 %turned_7, i64 %a10, i64 %a11
   %n_long = select i1 %turned_7, i64 %a11, i64 %a10
   store i64 %m, ptr %at_m

@@ -14,12 +14,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tapestry.runtime.cpu.native import address_of, compiled
 
 
 @dataclass(frozen=True)
 class Place:
-    """An address: so many bytes after a base."""
+    """An address: so many bytes after a base, which has a number, or is an address by itself."""
 
     base: int
     offset: int
@@ -43,11 +46,28 @@ class Step:
     ask: Callable[[], int] | None = None
 
     def at(self, bases: Sequence[int]) -> Step:
-        """The same where bases are known: the places of its addresses, which it is given."""
-        arguments = list(self.arguments)
+        """The same where the addresses of bases are known: they are its bases then."""
+        arguments, places = list(self.arguments), list[tuple[int, Place]]()
         for number, place in self.places:
             arguments[number] = bases[place.base] + place.offset
-        return replace(self, arguments=tuple(arguments))
+            places.append((number, Place(bases[place.base], place.offset)))
+        return replace(self, arguments=tuple(arguments), places=tuple(places))
+
+    def of_rows(self, rows: NDArray[np.int64] | None) -> list[Step]:
+        """A step for each of some rows, which is added to what this one takes; itself without any.
+
+        What is added to an address is away from where it was.
+        """
+        if rows is None:
+            return [self]
+        return [
+            replace(
+                self,
+                arguments=tuple((row + self.arguments).tolist()),
+                places=tuple((at, Place(p.base, p.offset + int(row[at]))) for at, p in self.places),
+            )
+            for row in rows
+        ]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A program that compiled functions alone compute, as one call of compiled code.
 
-    linked = link(script, inputs)       # after a first call; None where it is more than that
+    linked = link(program, inputs)      # after a first call; None where it is more than that
     made = linked(inputs)               # None where arrays lie otherwise
 
 A script is a list of functions, with a little of the interpreter between them and before each. That
@@ -21,6 +21,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tapestry.arena import ALIGNMENT, Arena, lives, place
+from tapestry.runtime.arrays.blocks import BlockCells
+from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.addresses import address, is_within
 from tapestry.runtime.cpu.blas import NUMPY, Blas, single_threaded
 from tapestry.runtime.cpu.chains import Chain
@@ -31,10 +33,16 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.memory import maker
 from tapestry.runtime.prepared.tapes.places import scratch
 
-_LARGE = 1 << 28
+_LARGE = 1 << 27
 """Bytes that inputs lie in from which it does not matter what there is between functions."""
 
 _AS_IT_IS = nullcontext()
+
+_EVEN = 4
+"""Matrices of a stack for each thread from which it matters little that some have one more."""
+
+_FAILURES = 3
+"""Calls in which a function failed, after which there are no more: each is done again otherwise."""
 
 _BETWEEN = 1 << 22
 """Bytes of what functions hand over that a thread keeps for a program: of more, a script lets
@@ -95,15 +103,16 @@ class Linked:
 
     def run_at(self, addresses: Sequence[int]) -> bool:
         """Whether it was done where arrays that lie so are at addresses: those that are made, row
-        by row, after the others.
+        by row, after the others. It has to be possible.
         """
-        if not self.is_possible():
-            return False
+        room = scratch(self.between)
         with single_threaded() if self.alone else _AS_IT_IS:
-            return self.chain.run_at([*addresses, address(scratch(self.between))])
+            return self.chain.run_at([*addresses, address(room)])
 
     def is_possible(self) -> bool:
-        """Whether there are the threads now that it was made for."""
+        """Whether there are the threads now that it was made for, and functions seldom fail."""
+        if self.chain.failures >= _FAILURES:
+            return False
         return self.threads is None or self.threads[1]() == self.threads[0]
 
 
@@ -112,7 +121,8 @@ def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
     if any(array.size == 0 for array in given) or sum(map(_span, given)) > _LARGE:
         return None
     inputs = [_like(array) for array in given]
-    traced = run.traced(inputs)
+    with np.errstate(all="ignore"):  # cells that are copied are anything
+        traced = run.traced(inputs) if native.is_ready() else None
     if traced is None or not Chain.fits(traced.steps):
         return None
     held = {id(array): array for array in traced.held}
@@ -130,7 +140,7 @@ def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
     if arena.size > _BETWEEN:
         return None
     starts = {last + n: arena.offsets[n] for n in range(len(inner)) if n in arena.offsets}
-    steps = [_moved(step, starts, last) for step in steps]
+    steps = [_in_one(step, starts, last) for step in steps]
     lies = tuple(array.strides for array in given)
     asked = next(((step.threads, step.ask) for step in steps if step.ask is not None), None)
     alone = any(step.shared for step in steps)
@@ -145,10 +155,15 @@ def _arena(steps: Sequence[Step], inner: Sequence[Array], first: int) -> Arena:
     return place(sizes, lived)
 
 
-def at_once(team: Team | None, rows: Sequence[Sequence[Step]]) -> list[Step] | None:
-    """Some steps for each thread of a team, or one after another where one thread has all."""
+def in_parallel(team: Team | None, rows: Sequence[Sequence[Step]]) -> list[Step] | None:
+    """Some steps for each thread of a team, or one after another where one thread has all.
+
+    There are no more rows than threads; of more threads there might be more.
+    """
     if len(rows) == 1:
-        return list(rows[0])
+        ask = None if team is None else team.count
+        count = 1 if ask is None else ask()
+        return [replace(step, threads=count, ask=ask) for step in rows[0]]
     step = None if team is None else team.step(rows)
     return None if step is None else [step]
 
@@ -163,7 +178,8 @@ def traced_in_turn(
         if line.memory == "view":
             (array,) = given
             made = [line.function(array)]
-            if not is_within(made[0], array):
+            held_by = made[0].data if isinstance(made[0], BlockCells) else made[0]
+            if not is_within(held_by, array):
                 return None
         else:
             traced = _traced(line.function, given)
@@ -202,18 +218,16 @@ def traced_product(
         places = zip(step.addresses, (Place(n, 0) for n in range(3)), strict=True)
         found = Step(step.function, step.arguments, tuple(places))
         rows.append([found.at([address(array) for array in own])])
-    steps = at_once(team, rows)
+    steps = in_parallel(team if count > 1 else None, rows)
     return None if steps is None else Traced(steps, [out], [out])
 
 
-_EVEN = 4
-"""Matrices of a stack for each thread from which it matters little that some have one more."""
-
-
 def _traced(function: object, given: Sequence[Any]) -> Traced | None:
-    """What a function calls, of arrays."""
+    """What a function calls, of arrays; and of boxes of them, if that is said of it."""
     if not all(isinstance(one, np.ndarray) for one in given):
-        return None
+        takes_boxes = getattr(function, "takes_boxes", False)
+        if not takes_boxes or not all(isinstance(one, np.ndarray | BlockCells) for one in given):
+            return None
     if function is np.matmul:
         return traced_product(given)
     return function.traced(given) if isinstance(function, Traceable) else None
@@ -249,18 +263,20 @@ def owner_of(array: Array, held: Sequence[Array]) -> Array | None:
 
 
 def _placed(step: Step, arrays: Sequence[tuple[tuple[int, int, int], int]]) -> Step:
-    """A step whose addresses are away from arrays; what is in none of them stays where it is."""
+    """A step whose bases are arrays instead of addresses; what is in none stays where it is.
+
+    That is where a base is: what is reached from it, step by step, may begin elsewhere.
+    """
     found: list[tuple[int, Place]] = []
-    for at, _ in step.places:
-        there = step.arguments[at]
+    for at, one in step.places:
         for (first, low, high), base in arrays:
-            if low <= there < high:
-                found.append((at, Place(base, there - first)))
+            if low <= one.base < high:
+                found.append((at, Place(base, one.base - first + one.offset)))
                 break
     return replace(step, places=tuple(found))
 
 
-def _moved(step: Step, starts: Mapping[int, int], to: int) -> Step:
+def _in_one(step: Step, starts: Mapping[int, int], to: int) -> Step:
     """A step whose bases that start somewhere in the one of a number are that one."""
     found = [
         (at, Place(to, starts[one.base] + one.offset) if one.base in starts else one)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
@@ -39,9 +40,7 @@ from tapestry.runtime.program import main_function
 from tapestry.zspace import Projection
 
 _FEW = 64
-"""Steps of a program up to which it is found for each by itself what it does with memory, and up to
-which a program is compiled whole.
-"""
+"""Steps of a program up to which it is found for each by itself what it does with memory."""
 
 
 class PreparedProgram:
@@ -62,7 +61,7 @@ class PreparedProgram:
         library = library or Library(slide=slid)
         operations = [op for op in block.walk() if isinstance(op, loom.OperationOp)]
         self._few = len(operations) <= _FEW
-        loops = _loops(library.loops, operations) if self._few else library.loops
+        loops = _loops(library.loops, operations)
         self._library = replace(library, loops=loops)
         self._parts = parts or partial(in_parts, products=self._library.is_numpy, loops=loops)
         self._known = Alike()
@@ -84,7 +83,7 @@ class PreparedProgram:
     def own(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """The same as arrays that are the caller's alone, row by row."""
         made = self.run.at_once(inputs)
-        return own_outputs(self.run(inputs), inputs) if made is None else tuple(made)
+        return own_outputs(self.run.in_turn(inputs), inputs) if made is None else tuple(made)
 
     def _prepare(self, op: Operation) -> None:
         match op:
@@ -179,8 +178,8 @@ def _loops(loops: Loops | None, operations: Sequence[loom.OperationOp]) -> Loops
     """The loops of a program: all that there are, if it is worth any, so that it is one call."""
     if loops is None:
         return None
-    count = sum(map(operations_of_numpy, operations))
-    return replace(loops, least=1) if loops.least <= count else loops
+    counts = accumulate(map(operations_of_numpy, operations))
+    return replace(loops, least=1) if any(count >= loops.least for count in counts) else loops
 
 
 def _assembled(op: loom.AssembleOp, team: Team | None) -> Assembled:

@@ -25,7 +25,6 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Linked, Traced, link, owner_of, traced_in_turn
 from tapestry.runtime.prepared.loops.copying import traced_copy
 from tapestry.runtime.prepared.memory import is_large
-from tapestry.runtime.prepared.views import View
 
 Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 """Results from arrays, or blocks."""
@@ -85,8 +84,11 @@ class Script:
         own = makes_new(function) if new is None else new
         return self._line(function, ins, 1, "new" if own else "any")[0]
 
-    def view(self, function: View, of: int) -> int:
-        """The slot of a view of a value; the function may also copy it, or give it back."""
+    def view(self, function: Callable[[Array], Any], of: int) -> int:
+        """The slot of a view of a value; the function may also copy it, or give it back.
+
+        It may be boxes of it, too.
+        """
         return self._line(function, (of,), 1, "view")[0]
 
     def calls(
@@ -240,8 +242,10 @@ class Whole:
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs."""
         made = self.at_once(inputs)
-        if made is not None:
-            return made
+        return self.in_turn(inputs) if made is None else made
+
+    def in_turn(self, inputs: Sequence[Array]) -> list[Array]:
+        """The same by the script, function by function."""
         with np.errstate(all="ignore"):  # what IEEE 754 defines is no news
             made = list(map(np.asarray, self.script(inputs)))
         self._called = True
@@ -270,7 +274,10 @@ class Whole:
     @property
     def linked(self) -> Linked | None:
         """What a call is; None if it is more than compiled code, or there were less than two."""
-        return self._linked
+        first = self._linked
+        if first is None or first.threads is None:
+            return first
+        return self._others.get(first.threads[1](), first)
 
     def at_once(self, inputs: Sequence[Array]) -> list[Array] | None:
         """The outputs, on memory of their own, by one call of compiled code.

@@ -35,7 +35,7 @@ from tapestry.runtime.cpu.native import Compiled, address_of, compiled
 from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.linking import Traced, at_once
+from tapestry.runtime.prepared.linking import Traced, in_parallel
 from tapestry.runtime.prepared.memory import maker
 
 _DTYPES = {
@@ -99,16 +99,9 @@ class Ready:
 
     def steps(self, bases: Sequence[int]) -> list[Step]:
         """A step for each call, of arrays that are at these addresses."""
-        rows = [self.arguments] if self.rows is None else (self.rows + self.arguments).tolist()
-        return [
-            Step(
-                self.function,
-                tuple(row),
-                tuple((at, Place(n, row[at])) for n, at in enumerate(self.addresses)),
-                self.may_fail,
-            ).at(bases)
-            for row in rows
-        ]
+        places = tuple((at, Place(n, 0)) for n, at in enumerate(self.addresses))
+        step = Step(self.function, self.arguments, places, self.may_fail)
+        return [one.at(bases) for one in step.of_rows(self.rows)]
 
     @cached_property
     def packed(self) -> Callable[..., bytes]:
@@ -123,6 +116,8 @@ class Loop:
     `folded` axes, but for the states of a running graph. Stores may be written over operands
     of the same shape, cell by cell.
     """
+
+    takes_boxes = True
 
     def __init__(
         self,
@@ -187,16 +182,15 @@ class Loop:
         return self._plainly(given, outs) if failed else outs
 
     def traced(self, given: Sequence[Any], outs: Sequence[Array] | None = None) -> Traced | None:
-        """The compiled function that it calls, for what are arrays; perhaps to write to others."""
-        if self._boxes:
-            return None
+        """The compiled function that it calls; perhaps to write to some arrays."""
         held = [] if outs else [np.empty(shape, dtype) for _, shape, dtype in self._made]
         made = outs or held
-        arrays = [*given, *made]
+        arrays = [*map(lying, given), *made]
         ready = self.ready(given, arrays, self._threads)
         if ready is None:
             return None
-        steps = at_once(self._team, [[one] for one in ready.steps([*map(address, arrays)])])
+        team = self._team if self._most > 1 else None
+        steps = in_parallel(team, [[one] for one in ready.steps([*map(address, arrays)])])
         return None if steps is None else Traced(steps, made, held)
 
     @property

@@ -188,6 +188,8 @@ class Folded:
 
 def _lasting(tapes: Tapes, given: Sequence[Array]) -> list[list[Any]] | None:
     """What parts are taken of; None where some is made for each call, and is nowhere afterwards."""
+    if not all(source.lies for one in tapes.recorded for source in one.sources):
+        return None
     wholes = tapes.wholes(given)
     for own, again in zip(wholes, tapes.wholes(given), strict=True):
         for one, other in zip(own, again, strict=True):

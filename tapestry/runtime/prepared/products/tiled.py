@@ -33,7 +33,8 @@ from tapestry.runtime.cpu.native import Compiled, address_of, compiled
 from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Team, Workers
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.linking import Traced, at_once
+from tapestry.runtime.prepared.linking import Traceable, Traced, in_parallel
+from tapestry.runtime.prepared.loops.copying import traced_copy
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.products.blocking import block_tiling
 from tapestry.runtime.prepared.products.dotting import dot_tiling
@@ -219,20 +220,28 @@ class TiledProduct:
         if any(_spread_out(array) is not array for array in arrays):
             return None
         arrays += outs
-        ready = self._ready.get(self._key(arrays))
-        if ready is None or ready.turned:
-            return None
+        key = self._key(arrays)
+        ready = self._ready.get(key)
+        if ready is None:
+            plain = self.plain if key in self._ready and new else None
+            return plain.traced(given) if isinstance(plain, Traceable) else None
         size, place = ready.room
         room = np.empty(size, np.uint8)
+        copies, held = list[Step](), [*new, room]
+        for number, axis in ready.turned:
+            lies = np.moveaxis(arrays[number], axis, -1)
+            held.append(np.empty(lies.shape, lies.dtype))
+            copied = traced_copy(held[-1], lies, self.team)
+            if copied is None:
+                return None
+            copies += copied.steps
+            arrays[number] = np.moveaxis(held[-1], -1, axis)
         own = [*ready.addresses, *([(place, len(arrays))] if size else [])]
-        rows = [ready.arguments] if ready.rows is None else (ready.rows + ready.arguments).tolist()
+        places = tuple((at, Place(number, 0)) for at, number in own)
+        step = Step(ready.function, ready.arguments, places)
         bases = [*map(address, arrays), address(room)]
-        each = [
-            Step(ready.function, tuple(row), tuple((at, Place(n, row[at])) for at, n in own))
-            for row in rows
-        ]
-        steps = at_once(self.team, [[one.at(bases)] for one in each])
-        return None if steps is None else Traced(steps, outs, [*new, room])
+        steps = in_parallel(self.team, [[one.at(bases)] for one in step.of_rows(ready.rows)])
+        return None if steps is None else Traced([*copies, *steps], outs, held)
 
     def _key(self, arrays: Sequence[Array]) -> tuple[object, ...]:
         """What the function for arrays depends on."""

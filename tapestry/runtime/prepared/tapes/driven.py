@@ -28,7 +28,7 @@ from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Workers, thread_count
 from tapestry.runtime.cpu.turns import Kind, Turns, can_take
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.linking import Traced, at_once
+from tapestry.runtime.prepared.linking import Traced, in_parallel
 from tapestry.runtime.prepared.loops.loop import Loop, lying
 from tapestry.runtime.prepared.tapes.frames import Frame, Settled
 from tapestry.runtime.prepared.tapes.kinds import Tapes
@@ -51,13 +51,24 @@ class _Ready:
     turns: Turns | Chain
     """A chain where there is one part."""
     parts: list[Range]
-    steps: list[list[Step]]
-    """Of each part, as steps of a chain: of all that is read, what is written, and memory."""
+    kinds: Sequence[Kind]
+    starts: Sequence[tuple[int, Sequence[int]]]
+    """Of each part its kind, and how far it is from each base of that."""
+    numbers: Sequence[Sequence[int]]
+    """Of each kind the numbers of its bases in a chain."""
     room: int
     shared: bool
     """Whether BLAS has threads of its own for some of it."""
     multiplies: bool
     """Whether it calls BLAS at all."""
+
+    def steps(self, parts: slice) -> list[Step]:
+        """Some parts as steps of a chain: of all that is read, what is written, and memory."""
+        return [
+            _moved(step, away, self.numbers[kind])
+            for kind, away in self.starts[parts]
+            for step in self.kinds[kind].steps
+        ]
 
 
 class Driven:
@@ -112,16 +123,18 @@ class Driven:
         team = self._tapes.loops.team if self._tapes.loops is not None else None
         if ready is None or (team is None and (len(ready.parts) > 1 or ready.shared)):
             return None
+        if not Chain.fits([step for kind, _ in ready.starts for step in ready.kinds[kind].steps]):
+            return None
         count = 1 if team is None else min(team.count(), len(ready.parts))
         room = -(-ready.room // ALIGNMENT) * ALIGNMENT
         memory = np.empty(count * room, np.uint8)
         rows: list[list[Step]] = []
         for number in range(count):
             begins = [*map(address, arrays), address(memory) + number * room]
-            first, end = (n * len(ready.parts) // count for n in (number, number + 1))
-            own = (step for steps in ready.steps[first:end] for step in steps)
+            # In turns: of causal rows the last ones are the longest.
+            own = ready.steps(slice(number, None, count))
             rows.append([step.at(begins) for step in own])
-        steps = at_once(team, rows)
+        steps = in_parallel(team if len(ready.parts) > 1 else None, rows)
         return None if steps is None else Traced(steps, made, [*made, memory])
 
     def _found(self, arrays: Sequence[Array], wholes: _Wholes, views: _Views) -> _Ready | None:
@@ -157,22 +170,21 @@ class Driven:
         steps = [step for kind in kinds for step in kind.steps]
         shared = any(step.shared for step in steps)
         numbers = _numbers(wholes, views)
-        own = [
-            [_moved(step, away, numbers[kind]) for step in kinds[kind].steps]
-            for kind, away in starts
-        ]
         if len(starts) == 1 and Chain.fits(steps):
-            turns = Chain(own[0], len(starts[0][1]) - 1)
+            ((_, away),) = starts
+            turns = Chain([_moved(step, away, numbers[0]) for step in steps], len(away) - 1)
         else:
             turns = Turns(kinds, starts)
-        return _Ready(turns, list(tapes.kinds), own, room, shared, _multiplies(tapes))
+        multiplies = _multiplies(tapes)
+        parts = list(tapes.kinds)
+        return _Ready(turns, parts, kinds, starts, numbers, room, shared, multiplies)
 
 
 def traced_frame(frame: Frame, given: Sequence[Any], into: Sequence[Array]) -> Traced | None:
     """What is called to play a tape on what is given, into some arrays."""
     settled = frame.settle(given, into)
     steps = None if settled is None else _steps(settled, given, into)
-    if settled is None or steps is None or any(step.shared for step in steps):
+    if settled is None or steps is None:
         return None
     memory = np.empty(settled.plan.used, np.uint8)
     begins = [*(address(lying(one)) for one in given), *map(address, into), address(memory), 0]

@@ -159,6 +159,10 @@ class _Blocks(_Taken):
     def at(self, whole: Array, part: Range) -> BlockCells:
         return BlockCells(whole, self.box, self.projection, part, self.outside)
 
+    def record(self, script: Script, operands: Sequence[int], part: Range) -> int:
+        whole = script.view(bits, operands[self.operand])
+        return script.view(partial(self.at, part=part), whole)
+
 
 def cells_read(
     operand: int,
