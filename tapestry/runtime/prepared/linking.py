@@ -34,7 +34,9 @@ from tapestry.runtime.prepared.memory import maker
 from tapestry.runtime.prepared.tapes.places import scratch
 
 _LARGE = 1 << 27
-"""Bytes that inputs lie in from which it does not matter what there is between functions."""
+"""Bytes from which it does not matter what there is between functions: of what inputs lie in, or
+of all that functions make.
+"""
 
 _AS_IT_IS = nullcontext()
 
@@ -188,6 +190,8 @@ def traced_in_turn(
             steps += traced.steps
             held += traced.held
             made = traced.made
+            if sum(one.nbytes for one in held) > _LARGE:
+                return None
         for slot, value in zip(line.outs, made, strict=True):
             values[slot] = value
     return Traced(steps, [values[slot] for slot in results], held)
