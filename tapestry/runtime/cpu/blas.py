@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -128,3 +128,11 @@ def single_threaded() -> Generator[None]:
             before = _inside.pop()
             if not _inside:
                 found.set(before)
+
+
+_AS_IT_IS = nullcontext()
+
+
+def single_threaded_if(needed: bool) -> AbstractContextManager[None]:
+    """The same, or nothing at all."""
+    return single_threaded() if needed else _AS_IT_IS

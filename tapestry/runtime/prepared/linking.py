@@ -13,7 +13,6 @@ between functions, or else is that of a constant. So a call is told where these 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -24,7 +23,7 @@ from tapestry.arena import ALIGNMENT, Arena, lives, place
 from tapestry.runtime.arrays.blocks import BlockCells
 from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.addresses import address, is_within
-from tapestry.runtime.cpu.blas import NUMPY, Blas, single_threaded
+from tapestry.runtime.cpu.blas import NUMPY, Blas, single_threaded_if
 from tapestry.runtime.cpu.chains import Chain
 from tapestry.runtime.cpu.multiplying import product_step
 from tapestry.runtime.cpu.steps import Place, Step
@@ -37,8 +36,6 @@ _LARGE = 1 << 27
 """Bytes from which it does not matter what there is between functions: of what inputs lie in, or
 of all that functions make.
 """
-
-_AS_IT_IS = nullcontext()
 
 _EVEN = 4
 """Matrices of a stack for each thread from which it matters little that some have one more."""
@@ -99,7 +96,7 @@ class Linked:
         if not self.is_possible():
             return None
         made = [make(shape, dtype) for make, shape, dtype in self.makes]
-        with single_threaded() if self.alone else _AS_IT_IS:
+        with single_threaded_if(self.alone):
             is_done = self.chain.run([*given, *made, scratch(self.between)])
         return made if is_done else None
 
@@ -108,7 +105,7 @@ class Linked:
         by row, after the others. It has to be possible.
         """
         room = scratch(self.between)
-        with single_threaded() if self.alone else _AS_IT_IS:
+        with single_threaded_if(self.alone):
             return self.chain.run_at([*addresses, address(room)])
 
     def is_possible(self) -> bool:

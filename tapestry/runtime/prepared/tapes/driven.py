@@ -12,7 +12,6 @@ fails, as it reads at a place that is not there, is left to a frame, which says 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 
 from tapestry.arena import ALIGNMENT
 from tapestry.runtime.cpu.addresses import address, is_within
-from tapestry.runtime.cpu.blas import single_threaded
+from tapestry.runtime.cpu.blas import single_threaded_if
 from tapestry.runtime.cpu.chains import Chain
 from tapestry.runtime.cpu.checking import finite_step
 from tapestry.runtime.cpu.multiplying import is_shared, product_step
@@ -38,7 +37,6 @@ from tapestry.runtime.prepared.tapes.tape import Call
 from tapestry.zspace import Range
 
 _WORKERS = Workers()
-_AS_IT_IS = nullcontext()
 
 _Wholes = Sequence[Sequence[Any]]
 _Views = Sequence[Array]
@@ -92,7 +90,7 @@ class Driven:
         if ready is None:
             return list(self._tapes.kinds)
         if isinstance(ready.turns, Chain):
-            with single_threaded() if ready.shared else _AS_IT_IS:
+            with single_threaded_if(ready.shared):
                 is_done = ready.turns.run([*arrays, scratch(ready.room)])
             return [] if is_done else ready.parts
         team = self._tapes.loops.team if self._tapes.loops is not None else None
@@ -107,7 +105,7 @@ class Driven:
         # What addresses of a kind count from: what is read and written, memory, and nothing.
         rows = [[n for own in read for n in (*own, begin, 0)] for begin in begins]
         bases = np.array(rows, np.int64)
-        with single_threaded() if ready.multiplies else _AS_IT_IS:
+        with single_threaded_if(ready.multiplies):
             failed = ready.turns.run(bases, team)
         return [ready.parts[number] for number in failed]
 
