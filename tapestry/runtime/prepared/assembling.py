@@ -20,7 +20,7 @@ from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Traced
 from tapestry.runtime.prepared.loops.copying import copy_to, traced_copy
-from tapestry.runtime.prepared.memory import empty
+from tapestry.runtime.prepared.memory import empty, reserved
 from tapestry.runtime.prepared.views import View
 
 
@@ -85,7 +85,7 @@ class Filled:
 
     def traced(self, given: Sequence[Array]) -> Traced | None:
         """The compiled functions that fill and copy."""
-        made, left = np.empty(self.whole.shape, self.whole.dtype), iter(given)
+        made, left = reserved(self.whole.shape, self.whole.dtype), iter(given)
         steps, held = list[Step](), [made]
         for place, (maker, count) in zip(self.whole.places, self.makers, strict=True):
             own = [next(left) for _ in range(count)]

@@ -29,7 +29,7 @@ from tapestry.runtime.cpu.multiplying import product_step
 from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.memory import maker
+from tapestry.runtime.prepared.memory import maker, reserved
 from tapestry.runtime.prepared.tapes.places import scratch
 
 _LARGE = 1 << 27
@@ -204,7 +204,7 @@ def traced_product(
     a, b = given
     if address(a) == address(b) or a.shape[:-2] != b.shape[:-2] or a.dtype != b.dtype:
         return None  # NumPy multiplies a matrix by itself in another way
-    out = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
+    out = reserved((*a.shape[:-1], b.shape[-1]), a.dtype)
     count = len(a) if a.ndim == 3 else 1
     threads = 1 if team is None else team.count()
     if count % threads and count < _EVEN * threads:
@@ -237,7 +237,7 @@ def _traced(function: object, given: Sequence[Any]) -> Traced | None:
 def _like(array: Array) -> Array:
     """An array of the same shape and strides on memory that nothing else is on."""
     low, _ = np.lib.array_utils.byte_bounds(array)
-    room = np.empty(_span(array) + ALIGNMENT, np.uint8)
+    room = reserved((_span(array) + ALIGNMENT,), np.dtype(np.uint8))
     first, size = address(array) - low, array.itemsize
     # As bytes, because NumPy cannot name every type of ml_dtypes.
     cell = room[first : first + size].view(f"V{size}")

@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import cache
 from math import prod
+from mmap import mmap
 from threading import RLock
 from typing import Any
 
@@ -104,6 +105,18 @@ _POOL = Pool()
 
 empty = _POOL.empty
 """An array of the process's pool."""
+
+
+def reserved(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array for where it is alone: as long as nobody reads or writes its cells, it takes none.
+
+    Its addresses are its own all the same.
+    """
+    size = prod(shape) * dtype.itemsize
+    if size < _LARGE:
+        return np.empty(shape, dtype)
+    # As bytes, because NumPy cannot name every type of ml_dtypes.
+    return np.frombuffer(mmap(-1, size), np.uint8, size).view(dtype).reshape(shape)
 
 
 def maker(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[..., Array]:

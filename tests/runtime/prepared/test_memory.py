@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tapestry.runtime.prepared.memory import Pool
+from tapestry.runtime.prepared.memory import Pool, reserved
 
 F4 = np.dtype("f4")
 BIG = (256, 256)
@@ -91,3 +92,15 @@ def test_threads_get_different_memory() -> None:
         assert all(threads.map(use, range(4)))
     # A thread holds those of two rounds at most.
     assert 3 * BYTES <= pool.idle <= 4 * 6 * BYTES
+
+
+@pytest.mark.parametrize("shape", [(), (0, 5), (3, 4), (1 << 10, 1 << 10)])
+@pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
+def test_reserved_arrays_take_no_memory(shape: tuple[int, ...], dtype: str) -> None:
+    tracemalloc.start()
+    first, second = reserved(shape, np.dtype(dtype)), reserved(shape, np.dtype(dtype))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (first.shape, first.dtype) == (shape, np.dtype(dtype))
+    assert not np.shares_memory(first, second)
+    assert peak < 1 << 18

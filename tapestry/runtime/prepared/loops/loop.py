@@ -36,7 +36,7 @@ from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Traced, in_parallel
-from tapestry.runtime.prepared.memory import maker
+from tapestry.runtime.prepared.memory import maker, reserved
 
 _DTYPES = {
     "i1": np.dtype(np.bool_),
@@ -183,7 +183,7 @@ class Loop:
 
     def traced(self, given: Sequence[Any], outs: Sequence[Array] | None = None) -> Traced | None:
         """The compiled function that it calls; perhaps to write to some arrays."""
-        held = [] if outs else [np.empty(shape, dtype) for _, shape, dtype in self._made]
+        held = [] if outs else [reserved(shape, dtype) for _, shape, dtype in self._made]
         made = outs or held
         arrays = [*map(lying, given), *made]
         ready = self.ready(given, arrays, self._threads)

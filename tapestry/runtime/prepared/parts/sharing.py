@@ -19,6 +19,7 @@ from tapestry.runtime.cpu.threads import share
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.folds.halving import Merge
 from tapestry.runtime.prepared.linking import Traced
+from tapestry.runtime.prepared.memory import reserved
 from tapestry.runtime.prepared.tapes.driven import Driven, traced_frame
 from tapestry.runtime.prepared.tapes.kinds import Output, Tapes
 from tapestry.zspace import Range
@@ -48,7 +49,7 @@ class Mapped:
 
     def traced(self, given: Sequence[Array]) -> Traced | None:
         """The compiled functions that it calls."""
-        made = [np.empty(out.box.shape, out.dtype) for out in self.outs]
+        made = [reserved(out.box.shape, out.dtype) for out in self.outs]
         views = [out.cells(array) for out, array in zip(self.outs, made, strict=True)]
         wholes = _lasting(self.tapes, given)
         return None if wholes is None else self._driven.traced(wholes, views, made)
@@ -107,7 +108,7 @@ class Folded:
         if states is None:
             return None
         steps, held = list(states.steps), list(states.held)
-        made = [np.empty(out.box.shape, out.dtype) for out in self.outs]
+        made = [reserved(out.box.shape, out.dtype) for out in self.outs]
         views = [out.cells(array) for out, array in zip(self.outs, made, strict=True)]
         for kept, parts in self._parts.items():
             state = self._places.together(memory, kept, parts, self.axis)

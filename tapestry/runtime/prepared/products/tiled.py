@@ -35,7 +35,7 @@ from tapestry.runtime.cpu.threads import Team, Workers
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Traceable, Traced, in_parallel
 from tapestry.runtime.prepared.loops.copying import traced_copy
-from tapestry.runtime.prepared.memory import empty
+from tapestry.runtime.prepared.memory import empty, reserved
 from tapestry.runtime.prepared.products.blocking import block_tiling
 from tapestry.runtime.prepared.products.dotting import dot_tiling
 from tapestry.runtime.prepared.products.tiling import Operand, Problem, Tiling, tiling
@@ -205,7 +205,7 @@ class TiledProduct:
     def traced(self, given: Sequence[Array]) -> Traced | None:
         """What is called, of arrays that lie as some did before."""
         kinds = zip(self.shapes, self.dtypes, strict=True)
-        outs = [np.empty(shape, dtype) for shape, dtype in kinds]
+        outs = [reserved(shape, dtype) for shape, dtype in kinds]
         return self._traced(given, outs, outs)
 
     def traced_to(self, place: Array, given: Sequence[Array]) -> Traced | None:
@@ -226,11 +226,11 @@ class TiledProduct:
             plain = self.plain if key in self._ready and new else None
             return plain.traced(given) if isinstance(plain, Traceable) else None
         size, place = ready.room
-        room = np.empty(size, np.uint8)
+        room = reserved((size,), np.dtype(np.uint8))
         copies, held = list[Step](), [*new, room]
         for number, axis in ready.turned:
             lies = np.moveaxis(arrays[number], axis, -1)
-            held.append(np.empty(lies.shape, lies.dtype))
+            held.append(reserved(lies.shape, lies.dtype))
             copied = traced_copy(held[-1], lies, self.team)
             if copied is None:
                 return None

@@ -29,6 +29,7 @@ from tapestry.runtime.cpu.turns import Kind, Turns, can_take
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Traced, in_parallel
 from tapestry.runtime.prepared.loops.loop import Loop, lying
+from tapestry.runtime.prepared.memory import reserved
 from tapestry.runtime.prepared.tapes.frames import Frame, Settled
 from tapestry.runtime.prepared.tapes.kinds import Tapes
 from tapestry.runtime.prepared.tapes.meanings import Arranged, Product
@@ -125,7 +126,7 @@ class Driven:
             return None
         count = 1 if team is None else min(team.count(), len(ready.parts))
         room = -(-ready.room // ALIGNMENT) * ALIGNMENT
-        memory = np.empty(count * room, np.uint8)
+        memory = reserved((count * room,), np.dtype(np.uint8))
         rows: list[list[Step]] = []
         for number in range(count):
             begins = [*map(address, arrays), address(memory) + number * room]
@@ -184,7 +185,7 @@ def traced_frame(frame: Frame, given: Sequence[Any], into: Sequence[Array]) -> T
     steps = None if settled is None else _steps(settled, given, into)
     if settled is None or steps is None:
         return None
-    memory = np.empty(settled.plan.used, np.uint8)
+    memory = reserved((settled.plan.used,), np.dtype(np.uint8))
     begins = [*(address(lying(one)) for one in given), *map(address, into), address(memory), 0]
     return Traced([step.at(begins) for step in steps], into, [memory])
 
