@@ -30,7 +30,8 @@ from rich.table import Table
 from torch import nn
 from torch.nn import functional
 
-from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.linking import Linked
+from tapestry.runtime.prepared.script import Whole
 
 HERE = Path(__file__).parent
 DIGITS = HERE.parent / "examples" / "digits" / "digits.npz"
@@ -177,13 +178,18 @@ CASES: dict[str, Callable[[str], Step]] = {
 def measure(make: Callable[[str], Step], steps: int) -> dict[str, float]:
     """Microseconds of a step by each backend, and of Tapestry's programs in it."""
     torch.compiler.reset()
-    run_program, inside = PreparedProgram.__call__, [0.0]
+    inside = [0.0]
 
-    def timed(program: PreparedProgram, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        began = perf_counter()
-        made = run_program(program, inputs)
-        inside[0] += perf_counter() - began
-        return made
+    def timed(run: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            began = perf_counter()
+            made = run(*given)
+            inside[0] += perf_counter() - began
+            return made
+
+        return call
+
+    run_program, run_at = Whole.__call__, Linked.run_at
 
     taking = {backend: make(backend) for backend in BACKENDS}
     for _ in range(5):  # the first ones compile
@@ -193,7 +199,7 @@ def measure(make: Callable[[str], Step], steps: int) -> dict[str, float]:
         for backend in BACKENDS[1:]:
             torch.testing.assert_close(made[backend], made["eager"], rtol=1e-3, atol=near)
     took: dict[str, list[float]] = {name: [] for name in (*BACKENDS, "program")}
-    PreparedProgram.__call__ = timed
+    Whole.__call__, Linked.run_at = timed(run_program), timed(run_at)
     try:
         for _ in range(steps):
             for backend, step in taking.items():
@@ -204,7 +210,7 @@ def measure(make: Callable[[str], Step], steps: int) -> dict[str, float]:
                 if backend == "tapestry":
                     took["program"].append(inside[0])
     finally:
-        PreparedProgram.__call__ = run_program
+        Whole.__call__, Linked.run_at = run_program, run_at
     return {name: 1e6 * float(np.median(times)) for name, times in took.items()}
 
 
