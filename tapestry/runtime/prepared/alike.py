@@ -29,10 +29,13 @@ class Alike:
         """What `prepare` makes of an operation, or made of one that does the same.
 
         A function of arrays is the same for both, whichever arrays they are: `prepare` asks for no
-        more than types and bodies. Only a read outside of a block says where it is written.
+        more than types and bodies, and which operands are one value, which is read once. Only a
+        read outside of a block says where it is written.
         """
         reads = [inner.location for inner in op.walk() if isinstance(inner, loom.ReadOp)]
-        key = (structure(op), tuple(reads))
+        first = {value: number for number, value in reversed([*enumerate(op.operands)])}
+        same = tuple(first[value] for value in op.operands)
+        key = (structure(op), same, tuple(reads))
         if key not in self._known:
             self._known[key] = prepare(op)
         return self._known[key]

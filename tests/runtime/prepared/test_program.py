@@ -14,6 +14,7 @@ from tapestry.importers.building import ProgramBuilder
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.operations import prepared_operation
 from tapestry.runtime.program import arguments
 from tests.end_to_end.programs import Program, programs
@@ -85,6 +86,29 @@ def test_layers_that_do_the_same_are_prepared_once(monkeypatch: pytest.MonkeyPat
     for weight in given:
         want = np.maximum(want @ weight, 0)
     np.testing.assert_allclose(call([x, *given])[0], want, rtol=1e-5)
+
+
+def test_operations_of_one_value_are_not_those_of_two() -> None:
+    """What is read twice is read once: so a square is no product of two, which is written alike."""
+    product = """
+      %NAME = loom.operation @mul over <[0] : [20]> [map]
+        ins(%LEFT : (d0) -> (d0), %RIGHT : (d0) -> (d0)) outs((d0) -> (d0))
+        wrap (%a: f32, %b: f32) {
+          %c = arith.mulf %a, %b : f32
+          loom.yield %c : f32
+        } : (!t, !t) -> !t
+    """
+    lines = [("p", "x", "x"), ("q", "x", "y"), ("r", "p", "q"), ("s", "r", "r")]
+    text = "!t = !loom.tensor<[0] : [20], f32>\nfunc.func @main(%x: !t, %y: !t) -> !t {"
+    for name, left, right in lines:
+        one = product.replace("NAME", name).replace("LEFT", left).replace("RIGHT", right)
+        text += one
+    module = parse_text(text + "func.return %s : !t }")
+    x, y = np.arange(20, dtype="f4"), np.full(20, 3, "f4")
+    for library in (None, Library(loops=Loops(1))):
+        program = PreparedProgram(module, library)
+        for _ in range(3):
+            np.testing.assert_array_equal(program([x, y])[0], (x**3 * y) ** 2)
 
 
 def test_a_read_outside_says_where_it_is() -> None:
