@@ -80,6 +80,11 @@ def zeroed(outside: Array, state: Array) -> Array:
     return state
 
 
+def with_neighbours(array: Array, axis: int) -> Array:
+    """A copy whose cells are neighbours along an axis."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, axis, -1)), -1, axis)
+
+
 def some_of(
     run: Callable[[Sequence[Any]], Sequence[Any]], numbers: Sequence[int], given: Sequence[Any]
 ) -> list[Any]:

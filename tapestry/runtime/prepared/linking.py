@@ -119,9 +119,12 @@ def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
     """A function as one call, of arrays of such shapes and dtypes that lie like these."""
     if any(array.size == 0 for array in given) or sum(map(_span, given)) > _LARGE:
         return None
-    inputs = [_like(array) for array in given]
-    with np.errstate(all="ignore"):  # cells that are copied are anything
-        traced = run.traced(inputs) if native.is_ready() else None
+    try:
+        inputs = [_like(array) for array in given]
+        with np.errstate(all="ignore"):  # cells that are copied are anything
+            traced = run.traced(inputs) if native.is_ready() else None
+    except (MemoryError, OSError):  # the system has no room for all at once
+        return None
     if traced is None or not Chain.fits(traced.steps):
         return None
     held = {id(array): array for array in traced.held}

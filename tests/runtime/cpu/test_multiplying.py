@@ -43,6 +43,17 @@ def _random(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(dtype)
 
 
+def _case(
+    dtype: str, lays: tuple[_Lay, _Lay, _Lay], stack: tuple[int, ...], sizes: tuple[int, int, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two factors of so many rows, columns and terms, and where their product goes."""
+    rows, columns, terms = sizes
+    lay_a, lay_b, lay_out = lays
+    a = lay_a(_random((*stack, rows, terms), dtype))
+    b = lay_b(_random((*stack, terms, columns), dtype))
+    return a, b, lay_out(np.full((*stack, rows, columns), np.nan, dtype))
+
+
 def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, by: Blas = NUMPY) -> None:
     step = product_step(a, b, out, by)
     assert step is not None
@@ -65,10 +76,7 @@ def test_products(
     stack: tuple[int, ...],
     sizes: tuple[int, int, int],
 ) -> None:
-    rows, columns, terms = sizes
-    a = lay_a(_random((*stack, rows, terms), dtype))
-    b = lay_b(_random((*stack, terms, columns), dtype))
-    out = lay_out(np.full((*stack, rows, columns), np.nan, dtype))
+    a, b, out = _case(dtype, (lay_a, lay_b, lay_out), stack, sizes)
     _multiply(a, b, out)
     np.testing.assert_allclose(out, a @ b, rtol=1e-5, atol=1e-6)
 
@@ -94,10 +102,7 @@ def test_vectors_are_multiplied_as_numpy_does(
     stack: tuple[int, ...],
     sizes: tuple[int, int, int],
 ) -> None:
-    rows, columns, terms = sizes
-    a = lay_a(_random((*stack, rows, terms), dtype))
-    b = lay_b(_random((*stack, terms, columns), dtype))
-    out = lay_out(np.full((*stack, rows, columns), np.nan, dtype))
+    a, b, out = _case(dtype, (lay_a, lay_b, lay_out), stack, sizes)
     _multiply(a, b, out)
     np.testing.assert_array_equal(out, np.matmul(a, b, out=np.empty_like(out)))
 
@@ -145,13 +150,11 @@ def test_another_host_multiplies_by_functions_of_fortran(
     sizes: tuple[int, int, int],
 ) -> None:
     torch = pytest.importorskip("torch")
+    if not torch.backends.mkl.is_available():
+        pytest.skip("this PyTorch multiplies by another library than MKL")
     by = find_fortran(torch._C.__file__)
-    if by is None:
-        pytest.skip("this PyTorch shows no BLAS")
-    rows, columns, terms = sizes
-    a = lay_a(_random((*stack, rows, terms), dtype))
-    b = lay_b(_random((*stack, terms, columns), dtype))
-    out = lay_out(np.full((*stack, rows, columns), np.nan, dtype))
+    assert by is not None
+    a, b, out = _case(dtype, (lay_a, lay_b, lay_out), stack, sizes)
     _multiply(a, b, out, by)
     np.testing.assert_allclose(out, a @ b, rtol=1e-4, atol=1e-4)
 

@@ -33,6 +33,7 @@ from tapestry.runtime.cpu.native import Compiled, address_of, compiled
 from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Team, Workers
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.cells import with_neighbours
 from tapestry.runtime.prepared.linking import Traceable, Traced, in_parallel
 from tapestry.runtime.prepared.loops.copying import traced_copy
 from tapestry.runtime.prepared.memory import empty, reserved
@@ -188,7 +189,7 @@ class TiledProduct:
         if ready is None:
             return False
         for number, axis in ready.turned:
-            arrays[number] = _turned(arrays[number], axis)
+            arrays[number] = with_neighbours(arrays[number], axis)
         found = list(ready.arguments)
         for place, array in ready.addresses:
             found[place] = address(arrays[array])
@@ -258,7 +259,7 @@ class TiledProduct:
             return None
         own = list(arrays)
         for number, axis in found.turned:
-            own[number] = _turned(own[number], axis)
+            own[number] = with_neighbours(own[number], axis)
         return self._compiled(found, own, threads)
 
     def _ways(self, arrays: Sequence[Array]) -> Iterator[_Way]:
@@ -287,7 +288,7 @@ class TiledProduct:
                 continue
             own = list(arrays)
             for number, axis in turned:
-                own[number] = _turned(own[number], axis)
+                own[number] = with_neighbours(own[number], axis)
             problem = self._problem(own, first)
             found = None if problem is None else tiling(problem, *native.registers())
             if found is not None:
@@ -429,11 +430,6 @@ class TiledProduct:
             if found.room:
                 row[room] = n * found.room
         return rows
-
-
-def _turned(array: Array, axis: int) -> Array:
-    """A copy whose cells are neighbours along an axis."""
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, axis, -1)), -1, axis)
 
 
 def _spread_out(array: Array) -> Array:

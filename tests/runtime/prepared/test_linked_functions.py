@@ -1,0 +1,185 @@
+"""What functions of a script are compiled code alone: loops, products, parts, pools, and boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapestry
+from tapestry.frontend import parse_text
+from tapestry.runtime.cpu import native
+from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.loops.looping import Loops
+from tapestry.runtime.prepared.parts.preparing import in_parts
+from tests.runtime.prepared.linked import (
+    SHAPE,
+    check,
+    check_same,
+    inputs,
+    prepared,
+)
+from tests.runtime.prepared.teams import OneByOne
+
+pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
+
+
+def test_factors_that_are_computed_are_one_loop_beside_others() -> None:
+    shapes = {"x": (128, 512), "g": (512,), "b": (512,), "w": (512, 512)}
+    x, g, b, w = (tapestry.input(name, shape) for name, shape in shapes.items())
+    program = prepared(tapestry.relu((x * g + b) @ w))
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype("f4") for shape in shapes.values()]
+    check(program, arrays)
+    linked = program.run.linked
+    assert linked is not None
+    assert len(linked.chain.steps) == 3  # the factor, the product, and what is done with sums
+
+
+@pytest.mark.parametrize(("heads", "length", "depth"), [(2, 16, 8), (3, 64, 32)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_one_call(heads: int, length: int, depth: int, causal: bool) -> None:
+    """Also where it looks whether what it multiplies is finite, as long as that is so."""
+    shape = (heads, length, depth)
+    q, k, v = (tapestry.input(name, shape) for name in "qkv")
+    program = prepared(tapestry.scaled_dot_product_attention(q, k, v, causal=causal))
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype("f4") for _ in "qkv"]
+    check(program, arrays)
+    arrays[2][0, -1, 0] = np.inf
+    (made,) = program(arrays)
+    seen = np.isfinite(made[0, :, 0])
+    assert seen.tolist() == [causal] * (length - 1) + [False]
+    assert np.isfinite(made[1:]).all()
+
+
+def test_pools_and_what_is_joined_are_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAPESTRY_THREADS", "1")
+    x = tapestry.input("x", (2, 3, 96, 96), "float32")
+    y = tapestry.input("y", (2, 3, 48, 48), "float32")
+    pooled = tapestry.max_pool2d(x, (2, 2), (2, 2))
+    program = prepared(tapestry.relu(tapestry.concat([pooled, y], axis=1)))
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal((2, 3, n, n)).astype("f4") for n in (96, 48)]
+    check(program, arrays)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tapestry.sum(x),
+        lambda x: (tapestry.mean(x), tapestry.max(x)),
+        lambda x: tapestry.sum(x, axis=0),
+        lambda x: tapestry.sqrt(tapestry.sum(x * x)),
+        lambda x: tapestry.argmax(x, axis=0),
+        lambda x: tapestry.softmax(x, axis=1),
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_parts_of_what_is_large_are_calls(function: Callable[..., Any], threads: int) -> None:
+    """Those of a fold are each given to a thread, and their states merged by one."""
+    shape = (1024, 1024)
+    loops = Loops(1, OneByOne(threads))
+    parts = partial(in_parts, products=False, loops=loops, cache=1 << 20)
+    module = tapestry.compile(function(tapestry.input("x", shape, "float32"))).lowered
+    program = PreparedProgram(module, Library(loops=loops), parts)
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    check(program, [x])
+
+
+_FLIPPED = """
+!x = !loom.tensor<[0, 0] : [256, 64], f32>
+!w = !loom.tensor<[0, 0] : [64, 128], f32>
+!y = !loom.tensor<[0, 0] : [256, 128], f32>
+func.func @main(%x: !x, %w: !w) -> !y {
+  %y = loom.operation @product over <[0, 0, 0] : [256, 128, 64]> [map, map, fold] by @add
+    ins(%x : (d0, d1, d2) -> (READ, d2), %w : (d0, d1, d2) -> (d2, d1))
+    outs((d0, d1) -> (WRITE, d1))
+    wrap (%a: f32, %b: f32) {
+      %c = arith.addf %a, %a : f32
+      %d = arith.mulf %c, %b : f32
+      loom.yield %d : f32
+    } : (!x, !w) -> !y
+  func.return %y : !y
+}
+"""
+
+
+@pytest.mark.parametrize(("read", "write"), [("255 - d0", "d0"), ("d0", "255 - d0")])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_begin_where_arrays_are_gone_along_backwards(
+    read: str, write: str, threads: int
+) -> None:
+    """What a thread begins with is before the first cell of the array in memory."""
+    loops = Loops(1, OneByOne(threads))
+    text = _FLIPPED.replace("READ", read).replace("WRITE", write)
+    program = PreparedProgram(parse_text(text), Library(loops=loops))
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype("f4") for shape in ((256, 64), (64, 128))]
+    for _ in range(4):
+        want = ((2 * arrays[0]) @ arrays[1])[::-1]
+        np.testing.assert_allclose(program(arrays)[0], want, rtol=1e-4, atol=1e-4)
+    assert program.run.linked is not None
+
+
+def test_what_fails_again_and_again_is_for_the_script() -> None:
+    shape = (2, 16, 8)
+    q, k, v = (tapestry.input(name, shape) for name in "qkv")
+    program = tapestry.compile(tapestry.scaled_dot_product_attention(q, k, v, causal=True))
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype("f4") for _ in "qkv"]
+    program(*arrays)
+    program(*arrays)
+    prepared = PreparedProgram(program.lowered)
+    prepared(arrays)
+    assert prepared.run.at_once(arrays) is not None
+    arrays[2][0, -1, 0] = np.inf
+    for _ in range(5):
+        made = prepared(arrays)[0]
+        assert np.isfinite(made[0, :-1]).all()
+        assert np.isinf(made[0, -1, 0])
+        np.testing.assert_array_equal(program(*arrays), made)
+    assert not prepared.run.linked.is_possible()
+    assert prepared.run.linked.chain.failures == 3
+
+
+def test_of_more_threads_there_may_be_more() -> None:
+    team = OneByOne(1)
+    x, w = (tapestry.input(name, (512, 512), "float32") for name in "xw")
+    module = tapestry.compile(tapestry.relu((tapestry.exp(x) * x + x) @ w)).lowered
+    program = PreparedProgram(module, Library(loops=Loops(1, team)))
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal((512, 512)).astype("f4") for _ in "xw"]
+    want = program(arrays)[0].copy()
+    for threads in (1, 3, 1, 2):
+        team.threads = threads
+        for _ in range(3):
+            np.testing.assert_array_equal(program(arrays)[0], want)
+        linked = program.run.linked
+        assert linked is not None
+        assert linked.threads is not None
+        assert linked.threads[0] == threads
+        assert linked.is_possible()
+
+
+def test_boxes_are_read_by_calls_too() -> None:
+    """And what is not there is for the script, which says so."""
+    x, i = tapestry.input("x", (100, 64)), tapestry.input("i", (32,), "int64")
+    program = prepared(tapestry.softmax(tapestry.take(x, i) * 2 + 1, axis=1))
+    cells = np.random.default_rng(0).standard_normal((100, 64)).astype("f4")
+    places = np.arange(32) * 3
+    check_same(program, [cells, places])
+    with pytest.raises(tapestry.TapestryError, match="out of range"):
+        program([cells, places + 50])
+    check_same(program, [cells, places + 1])
+
+
+def test_single_numbers_are_arrays_too() -> None:
+    x, n = tapestry.input("x", SHAPE, "float32"), tapestry.input("n", (), "int64")
+    program = prepared((tapestry.softmax(x, axis=1) + 1, n + 1))
+    for count in (np.array(5), np.array(-3)):
+        check_same(program, [*inputs(1), count])
