@@ -240,7 +240,7 @@ def test_what_is_between_shares_memory() -> None:
 def test_without_room_for_all_a_program_is_not_linked(
     error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: Any) -> Array:
+    def full(*_: Any) -> Any:
         raise error
 
     (x,) = named(1)
