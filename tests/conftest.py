@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import zlib
 from collections.abc import Iterator
 
 import pytest
@@ -35,6 +37,21 @@ aot.prepare = lambda _: None
 aot_ahead.find_store = lambda _: None
 
 
+def _share(text: str) -> tuple[int, int]:
+    """`20` or `3/20`: which of how many."""
+    which, _, of = text.rpartition("/")
+    share = int(which or 0), int(of)
+    if not 0 <= share[0] < share[1]:
+        raise argparse.ArgumentTypeError(f"{text}: say N, or K/N with K of 0 to N - 1")
+    return share
+
+
+def _is_in(share: tuple[int, int], name: str) -> bool:
+    """Whether a test belongs to a share of the tests; new tests change nothing about others."""
+    which, of = share
+    return zlib.crc32(name.encode()) % of == which
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--cases",
@@ -44,10 +61,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--slow",
-        metavar="N",
-        type=int,
+        metavar="[K/]N",
+        type=_share,
         default=None,
-        help="run every Nth of the tests marked slow too (1: all); none without this",
+        help="run one of N of the tests marked slow too (1: all; K of 0 to N - 1: which ones, 0 "
+        "without it); none without this",
     )
 
 
@@ -72,8 +90,8 @@ def _mark_sweeps(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out slow tests, but every Nth where `--slow N` asks for them; all without the GPU that
-    is asked for.
+    """Leave out slow tests, but the share that `--slow` asks for; all without the GPU that is asked
+    for.
     """
     _mark_sweeps(items)
     if on_gpu.ASKED and not on_gpu.there_is_one():
@@ -81,10 +99,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.issue_config_time_warning(pytest.PytestWarning(reason), stacklevel=2)
         for item in items:
             item.add_marker(pytest.mark.skip(reason=reason))
-    every: int | None = config.getoption("--slow")
+    share: tuple[int, int] | None = config.getoption("--slow")
     slow = [item for item in items if item.get_closest_marker("slow") is not None]
-    kept = set[pytest.Item]() if every is None else set(slow[::every])
-    left_out = [item for item in slow if item not in kept]
+    left_out = [item for item in slow if share is None or not _is_in(share, item.nodeid)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
