@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tapestry.codegen import aot, aot_ahead, aot_processes
-from tests import on_gpu
+from tests import amounts, on_gpu
 
 # Tests say nothing about time: a busy machine is no failure. They draw the same examples each run:
 # what passed passes again. `--hypothesis-profile random` looks for more.
@@ -65,8 +65,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=_share,
         default=None,
         help="run one of N of the tests marked slow too (1: all; K of 0 to N - 1: which ones, 0 "
-        "without it); none without this",
+        "without it), and draw all examples of laws; without this none, and a quarter of them",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    amounts.ALL = config.getoption("--slow") is not None
 
 
 @pytest.fixture(autouse=on_gpu.ASKED)

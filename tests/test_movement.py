@@ -27,6 +27,7 @@ from tapestry.movement import (
 )
 from tapestry.passes.loom.rebuilding.bodies import in_group
 from tapestry.zspace import Partition, Point, Range
+from tests.amounts import drawn
 from tests.end_to_end.operations import random_program
 
 CELL = 4
@@ -68,7 +69,7 @@ def counted(edge: Edge) -> tuple[int, int]:
     return read, moved
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(st.integers(0, 10**6))
 def test_every_shard_and_cell_is_accounted_for(seed: int) -> None:
     random = Random(seed)
@@ -82,7 +83,7 @@ def test_every_shard_and_cell_is_accounted_for(seed: int) -> None:
             assert (read_bytes(edge), moved_bytes(edge)) == tuple(CELL * n for n in counted(edge))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(st.integers(0, 10**6))
 def test_what_agrees_moves_nothing(seed: int) -> None:
     random = Random(seed)
@@ -104,7 +105,7 @@ def test_what_agrees_moves_nothing(seed: int) -> None:
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["", ",loom-reshard"]))
 def test_spelled_out_as_much_moves(seed: int, gathered: str) -> None:
     random = Random(seed)
@@ -162,7 +163,7 @@ def test_huge_grids_are_counted_without_visiting_shards() -> None:
 
 
 @pytest.mark.parametrize("budget", [1, 200, 1000, 10**9])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=drawn(20), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_parts_keep_a_budget_or_cannot_be_split_further(budget: int, seed: int) -> None:
     module = parse_text(random_program(seed).text)

@@ -13,6 +13,7 @@ from tapestry.dialects.zspace import DomainAttr, PartitionAttr
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import EXECUTORS, Array, NoWatch, find_executor
 from tapestry.zspace import Domain, Partition, Range
+from tests.amounts import drawn
 
 # Each reads %x over [0, 0] : [6, 9] in index space [2, -4] : [8, 5] and folds d1.
 _HEAD = """
@@ -158,7 +159,7 @@ def partitions(draw: st.DrawFn, box: Range) -> Partition:
 
 _PIPELINES = ("", "loom-simplify", "loom-expand-shards", "loom-simplify,loom-expand-shards")
 _LAW = settings(
-    max_examples=25,
+    max_examples=drawn(25),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tapestry.dialects import loom
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import EXECUTORS, Array, NoWatch, find_executor
+from tests.amounts import drawn
 
 # Scores of queries against keys, scaled, summed over keys: `d2` is folded inside @score, `d1` is
 # mapped and then folded, `d0` is a map of all but @norm, which the group runs again for its parts.
@@ -124,7 +125,7 @@ def test_an_inner_dimension_is_folded_by_its_only_member() -> None:
     assert _group(module).dim_classes == ("private", "cascade", "inner", "inner")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=drawn(25), deadline=None)
 @given(
     st.sets(st.integers(1, 5)),
     st.booleans(),

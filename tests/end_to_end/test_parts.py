@@ -23,6 +23,7 @@ from tapestry.runtime import numpy_executor
 from tapestry.runtime.arrays.mapfold import Tensor
 from tapestry.runtime.executor import EXECUTORS, Array, NoWatch, find_executor
 from tapestry.zspace import Partition, Range
+from tests.amounts import drawn
 
 INDEX = Range((1, 0, -2, 0), (4, 5, 2, 2))
 
@@ -273,7 +274,7 @@ def test_executors_agree(on: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_any_shards_equal_the_whole(name: str) -> None:
-    @settings(max_examples=12, deadline=None)
+    @settings(max_examples=drawn(12), deadline=None)
     @given(st.integers(0, 10**6), st.sampled_from(["reference", "numpy"]))
     def law(seed: int, on: str) -> None:
         check(name, seed, on)
@@ -281,7 +282,7 @@ def test_any_shards_equal_the_whole(name: str) -> None:
     law()
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=drawn(8), deadline=None)
 @given(st.sampled_from(sorted(CASES)), st.integers(0, 10**6))
 def test_kernels(name: str, seed: int) -> None:
     check(name, seed, "triton")

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import Array, NoWatch, find_executor
+from tests.amounts import drawn
 from tests.end_to_end.programs import Program, programs
 
 _PIPELINES = [
@@ -28,7 +29,7 @@ def _run(name: str, module: ModuleOp, inputs: dict[str, Array]) -> tuple[Array, 
 @pytest.mark.parametrize("pipeline", _PIPELINES)
 @given(program=programs(), shards=st.integers(1, 4))
 @settings(
-    max_examples=10,
+    max_examples=drawn(10),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import NoWatch, find_executor
+from tests.amounts import drawn
 from tests.end_to_end.operations import random_program
 
 _REWRITES = ("loom-simplify", "loom-fuse", "loom-materialize", "loom-group", "loom-ungroup")
@@ -42,7 +43,7 @@ def check(seed: int, on: str) -> None:
         np.testing.assert_array_equal(output, want, err_msg=f"seed {seed}, {passes!r}, on {on}")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=drawn(150), deadline=None)
 @example(12269)  # a group with an empty fold among its members
 @given(st.integers(0, 10**6))
 def test_arrays(seed: int) -> None:
@@ -50,7 +51,7 @@ def test_arrays(seed: int) -> None:
     check(seed, "reference")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=drawn(25), deadline=None)
 @given(st.integers(0, 10**6))
 def test_kernels(seed: int) -> None:
     check(seed, "triton")

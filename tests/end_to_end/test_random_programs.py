@@ -14,6 +14,7 @@ from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import Array, NoWatch, Result, find_executor
 from tapestry.runtime.program import check_inputs
 from tapestry.zspace import Partition, Range
+from tests.amounts import drawn
 from tests.end_to_end.programs import Program, Value, programs
 
 _REWRITES = [
@@ -83,7 +84,7 @@ def _prepared(program: Program, pipeline: str) -> ModuleOp:
 
 
 _SETTINGS = settings(
-    max_examples=200,
+    max_examples=drawn(200),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -23,6 +23,7 @@ from tapestry.dialects.zspace import PartitionAttr
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.zspace import AffineMap, Partition, Projection, Range
+from tests.amounts import drawn
 
 _MAX_CELLS = 200
 _EXTENTS = st.sampled_from([1, 2, 3, 4, 6, 8])
@@ -206,7 +207,7 @@ def _same(got: tuple[np.ndarray, ...], want: tuple[np.ndarray, ...]) -> None:
 
 _SETTINGS = settings(
     deadline=None,
-    max_examples=40,
+    max_examples=drawn(40),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

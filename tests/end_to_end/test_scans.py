@@ -12,6 +12,7 @@ from tapestry.algebra.dtypes import numpy_dtype, type_named
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import EXECUTORS, Array, NoWatch, find_executor
 from tapestry.runtime.triton.executor import TritonExecutor
+from tests.amounts import drawn
 
 _ONE_PART = "wrap (%c: {element}) {{ loom.yield %c : {element} }}"
 
@@ -182,7 +183,7 @@ func.func @main(%x: !x) -> !x {
     np.testing.assert_array_equal(_run(on, module, x)[0], want)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=drawn(30), deadline=None)
 @given(
     st.sampled_from(["reference", "numpy"]),
     st.sets(st.integers(2, 23), max_size=4),

@@ -14,9 +14,10 @@ from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import Array
 from tapestry.runtime.running import run
 from tapestry.zspace import Partition
+from tests.amounts import drawn
 
 SETTINGS = settings(
-    max_examples=12,
+    max_examples=drawn(12),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

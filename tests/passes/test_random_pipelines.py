@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.runtime.executor import Array, NoWatch, find_executor
+from tests.amounts import drawn
 from tests.passes import pipelines
 from tests.passes.graphs import Graph, Value
 from tests.passes.random_graphs import random_graph
@@ -84,14 +85,14 @@ def agree(value: Value, got: Array, want: Array, where: str) -> None:
 
 
 _SETTINGS = settings(
-    max_examples=EACH,
+    max_examples=drawn(EACH),
     deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
 )
 
 
-@settings(_SETTINGS, max_examples=20)
+@settings(_SETTINGS, max_examples=drawn(20))
 @given(st.randoms(use_true_random=False))
 def test_some(random: Random) -> None:
     check(random)

@@ -14,6 +14,7 @@ from tapestry.proving.reduction import reduce_sizes
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.program import arguments
 from tapestry.zspace import Partition
+from tests.amounts import drawn
 from tests.end_to_end.programs import Program, programs
 
 _PIPELINES = ["loom-simplify", "loom-fuse", "loom-simplify,loom-fuse", "loom-expand-shards"]
@@ -47,7 +48,7 @@ def _parts(partition: Partition | None) -> list[int]:
     return [] if partition is None else [min(count, 3) for count in partition.counts]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=drawn(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     programs(extents=(1, 2, 3, 7, 12, 16, 40, 64), max_cells=1 << 16),
     st.sampled_from(_PIPELINES),

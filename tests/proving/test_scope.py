@@ -16,6 +16,7 @@ from tapestry.proving.scope import Scope, cut_scope, cut_scopes
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.program import arguments
 from tapestry.zspace import Partition
+from tests.amounts import drawn
 from tests.end_to_end.programs import Program, programs
 
 V = "!loom.tensor<[0] : [6], f64>"
@@ -209,7 +210,7 @@ def _shard(data: st.DataObject, module: ModuleOp) -> None:
 _PIPELINES = ["loom-simplify", "loom-fuse", "loom-expand-shards", "loom-simplify,loom-fuse"]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=drawn(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(), st.sampled_from(_PIPELINES), st.data())
 def test_scopes_of_rewrites_agree(program: Program, pipeline: str, data: st.DataObject) -> None:
     a = parse_module(program.text)

@@ -14,6 +14,7 @@ from tapestry.graph import flops
 from tapestry.runtime import numpy_executor
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.zspace import Range
+from tests.amounts import drawn
 from tests.end_to_end import derivable
 
 DERIVE = "loom-simplify,loom-fuse,loom-derive,loom-simplify,loom-fuse"
@@ -53,7 +54,7 @@ def _run(module: ModuleOp, inputs: dict[str, Array], on: str) -> Array:
 
 
 @given(st.integers(-3, 9), st.integers(-3, 9), st.sampled_from([-1, 1, 2]), st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=drawn(40), deadline=None)
 def test_any_window_and_shards_equal_the_mask(
     low: int, high: int, slope: int, data: st.DataObject
 ) -> None:

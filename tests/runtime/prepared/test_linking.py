@@ -16,6 +16,7 @@ import tapestry
 from tapestry.frontend import parse_text
 from tapestry.runtime.cpu import native
 from tapestry.runtime.prepared import PreparedProgram, linking
+from tests.amounts import drawn
 from tests.runtime.prepared.linked import (
     SHAPE,
     Expression,
@@ -268,7 +269,7 @@ _STEPS: list[Callable[..., Any]] = [
 ]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=drawn(25))
 @given(
     st.lists(st.tuples(st.sampled_from(_STEPS), st.integers(0, 5), st.integers(0, 5)), max_size=5)
 )

@@ -17,12 +17,13 @@ from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.operations import prepared_operation
 from tapestry.runtime.program import arguments
+from tests.amounts import drawn
 from tests.end_to_end.programs import Program, programs
 
 _PIPELINES = ["weft-apply", "weft-apply,loom-simplify,loom-fuse", "default"]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=drawn(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(program=programs(), pipeline=st.sampled_from(_PIPELINES))
 def test_any_program(program: Program, pipeline: str) -> None:
     module = parse_text(program.text)

@@ -15,9 +15,10 @@ from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.program import arguments
 from tapestry.runtime.reference import ReferenceExecutor
 from tapestry.runtime.triton.executor import TritonExecutor
+from tests.amounts import drawn
 
 SETTINGS = settings(
-    max_examples=60,
+    max_examples=drawn(60),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 from tapestry.passes.loom.rebuilding.digits import Split
 from tapestry.passes.loom.simplification.reshape import common_factors, mixed_radix_digit
 from tapestry.zspace import Partition, Range
+from tests.amounts import drawn
 
 sides = st.lists(st.tuples(st.integers(-2, 3), st.integers(1, 6)), min_size=1, max_size=3)
 coefficients = st.sampled_from([0, 1, -1, 2, -2, 3, 4, -4, 6, 8, 12, 13, 24])
 
 
 @given(sides, st.data(), st.sampled_from([1, 2, 3, 4]), st.sampled_from([2, 3, 4]))
-@settings(deadline=None, max_examples=1000)
+@settings(deadline=None, max_examples=drawn(1000))
 def test_a_digit_is_that_of_every_point(sides, data, weight, extent):
     space = Range(tuple(a for a, _ in sides), tuple(a + n for a, n in sides))
     row = [data.draw(coefficients) for _ in sides]

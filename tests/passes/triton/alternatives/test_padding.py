@@ -24,6 +24,7 @@ from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.triton.devices import Cpu
 from tapestry.runtime.triton.executor import TritonExecutor
+from tests.amounts import drawn
 
 DEVICE = "h100"
 
@@ -107,7 +108,7 @@ def test_what_has_a_schedule_stays() -> None:
     assert not list(paddings(op))
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=drawn(8))
 @given(st.data())
 def test_any_factor_may_have_zeros(data: st.DataObject) -> None:
     channels, out = data.draw(st.sampled_from([1, 3, 5])), data.draw(st.integers(1, 5))

@@ -27,6 +27,7 @@ from tapestry.passes.triton.cost.predicting import predictions
 from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.passes.triton.schedules.task import SCHEDULE
 from tapestry.runtime.executor import NoWatch, find_executor
+from tests.amounts import drawn
 
 DEVICE = "h100"
 KINDS = {"f16": np.float16, "f32": np.float32}
@@ -239,7 +240,7 @@ def test_what_is_no_plain_cell_at_every_point_stays() -> None:
     assert not computed_factors(product)
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=drawn(8))
 @given(st.data())
 def test_stored_factors_give_the_same(data: st.DataObject) -> None:
     rows, columns, inner = (data.draw(st.integers(2, 19)) for _ in range(3))

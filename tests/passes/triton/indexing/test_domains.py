@@ -15,6 +15,7 @@ from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.reference import ReferenceExecutor
 from tapestry.runtime.triton.executor import TritonExecutor
 from tapestry.zspace import Domain, Partition, Range
+from tests.amounts import drawn
 
 _SUM = """
 !x = !loom.tensor<[0, 0] : [20, 70], f32>
@@ -45,7 +46,7 @@ func.func @main(%a: !a, %b: !b) -> !y {
 }
 """
 
-_LAW = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_LAW = settings(max_examples=drawn(12), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite

@@ -18,6 +18,7 @@ from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.triton.devices import Cpu
 from tapestry.runtime.triton.executor import TritonExecutor
+from tests.amounts import drawn
 
 H200 = find_spec("h200")
 EXTENTS = st.sampled_from([1, 3, 8, 17, 32, 45, 64])
@@ -76,7 +77,7 @@ def test_a_transpose_moves_whole_sectors(dtype: str) -> None:
     assert one.estimate.shared >= 64 * 64 * 2
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=drawn(25))
 @given(st.data())
 def test_any_shape_gives_what_numpy_does(data: st.DataObject) -> None:
     shape = data.draw(st.lists(EXTENTS, min_size=2, max_size=4).filter(lambda s: np.prod(s) < 2e4))

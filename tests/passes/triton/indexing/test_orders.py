@@ -22,6 +22,7 @@ from tapestry.passes.triton.loom_to_triton import LoomToTriton
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.triton.devices import Cpu
 from tapestry.runtime.triton.executor import TritonExecutor
+from tests.amounts import drawn
 
 H200 = find_spec("h200")
 
@@ -62,7 +63,7 @@ def test_rows_of_a_scan_are_taken_as_they_are_written() -> None:
     assert seconds("j, i", "64, 64") == seconds("i, j", "64, 64")
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=drawn(25))
 @given(st.data())
 def test_any_shape_gives_what_numpy_does(data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.integers(1, 12), min_size=2, max_size=4))

@@ -24,6 +24,7 @@ from tapestry.passes.triton.tasks import give, tasks
 from tapestry.runtime.executor import NoWatch
 from tapestry.runtime.reference import ReferenceExecutor
 from tapestry.runtime.triton.executor import TritonExecutor
+from tests.amounts import drawn
 
 ADDED = """
   wrap (%key: i64, %x: f32) {{
@@ -130,7 +131,7 @@ INNER = """
 KINDS = ["sum", "max", "count", "both", "inner", "put"]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=drawn(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_what_matches_is_all_that_counts(data: st.DataObject) -> None:
     rows, columns, points = (data.draw(st.sampled_from([1, 3, 8, 20, 33])) for _ in range(3))

@@ -62,8 +62,8 @@ def test_the_first_of_the_greatest_wherever_it_is(dtype: DTypeLike, length: int)
 
 
 _RECORDS = """
-!x = !loom.tensor<[0] : [100000], f32>
-!p = !loom.tensor<[0] : [100000], i64>
+!x = !loom.tensor<[0] : [30000], f32>
+!p = !loom.tensor<[0] : [30000], i64>
 !r = !loom.tensor<[] : [], f32>
 !q = !loom.tensor<[] : [], i64>
 loom.monoid @record commutative zero [-1.0e30 : f32, 0 : i64, 0.0 : f32]
@@ -79,7 +79,7 @@ loom.monoid @record commutative zero [-1.0e30 : f32, 0 : i64, 0.0 : f32]
     loom.yield %0, %1, %2 : f32, i64, f32
   }
 func.func @main(%x: !x, %y: !x, %p: !p) -> (!r, !q, !r) {
-  %0:3 = loom.operation @last over <[0] : [100000]> [fold] by @record
+  %0:3 = loom.operation @last over <[0] : [30000]> [fold] by @record
            ins(%x : (d0) -> (d0), %p : (d0) -> (d0), %y : (d0) -> (d0))
            outs(() -> (), () -> (), () -> ())
            wrap (%a: f32, %i: i64, %u: f32) { loom.yield %a, %i, %u : f32, i64, f32 }
@@ -94,8 +94,8 @@ def test_a_merge_of_ones_own_that_chooses_by_one_part() -> None:
     """The last of the greatest, and what goes with it."""
     module = parse_text(_RECORDS)
     rng = np.random.default_rng(0)
-    x = rng.integers(0, 1000, 100000).astype(np.float32)
-    y, places = rng.normal(size=100000).astype(np.float32), np.arange(100000)
+    x = rng.integers(0, 1000, 30000).astype(np.float32)
+    y, places = rng.normal(size=30000).astype(np.float32), np.arange(30000)
     inputs = {"x": x, "y": y, "p": places}
     want = find_executor("reference").run(module, inputs, NoWatch()).outputs
     run_pipeline(module, "default")

@@ -20,6 +20,7 @@ from tapestry.runtime.prepared.parts.alone import Alone
 from tapestry.runtime.prepared.parts.preparing import in_parts
 from tapestry.runtime.prepared.parts.sharing import Mapped
 from tapestry.runtime.program import arguments, main_function
+from tests.amounts import drawn
 from tests.end_to_end.programs import Program, programs
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
@@ -41,7 +42,7 @@ def _has_script(run: object, *arrays: np.ndarray) -> bool:
     return run.run is not run.mapped
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=drawn(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(program=programs(), pipeline=st.sampled_from(["weft-apply", "default"]))
 def test_any_program(program: Program, pipeline: str) -> None:
     want = program.naive()

@@ -21,6 +21,7 @@ from tapestry.runtime.prepared.parts.alone import Alone
 from tapestry.runtime.prepared.parts.preparing import in_parts
 from tapestry.runtime.prepared.parts.sharing import Mapped
 from tapestry.runtime.program import arguments
+from tests.amounts import drawn
 from tests.end_to_end.operations import random_program
 from tests.end_to_end.programs import Program, programs
 from tests.runtime.everywhere import in_parts_of
@@ -28,7 +29,7 @@ from tests.runtime.everywhere import in_parts_of
 _PIPELINES = ["weft-apply", "weft-apply,loom-simplify,loom-fuse", "default"]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=drawn(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     program=programs(),
     pipeline=st.sampled_from(_PIPELINES),
@@ -46,7 +47,7 @@ def test_any_program(program: Program, pipeline: str, cache: int, threads: int) 
         program.compare(prepared(given), want)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=drawn(30), deadline=None, suppress_health_check=list(HealthCheck))
 @example(147, 1)  # a fold whose maximum varies along its domain, of which no point counts
 @given(st.integers(0, 10**6), st.integers(1, 2000))
 def test_any_program_of_raw_operations(seed: int, cache: int) -> None:

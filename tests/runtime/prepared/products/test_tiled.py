@@ -21,6 +21,7 @@ from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.products import tiled
 from tapestry.runtime.prepared.stored import restored, stored
+from tests.amounts import drawn
 from tests.runtime.prepared.products.checking import (
     LIBRARY,
     arrays_of,
@@ -51,7 +52,7 @@ def _only(ways: str, monkeypatch: pytest.MonkeyPatch) -> None:
 _WAYS = ["blocks", "tiles dots", "blocks tiles dots"]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=drawn(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.parametrize("form", ["forward", "input", "weight", "transposed"])
 def test_any_convolution(form: str, data: st.DataObject) -> None:
