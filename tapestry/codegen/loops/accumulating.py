@@ -1,6 +1,6 @@
 """What a loop keeps of the values that it folds, until the end.
 
-    how = accumulator(Folded(slot, "arith.maximumf", zero))
+    (how,) = accumulators(graph)                    # that folds by "arith.maximumf"
     parts = how.lift(write, [x])                    # of a value, or of what values fold to
     parts = how.merge(write, parts, how.enter(write, [y]))      # in the loop, with a value's
     (largest,) = how.finish(write, parts)           # once
@@ -9,7 +9,8 @@
 Most folds keep what they fold, a number or the parts of a state. The largest float is NaN where
 there is one, and +0 where there are zeros of both signs, which is several instructions for each
 comparison. The bits of floats as integers are in an order that says all that, with three
-instructions that do not wait for each other.
+instructions that do not wait for each other; where processors have none of these for 64 bits, the
+numbers, what is missing and signs are kept.
 """
 
 from __future__ import annotations
@@ -20,16 +21,21 @@ from functools import partial
 from typing import Protocol
 
 from tapestry.codegen.loops.cells import combined
-from tapestry.codegen.loops.graphs import Folded, Merge, Merged
-from tapestry.codegen.loops.vectors import BYTES, Value, Writer
+from tapestry.codegen.loops.graphs import Folded, Graph, Merge, Merged
+from tapestry.codegen.loops.vectors import Value, Writer
 
 Parts = Sequence[Value]
+
+_PIECE = 8
+"""Elements of which the conditions are as wide as registers of most processors."""
 
 _EXTREMES = ("arith.maxsi", "arith.maxui", "arith.minui")
 """What is kept of the bits of floats, of which the largest or smallest is wanted."""
 
-_FLOATS = {"i32": ("float", 0x7F800000), "i64": ("double", 0x7FF << 52)}
-"""Floats by the integers of as many bits, and the bits of infinity."""
+_INFINITY, _SIGN = 0x7F800000, 1 << 31
+"""The bits of a float."""
+
+_SIGN_OF_DOUBLE = -(1 << 63)
 
 
 class Accumulator(Protocol):
@@ -56,13 +62,19 @@ class Accumulator(Protocol):
         ...
 
 
-def accumulator(fold: Folded | Merged) -> Accumulator:
-    """The accumulator of a fold."""
+def accumulators(graph: Graph) -> list[Accumulator]:
+    """The accumulators of a graph's folds."""
+    return [_accumulator(fold, graph.kinds[fold.slots[0]]) for fold in graph.folds]
+
+
+def _accumulator(fold: Folded | Merged, kind: str) -> Accumulator:
     if isinstance(fold, Merged):
-        return _Narrow(fold.merge, fold.narrow, fold.zeros) if fold.narrow else _Plain(fold.merge)
+        merge = partial(_in_pieces, fold.merge)
+        return _Narrow(merge, fold.narrow, fold.zeros) if fold.narrow else _Plain(merge)
     primitive = fold.primitive
     if primitive in ("arith.maximumf", "arith.minimumf"):
-        return _Extreme(largest=primitive == "arith.maximumf")
+        largest = primitive == "arith.maximumf"
+        return _ExtremeOfDoubles(largest) if kind == "double" else _Extreme(largest)
     return _Plain(partial(_single, primitive))
 
 
@@ -70,6 +82,26 @@ def _single(
     primitive: str, write: Writer, left: Sequence[Value], right: Sequence[Value]
 ) -> Sequence[Value]:
     return (combined(primitive, write, left[0], right[0]),)
+
+
+def _in_pieces(
+    merge: Merge, write: Writer, left: Sequence[Value], right: Sequence[Value]
+) -> Sequence[Value]:
+    """Two states merged, a few elements after another.
+
+    LLVM makes bytes of the conditions of more elements than a register has, and back.
+    """
+    if write.lanes <= _PIECE:
+        return merge(write, left, right)
+    pieces: list[Sequence[Value]] = []
+    for first in range(0, write.lanes, _PIECE):
+        one, other = ([write.some(value, first, _PIECE) for value in own] for own in (left, right))
+        with write.of(_PIECE):
+            pieces.append([write.widened(value) for value in merge(write, one, other)])
+    while len(pieces) > 1:
+        pairs = zip(pieces[::2], pieces[1::2], strict=True)
+        pieces = [list(map(write.joined, *pair)) for pair in pairs]
+    return pieces[0]
 
 
 @dataclass(frozen=True)
@@ -158,8 +190,7 @@ class _Extreme:
     largest: bool
 
     def lift(self, write: Writer, values: Sequence[Value]) -> Parts:
-        bits = write.cast("bitcast", values[0], f"i{8 * BYTES[values[0].kind]}")
-        return (bits,) * len(_EXTREMES)
+        return (write.cast("bitcast", values[0], "i32"),) * len(_EXTREMES)
 
     def enter(self, write: Writer, values: Sequence[Value]) -> Parts:
         return self.lift(write, values)
@@ -170,11 +201,9 @@ class _Extreme:
 
     def finish(self, write: Writer, parts: Parts) -> Sequence[Value]:
         signed, most, least = parts
-        kind, infinity = _FLOATS[signed.kind]
-        signs = 1 << (8 * BYTES[kind] - 1)
 
         def number(value: int) -> Value:
-            return write.number(value, signed.kind)
+            return write.number(value, "i32")
 
         if self.largest:
             unsigned = write.compared("sge", signed, number(0))
@@ -182,12 +211,49 @@ class _Extreme:
         else:
             some = write.compared("slt", most, number(0))
             found = write.chosen(some, most, least)
-        without = write.compared("sgt", signed, number(infinity))
+        without = write.compared("sgt", signed, number(_INFINITY))
         # As an unsigned number; that of a module's text has a sign.
-        beyond = write.compared("ugt", most, number(infinity - signs))
+        beyond = write.compared("ugt", most, number(_INFINITY - _SIGN))
         missing = write.binary("or", without, beyond)
-        found = write.cast("bitcast", found, kind)
-        return (write.chosen(missing, write.number(float("nan"), kind), found),)
+        found = write.cast("bitcast", found, "float")
+        return (write.chosen(missing, write.number(float("nan"), "float"), found),)
+
+    def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:
+        return _single("arith.maximumf" if self.largest else "arith.minimumf", write, left, right)
+
+
+@dataclass(frozen=True)
+class _ExtremeOfDoubles:
+    """The largest or smallest of floats of 64 bits, whether one is NaN, and their signs: the bits
+    that all have, or that any has, which decide of zeros.
+    """
+
+    largest: bool
+
+    def lift(self, write: Writer, values: Sequence[Value]) -> Parts:
+        (value,) = values
+        missing = write.cast("sext", write.compared("uno", value, value), "i64")
+        return value, missing, write.cast("bitcast", value, "i64")
+
+    def enter(self, write: Writer, values: Sequence[Value]) -> Parts:
+        return self.lift(write, values)
+
+    def merge(self, write: Writer, left: Parts, right: Parts) -> Parts:
+        (one, gone, bits), (other, also, more) = left, right
+        beyond = write.compared("ogt" if self.largest else "olt", other, one)
+        return (
+            write.chosen(beyond, other, one),
+            write.binary("or", gone, also),
+            write.binary("and" if self.largest else "or", bits, more),
+        )
+
+    def finish(self, write: Writer, parts: Parts) -> Sequence[Value]:
+        found, missing, bits = parts
+        sign = write.binary("and", bits, write.number(_SIGN_OF_DOUBLE, "i64"))
+        is_zero = write.compared("oeq", found, write.number(0.0, "double"))
+        found = write.chosen(is_zero, write.cast("bitcast", sign, "double"), found)
+        some = write.compared("ne", missing, write.number(0, "i64"))
+        return (write.chosen(some, write.number(float("nan"), "double"), found),)
 
     def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:
         return _single("arith.maximumf" if self.largest else "arith.minimumf", write, left, right)

@@ -82,12 +82,15 @@ Merge = Callable[[Writer, Sequence[Value], Sequence[Value]], Sequence[Value]]
 class Stays:
     """When a state stays as it is, merged with another, as far as one part of both says.
 
-    `holds` writes the instructions of that, for the part of the one state and of the other. Where
-    it does not hold, the state may stay as well.
+    `holds` writes the instructions of that, for the part of the one state and of the other: the one
+    is more, if there are numbers, and the other is not NaN; or less. Where it does not hold, the
+    state may stay as well. With the `extreme` of parts, such as `arith.maxsi`, a state stays with
+    all of these or may not with that one.
     """
 
     part: int
     holds: Callable[[Writer, Value, Value], Value]
+    extreme: str
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tapestry.codegen.loops.accumulating import Parts, accumulator
+from tapestry.codegen.loops.accumulating import Accumulator, Parts, accumulators
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import Graph
 from tapestry.codegen.loops.vectors import WIDTH, Value
@@ -23,7 +23,7 @@ class Held:
 
     def __init__(self, write: Function, graph: Graph) -> None:
         self._write = write
-        self._how = [accumulator(fold) for fold in graph.folds]
+        self._how = accumulators(graph)
         self._places: list[list[tuple[str, str]]] = []
         for fold, how in zip(graph.folds, self._how, strict=True):
             zeros = [
@@ -58,12 +58,10 @@ class Held:
     def values(self) -> list[Value]:
         """The numbers that the folds come to."""
         found: list[Value] = []
-        for how, own in zip(self._how, self.wide(), strict=True):
-            values, half = own, WIDTH // 2
-            while half:
-                turned = [self._write.turned(value, half) for value in values]
-                values = how.both(self._write, values, turned)
-                half //= 2
+        for how, parts in zip(self._how, self.parts(), strict=True):
+            one = folded(self._write, how, parts)
+            with self._write.of(1):
+                values = how.finish(self._write, one)
             for value in values:
                 text = f"extractelement {value.type} {value.name}, i64 0"
                 found.append(self._write.made(text, value.kind, wide=False))
@@ -72,3 +70,16 @@ class Held:
     def _keep(self, places: Sequence[tuple[str, str]], parts: Parts) -> None:
         for (place, _), part in zip(places, parts, strict=True):
             self._write.line(f"store {part.type} {part.name}, ptr {place}")
+
+
+def folded(write: Function, how: Accumulator, parts: Parts) -> Parts:
+    """What the elements of vectors come to, halves with halves: vectors of one element."""
+    lanes = WIDTH // 2
+    while lanes:
+        with write.of(lanes):
+            first, second = (
+                [write.some(part, start, lanes) for part in parts] for start in (0, lanes)
+            )
+            parts = how.merge(write, first, second)
+        lanes //= 2
+    return parts

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tapestry.codegen.loops.accumulating import Parts, accumulator
+from tapestry.codegen.loops.accumulating import Parts, accumulators
 from tapestry.codegen.loops.fetching import Fetching, Lanes
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import ROUNDED, Fetch, Graph, Layout, Merged
@@ -56,7 +56,7 @@ class _Nest:
         slots = [*range(count), *graph.stores, *graph.folded]
         self._kinds = [graph.kinds[slot] for slot in slots]
         """What memory holds, per array."""
-        self._accumulators = [accumulator(fold) for fold in graph.folds]
+        self._accumulators = accumulators(graph)
         levels = [layout.level(array) for array in range(count)] + [0] * len(graph.numbers)
         for cell in graph.cells:
             levels.append(max((levels[slot] for slot in cell.ins), default=0))
@@ -259,13 +259,15 @@ class _Nest:
     def _skipping(self, end: str, row: _Row, held: Held, best: Best) -> None:
         """Fold vectors of which some point may change what there is."""
         write, size = self._write, VECTORS * WIDTH
-        whole = write.arithmetic("and", end, str(-size))
-        with write.loop(whole, size) as at:
-            places = [write.arithmetic("add", at, str(n * WIDTH)) for n in range(VECTORS)]
-            best.look(lambda: [self._values(place, row)[1][best.slot] for place in places])
-            with best.folding(held):
-                self._along(at, write.arithmetic("add", at, str(size)), [row], held)
-        self._along(whole, end, [row], held)
+        with write.loop(end, size) as at:
+            stop = self._least(write.arithmetic("add", at, str(size)), end)
+            best.fold(
+                at,
+                stop,
+                part=lambda place: self._values(place, row)[1][best.slot],
+                one=lambda place: held.merge(self._point(place, [row])),
+                every=lambda start, end: self._along(start, end, [row], held),
+            )
 
     def _blocks(self, depth: int, start: str, end: str, rows: Sequence[_Row], held: Held) -> None:
         """Fold vectors, block by block, blocks into larger ones."""
@@ -275,11 +277,15 @@ class _Nest:
         write, size = self._write, str(WIDTH * _BLOCK**depth)
         with write.loop(end, int(size), start) as at:
             own, stop = Held(write, self._graph), write.arithmetic("add", at, size)
-            inside = write.made(f"icmp ult i64 {stop}, {end}", "i1", wide=False).name
-            text = f"select i1 {inside}, i64 {stop}, i64 {end}"
-            stop = write.made(text, "i64", wide=False).name
+            stop = self._least(stop, end)
             self._blocks(depth - 1, at, stop, rows, own)
             held.merge(own.parts())
+
+    def _least(self, one: str, other: str) -> str:
+        write = self._write
+        inside = write.made(f"icmp ult i64 {one}, {other}", "i1", wide=False).name
+        text = f"select i1 {inside}, i64 {one}, i64 {other}"
+        return write.made(text, "i64", wide=False).name
 
     def _along(self, start: str, end: str, rows: Sequence[_Row], held: Held) -> None:
         """Fold vectors: several at once, as each result takes a while to be there."""

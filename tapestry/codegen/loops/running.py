@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tapestry.codegen.loops.accumulating import Accumulator, Parts, accumulator
+from tapestry.codegen.loops.accumulating import Accumulator, Parts, accumulators
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import Graph, Merged
 from tapestry.codegen.loops.vectors import WIDTH, Value
@@ -25,7 +25,7 @@ class Along:
 
     def __init__(self, write: Function, graph: Graph) -> None:
         self._write, self._graph = write, graph
-        self._how = [accumulator(fold) for fold in graph.folds]
+        self._how = accumulators(graph)
         self._zeros = zeros(write, graph)
         self._places = [[(write.place(z.type), z.kind) for z in own] for own in self._zeros]
         for places, values in zip(self._places, self._zeros, strict=True):

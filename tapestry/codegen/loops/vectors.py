@@ -15,7 +15,8 @@ bits where an operation has them as its result.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any
@@ -180,6 +181,30 @@ class Writer:
         order = ", ".join(f"i32 {(element + by) % value.lanes}" for element in range(value.lanes))
         text = f"shufflevector {value.type} {value.name}, {value.type} poison"
         return self.made(f"{text}, <{value.lanes} x i32> <{order}>", value.kind, wide=True)
+
+    def some(self, value: Value, first: int, lanes: int) -> Value:
+        """So many elements of a vector, from one on; a number that all elements have, as it is."""
+        if not value.wide:
+            return value
+        order = ", ".join(f"i32 {first + element}" for element in range(lanes))
+        text = f"shufflevector {value.type} {value.name}, {value.type} poison"
+        with self.of(lanes):
+            return self.made(f"{text}, <{lanes} x i32> <{order}>", value.kind, wide=True)
+
+    def joined(self, left: Value, right: Value) -> Value:
+        """The elements of two vectors of one type, one after the other."""
+        lanes = left.lanes + right.lanes
+        order = ", ".join(f"i32 {element}" for element in range(lanes))
+        text = f"shufflevector {left.type} {left.name}, {right.type} {right.name}"
+        with self.of(lanes):
+            return self.made(f"{text}, <{lanes} x i32> <{order}>", left.kind, wide=True)
+
+    @contextmanager
+    def of(self, lanes: int) -> Generator[None]:
+        """Instructions inside are on vectors of so many lanes."""
+        before, self.lanes = self.lanes, lanes
+        yield
+        self.lanes = before
 
     def cast(self, operation: str, value: Value, kind: str) -> Value:
         """A value as one of another type."""

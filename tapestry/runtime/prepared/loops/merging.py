@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from tapestry.algebra.computing import computed
 from tapestry.algebra.named import Scalar
 from tapestry.codegen.loops import kind_of
 from tapestry.codegen.loops.cells import written
 from tapestry.codegen.loops.graphs import Merge, Stays
-from tapestry.codegen.loops.vectors import Value, Writer
+from tapestry.codegen.loops.vectors import Value, Writer, register
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,9 @@ def staying(merging: Merging) -> Stays | None:
     if not enough:
         return None
     part, wanted = min(enough.items())
+    extreme = _extreme(merging, part, wanted)
+    if extreme is None:
+        return None
 
     def holds(write: Writer, one: Value, other: Value) -> Value:
         values = {part: one, count + part: other}
@@ -123,7 +128,55 @@ def staying(merging: Merging) -> Stays | None:
             found = write.binary("or", found, value(slot))
         return found
 
-    return Stays(part, holds)
+    return Stays(part, holds, extreme)
+
+
+def _extreme(merging: Merging, part: int, wanted: Sequence[int]) -> str | None:
+    """What one of two parts is if one of some conditions holds: the larger one, or the smaller one.
+
+    They do no more than compare both parts, so that a few numbers say it for all.
+    """
+    count, dtype = len(merging.dtypes), merging.dtypes[part]
+    made = dict(enumerate(merging.cells, 2 * count + len(merging.numbers)))
+
+    def compares(slot: int) -> bool:
+        if slot not in made:
+            return slot in (part, count + part)
+        scalar, ins = made[slot]
+        return scalar.name in _COMPARING and all(map(compares, ins))
+
+    def value(slot: int, one: Any, other: Any) -> Any:
+        if slot not in made:
+            return one if slot == part else other
+        scalar, ins = made[slot]
+        return computed(scalar, *(value(own, one, other) for own in ins))
+
+    def holds(one: Any, other: Any) -> bool:
+        return any(bool(value(slot, one, other)) for slot in wanted)
+
+    kind = kind_of(dtype)
+    if kind is None or dtype == np.bool_ or not all(map(compares, wanted)):
+        return None
+    numbers = [dtype.type(number) for number in (-1, 0, 1, 2)]
+    pairs = list(product(numbers, numbers))
+    found = [holds(one, other) for one, other in pairs]
+    if register(kind) in ("float", "double"):
+        missing = dtype.type("nan")
+        if any(holds(one, missing) for one in (*numbers, missing)):
+            return None
+        orders = {"imumf": pairs}
+    else:
+        bits = f"u{dtype.itemsize}"
+        orders = {"si": pairs, "ui": [(one.view(bits), other.view(bits)) for one, other in pairs]}
+    for suffix, order in orders.items():
+        if found == [one > other for one, other in order]:
+            return f"arith.max{suffix}"
+        if found == [one < other for one, other in order]:
+            return f"arith.min{suffix}"
+    return None
+
+
+_COMPARING = frozenset({"arith.cmpf", "arith.cmpi", "arith.andi", "arith.ori"})
 
 
 def emitted(merging: Merging) -> Merge:

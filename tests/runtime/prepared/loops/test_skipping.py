@@ -11,6 +11,7 @@ from xdsl.ir import Attribute
 
 import tapestry
 from tapestry.algebra.monoids import builtin_monoid
+from tapestry.algebra.named import Scalar
 from tapestry.codegen.loops import skipping
 from tapestry.codegen.loops.skipping import VECTORS
 from tapestry.codegen.loops.vectors import WIDTH
@@ -19,7 +20,7 @@ from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array, NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.folds.halves import merging_of
-from tapestry.runtime.prepared.loops.merging import staying
+from tapestry.runtime.prepared.loops.merging import Merging, staying
 
 LOOKED_AT = VECTORS * WIDTH
 
@@ -147,19 +148,84 @@ def test_loops_know_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "state", "part"),
+    ("name", "state", "extreme"),
     [
-        ("argmax", (f32, i64), 0),
-        ("argmin", (i64, i64), 0),
-        ("argmax", (i32, i32), 0),
+        ("argmax", (f32, i64), "arith.maximumf"),
+        ("argmin", (f32, i64), "arith.minimumf"),
+        ("argmin", (i64, i64), "arith.minsi"),
+        ("argmax", (i32, i32), "arith.maxsi"),
         ("add", (i64,), None),
         ("max", (i64,), None),
     ],
 )
-def test_parts_that_say_it(name: str, state: tuple[Attribute, ...], part: int | None) -> None:
+def test_parts_that_say_it(name: str, state: tuple[Attribute, ...], extreme: str | None) -> None:
     monoid = builtin_monoid(name, state)
     assert monoid is not None
     merging = merging_of(monoid)
     assert merging is not None
     found = staying(merging)
-    assert (None if found is None else found.part) == part
+    assert (None if found is None else (found.part, found.extreme)) == (extreme and (0, extreme))
+
+
+def _choosing(kind: DTypeLike, *condition: tuple[Scalar, tuple[int, ...]]) -> Merging:
+    """A merge that keeps the first of two numbers, and what goes with it, on a condition."""
+    number, place = np.dtype(kind), np.dtype(np.int64)
+    last = 3 + len(condition)
+    cells = [
+        *condition,
+        (Scalar("arith.select", (np.dtype(bool), number, number), number), (last, 0, 2)),
+        (Scalar("arith.select", (np.dtype(bool), place, place), place), (last, 1, 3)),
+    ]
+    return Merging((number, place), (), tuple(cells), (last + 1, last + 2))
+
+
+def _compared(kind: DTypeLike, predicate: int) -> Scalar:
+    dtype = np.dtype(kind)
+    name = "arith.cmpf" if dtype.kind == "f" else "arith.cmpi"
+    return Scalar(name, (dtype, dtype), np.dtype(bool), predicate)
+
+
+@pytest.mark.parametrize(
+    ("kind", "predicate", "ins", "extreme"),
+    [
+        ("f4", 2, (0, 2), "arith.maximumf"),
+        ("f4", 4, (2, 0), "arith.maximumf"),
+        ("f8", 4, (0, 2), "arith.minimumf"),
+        ("f4", 3, (0, 2), None),  # as large: of two alike, both stay
+        ("f4", 9, (0, 2), None),  # more, or one of them is no number
+        ("i4", 4, (2, 0), "arith.minsi"),
+        ("i4", 8, (0, 2), "arith.maxui"),
+        ("i1", 6, (0, 2), "arith.minui"),
+        ("i4", 1, (0, 2), None),
+    ],
+)
+def test_comparisons_that_say_it(
+    kind: DTypeLike, predicate: int, ins: tuple[int, ...], extreme: str | None
+) -> None:
+    found = staying(_choosing(kind, (_compared(kind, predicate), ins)))
+    assert (found and found.extreme) == extreme
+
+
+def test_what_is_computed_of_parts_says_nothing() -> None:
+    """Not even where it is what a comparison is, for a few numbers."""
+    double = np.dtype("f8")
+    condition = (
+        (Scalar("arith.subf", (double, double), double), (0, 2)),
+        (Scalar("arith.subf", (double, double), double), (2, 0)),
+        (_compared("f8", 2), (4, 5)),
+    )
+    assert staying(_choosing("f8", *condition)) is None
+
+
+@compiled
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "uint64", "float16"])
+def test_rows_of_any_length(dtype: str) -> None:
+    """Few numbers, so that many are alike, in rows of a few vectors, and of parts of one."""
+    rng = np.random.default_rng(7)
+    for length in (1, 31, 33, 127, 128, 160, 1023, 1056, 3000):
+        x = rng.integers(0, 200, (40, length)).astype(dtype)
+        for name in ("argmax", "argmin"):
+            given = tapestry.input("x", x.shape, dtype)
+            program = tapestry.compile(getattr(np, name)(given, axis=1))
+            for _ in range(2):
+                np.testing.assert_array_equal(program(x), getattr(np, name)(x, axis=1))
