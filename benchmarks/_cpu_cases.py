@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -327,7 +328,7 @@ def _in_cache() -> Sequence[Case]:
         lambda x, w1, b1, w2, b2: (x @ w1 + b1).relu() @ w2 + b2,
         _mlp,
     )
-    pairs = ((name, axis) for name in ("sum", "max") for axis in (0, None))
+    pairs = [*product(("sum", "max"), (0, None)), ("argmax", 1), ("argmax", None)]
     small = (softmax, norm, network)
     made = (*(_reduction(name, axis, numbers, size) for name, axis in pairs), *small)
     return [replace(case, burst=_BURST) for case in made]

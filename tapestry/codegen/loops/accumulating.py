@@ -41,6 +41,14 @@ _SIGN_OF_DOUBLE = -(1 << 63)
 class Accumulator(Protocol):
     """How values fold, in so many parts."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether a processor waits for what a vector folds to, so that several at once are faster.
+
+        It does not where there are so many parts that others keep it busy, and its registers.
+        """
+        ...
+
     def lift(self, write: Writer, values: Sequence[Value]) -> Parts:
         """The parts of one value, or of one state, which come first among them."""
         ...
@@ -109,6 +117,7 @@ class _Plain:
     """What is folded, as it is."""
 
     how: Merge
+    waits: bool = True
 
     def lift(self, write: Writer, values: Sequence[Value]) -> Parts:  # noqa: ARG002
         return values
@@ -136,6 +145,7 @@ class _Narrow:
     how: Merge
     narrow: frozenset[int]
     zeros: tuple[float, ...]
+    waits: bool = True
 
     def lift(self, write: Writer, values: Sequence[Value]) -> Parts:
         found = list(self.enter(write, values))
@@ -188,6 +198,7 @@ class _Extreme:
     """
 
     largest: bool
+    waits: bool = False
 
     def lift(self, write: Writer, values: Sequence[Value]) -> Parts:
         return (write.cast("bitcast", values[0], "i32"),) * len(_EXTREMES)
@@ -229,6 +240,7 @@ class _ExtremeOfDoubles:
     """
 
     largest: bool
+    waits: bool = False
 
     def lift(self, write: Writer, values: Sequence[Value]) -> Parts:
         (value,) = values

@@ -289,7 +289,7 @@ class _Nest:
 
     def _along(self, start: str, end: str, rows: Sequence[_Row], held: Held) -> None:
         """Fold vectors: several at once, as each result takes a while to be there."""
-        if len(self._graph.cells) <= _FEW:
+        if len(self._graph.cells) <= _FEW and all(how.waits for how in self._accumulators):
             length = self._write.arithmetic("sub", end, start)
             whole = self._write.arithmetic("and", length, str(-WIDTH * _TOGETHER))
             several = self._write.arithmetic("add", start, whole)

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 
-from tapestry.algebra.bodies import moving_dims
+from tapestry.algebra.bodies import moving_dims, needed_operations
 from tapestry.algebra.complements import find_merged_at_once
 from tapestry.algebra.contraction import Contraction, find_contractions
 from tapestry.algebra.dtypes import numpy_dtype
@@ -33,6 +33,7 @@ from tapestry.runtime.cpu.threads import thread_count
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.folds.halves import merging_of
 from tapestry.runtime.prepared.loops.looping import ONCE, Loops
+from tapestry.runtime.prepared.loops.merging import staying
 from tapestry.runtime.prepared.memory import cache_size
 from tapestry.runtime.prepared.parts.alone import Alone
 from tapestry.runtime.prepared.parts.cuts import Access, Cuts
@@ -139,7 +140,8 @@ def in_parts(
     if whole < small:
         if not looped:
             return None
-        most = count // _WOKEN if loops is not None and loops.team is None else 1
+        alone = loops is not None and loops.team is None
+        most = (count - _left_out(members)) // _WOKEN if alone else 1
         threads = max(1, min(thread_count() if threads is None else threads, most))
     if looped and loops is not None:
         loops = replace(loops, least=1)  # they pay, all that there are
@@ -229,6 +231,22 @@ def _operations(members: Members) -> int:
                 times = max(1, ((scanned or points // kept) - 1).bit_length())
             count += max(len(monoid.merge.ops) - 1, 1) * (points + times * _FOLD)
         count += _unwrapped(member)
+    return count
+
+
+def _left_out(members: Members) -> int:
+    """Those of NumPy's operations that loops leave out: where one part of a state says which of two
+    is chosen, that of all points is compared, and that is all for most.
+    """
+    count = 0
+    for member, _ in members:
+        monoid = accumulating_monoid_of(member)
+        merging = None if monoid is None else merging_of(monoid)
+        stays = None if merging is None else staying(merging)
+        if monoid is not None and stays is not None:
+            part = loom.yielded(member.wrap_block)[stays.part]
+            rest = len(member.wrap_block.ops) - 1 - len(needed_operations([part]))
+            count += (rest + len(monoid.merge.ops) - 2) * member.index.size
     return count
 
 

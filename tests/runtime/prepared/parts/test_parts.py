@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 import tapestry
 from tapestry.dialects import loom
 from tapestry.frontend import parse_text, run_pipeline
+from tapestry.importers.expressions.nodes import Expression
 from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
-from tapestry.runtime.prepared.loops.looping import Loops
+from tapestry.runtime.prepared.loops.looping import OFTEN, Loops
 from tapestry.runtime.prepared.parts.alone import Alone
 from tapestry.runtime.prepared.parts.preparing import in_parts
 from tapestry.runtime.prepared.parts.sharing import Mapped
@@ -284,6 +286,26 @@ def test_what_takes_many_calls_is_a_loop_though_it_is_of_few_points() -> None:
         assert (Alone in kinds) == is_loop, expression
         for _ in range(2):
             np.testing.assert_allclose(prepared([array])[0], want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("function", "size", "is_shared"),
+    [
+        (tapestry.argmax, 1024, False),  # of most points one part is compared, and that is all
+        (tapestry.argmax, 2000, True),
+        (tapestry.cumsum, 1024, True),
+    ],
+)
+def test_threads_share_what_takes_longer_than_to_wake_them(
+    function: Callable[..., Expression], size: int, *, is_shared: bool
+) -> None:
+    if not native.is_ready():
+        pytest.skip("nothing is compiled here")
+    x = tapestry.input("x", (size, size), "float32")
+    module = tapestry.compile(function(x, axis=1)).lowered
+    (found,) = (op for op in module.walk() if isinstance(op, loom.OperationOp))
+    run = in_parts(found, threads=2, loops=Loops(OFTEN))
+    assert isinstance(run, Mapped) == is_shared
 
 
 @pytest.mark.parametrize("cache", [1 << 12, 1 << 14, 1 << 20])
