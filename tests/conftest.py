@@ -39,8 +39,11 @@ aot_ahead.find_store = lambda _: None
 
 def _share(text: str) -> tuple[int, int]:
     """`20` or `3/20`: which of how many."""
-    which, _, of = text.rpartition("/")
-    share = int(which or 0), int(of)
+    which, slash, of = text.rpartition("/")
+    try:
+        share = int(which if slash else 0), int(of)
+    except ValueError:
+        share = -1, -1
     if not 0 <= share[0] < share[1]:
         raise argparse.ArgumentTypeError(f"{text}: say N, or K/N with K of 0 to N - 1")
     return share

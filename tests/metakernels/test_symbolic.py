@@ -16,7 +16,6 @@ from tapestry.metakernels.symbolic import expand_symbolically, is_instance
 from tapestry.metakernels.symbols import plain
 from tapestry.metakernels.traces import Trace
 from tapestry.tools._applications import example_application
-from tests.amounts import drawn
 
 LIBRARY = load_library().with_text(
     """
@@ -162,7 +161,7 @@ TERMS = st.recursive(
 )
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(text=TERMS, n=st.integers(0, 40), k=st.integers(0, 40))
 def test_expressions_mean_what_their_text_says(text: str, n: int, k: int):
     tree = parse_size(text)
@@ -177,7 +176,7 @@ def test_expressions_mean_what_their_text_says(text: str, n: int, k: int):
     assert all(one.holds_for(trace.values({"N": n, "K": k})) for one in trace.decisions)
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(a=TERMS, b=TERMS, n=st.integers(0, 12), k=st.integers(0, 12), other=st.integers(0, 12))
 def test_what_is_decided_without_an_assumption_is_always_so(
     a: str, b: str, n: int, k: int, other: int

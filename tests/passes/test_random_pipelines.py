@@ -107,12 +107,12 @@ def test_some_kernels(random: Random) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_many_kernels(part: int) -> None:
-    drawn = given(st.randoms(use_true_random=False))(lambda random: check(random, 3, ("triton",)))
-    seed(part)(_SETTINGS(drawn))()
+    law = given(st.randoms(use_true_random=False))(lambda random: check(random, 3, ("triton",)))
+    seed(part)(_SETTINGS(law))()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_many(part: int) -> None:
-    drawn = given(st.randoms(use_true_random=False))(lambda random: check(random))
-    seed(part)(_SETTINGS(drawn))()
+    law = given(st.randoms(use_true_random=False))(lambda random: check(random))
+    seed(part)(_SETTINGS(law))()

@@ -21,7 +21,6 @@ from tapestry.zspace import (
     bounding,
     check_tiling,
 )
-from tests.amounts import drawn
 
 SMALL = st.integers(-3, 3)
 RANKS = st.integers(0, 3)
@@ -59,7 +58,7 @@ def test_moving_the_index_moves_what_it_selects(p, data):
     assert p.is_injective_on(index.translate(step)) == p.is_injective_on(index)
 
 
-@settings(max_examples=drawn(200))
+@settings(max_examples=200)
 @given(projections(), st.data())
 def test_a_preimage_moves_with_its_range_and_target(p, data):
     f, step = p.map, data.draw(st.tuples(*(FAR,) * p.inputs))
@@ -175,7 +174,7 @@ EDGES = st.sampled_from((2**20, 2**31, 2**40, 2**61, 2**62, 2**63 - 1))
 WIDE = st.builds(lambda edge, near, sign: sign * (edge - near), EDGES, st.integers(0, 3), SMALL)
 
 
-@settings(max_examples=drawn(300))
+@settings(max_examples=300)
 @given(st.data())
 def test_a_batch_is_right_or_refuses_at_the_edge_of_64_bits(data):
     wide = WIDE.filter(lambda x: -(2**63) <= x < 2**63)

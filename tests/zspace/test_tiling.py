@@ -15,7 +15,6 @@ from tapestry.zspace import (
     ZSpaceError,
     check_tiling,
 )
-from tests.amounts import drawn
 
 WHOLE = Range((0, 0), (10, 12))
 
@@ -47,7 +46,7 @@ def test_exact_tilings_are_accepted(tiling):
     Partition.explicit(parts).check(whole)
 
 
-@settings(max_examples=drawn(400))
+@settings(max_examples=400)
 @given(tilings(), st.data())
 def test_any_other_list_of_ranges_is_rejected(tiling, data):
     whole, parts = tiling

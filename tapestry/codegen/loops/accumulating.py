@@ -4,7 +4,6 @@
     parts = how.lift(write, [x])                    # of a value, or of what values fold to
     parts = how.merge(write, parts, how.enter(write, [y]))      # in the loop, with a value's
     (largest,) = how.finish(write, parts)           # once
-    (largest,) = how.both(write, [largest], [y])    # of two that are finished
 
 Most folds keep what they fold, a number or the parts of a state. The largest float is NaN where
 there is one, and +0 where there are zeros of both signs, which is several instructions for each
@@ -65,10 +64,6 @@ class Accumulator(Protocol):
         """The value that parts stand for, or the state."""
         ...
 
-    def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:
-        """Two values, or states, in one."""
-        ...
-
 
 def accumulators(graph: Graph) -> list[Accumulator]:
     """The accumulators of a graph's folds."""
@@ -99,7 +94,7 @@ def _in_pieces(
 
     LLVM makes bytes of the conditions of more elements than a register has, and back.
     """
-    if write.lanes <= _PIECE:
+    if write.lanes <= _PIECE or not any(value.wide for value in (*left, *right)):
         return merge(write, left, right)
     pieces: list[Sequence[Value]] = []
     for first in range(0, write.lanes, _PIECE):
@@ -130,9 +125,6 @@ class _Plain:
 
     def finish(self, write: Writer, parts: Parts) -> Sequence[Value]:  # noqa: ARG002
         return parts
-
-    def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:
-        return self.how(write, left, right)
 
 
 @dataclass(frozen=True)
@@ -170,9 +162,6 @@ class _Narrow:
             wide = write.cast("sext", parts[part], "i64")
             found[part] = write.chosen(is_zero, self._zero(write, part), wide)
         return found
-
-    def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:
-        return self.how(write, left, right)
 
     def _zero(self, write: Writer, part: int) -> Value:
         return write.number(self.zeros[part], "i64")
@@ -229,9 +218,6 @@ class _Extreme:
         found = write.cast("bitcast", found, "float")
         return (write.chosen(missing, write.number(float("nan"), "float"), found),)
 
-    def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:
-        return _single("arith.maximumf" if self.largest else "arith.minimumf", write, left, right)
-
 
 @dataclass(frozen=True)
 class _ExtremeOfDoubles:
@@ -266,6 +252,3 @@ class _ExtremeOfDoubles:
         found = write.chosen(is_zero, write.cast("bitcast", sign, "double"), found)
         some = write.compared("ne", missing, write.number(0, "i64"))
         return (write.chosen(some, write.number(float("nan"), "double"), found),)
-
-    def both(self, write: Writer, left: Sequence[Value], right: Sequence[Value]) -> Sequence[Value]:
-        return _single("arith.maximumf" if self.largest else "arith.minimumf", write, left, right)

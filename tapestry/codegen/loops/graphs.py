@@ -82,10 +82,10 @@ Merge = Callable[[Writer, Sequence[Value], Sequence[Value]], Sequence[Value]]
 class Stays:
     """When a state stays as it is, merged with another, as far as one part of both says.
 
-    `holds` writes the instructions of that, for the part of the one state and of the other: the one
-    is more, if there are numbers, and the other is not NaN; or less. Where it does not hold, the
-    state may stay as well. With the `extreme` of parts, such as `arith.maxsi`, a state stays with
-    all of these or may not with that one.
+    `holds` writes the instructions of that, for the part of the one state and of the other. It
+    holds where the one is more, or for another merge where it is less, and never where the other is
+    NaN; where it does not, the state may stay as well. So a state that stays with the `extreme` of
+    some parts, by an operation such as `arith.maxsi`, stays with each of them.
     """
 
     part: int

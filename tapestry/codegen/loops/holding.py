@@ -50,16 +50,11 @@ class Held:
         for how, places, before, parts in groups:
             self._keep(places, how.merge(self._write, before, parts))
 
-    def wide(self) -> list[Sequence[Value]]:
-        """The values that the elements of each fold to, or the states."""
-        pairs = zip(self._how, self.parts(), strict=True)
-        return [how.finish(self._write, parts) for how, parts in pairs]
-
     def values(self) -> list[Value]:
         """The numbers that the folds come to."""
         found: list[Value] = []
         for how, parts in zip(self._how, self.parts(), strict=True):
-            one = folded(self._write, how, parts)
+            one = _folded(self._write, how, parts)
             with self._write.of(1):
                 values = how.finish(self._write, one)
             for value in values:
@@ -72,7 +67,7 @@ class Held:
             self._write.line(f"store {part.type} {part.name}, ptr {place}")
 
 
-def folded(write: Function, how: Accumulator, parts: Parts) -> Parts:
+def _folded(write: Function, how: Accumulator, parts: Parts) -> Parts:
     """What the elements of vectors come to, halves with halves: vectors of one element."""
     lanes = WIDTH // 2
     while lanes:

@@ -370,7 +370,7 @@ class _Nest:
             folds = zip(self._graph.folds, self._accumulators, found, strict=True)
             for fold, how, parts in folds:
                 own = [next(before) for _ in fold.slots]
-                states += how.both(self._write, own, parts[: len(own)])
+                states += how.merge(self._write, own, parts[: len(own)])
         for (array, _), state in zip(self._folded, states, strict=True):
             self._put(array, self._moved(array, last, pointers[array], at), state)
 

@@ -41,7 +41,7 @@ class Along:
             if isinstance(fold, Merged) and fold.one_by_one:
                 values, last = self._one_by_one(how, before, own, left)
             else:
-                values = how.both(write, before, self._by_doubling(how, zero, own))
+                values = how.merge(write, before, self._by_doubling(how, zero, own))
                 last = [self._last(value) for value in values]
             self._keep(places, last)
             states += values
@@ -55,7 +55,7 @@ class Along:
         while step < WIDTH:
             pairs = zip(values, zero, strict=True)
             earlier = [self._later(value, none, step) for value, none in pairs]
-            values = how.both(self._write, earlier, values)
+            values = how.merge(self._write, earlier, values)
             step *= 2
         return values
 
@@ -79,7 +79,7 @@ class Along:
                 write.made(f"getelementptr {kind}, ptr {room}, i64 {at}", "ptr", wide=False).name
                 for room, kind in zip(rooms, kinds, strict=True)
             ]
-            merged = how.both(write, self._loaded(held, kinds), self._loaded(there, kinds))
+            merged = how.merge(write, self._loaded(held, kinds), self._loaded(there, kinds))
             state = [self._first(one) if one.wide else one for one in merged]
             for places in (held, there):
                 self._keep(list(zip(places, kinds, strict=True)), state)

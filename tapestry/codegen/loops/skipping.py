@@ -27,7 +27,7 @@ VECTORS = 32
 _LEAST = 4
 """Vectors: fewer are folded at once."""
 
-_TOGETHER = 4
+_PASSED_AT_ONCE = 4
 """Vectors that are passed by at once."""
 
 _MISSES = 4
@@ -73,7 +73,7 @@ class Best:
         one: Callable[[str], None],
         every: Callable[[str, str], None],
     ) -> None:
-        """Fold the vectors from one place to another: `every` vector at once, or `one` and another.
+        """Fold the vectors from one place to another: all by `every`, or what is needed by `one`.
 
         `part` gives what says of a vector's points whether the state stays.
         """
@@ -87,7 +87,7 @@ class Best:
             changed, most = self._look(start, end, part)
             with write.when(f"and i1 {changed}, true"):
                 self._store(most, self._place)
-                folded = write.place("i64")
+                folded = write.place("i64")  # twice as many points as are folded
                 write.line(f"store i64 0, ptr {folded}")
 
                 def fold_some(at: str) -> None:
@@ -96,7 +96,7 @@ class Best:
                         more = write.arithmetic("add", self._count(folded), str(2 * WIDTH))
                         write.line(f"store i64 {more}, ptr {folded}")
 
-                step = _TOGETHER * WIDTH
+                step = _PASSED_AT_ONCE * WIDTH
                 several = write.arithmetic("and", length, str(-step))
                 whole = write.arithmetic("add", start, several)
                 with write.loop(whole, step, start) as first:
@@ -108,11 +108,14 @@ class Best:
                             fold_some(at)
                 with write.loop(end, WIDTH, whole) as at:
                     fold_some(at)
+                # Most were folded.
                 vain = self._is(f"icmp sgt i64 {self._count(folded)}, {length}")
                 more = write.arithmetic("add", misses, "1")
                 text = f"select i1 {vain}, i64 {more}, i64 0"
                 made = write.made(text, "i64", wide=False).name
                 write.line(f"store i64 {made}, ptr {self._misses}")
+            with write.when(f"xor i1 {changed}, true"):
+                write.line(f"store i64 0, ptr {self._misses}")
 
     def _look(self, start: str, end: str, part: Callable[[str], Value]) -> tuple[str, Value]:
         """Whether some point may change the state, and the most that one has."""

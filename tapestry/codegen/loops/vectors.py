@@ -176,12 +176,6 @@ class Writer:
         said = f"{condition.type} {condition.name}, {yes.type} {yes.name}, {no.type} {no.name}"
         return self.made(f"select {said}", yes.kind, wide=yes.wide)
 
-    def turned(self, value: Value, by: int) -> Value:
-        """The elements of a vector, so many places further on, the first ones after the last."""
-        order = ", ".join(f"i32 {(element + by) % value.lanes}" for element in range(value.lanes))
-        text = f"shufflevector {value.type} {value.name}, {value.type} poison"
-        return self.made(f"{text}, <{value.lanes} x i32> <{order}>", value.kind, wide=True)
-
     def some(self, value: Value, first: int, lanes: int) -> Value:
         """So many elements of a vector, from one on; a number that all elements have, as it is."""
         if not value.wide:

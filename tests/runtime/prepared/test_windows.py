@@ -23,7 +23,6 @@ from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.folds import unrolled
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.program import arguments
-from tests.amounts import drawn
 
 _DTYPES = {"f32": "f4", "f64": "f8", "f16": "f2", "i32": "i4", "i64": "i8"}
 
@@ -52,7 +51,7 @@ def _numbers(shape: Sequence[int], dtype: str, seed: int) -> Array:
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(_DTYPES[dtype])
 
 
-@settings(max_examples=drawn(25), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.parametrize("form", ["forward", "input", "weight", "transposed"])
 def test_any_convolution(form: str, data: st.DataObject) -> None:
@@ -93,7 +92,7 @@ def test_any_convolution(form: str, data: st.DataObject) -> None:
     _check(_program(name, arrays, dtype, pipeline, **common, **more), arrays)
 
 
-@settings(max_examples=drawn(25), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.parametrize("name", ["max_pool2d_with_indices", "avg_pool2d"])
 def test_any_pooling(name: str, data: st.DataObject, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,6 @@ from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared.kernels import PreparedKernels
 from tapestry.runtime.triton import compiled
 from tapestry.runtime.triton.executor import TritonExecutor
-from tests.amounts import drawn
 from tests.codegen.standing import Gpu, compiled_at_once
 
 STEPS = st.lists(
@@ -49,9 +48,7 @@ def program(steps: list[tuple[str, int, int]], returned: list[int], shards: int)
 
 
 @settings(
-    max_examples=drawn(10),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     steps=STEPS,

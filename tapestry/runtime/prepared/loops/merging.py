@@ -114,11 +114,6 @@ def staying(merging: Merging) -> Stays | None:
         def value(slot: int) -> Value:
             if slot in values:
                 return values[slot]
-            if slot < first:
-                number, dtype = merging.numbers[slot - 2 * count]
-                kind = kind_of(dtype)
-                assert kind is not None
-                return write.number(number, kind)
             scalar, ins = made[slot]
             values[slot] = written(scalar, write, [value(one) for one in ins])
             return values[slot]
@@ -132,9 +127,11 @@ def staying(merging: Merging) -> Stays | None:
 
 
 def _extreme(merging: Merging, part: int, wanted: Sequence[int]) -> str | None:
-    """What one of two parts is if one of some conditions holds: the larger one, or the smaller one.
+    """The operation on parts that gives the one that stays: `arith.maximumf`, or the like.
 
-    They do no more than compare both parts, so that a few numbers say it for all.
+    None where conditions, of which one has to hold, do not say exactly that the one part is more
+    than the other, or less, and the other is not NaN. They only compare both parts, so that a few
+    numbers say it for all.
     """
     count, dtype = len(merging.dtypes), merging.dtypes[part]
     made = dict(enumerate(merging.cells, 2 * count + len(merging.numbers)))
@@ -143,7 +140,8 @@ def _extreme(merging: Merging, part: int, wanted: Sequence[int]) -> str | None:
         if slot not in made:
             return slot in (part, count + part)
         scalar, ins = made[slot]
-        return scalar.name in _COMPARING and all(map(compares, ins))
+        is_condition = scalar.result == np.bool_ and scalar.name in _OF_CONDITIONS
+        return is_condition and all(map(compares, ins))
 
     def value(slot: int, one: Any, other: Any) -> Any:
         if slot not in made:
@@ -164,19 +162,23 @@ def _extreme(merging: Merging, part: int, wanted: Sequence[int]) -> str | None:
         missing = dtype.type("nan")
         if any(holds(one, missing) for one in (*numbers, missing)):
             return None
-        orders = {"imumf": pairs}
+        orders = {("arith.maximumf", "arith.minimumf"): pairs}
     else:
         bits = f"u{dtype.itemsize}"
-        orders = {"si": pairs, "ui": [(one.view(bits), other.view(bits)) for one, other in pairs]}
-    for suffix, order in orders.items():
+        unsigned = [(one.view(bits), other.view(bits)) for one, other in pairs]
+        orders = {
+            ("arith.maxsi", "arith.minsi"): pairs,
+            ("arith.maxui", "arith.minui"): unsigned,
+        }
+    for (largest, smallest), order in orders.items():
         if found == [one > other for one, other in order]:
-            return f"arith.max{suffix}"
+            return largest
         if found == [one < other for one, other in order]:
-            return f"arith.min{suffix}"
+            return smallest
     return None
 
 
-_COMPARING = frozenset({"arith.cmpf", "arith.cmpi", "arith.andi", "arith.ori"})
+_OF_CONDITIONS = frozenset({"arith.cmpf", "arith.cmpi", "arith.andi", "arith.ori"})
 
 
 def emitted(merging: Merging) -> Merge:

@@ -235,19 +235,20 @@ def _operations(members: Members) -> int:
 
 
 def _left_out(members: Members) -> int:
-    """Those of NumPy's operations that loops leave out: where one part of a state says which of two
-    is chosen, that of all points is compared, and that is all for most.
+    """Those of NumPy's operations that a loop leaves out: where one part of a state says which of
+    two is chosen, that of all points is compared, and that is all for most.
     """
-    count = 0
-    for member, _ in members:
-        monoid = accumulating_monoid_of(member)
-        merging = None if monoid is None else merging_of(monoid)
-        stays = None if merging is None else staying(merging)
-        if monoid is not None and stays is not None:
-            part = loom.yielded(member.wrap_block)[stays.part]
-            rest = len(member.wrap_block.ops) - 1 - len(needed_operations([part]))
-            count += (rest + len(monoid.merge.ops) - 2) * member.index.size
-    return count
+    (member, _), *others = members
+    is_fold = not others and member.scan_dim is None
+    monoid = accumulating_monoid_of(member) if is_fold else None
+    merging = None if monoid is None else merging_of(monoid)
+    stays = None if merging is None else staying(merging)
+    if monoid is None or stays is None:
+        return 0
+    part = loom.yielded(member.wrap_block)[stays.part]
+    rest = len(member.wrap_block.ops) - 1 - len(needed_operations([part]))
+    merged = len(monoid.merge.ops) - 2  # but for one comparison
+    return (rest + merged) * member.index.size
 
 
 def _unwrapped(op: loom.OperationOp) -> int:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tapestry.devices import DeviceSpec, find_spec
 from tapestry.passes.triton.cost.roofline import estimate_of, memory_bytes
 from tapestry.passes.triton.cost.work import Product, Stream, Work
-from tests.amounts import drawn
 
 H200, A100 = find_spec("h200"), find_spec("a100")
 
@@ -80,7 +79,7 @@ def seconds(work: Work, spec: DeviceSpec) -> float:
     return estimate_of(work, spec).seconds
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(some_work(), specs, st.integers(2, 5))
 def test_more_work_in_a_program_never_takes_less(work: Work, spec: DeviceSpec, by: int) -> None:
     now = seconds(work, spec) * (1 - 1e-12)
@@ -94,7 +93,7 @@ def test_more_work_in_a_program_never_takes_less(work: Work, spec: DeviceSpec, b
     assert seconds(replace(work, products=more), spec) >= now
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(some_work(), specs, st.integers(2, 5))
 def test_more_bytes_never_take_less(work: Work, spec: DeviceSpec, by: int) -> None:
     now = seconds(work, spec) * (1 - 1e-12)
@@ -106,14 +105,14 @@ def test_more_bytes_never_take_less(work: Work, spec: DeviceSpec, by: int) -> No
     assert seconds(replace(work, buffers=larger), spec) >= now
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(some_work(), specs, st.integers(2, 5))
 def test_more_programs_never_take_less(work: Work, spec: DeviceSpec, by: int) -> None:
     now = seconds(work, spec) * (1 - 1e-12)
     assert seconds(replace(work, programs=work.programs * by), spec) >= now
 
 
-@settings(max_examples=drawn(40), deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(some_work(), specs)
 def test_a_better_device_never_takes_longer(work: Work, spec: DeviceSpec) -> None:
     now = seconds(work, spec) * (1 + 1e-12)
@@ -123,7 +122,7 @@ def test_a_better_device_never_takes_longer(work: Work, spec: DeviceSpec) -> Non
     assert seconds(work, spec.model_copy(update={"rates": rates})) <= now
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(some_work(), st.integers(1, 2000))
 def test_memory_moves_no_less_than_what_is_there_and_no_more_than_is_asked(
     work: Work, at_once: int

@@ -23,7 +23,6 @@ from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.parts.preparing import in_parts
-from tests.amounts import drawn
 from tests.runtime.prepared.loops.test_loops import _placed
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
@@ -189,7 +188,7 @@ def _inputs(corner: Corner, how: int, random: np.random.Generator) -> list[Array
 _CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=drawn(30), deadline=None, suppress_health_check=_CHECKS)
+@settings(max_examples=30, deadline=None, suppress_health_check=_CHECKS)
 @given(
     seed=st.integers(0, 10**6),
     kind=st.sampled_from(sorted(DTYPES)),

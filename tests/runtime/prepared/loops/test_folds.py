@@ -18,7 +18,6 @@ from tapestry.codegen.loops.vectors import Value, Writer
 from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops.loop import Loop
-from tests.amounts import drawn
 from tests.runtime.prepared.loops.test_loops import _placed
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
@@ -96,7 +95,7 @@ def _folds(draw: st.DrawFn) -> tuple[str, str]:
     return primitive, draw(st.sampled_from(kinds))
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     _folds(),
     st.lists(st.sampled_from([0, 1, 2, 5, 9, 31, 33, 70, 300]), min_size=1, max_size=2),
@@ -139,7 +138,7 @@ def test_folds_of_special_values(
                 np.testing.assert_array_equal(np.signbit(got) | missing, np.signbit(want) | missing)
 
 
-@settings(max_examples=drawn(30), deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.sampled_from([0, 1, 2, 5, 33, 70]), min_size=1, max_size=3),
     st.integers(0, 3),

@@ -17,7 +17,6 @@ from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops import loop as loops
 from tapestry.runtime.prepared.loops.loop import Loop
-from tests.amounts import drawn
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 
@@ -66,7 +65,7 @@ def _operands(draw: st.DrawFn) -> tuple[tuple[int, ...], list[Array]]:
     return shape, found
 
 
-@settings(max_examples=drawn(40), deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(_operands())
 def test_maps_of_any_strides(case: tuple[tuple[int, ...], list[Array]]) -> None:
     shape, (x, y) = case
@@ -103,7 +102,7 @@ def test_long_arrays_which_are_fetched_ahead_up_to_their_end(
     assert ["prefetch" in text for text in texts] == [not (pages and is_whole)]
 
 
-@settings(max_examples=drawn(40), deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(_operands(), st.data())
 def test_folds_along_any_axes(
     case: tuple[tuple[int, ...], list[Array]], data: st.DataObject
@@ -140,7 +139,7 @@ class _Team:
         """None: nothing is linked."""
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_operands(), st.integers(2, 7), st.data())
 def test_what_a_team_shares_is_the_same(
     case: tuple[tuple[int, ...], list[Array]], threads: int, data: st.DataObject

@@ -206,15 +206,76 @@ def test_comparisons_that_say_it(
     assert (found and found.extreme) == extreme
 
 
-def test_what_is_computed_of_parts_says_nothing() -> None:
+@pytest.mark.parametrize(("kind", "name"), [("f8", "arith.subf"), ("i4", "arith.andi")])
+def test_what_is_computed_of_parts_says_nothing(kind: DTypeLike, name: str) -> None:
     """Not even where it is what a comparison is, for a few numbers."""
-    double = np.dtype("f8")
+    dtype = np.dtype(kind)
     condition = (
-        (Scalar("arith.subf", (double, double), double), (0, 2)),
-        (Scalar("arith.subf", (double, double), double), (2, 0)),
-        (_compared("f8", 2), (4, 5)),
+        (Scalar(name, (dtype, dtype), dtype), (0, 2)),
+        (Scalar(name, (dtype, dtype), dtype), (2, 0)),
+        (_compared(kind, 4 if kind == "f8" else 8), (4, 5)),
     )
-    assert staying(_choosing("f8", *condition)) is None
+    assert staying(_choosing(kind, *condition)) is None
+
+
+def _rotated(a: str, b: str) -> str:
+    """Whether the bits of `%a`, turned by one place, are more than those of `%b`: another order."""
+    return f"""
+    %l{a} = arith.shli %{a}, %one : i32
+    %h{a} = arith.shrui %{a}, %last : i32
+    %r{a} = arith.ori %l{a}, %h{a} : i32
+    %l{b} = arith.shli %{b}, %one : i32
+    %h{b} = arith.shrui %{b}, %last : i32
+    %r{b} = arith.ori %l{b}, %h{b} : i32
+    %more = arith.cmpi ugt, %r{a}, %r{b} : i32"""
+
+
+_TURNED = f"""
+!x = !loom.tensor<[0] : [4096], i32>
+!p = !loom.tensor<[0] : [4096], i64>
+loom.monoid @turned commutative zero [0 : i32, 9223372036854775807 : i64]
+  merge (%a: i32, %i: i64, %b: i32, %j: i64) {{
+    %one = arith.constant 1 : i32
+    %last = arith.constant 31 : i32
+    %above = arith.cmpi ugt, %a, %b : i32
+    %signed = arith.cmpi sgt, %a, %b : i32
+    %both = arith.andi %a, %b : i32
+    %within = arith.cmpi eq, %both, %b : i32
+    %either = arith.ori %signed, %within : i1
+    %enough = arith.andi %above, %either : i1
+{_rotated("a", "b")}
+    %placed = arith.cmpi eq, %i, %i : i64
+    %also = arith.andi %more, %placed : i1
+    %alike = arith.cmpi eq, %a, %b : i32
+    %earlier = arith.cmpi sle, %i, %j : i64
+    %tied = arith.andi %alike, %earlier : i1
+    %beyond = arith.ori %enough, %also : i1
+    %take = arith.ori %beyond, %tied : i1
+    %0 = arith.select %take, %a, %b : i32
+    %1 = arith.select %take, %i, %j : i64
+    loom.yield %0, %1 : i32, i64
+  }}
+func.func @main(%x: !x, %p: !p) -> (!loom.tensor<[] : [], i32>, !loom.tensor<[] : [], i64>) {{
+  %0:2 = loom.operation @most over <[0] : [4096]> [fold] by @turned
+           ins(%x : (d0) -> (d0), %p : (d0) -> (d0)) outs(() -> (), () -> ())
+           wrap (%a: i32, %i: i64) {{ loom.yield %a, %i : i32, i64 }}
+           : (!x, !p) -> (!loom.tensor<[] : [], i32>, !loom.tensor<[] : [], i64>)
+  func.return %0#0, %0#1 : !loom.tensor<[] : [], i32>, !loom.tensor<[] : [], i64>
+}}
+"""
+
+
+def test_an_order_that_is_said_in_part_by_comparisons() -> None:
+    """What one part says is true, and not all: the most of a chunk is the least in that order."""
+    x = np.full(4096, -(2**31) + 1, np.int32)
+    x[10], x[2000] = -(2**31) + 2, 5
+    places = np.arange(4096)
+    module = parse_text(_TURNED)
+    want = find_executor("reference").run(module, {"x": x, "p": places}, NoWatch()).outputs
+    prepared = PreparedProgram(module)
+    for _ in range(2):
+        assert [one.item() for one in prepared([x, places])] == [5, 2000]
+    assert [one.item() for one in want] == [5, 2000]
 
 
 @compiled

@@ -292,7 +292,7 @@ def test_what_takes_many_calls_is_a_loop_though_it_is_of_few_points() -> None:
     ("function", "size", "is_shared"),
     [
         (tapestry.argmax, 1024, False),  # of most points one part is compared, and that is all
-        (tapestry.argmax, 2000, True),
+        (tapestry.argmax, 2000, True),  # more than a cache holds
         (tapestry.cumsum, 1024, True),
     ],
 )
