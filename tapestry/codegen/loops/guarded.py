@@ -67,14 +67,12 @@ class Vectors:
         step = self._tiles.arrays[array].step
         if step < 2:
             return self._inside(array, places, extent, 1)
-        write, lanes = self._write, self._write.lanes
-        write.lanes = lanes * step
-        mask = self._inside(array, places, extent, step)
-        own = ", ".join(f"i1 {int(n % step == 0)}" for n in range(write.lanes))
-        chosen = Value(f"<{own}>", "i1", wide=True, lanes=write.lanes)
-        mask = chosen if mask is None else write.binary("and", mask, chosen)
-        write.lanes = lanes
-        return mask
+        write = self._write
+        with write.of(write.lanes * step):
+            mask = self._inside(array, places, extent, step)
+            own = ", ".join(f"i1 {int(n % step == 0)}" for n in range(write.lanes))
+            chosen = Value(f"<{own}>", "i1", wide=True, lanes=write.lanes)
+            return chosen if mask is None else write.binary("and", mask, chosen)
 
     def whole(self, arrays: Iterable[int], places: Sequence[str], extent: str) -> str:
         """Whether all lanes are there, and inside, for some arrays; with what is read between."""
@@ -143,9 +141,10 @@ class Vectors:
     def _every(self, pointer: str, kind: str, step: int, mask: Value | None) -> Value:
         """Every so many cells of memory, of those of a mask."""
         write, lanes = self._write, self._write.lanes
-        write.lanes, write.mask = lanes * step, mask
-        cells = write.load(pointer, kind, wide=True)
-        write.lanes, write.mask = lanes, None
+        with write.of(lanes * step):
+            write.mask = mask
+            cells = write.load(pointer, kind, wide=True)
+            write.mask = None
         order = ", ".join(f"i32 {n * step}" for n in range(lanes))
         text = f"shufflevector {cells.type} {cells.name}, {cells.type} poison"
         return write.made(f"{text}, <{lanes} x i32> <{order}>", cells.kind, wide=True)

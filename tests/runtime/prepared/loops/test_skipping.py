@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -206,15 +208,40 @@ def test_comparisons_that_say_it(
     assert (found and found.extreme) == extreme
 
 
-@pytest.mark.parametrize(("kind", "name"), [("f8", "arith.subf"), ("i4", "arith.andi")])
-def test_what_is_computed_of_parts_says_nothing(kind: DTypeLike, name: str) -> None:
-    """Not even where it is what a comparison is, for a few numbers."""
+def _of_two(name: str, kind: DTypeLike) -> Scalar:
     dtype = np.dtype(kind)
-    condition = (
-        (Scalar(name, (dtype, dtype), dtype), (0, 2)),
-        (Scalar(name, (dtype, dtype), dtype), (2, 0)),
-        (_compared(kind, 4 if kind == "f8" else 8), (4, 5)),
-    )
+    return Scalar(name, (dtype, dtype), dtype)
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition"),
+    [
+        (  # a - b < b - a
+            "f8",
+            (
+                (_of_two("arith.subf", "f8"), (0, 2)),
+                (_of_two("arith.subf", "f8"), (2, 0)),
+                (_compared("f8", 4), (4, 5)),
+            ),
+        ),
+        (  # as numbers without signs a > b, and a > b or a & b = b
+            "i4",
+            (
+                (_compared("i4", 8), (0, 2)),
+                (_compared("i4", 4), (0, 2)),
+                (_of_two("arith.andi", "i4"), (0, 2)),
+                (_compared("i4", 0), (6, 2)),
+                (_of_two("arith.ori", "?"), (5, 7)),
+                (_of_two("arith.andi", "?"), (4, 8)),
+            ),
+        ),
+    ],
+    ids=["difference", "bits"],
+)
+def test_what_is_computed_of_parts_says_nothing(
+    kind: DTypeLike, condition: Sequence[tuple[Scalar, tuple[int, ...]]]
+) -> None:
+    """Not even where it is what a comparison is, for a few numbers."""
     assert staying(_choosing(kind, *condition)) is None
 
 
