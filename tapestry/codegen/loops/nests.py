@@ -72,6 +72,8 @@ class _Nest:
         self._states: Along | None = None
         self._tiles: Tiles | None = None
         self._best: Best | None = None
+        self._beside = _TOGETHER if self._in_shares() else 1
+        """In how many places of memory the last axis is gone along at once."""
         self._place = ""
         """Where the loop is along the folded axis, of a running graph."""
 
@@ -116,25 +118,29 @@ class _Nest:
         if self._graph.running:
             if level == layout.outer and inner:
                 self._states = Along(self._write, self._graph)
-            self._loops(level, pointers, values, None, inner=inner)
+            self._loops(level, pointers, values, [], inner=inner)
             return
         if level == layout.outer and layout.folded[-1]:
-            held = Held(self._write, self._graph)
+            (held,) = self._held(1)
             self._best = Best.of(self._write, self._graph)
-            self._loops(level, pointers, values, held, inner=inner)
-            for (array, _), value in zip(self._folded, held.values(), strict=True):
-                self._write.store(value, pointers[array], self._kinds[array])
+            self._loops(level, pointers, values, [held], inner=inner)
+            self._finish(held, pointers)
             return
         if level == layout.outer:
             self._cleared(pointers)
-        self._loops(level, pointers, values, None, inner=inner)
+        self._loops(level, pointers, values, [], inner=inner)
+
+    def _finish(self, held: Held, pointers: dict[int, str]) -> None:
+        """Write what was folded along the last axis."""
+        for (array, _), value in zip(self._folded, held.values(), strict=True):
+            self._write.store(value, pointers[array], self._kinds[array])
 
     def _loops(
         self,
         level: int,
         pointers: dict[int, str],
         values: dict[int, Value],
-        held: Held | None,
+        held: Sequence[Held],
         *,
         inner: bool,
     ) -> None:
@@ -149,12 +155,21 @@ class _Nest:
             start = self._write.arithmetic("and", self._extents[level], str(-_TOGETHER))
             with self._write.loop(start, _TOGETHER) as at:
                 rows = range(_TOGETHER)
-                self._inner([self._row(level, pointers, values, at, str(n)) for n in rows], None)
+                self._inner([self._row(level, pointers, values, at, str(n)) for n in rows], [])
+        elif level == self._layout.outer - 1 and self._beside > 1:
+            share = self._write.arithmetic("udiv", self._extents[level], str(self._beside))
+            *shares, start = self._shares(share)
+            with self._write.loop(share, 1) as at:
+                rows = [self._row(level, pointers, values, at, first) for first in shares]
+                several = self._held(len(rows))
+                self._inner(rows, several)
+                for own, (to, _) in zip(several, rows, strict=True):
+                    self._finish(own, to)
         with self._write.loop(self._extents[level], 1, start) as at:
             if self._layout.folded[level]:
                 self._place = at
             moved = {a: self._moved(a, level, p, at) for a, p in pointers.items()}
-            if held is None:
+            if not held:
                 self._within(level + 1, moved, values)
             else:
                 values = dict(values)
@@ -189,6 +204,25 @@ class _Nest:
         at = Lanes(pointer, step, self._layout.dense[array])
         others = [None if slot is None else values[slot] for slot in (cell.otherwise, cell.counted)]
         return self._fetching.cell(cell, at, [values[slot] for slot in cell.at], others)
+
+    def _held(self, rows: int) -> list[Held]:
+        return [Held(self._write, self._graph, self._beside) for _ in range(rows)]
+
+    def _in_shares(self) -> bool:
+        """Whether shares of the rows that are folded, or of the only axis, are gone along at once.
+
+        Memory gives a third more to who reads at several places of it than in order; and what is
+        folded of one share does not wait for that of another.
+        """
+        layout, graph = self._layout, self._graph
+        if graph.running or layout.crossed or len(graph.cells) > _FEW:
+            return False
+        own = layout.folded[-1] and layout.outer == layout.rank - 1
+        return own and Best.of(Function(), graph) is None
+
+    def _shares(self, share: str) -> list[str]:
+        """Where shares of an axis start, and where the last one ends."""
+        return [self._write.arithmetic("mul", share, str(n)) for n in range(self._beside + 1)]
 
     def _rows_at_once(self, level: int) -> bool:
         """Whether the last axis is run along for several places of the axis before it at once.
@@ -235,26 +269,43 @@ class _Nest:
         self._compute(level + 1, moved, values)
         return moved, values
 
-    def _inner(self, rows: Sequence[_Row], held: Held | None) -> None:
-        """The last axis, in vectors."""
+    def _inner(self, rows: Sequence[_Row], held: Sequence[Held]) -> None:
+        """The last axis, in vectors; what is folded along it is held, by row."""
         extent = self._extents[-1]
         whole = self._write.made(f"and i64 {extent}, -{WIDTH}", "i64", wide=False).name
 
-        if held is None:
+        if not held:
             with self._write.loop(whole, WIDTH) as at:
                 self._point(at, rows)
         elif self._best is not None:
-            (row,) = rows
-            self._skipping(whole, row, held, self._best)
+            self._skipping(whole, rows[0], held[0], self._best)
         else:
             rounded = any(
                 isinstance(one, Merged) or one.primitive in ROUNDED for one in self._graph.folds
             )
-            self._blocks(_DEPTH if rounded else 0, "0", whole, rows, held)
+            depth, start = _DEPTH if rounded else 0, "0"
+            if self._layout.rank == 1 and self._beside > 1:
+                start = self._apart(depth, whole, rows[0], held[0])
+            self._blocks(depth, start, whole, rows, held)
         with self._write.rest(whole, extent):
-            found = self._point(whole, rows)
-            if held is not None:
-                held.merge(found)
+            if not held:
+                self._point(whole, rows)
+            self._each(whole, rows, held)
+
+    def _apart(self, depth: int, end: str, row: _Row, held: Held) -> str:
+        """Fold shares of the only axis at once; gives where the last one ends."""
+        pointers, values = row
+        share = self._write.arithmetic("udiv", end, str(self._beside))
+        share = self._write.arithmetic("and", share, str(-WIDTH))
+        *shares, stop = self._shares(share)
+        rows = [
+            ({a: self._moved(a, 0, p, at) for a, p in pointers.items()}, values) for at in shares
+        ]
+        several = self._held(len(rows))
+        self._blocks(depth, "0", share, rows, several)
+        for own in several:
+            held.merge(own.parts())
+        return stop
 
     def _skipping(self, end: str, row: _Row, held: Held, best: Best) -> None:
         """Fold vectors of which some point may change what there is."""
@@ -266,20 +317,28 @@ class _Nest:
                 stop,
                 part=lambda place: self._values(place, row)[1][best.slot],
                 one=lambda place: held.merge(self._point(place, [row])),
-                every=lambda start, end: self._along(start, end, [row], held),
+                every=lambda start, end: self._along(start, end, [row], [held]),
             )
 
-    def _blocks(self, depth: int, start: str, end: str, rows: Sequence[_Row], held: Held) -> None:
+    def _each(self, at: str, rows: Sequence[_Row], held: Sequence[Held]) -> None:
+        """Fold a vector of each row."""
+        for row, own in zip(rows, held, strict=False):
+            own.merge(self._point(at, [row]))
+
+    def _blocks(
+        self, depth: int, start: str, end: str, rows: Sequence[_Row], held: Sequence[Held]
+    ) -> None:
         """Fold vectors, block by block, blocks into larger ones."""
         if not depth:
             self._along(start, end, rows, held)
             return
         write, size = self._write, str(WIDTH * _BLOCK**depth)
         with write.loop(end, int(size), start) as at:
-            own, stop = Held(write, self._graph), write.arithmetic("add", at, size)
-            stop = self._least(stop, end)
+            own = self._held(len(held))
+            stop = self._least(write.arithmetic("add", at, size), end)
             self._blocks(depth - 1, at, stop, rows, own)
-            held.merge(own.parts())
+            for one, more in zip(held, own, strict=True):
+                one.merge(more.parts())
 
     def _least(self, one: str, other: str) -> str:
         write = self._write
@@ -287,9 +346,10 @@ class _Nest:
         text = f"select i1 {inside}, i64 {one}, i64 {other}"
         return write.made(text, "i64", wide=False).name
 
-    def _along(self, start: str, end: str, rows: Sequence[_Row], held: Held) -> None:
+    def _along(self, start: str, end: str, rows: Sequence[_Row], held: Sequence[Held]) -> None:
         """Fold vectors: several at once, as each result takes a while to be there."""
-        if len(self._graph.cells) <= _FEW and all(how.waits for how in self._accumulators):
+        few = len(self._graph.cells) <= _FEW and self._beside == 1
+        if few and all(how.waits for how in self._accumulators):
             length = self._write.arithmetic("sub", end, start)
             whole = self._write.arithmetic("and", length, str(-WIDTH * _TOGETHER))
             several = self._write.arithmetic("add", start, whole)
@@ -298,10 +358,10 @@ class _Nest:
                     self._point(self._write.arithmetic("add", at, str(n * WIDTH)), rows)
                     for n in range(_TOGETHER)
                 ]
-                held.merge(self._together(found))
+                held[0].merge(self._together(found))
             start = several
         with self._write.loop(end, WIDTH, start) as at:
-            held.merge(self._point(at, rows))
+            self._each(at, rows, held)
 
     def _together(self, found: Sequence[Sequence[Parts]]) -> list[Parts]:
         """What several vectors fold to, neighbours first."""
