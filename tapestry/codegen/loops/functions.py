@@ -13,6 +13,8 @@ from contextlib import contextmanager
 
 from tapestry.codegen.loops.vectors import WIDTH, Value, Writer
 
+_ORDER = "@llvm.x86.sse.sfence"
+
 
 class Function(Writer):
     """The function `loop` of an address."""
@@ -25,7 +27,13 @@ class Function(Writer):
     def text(self) -> str:
         """A module with the function."""
         head = ["define void @loop(ptr %arguments) {", "entry:", *self._places]
-        return "\n".join([*head, *self.lines, "  ret void", "}", *self.declared.values(), ""])
+        end = ["  ret void", "}", *self.declared.values(), "!0 = !{i32 1}", ""]
+        return "\n".join([*head, *self.lines, *end])
+
+    def ordered(self) -> None:
+        """What was stored as `passing` is there before what is stored after this."""
+        self.declared[_ORDER] = f"declare void {_ORDER}()"
+        self.line(f"call void {_ORDER}()")
 
     def arithmetic(self, operation: str, left: str, right: str) -> str:
         """An instruction on two numbers of 64 bits."""

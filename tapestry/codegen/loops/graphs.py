@@ -172,7 +172,9 @@ class Layout:
     cells are neighbours along the last. Inputs that are `ahead` are long: what is read of them some
     time later is fetched meanwhile. `boxed` says of which inputs that are boxes, and along which of
     their dimensions, strides are arguments; along others, cells are neighbours. Inputs that are
-    `crossed` have neighbours along the axis before the last, and vary along both.
+    `crossed` have neighbours along the axis before the last, and vary along both. The store that is
+    `passing` is of so much memory that no cache has what was written first when the last is; it is
+    dense, and cells lie at multiples of their bytes.
     """
 
     folded: tuple[bool, ...]
@@ -181,6 +183,7 @@ class Layout:
     ahead: tuple[int, ...] = ()
     boxed: tuple[tuple[int, int], ...] = ()
     crossed: tuple[int, ...] = ()
+    passing: int | None = None
 
     @property
     def rank(self) -> int:

@@ -6,7 +6,8 @@ The last axis runs in vectors, its rest under a mask. What does not move along i
 computed outside of their loops. Arrays whose neighbours lie along the axis before are read in tiles
 of some rows, which are turned. What is folded along the last axis is in a vector until the end:
 partial results, each of them folded in order; where the order matters, as for sums of floats, that
-is done block by block, so that errors grow slowly. What is folded along other axes is in memory.
+is done block by block, so that errors grow slowly. Four rows are folded at once, or four shares of
+an only axis. What is folded along other axes is in memory.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tapestry.codegen.loops.holding import Held
 from tapestry.codegen.loops.running import Along, zeros
 from tapestry.codegen.loops.skipping import VECTORS, Best
 from tapestry.codegen.loops.turning import ROWS, Tiles
-from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value
+from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value, whole_lines
 
 _BLOCK = 32
 """Vectors that are folded one after another before they meet the rest, and blocks, and so on."""
@@ -106,6 +107,8 @@ class _Nest:
         for slot, number in enumerate(self._graph.numbers, len(self._graph.inputs)):
             values[slot] = write.number(number.value, number.kind)
         self._within(0, pointers, values)
+        if layout.passing is not None:
+            write.ordered()
         if self._graph.may_fail:
             self._fetching.end(write.argument_at(end))
         return write.text()
@@ -272,8 +275,10 @@ class _Nest:
     def _inner(self, rows: Sequence[_Row], held: Sequence[Held]) -> None:
         """The last axis, in vectors; what is folded along it is held, by row."""
         extent = self._extents[-1]
-        whole = self._write.made(f"and i64 {extent}, -{WIDTH}", "i64", wide=False).name
-
+        if self._layout.passing is not None:
+            self._past_caches(self._layout.passing, rows)
+            return
+        whole = self._write.arithmetic("and", extent, str(-WIDTH))
         if not held:
             with self._write.loop(whole, WIDTH) as at:
                 self._point(at, rows)
@@ -291,6 +296,26 @@ class _Nest:
             if not held:
                 self._point(whole, rows)
             self._each(whole, rows, held)
+
+    def _past_caches(self, passing: int, rows: Sequence[_Row]) -> None:
+        """The last axis where lines of a store are written whole, from the first that begins.
+
+        What is before that is less than a vector.
+        """
+        write, extent, size = self._write, self._extents[-1], BYTES[self._kinds[passing]]
+        address = f"ptrtoint ptr {rows[0][0][passing]} to i64"
+        back = write.arithmetic("sub", "0", write.made(address, "i64", wide=False).name)
+        left = write.arithmetic("and", back, str(whole_lines(size) - 1))
+        left = write.arithmetic("udiv", left, str(size))
+        first = self._least(left, extent)
+        with write.rest("0", first):
+            self._point("0", rows)
+        length = write.arithmetic("sub", extent, first)
+        end = write.arithmetic("add", first, write.arithmetic("and", length, str(-WIDTH)))
+        with write.loop(end, WIDTH, first) as at:
+            self._point(at, rows)
+        with write.rest(end, extent):
+            self._point(end, rows)
 
     def _apart(self, depth: int, end: str, row: _Row, held: Held) -> str:
         """Fold shares of the only axis at once; gives where the last one ends."""
@@ -384,7 +409,8 @@ class _Nest:
         for row in rows:
             moved, values = self._values(at, row)
             for array, slot in self._stored:
-                self._put(array, moved[array], self._write.widened(values[slot]))
+                passing = array == self._layout.passing
+                self._put(array, moved[array], self._write.widened(values[slot]), passing=passing)
             found.append(self._lifted(values))
         if self._graph.running:
             self._running(at, rows[0][0], found[0])
@@ -471,9 +497,9 @@ class _Nest:
             return self._write.load(pointer, kind, wide=True)
         return self._write.gathered(self._pointers(array, pointer), kind)
 
-    def _put(self, array: int, pointer: str, value: Value) -> None:
+    def _put(self, array: int, pointer: str, value: Value, *, passing: bool = False) -> None:
         if self._layout.dense[array]:
-            self._write.store(value, pointer, self._kinds[array])
+            self._write.store(value, pointer, self._kinds[array], passing=passing)
         else:
             self._write.scattered(value, self._pointers(array, pointer), self._kinds[array])
 

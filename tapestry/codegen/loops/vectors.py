@@ -70,6 +70,11 @@ _HELD = {"i1": "i8", "half": "i16", "bfloat": "i16"}
 """How memory holds what has another type once it is read."""
 
 
+def whole_lines(size: int) -> int:
+    """At multiples of how many bytes vectors of such numbers are whole lines, or a half of one."""
+    return min(LINE, WIDTH * size)
+
+
 def held_as(kind: str) -> str:
     """How memory holds numbers of a type."""
     return _HELD.get(kind, kind)
@@ -286,8 +291,12 @@ class Writer:
         found = self.made(f"call {held.type} {full}({said})", held.kind, wide=True)
         return self._opened(found, kind)
 
-    def store(self, value: Value, pointer: str, kind: str) -> None:
-        """Neighbours in memory, of a type there; of the elements of the mask."""
+    def store(self, value: Value, pointer: str, kind: str, *, passing: bool = False) -> None:
+        """Neighbours in memory, of a type there; of the elements of the mask.
+
+        What is `passing` starts where `whole_lines` do, and is no more read soon: memory is not
+        read to have it in a cache.
+        """
         value = self._closed(value, kind)
         if value.wide and self.mask is not None:
             full = f"@llvm.masked.store.{_mangled(value)}.p0"
@@ -295,6 +304,9 @@ class Writer:
             self.declared[full] = f"declare void {full}({value.type}, ptr, i32 immarg, {masks})"
             said = f"{value.type} {value.name}, ptr {pointer}, i32 1, {masks} {self.mask.name}"
             self.line(f"call void {full}({said})")
+        elif passing:
+            said = f"{value.type} {value.name}, ptr {pointer}, align {whole_lines(BYTES[kind])}"
+            self.line(f"store {said}, !nontemporal !0")
         else:
             self.line(f"store {value.type} {value.name}, ptr {pointer}, align 1")
 

@@ -97,6 +97,11 @@ def fetches_pages() -> bool:
     return machine is not None and machine.name in _FETCHING
 
 
+def passes_caches() -> bool:
+    """Whether there are stores that do not read memory first to have what they write in a cache."""
+    return platform.machine() in ("x86_64", "AMD64")
+
+
 def compiled(text: str, about: str = "") -> Compiled | None:
     """A function, from a module's text; None on processors that lack what is needed.
 

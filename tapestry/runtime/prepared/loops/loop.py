@@ -36,7 +36,7 @@ from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Traced, in_parallel
-from tapestry.runtime.prepared.memory import maker, reserved
+from tapestry.runtime.prepared.memory import maker, passes_caches, reserved
 
 _DTYPES = {
     "i1": np.dtype(np.bool_),
@@ -144,6 +144,11 @@ class Loop:
             *((kept, _DTYPES[kinds[slot]]) for slot in graph.folded),
         ]
         self._made = [(maker(shape, dtype), shape, dtype) for shape, dtype in made]
+        self._passing = frozenset(
+            number
+            for number, (_, kept, dtype) in enumerate(self._made)
+            if passes_caches(prod(kept) * dtype.itemsize)
+        )
         slots = [*range(len(graph.inputs)), *graph.stores, *graph.folded]
         self._widths = [BYTES[kinds[slot]] for slot in slots]
         self._dtypes = [_DTYPES[kinds[slot]] for slot in slots]
@@ -198,16 +203,27 @@ class Loop:
         """How many threads a call may use at the moment."""
         return 1 if self._team is None or self._most < 2 else self._team.count()
 
-    def ready(self, given: Sequence[Any], arrays: Sequence[Array], threads: int) -> Ready | None:
+    def ready(
+        self,
+        given: Sequence[Any],
+        arrays: Sequence[Array],
+        threads: int,
+        passing: frozenset[int] = frozenset(),
+    ) -> Ready | None:
         """The function for so many threads, of `arrays` that lie like these: `given`, and outputs.
 
-        None where it cannot be compiled.
+        The outputs whose numbers are `passing` are read when caches have them no more; those that
+        are so large are known to be. None where it cannot be compiled.
         """
         along = [given[array].data.strides for array in self._boxes] if self._boxes else _NO_BOXES
-        key = threads, *along, *[(array.shape, array.strides) for array in arrays]
+        if passing or self._passing:
+            outs = enumerate(arrays[len(given) :])
+            large = passing | self._passing
+            passing = frozenset(n for n, out in outs if n in large and out.flags.aligned)
+        key = threads, passing, *along, *[(array.shape, array.strides) for array in arrays]
         found = self._ready.get(key)
         if found is None and key not in self._ready:
-            found = self._prepared(arrays, along, min(threads, self._most))
+            found = self._prepared(arrays, along, min(threads, self._most), passing)
             self._ready[key] = found
         return found
 
@@ -222,7 +238,11 @@ class Loop:
         return outs
 
     def _prepared(
-        self, arrays: Sequence[Array], along: Sequence[tuple[int, ...]], threads: int
+        self,
+        arrays: Sequence[Array],
+        along: Sequence[tuple[int, ...]],
+        threads: int,
+        passing: frozenset[int],
     ) -> Ready | None:
         """The function for arrays that lie like these; None where it cannot be compiled.
 
@@ -249,7 +269,12 @@ class Loop:
             if stride != self._widths[array]
         }
         crossed = self._crossed(extents, steps, folded)
-        layout = Layout(tuple(folded), moves, dense, tuple(ahead), tuple(boxes), crossed)
+        past = None
+        if native.passes_caches() and not (folded[-1] or self._graph.running or crossed):
+            stores = range(len(self._graph.inputs), len(arrays) - len(self._graph.folded))
+            large = (n for n in stores if n - stores.start in passing)
+            past = next((n for n in large if steps[n][-1] == self._widths[n]), None)
+        layout = Layout(tuple(folded), moves, dense, tuple(ahead), tuple(boxes), crossed, past)
         function = compiled(loop_text(self._graph, layout), self._about)
         if function is None:
             return None

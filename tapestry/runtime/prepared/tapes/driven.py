@@ -12,6 +12,7 @@ fails, as it reads at a place that is not there, is left to a frame, which says 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,12 +30,12 @@ from tapestry.runtime.cpu.turns import Kind, Turns, can_take
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Traced, in_parallel
 from tapestry.runtime.prepared.loops.loop import Loop, lying
-from tapestry.runtime.prepared.memory import reserved
+from tapestry.runtime.prepared.memory import passes_caches, reserved
 from tapestry.runtime.prepared.tapes.frames import Frame, Settled
 from tapestry.runtime.prepared.tapes.kinds import Tapes
 from tapestry.runtime.prepared.tapes.meanings import Arranged, Product
 from tapestry.runtime.prepared.tapes.places import scratch
-from tapestry.runtime.prepared.tapes.tape import Call
+from tapestry.runtime.prepared.tapes.tape import Call, Tape
 from tapestry.zspace import Range
 
 _WORKERS = Workers()
@@ -149,13 +150,15 @@ class Driven:
         """All parts as steps; None where other functions compute some of them."""
         tapes = self._tapes
         kinds: list[Kind] = []
+        large = (number for number, view in enumerate(views) if passes_caches(view.nbytes))
+        passing = frozenset(large)
         room, first, starts = 0, dict[int, list[Array]](), list[tuple[int, list[int]]]()
         for part, kind in tapes.kinds.items():
             given, into = tapes.given(wholes, part), self._into(views, part)
             arrays = [*map(lying, given), *into]
             if kind not in first:
-                settled = tapes.frame(part).settle(given, into)
-                found = None if settled is None else _steps(settled, given, into)
+                settled = tapes.frame(part).settle(given, into, passing)
+                found = None if settled is None else _steps(settled, given, into, passing)
                 if settled is None or found is None or kind != len(kinds):
                     return None
                 first[kind] = arrays
@@ -224,11 +227,16 @@ def _moved(step: Step, away: Sequence[int], numbers: Sequence[int]) -> Step:
     return replace(step, arguments=tuple(arguments), places=tuple(places))
 
 
-def _steps(settled: Settled, given: Sequence[Any], into: Sequence[Array]) -> list[Step] | None:
+def _steps(
+    settled: Settled,
+    given: Sequence[Any],
+    into: Sequence[Array],
+    passing: frozenset[int] = frozenset(),
+) -> list[Step] | None:
     """What a tape does as steps; None where it does more than loops, and views of what they make.
 
     Bases are what is given, the outputs, the thread's memory, and nothing: a constant is where it
-    is.
+    is. Caches need not have the outputs whose numbers are `passing`.
     """
     tape, plan, values = settled.tape, settled.plan, settled.values
     if plan.copied:
@@ -238,6 +246,7 @@ def _steps(settled: Settled, given: Sequence[Any], into: Sequence[Array]) -> lis
     base = {slot: number for number, slot in enumerate(tape.sources)}
     base |= dict.fromkeys(tape.constants, len(begins) - 1)
     planned = {id(call) for call, _ in plan.steps}
+    past = {slot for slot, to in plan.direct.items() if to.number in passing} - _read(tape)
     steps: list[Step] = []
     for call in tape.calls:
         if call.kind == "view" or isinstance(call.meaning, Arranged):
@@ -251,21 +260,38 @@ def _steps(settled: Settled, given: Sequence[Any], into: Sequence[Array]) -> lis
         for slot in call.outs:
             direct = plan.direct.get(slot)
             base[slot] = len(begins) - 2 if direct is None else len(given) + direct.number
-        made = _of_call(call, values, base, begins)
+        made = _of_call(call, values, base, begins, past)
         if made is None:
             return None
         steps += made
     return steps
 
 
+def _read(tape: Tape) -> set[int]:
+    """The slots that functions read, or views of them."""
+    read = set[int]()
+    for call in reversed(tape.calls):
+        if call.kind != "view" or call.out in read:
+            read.update(call.ins)
+    return read
+
+
 def _of_call(
-    call: Call, values: Sequence[Any], base: dict[int, int], begins: Sequence[int]
+    call: Call,
+    values: Sequence[Any],
+    base: dict[int, int],
+    begins: Sequence[int],
+    past: AbstractSet[int],
 ) -> list[Step] | None:
-    """A loop, or a product, of values where they are; what has to be finite is looked at first."""
+    """A loop, or a product, of values where they are; what has to be finite is looked at first.
+
+    Caches need not have what is in the slots `past`.
+    """
     slots = [*call.ins, *call.outs]
     arrays = [*(lying(values[slot]) for slot in call.ins), *(values[slot] for slot in call.outs)]
     if isinstance(call.function, Loop):
-        ready = call.function.ready([values[slot] for slot in call.ins], arrays, 1)
+        passing = frozenset(n for n, slot in enumerate(call.outs) if slot in past)
+        ready = call.function.ready([values[slot] for slot in call.ins], arrays, 1, passing)
         may_fail, shared = ready is not None and ready.may_fail, False
     elif isinstance(call.meaning, Product):
         slots = [*call.ins[:2], *call.outs]

@@ -87,12 +87,18 @@ class Frame:
             values[slot] = None
         return made
 
-    def settle(self, sources: Sequence[Any], outs: Sequence[Array]) -> Settled | None:
-        """Where all values lie, without computing them; None where that is not known yet."""
+    def settle(
+        self, sources: Sequence[Any], outs: Sequence[Array], passing: frozenset[int] = frozenset()
+    ) -> Settled | None:
+        """Where all values lie, without computing them; None where that is not known yet.
+
+        Nothing but outputs is in the memory of those whose numbers are `passing`, if they are known
+        to be before the first time.
+        """
         values = self._values
         for slot, value in zip(self._tape.sources, sources, strict=True):
             values[slot] = value
-        self._find_plan(outs)
+        self._find_plan(outs, passing)
         if self._plan is None:
             return None
         for slot, place in self._plan.direct.items():
@@ -102,13 +108,14 @@ class Frame:
             values[slot] = None
         return settled
 
-    def _find_plan(self, outs: Sequence[Array]) -> None:
+    def _find_plan(self, outs: Sequence[Array], passing: frozenset[int] = frozenset()) -> None:
         """From now on, the tape is the one with loops; its plan, if values need not be seen."""
         if self._plan is not None or self._loops is None:
             return
         self._tape = self._loops.tape(self._tape, self._stores, self._values, self._times)
         if self._tape.seen is not None:
-            self._plan = planned(self._tape, self._stores, self._tape.seen, self._values, outs)
+            seen, values = self._tape.seen, self._values
+            self._plan = planned(self._tape, self._stores, seen, values, outs, passing)
 
     def _shapes(self) -> dict[int, Seen]:
         """What calls make, which are made for the first time; only what is stored is kept."""

@@ -100,8 +100,13 @@ def planned(
     seen: Mapping[int, Seen],
     values: list[Any],
     outs: Sequence[Array],
+    passing: frozenset[int] = frozenset(),
 ) -> Plan:
-    """The plan, and in `values` the memory of what is written into scratch."""
+    """The plan, and in `values` the memory of what is written into scratch.
+
+    What outputs whose numbers are `passing` are computed over is not in their memory, which is read
+    when caches have it no more.
+    """
     roots = _roots(tape)
     direct: dict[int, Direct] = {}
     for number, (slot, out) in enumerate(zip(stores, outs, strict=False)):
@@ -110,7 +115,7 @@ def planned(
         fits = own and (seen[slot].shape, seen[slot].dtype) == (out.shape, out.dtype)
         if fits and seen[root].long == seen[slot].long and seen[root].dtype == out.dtype:
             direct[root] = Direct(number, seen[root].shape)
-    found = _places(tape, stores, seen, roots, direct)
+    found = _places(tape, stores, seen, roots, direct, passing)
     sizes = {slot: seen[slot].bytes for slot in found.lives}
     arena = place(sizes, found.lives)
     block = scratch(arena.size)
@@ -175,10 +180,12 @@ def _places(
     seen: Mapping[int, Seen],
     roots: Sequence[set[int]],
     direct: dict[int, Direct],
+    passing: frozenset[int],
 ) -> _Places:
     """The places of results, but for those in `direct`, to which some are added.
 
-    What an output is computed over, step by step, may be in the output's memory from the start.
+    What an output is computed over, step by step, may be in the output's memory from the start,
+    unless that is `passing`.
     """
     calls = tape.calls
     last = {root: n for n, c in enumerate(calls) for slot in c.ins for root in roots[slot]}
@@ -226,7 +233,7 @@ def _places(
         if slot is not None:
             taken.add(owner[slot])
         if out in direct:
-            if slot is not None:
+            if slot is not None and direct[out].number not in passing:
                 move(owner[slot], slot, direct[out])
             return
         until = last.get(out, n)

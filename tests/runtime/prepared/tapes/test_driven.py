@@ -16,6 +16,7 @@ from tapestry.runtime.cpu.threads import Workers
 from tapestry.runtime.executor import NoWatch, find_executor
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.loops import loop as loops
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.parts.preparing import in_parts
 from tapestry.runtime.prepared.tapes import driven
@@ -163,6 +164,34 @@ def test_frames_give_the_same_and_play_none(
     for _ in range(3):
         (made,) = program(given)
         np.testing.assert_array_equal(made, want)
+
+
+@pytest.mark.skipif(not native.passes_caches(), reason="stores go to caches here")
+@pytest.mark.parametrize("case", ["softmax", "attention as defined", "coordinates", "lookup"])
+def test_only_what_is_read_no_more_is_written_past_caches(
+    monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    if "attention" in case:
+        _need_products()
+    text, pipeline, given = _CASES[case]
+    want = _by_frames(monkeypatch, case, given)
+    texts = set[str]()
+    compiled = loops.compiled
+
+    def kept(text: str, about: str = "") -> object:
+        texts.add(text)
+        return compiled(text, about)
+
+    monkeypatch.setattr(loops, "compiled", kept)
+    monkeypatch.setattr(driven, "passes_caches", lambda _: True)
+    program = _prepared(text, pipeline, 1)
+    for _ in range(2):
+        (made,) = program(given)
+        np.testing.assert_array_equal(made, want)
+    past = sum("!nontemporal !0\n" in text for text in texts)
+    by_loops = case != "attention as defined"  # whose last result is a product
+    assert past == by_loops
+    assert len(texts) > past or case in ("coordinates", "lookup")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
