@@ -54,6 +54,12 @@ class Function(Writer):
         text = f"getelementptr i8, ptr {pointer}, i64 {offset}"
         return self.made(text, "ptr", wide=False).name
 
+    def least(self, one: str, other: str) -> str:
+        """The less of two numbers of 64 bits that have no sign."""
+        inside = self.made(f"icmp ult i64 {one}, {other}", "i1", wide=False).name
+        text = f"select i1 {inside}, i64 {one}, i64 {other}"
+        return self.made(text, "i64", wide=False).name
+
     def place(self, kind: str) -> str:
         """Memory of the function's own, which LLVM makes registers of."""
         name = f"%place{len(self._places)}"

@@ -5,9 +5,8 @@
 The last axis runs in vectors, its rest under a mask. What does not move along inner axes is
 computed outside of their loops. Arrays whose neighbours lie along the axis before are read in tiles
 of some rows, which are turned. What is folded along the last axis is in a vector until the end:
-partial results, each of them folded in order; where the order matters, as for sums of floats, that
-is done block by block, so that errors grow slowly. Four rows are folded at once, or four shares of
-an only axis. What is folded along other axes is in memory.
+partial results, each of them folded in order (`folding`). Four rows are folded at once, or four
+shares of an only axis. What is folded along other axes is in memory.
 """
 
 from __future__ import annotations
@@ -16,28 +15,14 @@ from collections.abc import Sequence
 
 from tapestry.codegen.loops.accumulating import Parts, accumulators
 from tapestry.codegen.loops.fetching import Fetching, Lanes
+from tapestry.codegen.loops.folding import BESIDE, FEW, Folding, Row
 from tapestry.codegen.loops.functions import Function
-from tapestry.codegen.loops.graphs import ROUNDED, Fetch, Graph, Layout, Merged
+from tapestry.codegen.loops.graphs import Fetch, Graph, Layout
 from tapestry.codegen.loops.holding import Held
 from tapestry.codegen.loops.running import Along, zeros
-from tapestry.codegen.loops.skipping import VECTORS, Best
+from tapestry.codegen.loops.skipping import Best
 from tapestry.codegen.loops.turning import ROWS, Tiles
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value, whole_lines
-
-_BLOCK = 32
-"""Vectors that are folded one after another before they meet the rest, and blocks, and so on."""
-
-_DEPTH = 3
-"""How many kinds of blocks there are: the largest are of a million numbers."""
-
-_TOGETHER = 4
-"""Vectors, or rows, that are folded at once."""
-
-_FEW = 4
-"""Operations for a point up to which that is worth the instructions."""
-
-_Row = tuple[dict[int, str], dict[int, Value]]
-"""Where arrays are, and what is the same along the last axis."""
 
 
 def loop_text(graph: Graph, layout: Layout) -> str:
@@ -73,8 +58,11 @@ class _Nest:
         self._states: Along | None = None
         self._tiles: Tiles | None = None
         self._best: Best | None = None
-        self._beside = _TOGETHER if self._in_shares() else 1
+        self._beside = BESIDE if self._in_shares() else 1
         """In how many places of memory the last axis is gone along at once."""
+        self._folding = Folding(
+            self._write, graph, self._beside, lambda at, row: self._point(at, [row])
+        )
         self._place = ""
         """Where the loop is along the folded axis, of a running graph."""
 
@@ -124,7 +112,7 @@ class _Nest:
             self._loops(level, pointers, values, [], inner=inner)
             return
         if level == layout.outer and layout.folded[-1]:
-            (held,) = self._held(1)
+            (held,) = self._folding.held(1)
             self._best = Best.of(self._write, self._graph)
             self._loops(level, pointers, values, [held], inner=inner)
             self._finish(held, pointers)
@@ -155,16 +143,16 @@ class _Nest:
             return
         start = "0"
         if self._rows_at_once(level):
-            start = self._write.arithmetic("and", self._extents[level], str(-_TOGETHER))
-            with self._write.loop(start, _TOGETHER) as at:
-                rows = range(_TOGETHER)
+            start = self._write.arithmetic("and", self._extents[level], str(-BESIDE))
+            with self._write.loop(start, BESIDE) as at:
+                rows = range(BESIDE)
                 self._inner([self._row(level, pointers, values, at, str(n)) for n in rows], [])
         elif level == self._layout.outer - 1 and self._beside > 1:
             share = self._write.arithmetic("udiv", self._extents[level], str(self._beside))
             *shares, start = self._shares(share)
             with self._write.loop(share, 1) as at:
                 rows = [self._row(level, pointers, values, at, first) for first in shares]
-                several = self._held(len(rows))
+                several = self._folding.held(len(rows))
                 self._inner(rows, several)
                 for own, (to, _) in zip(several, rows, strict=True):
                     self._finish(own, to)
@@ -208,9 +196,6 @@ class _Nest:
         others = [None if slot is None else values[slot] for slot in (cell.otherwise, cell.counted)]
         return self._fetching.cell(cell, at, [values[slot] for slot in cell.at], others)
 
-    def _held(self, rows: int) -> list[Held]:
-        return [Held(self._write, self._graph, self._beside) for _ in range(rows)]
-
     def _in_shares(self) -> bool:
         """Whether shares of the rows that are folded, or of the only axis, are gone along at once.
 
@@ -218,7 +203,7 @@ class _Nest:
         folded of one share does not wait for that of another.
         """
         layout, graph = self._layout, self._graph
-        if graph.running or layout.crossed or len(graph.cells) > _FEW:
+        if graph.running or layout.crossed or len(graph.cells) > FEW:
             return False
         own = layout.folded[-1] and layout.outer == layout.rank - 1
         return own and Best.of(Function(), graph) is None
@@ -236,9 +221,9 @@ class _Nest:
         last = level == layout.rank - 2 and layout.folded[level] and not layout.folded[-1]
         if self._graph.running:
             return False
-        return last and not self._stored and len(self._graph.cells) <= _FEW
+        return last and not self._stored and len(self._graph.cells) <= FEW
 
-    def _turned(self, level: int, tiles: Tiles, outside: _Row) -> None:
+    def _turned(self, level: int, tiles: Tiles, outside: Row) -> None:
         """The last two axes, in tiles of some arrays."""
         write, (rows, columns) = self._write, self._extents[level:]
         whole = write.arithmetic("and", columns, str(-WIDTH))
@@ -264,7 +249,7 @@ class _Nest:
 
     def _row(
         self, level: int, pointers: dict[int, str], values: dict[int, Value], at: str, after: str
-    ) -> _Row:
+    ) -> Row:
         """Where arrays are some places after one of an axis, and what is the same there."""
         place = self._write.arithmetic("add", at, after)
         moved = {a: self._moved(a, level, p, place) for a, p in pointers.items()}
@@ -272,7 +257,7 @@ class _Nest:
         self._compute(level + 1, moved, values)
         return moved, values
 
-    def _inner(self, rows: Sequence[_Row], held: Sequence[Held]) -> None:
+    def _inner(self, rows: Sequence[Row], held: Sequence[Held]) -> None:
         """The last axis, in vectors; what is folded along it is held, by row."""
         extent = self._extents[-1]
         if self._layout.passing is not None:
@@ -283,21 +268,24 @@ class _Nest:
             with self._write.loop(whole, WIDTH) as at:
                 self._point(at, rows)
         elif self._best is not None:
-            self._skipping(whole, rows[0], held[0], self._best)
+            self._folding.skip(whole, rows[0], held[0], self._best, self._looked_at)
         else:
-            rounded = any(
-                isinstance(one, Merged) or one.primitive in ROUNDED for one in self._graph.folds
-            )
-            depth, start = _DEPTH if rounded else 0, "0"
+            start = "0"
             if self._layout.rank == 1 and self._beside > 1:
-                start = self._apart(depth, whole, rows[0], held[0])
-            self._blocks(depth, start, whole, rows, held)
+                start = self._apart(whole, rows[0], held[0])
+            self._folding.fold(start, whole, rows, held)
         with self._write.rest(whole, extent):
-            if not held:
+            if held:
+                self._folding.each(whole, rows, held)
+            else:
                 self._point(whole, rows)
-            self._each(whole, rows, held)
 
-    def _past_caches(self, passing: int, rows: Sequence[_Row]) -> None:
+    def _looked_at(self, at: str, row: Row) -> Value:
+        """What says of the points of a vector whether they are passed by."""
+        assert self._best is not None
+        return self._values(at, row)[1][self._best.slot]
+
+    def _past_caches(self, passing: int, rows: Sequence[Row]) -> None:
         """The last axis where lines of a store are written whole, from the first that begins.
 
         What is before that is less than a vector.
@@ -307,7 +295,7 @@ class _Nest:
         back = write.arithmetic("sub", "0", write.made(address, "i64", wide=False).name)
         left = write.arithmetic("and", back, str(whole_lines(size) - 1))
         left = write.arithmetic("udiv", left, str(size))
-        first = self._least(left, extent)
+        first = self._write.least(left, extent)
         with write.rest("0", first):
             self._point("0", rows)
         length = write.arithmetic("sub", extent, first)
@@ -317,7 +305,7 @@ class _Nest:
         with write.rest(end, extent):
             self._point(end, rows)
 
-    def _apart(self, depth: int, end: str, row: _Row, held: Held) -> str:
+    def _apart(self, end: str, row: Row, held: Held) -> str:
         """Fold shares of the only axis at once; gives where the last one ends."""
         pointers, values = row
         share = self._write.arithmetic("udiv", end, str(self._beside))
@@ -326,80 +314,13 @@ class _Nest:
         rows = [
             ({a: self._moved(a, 0, p, at) for a, p in pointers.items()}, values) for at in shares
         ]
-        several = self._held(len(rows))
-        self._blocks(depth, "0", share, rows, several)
+        several = self._folding.held(len(rows))
+        self._folding.fold("0", share, rows, several)
         for own in several:
             held.merge(own.parts())
         return stop
 
-    def _skipping(self, end: str, row: _Row, held: Held, best: Best) -> None:
-        """Fold vectors of which some point may change what there is."""
-        write, size = self._write, VECTORS * WIDTH
-        with write.loop(end, size) as at:
-            stop = self._least(write.arithmetic("add", at, str(size)), end)
-            best.fold(
-                at,
-                stop,
-                part=lambda place: self._values(place, row)[1][best.slot],
-                one=lambda place: held.merge(self._point(place, [row])),
-                every=lambda start, end: self._along(start, end, [row], [held]),
-            )
-
-    def _each(self, at: str, rows: Sequence[_Row], held: Sequence[Held]) -> None:
-        """Fold a vector of each row."""
-        for row, own in zip(rows, held, strict=False):
-            own.merge(self._point(at, [row]))
-
-    def _blocks(
-        self, depth: int, start: str, end: str, rows: Sequence[_Row], held: Sequence[Held]
-    ) -> None:
-        """Fold vectors, block by block, blocks into larger ones."""
-        if not depth:
-            self._along(start, end, rows, held)
-            return
-        write, size = self._write, str(WIDTH * _BLOCK**depth)
-        with write.loop(end, int(size), start) as at:
-            own = self._held(len(held))
-            stop = self._least(write.arithmetic("add", at, size), end)
-            self._blocks(depth - 1, at, stop, rows, own)
-            for one, more in zip(held, own, strict=True):
-                one.merge(more.parts())
-
-    def _least(self, one: str, other: str) -> str:
-        write = self._write
-        inside = write.made(f"icmp ult i64 {one}, {other}", "i1", wide=False).name
-        text = f"select i1 {inside}, i64 {one}, i64 {other}"
-        return write.made(text, "i64", wide=False).name
-
-    def _along(self, start: str, end: str, rows: Sequence[_Row], held: Sequence[Held]) -> None:
-        """Fold vectors: several at once, as each result takes a while to be there."""
-        few = len(self._graph.cells) <= _FEW and self._beside == 1
-        if few and all(how.waits for how in self._accumulators):
-            length = self._write.arithmetic("sub", end, start)
-            whole = self._write.arithmetic("and", length, str(-WIDTH * _TOGETHER))
-            several = self._write.arithmetic("add", start, whole)
-            with self._write.loop(several, WIDTH * _TOGETHER, start) as at:
-                found = [
-                    self._point(self._write.arithmetic("add", at, str(n * WIDTH)), rows)
-                    for n in range(_TOGETHER)
-                ]
-                held[0].merge(self._together(found))
-            start = several
-        with self._write.loop(end, WIDTH, start) as at:
-            self._each(at, rows, held)
-
-    def _together(self, found: Sequence[Sequence[Parts]]) -> list[Parts]:
-        """What several vectors fold to, neighbours first."""
-        while len(found) > 1:
-            pairs = zip(found[::2], found[1::2], strict=True)
-            found = [self._merged(*pair) for pair in pairs]
-        return list(found[0])
-
-    def _merged(self, left: Sequence[Parts], right: Sequence[Parts]) -> list[Parts]:
-        triples = zip(self._accumulators, left, right, strict=True)
-        return [how.merge(self._write, a, b) for how, a, b in triples]
-
-    def _point(self, at: str, rows: Sequence[_Row]) -> list[Parts]:
+    def _point(self, at: str, rows: Sequence[Row]) -> list[Parts]:
         """All that is done at the points of a vector, of one row or of several that are folded.
 
         Gives what is folded along the last axis.
@@ -415,7 +336,7 @@ class _Nest:
         if self._graph.running:
             self._running(at, rows[0][0], found[0])
             return []
-        parts = self._together(found)
+        parts = self._folding.together(found)
         if self._layout.folded[last]:
             return parts
         pointers, _ = rows[0]
@@ -433,7 +354,7 @@ class _Nest:
                 self._put(array, one, value)
         return []
 
-    def _values(self, at: str, row: _Row) -> _Row:
+    def _values(self, at: str, row: Row) -> Row:
         """Where arrays are at a place of the last axis, and what is computed for a vector there."""
         pointers, outer = row
         last, values = self._layout.rank - 1, dict(outer)

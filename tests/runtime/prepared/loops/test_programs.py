@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import logging
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -295,10 +296,10 @@ def test_what_loops_alone_touch_lies_along_the_long_axis() -> None:
     found: list[tuple[int, ...]] = []
     plain = Loop.ready
 
-    def seen(loop: Loop, given: list[np.ndarray], arrays: list[np.ndarray], threads: int) -> object:
+    def seen(loop: Loop, given: list[np.ndarray], arrays: list[np.ndarray], *others: Any) -> object:
         own = (one for one in arrays if one.shape == (2, 1, 40, 3))
         found.extend(one.strides for one in own if not np.shares_memory(one, b))
-        return plain(loop, given, arrays, threads)
+        return plain(loop, given, arrays, *others)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Loop, "ready", seen)
