@@ -12,6 +12,7 @@ larger ones, so that errors grow slowly.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import gcd
 from typing import TypeAlias
 
 from tapestry.codegen.loops.accumulating import Parts, accumulators
@@ -40,11 +41,30 @@ Point: TypeAlias = Callable[[str, Row], Sequence[Parts]]
 """Writes what is computed for a vector at a place of a row, and gives what of it is folded."""
 
 
+def vectors_of(columns: int) -> int:
+    """After how many vectors one begins where a row does, of rows of so many cells in a row."""
+    return columns // gcd(columns, WIDTH)
+
+
 class Folding:
     """The folds of a graph along the last axis, of so many rows `beside` each other."""
 
-    def __init__(self, write: Function, graph: Graph, beside: int, point: Point) -> None:
+    def __init__(
+        self,
+        write: Function,
+        graph: Graph,
+        beside: int,
+        point: Point,
+        step: int = WIDTH,
+        least: int = 1,
+    ) -> None:
+        """A row is gone along in steps of so many elements, of which each row beside has a vector.
+
+        What is held of one is no shorter than the `least` number of elements.
+        """
         self._write = write
+        self._step = step
+        self._least = least
         self._graph = graph
         self._beside = beside
         self._point = point
@@ -54,7 +74,7 @@ class Folding:
 
     def held(self, rows: int) -> list[Held]:
         """What so many rows fold to, of which there is nothing yet."""
-        return [Held(self._write, self._graph, self._beside) for _ in range(rows)]
+        return [Held(self._write, self._graph, self._beside, self._least) for _ in range(rows)]
 
     def each(self, at: str, rows: Sequence[Row], held: Sequence[Held]) -> None:
         """Fold a vector of each row."""
@@ -101,7 +121,7 @@ class Folding:
         if not depth:
             self._along(start, end, rows, held)
             return
-        write, size = self._write, str(WIDTH * _BLOCK**depth)
+        write, size = self._write, str(self._step * _BLOCK**depth)
         with write.loop(end, int(size), start) as at:
             own = self.held(len(held))
             stop = write.least(write.arithmetic("add", at, size), end)
@@ -121,5 +141,5 @@ class Folding:
                 places = [write.arithmetic("add", at, str(n * WIDTH)) for n in range(BESIDE)]
                 own.merge(self.together([self._point(place, row) for place in places]))
             start = several
-        with write.loop(end, WIDTH, start) as at:
+        with write.loop(end, self._step, start) as at:
             self.each(at, rows, held)

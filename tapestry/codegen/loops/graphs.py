@@ -174,7 +174,8 @@ class Layout:
     their dimensions, strides are arguments; along others, cells are neighbours. Inputs that are
     `crossed` have neighbours along the axis before the last, and vary along both. The store that is
     `passing` is of so much memory that no cache has what was written first when the last is; it is
-    dense, and cells lie at multiples of their bytes.
+    dense, and cells lie at multiples of their bytes. Where there are several `columns`, the last
+    axis is of rows of so many cells, one after another, and each column is folded.
     """
 
     folded: tuple[bool, ...]
@@ -184,6 +185,7 @@ class Layout:
     boxed: tuple[tuple[int, int], ...] = ()
     crossed: tuple[int, ...] = ()
     passing: int | None = None
+    columns: int = 1
 
     @property
     def rank(self) -> int:

@@ -23,9 +23,12 @@ _REGISTERS = 16 * 32
 
 
 class Held:
-    """The parts of each fold of a graph, one of so many such that are held at once."""
+    """The parts of each fold of a graph, one of so many such that are held at once.
 
-    def __init__(self, write: Function, graph: Graph, beside: int = 1) -> None:
+    Vectors are not shorter than the `least` number of elements.
+    """
+
+    def __init__(self, write: Function, graph: Graph, beside: int = 1, least: int = 1) -> None:
         self._write = write
         self._how = accumulators(graph)
         self._places: list[list[tuple[str, str]]] = []
@@ -36,7 +39,7 @@ class Held:
             zeros.append(how.lift(write, numbers))
         size = beside * sum(BYTES[part.kind] for parts in zeros for part in parts)
         self._lanes = WIDTH
-        while self._lanes > 1 and self._lanes * size > _REGISTERS:
+        while self._lanes > least and self._lanes * size > _REGISTERS:
             self._lanes //= 2
         with write.of(self._lanes):
             for parts in zeros:
@@ -80,6 +83,42 @@ class Held:
     def _keep(self, places: Sequence[tuple[str, str]], parts: Parts) -> None:
         for (place, _), part in zip(places, parts, strict=True):
             self._write.line(f"store {part.type} {part.name}, ptr {place}")
+
+
+def columns_of(write: Function, graph: Graph, every: Sequence[Held], columns: int) -> list[Value]:
+    """What each of some columns folds to: vectors of so many elements.
+
+    What is held is of vectors one after another, whose elements are those of whole rows.
+    """
+    found: list[Value] = []
+    for number, how in enumerate(accumulators(graph)):
+        vectors = [held.parts()[number] for held in every]
+        with write.of(columns):
+            parts = [
+                _rows(write, [own[part] for own in vectors], columns)
+                for part in range(len(vectors[0]))
+            ]
+            rows: list[Parts] = [[own[row] for own in parts] for row in range(len(parts[0]))]
+            while len(rows) > 1:
+                pairs = zip(rows[::2], rows[1::2], strict=False)
+                left = rows[-1:] if len(rows) % 2 else []
+                rows = [*(how.merge(write, *pair) for pair in pairs), *left]
+            found += how.finish(write, rows[0])
+    return found
+
+
+def _rows(write: Function, vectors: Sequence[Value], columns: int) -> list[Value]:
+    """The elements of vectors, one after another, as rows of so many."""
+    kind, lanes = vectors[0].kind, vectors[0].lanes
+    memory = write.place(f"[{len(vectors) * lanes} x {kind}]")
+    for number, vector in enumerate(vectors):
+        to = write.moved(memory, str(number * lanes), str(BYTES[kind]))
+        write.line(f"store {vector.type} {vector.name}, ptr {to}, align 1")
+    rows: list[Value] = []
+    for first in range(0, len(vectors) * lanes, columns):
+        at = write.moved(memory, str(first), str(BYTES[kind]))
+        rows.append(write.made(f"load <{columns} x {kind}>, ptr {at}, align 1", kind, wide=True))
+    return rows
 
 
 def _folded(write: Function, how: Accumulator, parts: Parts) -> Parts:

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 
 from tapestry.codegen.loops.accumulating import Parts, accumulators
 from tapestry.codegen.loops.fetching import Fetching, Lanes
-from tapestry.codegen.loops.folding import BESIDE, FEW, Folding, Row
+from tapestry.codegen.loops.folding import BESIDE, FEW, Folding, Row, vectors_of
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import Fetch, Graph, Layout
-from tapestry.codegen.loops.holding import Held
+from tapestry.codegen.loops.holding import Held, columns_of
 from tapestry.codegen.loops.running import Along, zeros
 from tapestry.codegen.loops.skipping import Best
 from tapestry.codegen.loops.turning import ROWS, Tiles
@@ -60,8 +60,14 @@ class _Nest:
         self._best: Best | None = None
         self._beside = BESIDE if self._in_shares() else 1
         """In how many places of memory the last axis is gone along at once."""
+        units = vectors_of(layout.columns)
         self._folding = Folding(
-            self._write, graph, self._beside, lambda at, row: self._point(at, [row])
+            self._write,
+            graph,
+            self._beside if units == 1 else units,
+            lambda at, row: self._point(at, [row]),
+            units * WIDTH,
+            layout.columns if units == 1 else WIDTH,
         )
         self._place = ""
         """Where the loop is along the folded axis, of a running graph."""
@@ -111,6 +117,9 @@ class _Nest:
                 self._states = Along(self._write, self._graph)
             self._loops(level, pointers, values, [], inner=inner)
             return
+        if level == layout.outer and layout.columns > 1:
+            self._in_columns(pointers, values, vectors_of(layout.columns))
+            return
         if level == layout.outer and layout.folded[-1]:
             (held,) = self._folding.held(1)
             self._best = Best.of(self._write, self._graph)
@@ -120,6 +129,30 @@ class _Nest:
         if level == layout.outer:
             self._cleared(pointers)
         self._loops(level, pointers, values, [], inner=inner)
+
+    def _in_columns(self, pointers: dict[int, str], values: dict[int, Value], units: int) -> None:
+        """Fold rows of few cells, that begin again where so many vectors end."""
+        write, folding, extent = self._write, self._folding, self._extents[-1]
+        size = units * WIDTH
+        whole = write.arithmetic("mul", write.arithmetic("udiv", extent, str(size)), str(size))
+        parts = [self._further(pointers, values, str(n * WIDTH)) for n in range(units)]
+        held, start = folding.held(units), "0"
+        if units == 1:
+            start = self._apart(whole, parts[0], held[0])
+        folding.fold(start, whole, parts, held)
+        for part, own in zip(range(units), held, strict=True):
+            first = write.arithmetic("add", whole, str(part * WIDTH))
+            with write.rest(first, extent):
+                folding.each(first, [(pointers, values)], [own])
+        found = columns_of(write, self._graph, held, self._layout.columns)
+        with write.of(self._layout.columns):
+            for (array, _), value in zip(self._folded, found, strict=True):
+                write.store(value, pointers[array], self._kinds[array])
+
+    def _further(self, pointers: dict[int, str], values: dict[int, Value], at: str) -> Row:
+        """Where arrays are some places further along the last axis."""
+        last = self._layout.rank - 1
+        return {a: self._moved(a, last, p, at) for a, p in pointers.items()}, values
 
     def _finish(self, held: Held, pointers: dict[int, str]) -> None:
         """Write what was folded along the last axis."""
@@ -147,7 +180,7 @@ class _Nest:
             with self._write.loop(start, BESIDE) as at:
                 rows = range(BESIDE)
                 self._inner([self._row(level, pointers, values, at, str(n)) for n in rows], [])
-        elif level == self._layout.outer - 1 and self._beside > 1:
+        elif level == self._layout.outer - 1 and self._beside > 1 and self._layout.columns == 1:
             share = self._write.arithmetic("udiv", self._extents[level], str(self._beside))
             *shares, start = self._shares(share)
             with self._write.loop(share, 1) as at:
@@ -311,9 +344,7 @@ class _Nest:
         share = self._write.arithmetic("udiv", end, str(self._beside))
         share = self._write.arithmetic("and", share, str(-WIDTH))
         *shares, stop = self._shares(share)
-        rows = [
-            ({a: self._moved(a, 0, p, at) for a, p in pointers.items()}, values) for at in shares
-        ]
+        rows = [self._further(pointers, values, at) for at in shares]
         several = self._folding.held(len(rows))
         self._folding.fold("0", share, rows, several)
         for own in several:

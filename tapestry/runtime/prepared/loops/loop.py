@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapestry.codegen.loops import BYTES, WIDTH, Graph, Layout, loop_text
+from tapestry.codegen.loops.folding import vectors_of
 from tapestry.codegen.loops.vectors import LONG
 from tapestry.runtime.arrays.blocks import BlockCells
 from tapestry.runtime.cpu import native
@@ -71,6 +72,12 @@ SHARE = 1 << 17
 _EVEN = 4
 """Steps of each thread along an axis from which it matters little that some have one more."""
 
+
+_VECTORS = 3
+"""Vectors that are held at most for columns that are folded."""
+
+_LONG = 1 << 10
+"""Numbers in rows of few cells from which these are folded as one row."""
 
 _NO_BOXES: Sequence[tuple[int, ...]] = ()
 
@@ -259,6 +266,12 @@ class Loop:
                 message = f"{array.dtype} {array.shape} in a loop of {dtype} over {self._shape}"
                 raise ValueError(message)
         extents, steps, folded = self._axes(arrays)
+        columns = self._columns(extents, steps, folded)
+        if columns > 1:
+            extents, folded = [*extents[:-2], prod(extents[-2:])], [*folded[:-2], True]
+            inputs = range(len(self._graph.inputs))
+            lasts = [min(own[-2:]) if n in inputs else 0 for n, own in enumerate(steps)]
+            steps = [[*own[:-2], last] for own, last in zip(steps, lasts, strict=True)]
         dense = tuple(own[-1] in (0, width) for own, width in zip(steps, self._widths, strict=True))
         moves = tuple(tuple(step != 0 for step in own) for own in steps)
         ahead = self._ahead(extents, steps)
@@ -274,7 +287,9 @@ class Loop:
             stores = range(len(self._graph.inputs), len(arrays) - len(self._graph.folded))
             large = (n for n in stores if n - stores.start in passing)
             past = next((n for n in large if steps[n][-1] == self._widths[n]), None)
-        layout = Layout(tuple(folded), moves, dense, tuple(ahead), tuple(boxes), crossed, past)
+        layout = Layout(
+            tuple(folded), moves, dense, tuple(ahead), tuple(boxes), crossed, past, columns
+        )
         function = compiled(loop_text(self._graph, layout), self._about)
         if function is None:
             return None
@@ -347,6 +362,30 @@ class Loop:
         order = [*axes, inner]
         steps = [[own[array] for _, own, _ in order] for array in range(len(arrays))]
         return [extent for extent, _, _ in order], steps, [folded for _, _, folded in order]
+
+    def _columns(
+        self, extents: Sequence[int], steps: Sequence[Sequence[int]], folded: Sequence[bool]
+    ) -> int:
+        """The columns that are folded, of rows of few cells that are one after another; or 1."""
+        graph = self._graph
+        if sorted(folded[-2:]) != [False, True] or any(folded[:-2]):
+            return 1
+        row, cell = (-2, -1) if folded[-2] else (-1, -2)
+        columns = extents[cell]
+        if graph.running or graph.stores or self._boxes or columns >= WIDTH:
+            return 1
+        if vectors_of(columns) > _VECTORS or extents[row] * columns < _LONG:
+            return 1
+        if any(graph.kinds[slot] == "i1" for slot in graph.folded):  # they are bits of a vector
+            return 1
+        inputs = range(len(graph.inputs))
+        for array, (own, width) in enumerate(zip(steps, self._widths, strict=True)):
+            lies = own[row], own[cell]
+            if lies not in (
+                [(0, 0), (width * columns, width)] if array in inputs else [(0, width)]
+            ):
+                return 1
+        return columns
 
     def _density(self, axis: tuple[int, list[int], bool]) -> tuple[bool, float]:
         """Whether vectors are of use, and how many arrays are neighbours, less those that are not.
