@@ -387,6 +387,9 @@ def cases() -> Sequence[Case]:
         ),
         chain(24),
         *(_reduction(name, axis) for name in ("sum", "max", "argmax") for axis in (0, 1, None)),
+        _reduction("sum", 0, _random(x=(1 << 22, 8)), ", 2^22 x 8"),
+        _reduction("max", 0, _random(x=(1 << 22, 3)), ", 2^22 x 3"),
+        _reduction("sum", 1, _random(x=(1 << 19, 64)), ", 2^19 x 64"),
         *_layouts(),
         *_in_cache(),
     )
