@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from tapestry.codegen.loops.vectors import WIDTH, Value, Writer
+from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value, Writer, held_as
+
+_MASKED = 4
+"""Bytes of numbers from which processors load some elements of a vector as fast as all."""
 
 _ORDER = "@llvm.x86.sse.sfence"
 
@@ -23,6 +26,8 @@ class Function(Writer):
         super().__init__(lanes)
         self._places: list[str] = []
         self._labels = 0
+        self._left: str | None = None
+        """How many elements memory is touched for, of those that are left; a vector at most."""
 
     def text(self) -> str:
         """A module with the function."""
@@ -97,7 +102,8 @@ class Function(Writer):
     def rest(self, whole: str, extent: str) -> Generator[str]:
         """Instructions inside are for the first elements of a vector, as many as are left.
 
-        They are skipped where none are; gives how many there are.
+        They are skipped where none are; gives how many there are. Nothing is stored where there are
+        as many as a vector has, or more.
         """
         with self.when(f"icmp ult i64 {whole}, {extent}"):
             left = self.arithmetic("sub", extent, whole)
@@ -105,8 +111,58 @@ class Function(Writer):
             elements = ", ".join(f"i32 {element}" for element in range(self.lanes))
             lanes = Value(f"<{elements}>", "i32", True, self.lanes)
             self.mask = self.compared("ult", lanes, count)
+            self._left = self.least(left, str(self.lanes))
             yield left
-            self.mask = None
+            self.mask = self._left = None
+
+    def load(self, pointer: str, kind: str, *, wide: bool) -> Value:
+        if not wide or self._left is None or BYTES[kind] >= _MASKED:
+            return super().load(pointer, kind, wide=wide)
+        held = held_as(kind)
+        vector = f"<{self.lanes} x {held}>"
+        room = self.place(vector)
+        self.line(f"store {vector} zeroinitializer, ptr {room}")
+        for lanes, offset, has in self._pieces(self._left, self.lanes, BYTES[kind]):
+            source, to = (self._after(one, offset) for one in (pointer, room))
+            with self.when(has), self.of(lanes):
+                piece = self.made(
+                    f"load <{lanes} x {held}>, ptr {source}, align 1", held, wide=True
+                )
+                self.line(f"store {piece.type} {piece.name}, ptr {to}, align 1")
+        return self._opened(self.made(f"load {vector}, ptr {room}", held, wide=True), kind)
+
+    def store(self, value: Value, pointer: str, kind: str, *, passing: bool = False) -> None:
+        if not value.wide or self._left is None:
+            super().store(value, pointer, kind, passing=passing)
+            return
+        value = self._closed(value, kind)
+        for lanes, offset, has in self._pieces(self._left, self.lanes // 2, BYTES[kind]):
+            first, second = (self.some(value, start, lanes) for start in (0, lanes))
+            to = self._after(pointer, offset)
+            with self.when(has):
+                self.line(f"store {first.type} {first.name}, ptr {to}, align 1")
+            there = self.made(has, "i1", wide=False).name
+            text = f"select i1 {there}, {first.type} {second.name}, {first.type} {first.name}"
+            with self.of(lanes):
+                value = self.made(text, value.kind, wide=True)
+
+    def _pieces(self, left: str, most: int, size: int) -> Generator[tuple[int, str, str]]:
+        """How the first elements of a vector are touched: so many, if there are as many, and then
+        half of that, and so on. Gives the lanes of each, where they begin, and the condition.
+
+        Processors take tens of cycles for what they store under a mask, some of them, and most have
+        no masks for numbers of less than 32 bits.
+        """
+        lanes, offset = most, "0"
+        while lanes:
+            some = self.arithmetic("and", left, str(lanes))
+            yield lanes, offset, f"icmp ne i64 {some}, 0"
+            offset = self.arithmetic("add", offset, self.arithmetic("mul", some, str(size)))
+            lanes //= 2
+
+    def _after(self, pointer: str, offset: str) -> str:
+        text = f"getelementptr i8, ptr {pointer}, i64 {offset}"
+        return self.made(text, "ptr", wide=False).name
 
     def _label(self) -> int:
         self._labels += 1
