@@ -56,15 +56,15 @@ class Folding:
         beside: int,
         point: Point,
         step: int = WIDTH,
-        least: int = 1,
+        shortest: int = 1,
     ) -> None:
         """A row is gone along in steps of so many elements, of which each row beside has a vector.
 
-        What is held of one is no shorter than the `least` number of elements.
+        What is held of one has at least as many elements as the `shortest` that may be.
         """
         self._write = write
         self._step = step
-        self._least = least
+        self._shortest = shortest
         self._graph = graph
         self._beside = beside
         self._point = point
@@ -74,7 +74,7 @@ class Folding:
 
     def held(self, rows: int) -> list[Held]:
         """What so many rows fold to, of which there is nothing yet."""
-        return [Held(self._write, self._graph, self._beside, self._least) for _ in range(rows)]
+        return [Held(self._write, self._graph, self._beside, self._shortest) for _ in range(rows)]
 
     def each(self, at: str, rows: Sequence[Row], held: Sequence[Held]) -> None:
         """Fold a vector of each row."""

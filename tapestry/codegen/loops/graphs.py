@@ -175,7 +175,9 @@ class Layout:
     `crossed` have neighbours along the axis before the last, and vary along both. The store that is
     `passing` is of so much memory that no cache has what was written first when the last is; it is
     dense, and cells lie at multiples of their bytes. Where there are several `columns`, the last
-    axis is of rows of so many cells, one after another, and each column is folded.
+    axis is of rows of so many cells, one after another; each column is folded, if the axis is. Else
+    inputs that are `repeated` have the same cells in each row, and those that are `spread` one cell
+    for each, one after another.
     """
 
     folded: tuple[bool, ...]
@@ -186,6 +188,8 @@ class Layout:
     crossed: tuple[int, ...] = ()
     passing: int | None = None
     columns: int = 1
+    repeated: tuple[int, ...] = ()
+    spread: tuple[int, ...] = ()
 
     @property
     def rank(self) -> int:

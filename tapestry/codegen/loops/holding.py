@@ -18,17 +18,34 @@ from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import Graph
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value
 
-_REGISTERS = 16 * 32
-"""Bytes of the vectors that processors have, most of them."""
+_REGISTER = 32
+"""Bytes of a vector that most processors have."""
+
+_REGISTERS = 16 * _REGISTER
+"""Bytes of all of them."""
+
+
+def fitting(graph: Graph, most: int) -> int:
+    """How many may be held at once, at most so many, of which each part fills a register."""
+    write = Function()
+    zeros = [
+        how.lift(write, [write.number(0, graph.kinds[slot]) for slot in fold.slots])
+        for fold, how in zip(graph.folds, accumulators(graph), strict=True)
+    ]
+    sizes = [BYTES[part.kind] for parts in zeros for part in parts]
+    lanes = _REGISTER // min(sizes)
+    while most > 1 and most * lanes * sum(sizes) > _REGISTERS:
+        most //= 2
+    return most
 
 
 class Held:
     """The parts of each fold of a graph, one of so many such that are held at once.
 
-    Vectors are not shorter than the `least` number of elements.
+    Vectors have at least as many elements as the `shortest`, whatever registers there are.
     """
 
-    def __init__(self, write: Function, graph: Graph, beside: int = 1, least: int = 1) -> None:
+    def __init__(self, write: Function, graph: Graph, beside: int = 1, shortest: int = 1) -> None:
         self._write = write
         self._how = accumulators(graph)
         self._places: list[list[tuple[str, str]]] = []
@@ -39,7 +56,7 @@ class Held:
             zeros.append(how.lift(write, numbers))
         size = beside * sum(BYTES[part.kind] for parts in zeros for part in parts)
         self._lanes = WIDTH
-        while self._lanes > least and self._lanes * size > _REGISTERS:
+        while self._lanes > shortest and self._lanes * size > _REGISTERS:
             self._lanes //= 2
         with write.of(self._lanes):
             for parts in zeros:
@@ -88,12 +105,14 @@ class Held:
 def columns_of(write: Function, graph: Graph, every: Sequence[Held], columns: int) -> list[Value]:
     """What each of some columns folds to: vectors of so many elements.
 
-    What is held is of vectors one after another, whose elements are those of whole rows.
+    What is held is of vectors one after another, whose elements are those of whole rows. Rows are
+    merged with what follows them in memory, as many elements as a power of two.
     """
     found: list[Value] = []
+    lanes = 1 << (columns - 1).bit_length()
     for number, how in enumerate(accumulators(graph)):
         vectors = [held.parts()[number] for held in every]
-        with write.of(columns):
+        with write.of(lanes):
             parts = [
                 _rows(write, [own[part] for own in vectors], columns)
                 for part in range(len(vectors[0]))
@@ -103,21 +122,27 @@ def columns_of(write: Function, graph: Graph, every: Sequence[Held], columns: in
                 pairs = zip(rows[::2], rows[1::2], strict=False)
                 left = rows[-1:] if len(rows) % 2 else []
                 rows = [*(how.merge(write, *pair) for pair in pairs), *left]
-            found += how.finish(write, rows[0])
+            merged = how.finish(write, rows[0])
+        found += [write.some(value, 0, columns) for value in merged]
     return found
 
 
 def _rows(write: Function, vectors: Sequence[Value], columns: int) -> list[Value]:
-    """The elements of vectors, one after another, as rows of so many."""
-    kind, lanes = vectors[0].kind, vectors[0].lanes
-    memory = write.place(f"[{len(vectors) * lanes} x {kind}]")
+    """From where each row of so many elements begins, as many as the writer's lanes.
+
+    Elements of `i1` are less than a byte of a vector, and have no place in memory.
+    """
+    kind, cells = vectors[0].kind, len(vectors) * vectors[0].lanes
+    assert kind != "i1"
+    memory = write.place(f"[{cells + write.lanes} x {kind}]")
     for number, vector in enumerate(vectors):
-        to = write.moved(memory, str(number * lanes), str(BYTES[kind]))
+        to = write.moved(memory, str(number * vector.lanes), str(BYTES[kind]))
         write.line(f"store {vector.type} {vector.name}, ptr {to}, align 1")
     rows: list[Value] = []
-    for first in range(0, len(vectors) * lanes, columns):
+    for first in range(0, cells, columns):
         at = write.moved(memory, str(first), str(BYTES[kind]))
-        rows.append(write.made(f"load <{columns} x {kind}>, ptr {at}, align 1", kind, wide=True))
+        text = f"load <{write.lanes} x {kind}>, ptr {at}, align 1"
+        rows.append(write.made(text, kind, wide=True))
     return rows
 
 

@@ -18,7 +18,7 @@ from tapestry.codegen.loops.fetching import Fetching, Lanes
 from tapestry.codegen.loops.folding import BESIDE, FEW, Folding, Row, vectors_of
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import Fetch, Graph, Layout
-from tapestry.codegen.loops.holding import Held, columns_of
+from tapestry.codegen.loops.holding import Held, columns_of, fitting
 from tapestry.codegen.loops.running import Along, zeros
 from tapestry.codegen.loops.skipping import Best
 from tapestry.codegen.loops.turning import ROWS, Tiles
@@ -43,7 +43,9 @@ class _Nest:
         self._kinds = [graph.kinds[slot] for slot in slots]
         """What memory holds, per array."""
         self._accumulators = accumulators(graph)
-        levels = [layout.level(array) for array in range(count)] + [0] * len(graph.numbers)
+        in_rows = {*layout.repeated, *layout.spread}
+        levels = [layout.rank if n in in_rows else layout.level(n) for n in range(count)]
+        levels += [0] * len(graph.numbers)
         for cell in graph.cells:
             levels.append(max((levels[slot] for slot in cell.ins), default=0))
         self._levels = levels
@@ -58,7 +60,7 @@ class _Nest:
         self._states: Along | None = None
         self._tiles: Tiles | None = None
         self._best: Best | None = None
-        self._beside = BESIDE if self._in_shares() else 1
+        self._beside = fitting(graph, BESIDE) if self._in_shares() else 1
         """In how many places of memory the last axis is gone along at once."""
         units = vectors_of(layout.columns)
         self._folding = Folding(
@@ -69,6 +71,8 @@ class _Nest:
             units * WIDTH,
             layout.columns if units == 1 else WIDTH,
         )
+        self._arranged: dict[int, Value] = {}
+        """What is read of inputs that are repeated or spread, for the vector that is computed."""
         self._place = ""
         """Where the loop is along the folded axis, of a running graph."""
 
@@ -296,6 +300,9 @@ class _Nest:
         if self._layout.passing is not None:
             self._past_caches(self._layout.passing, rows)
             return
+        if self._layout.columns > 1:
+            self._in_rows(rows[0])
+            return
         whole = self._write.arithmetic("and", extent, str(-WIDTH))
         if not held:
             with self._write.loop(whole, WIDTH) as at:
@@ -317,6 +324,42 @@ class _Nest:
         """What says of the points of a vector whether they are passed by."""
         assert self._best is not None
         return self._values(at, row)[1][self._best.slot]
+
+    def _in_rows(self, row: Row) -> None:
+        """Rows of few cells: as many at once as begin with a vector, and end with one.
+
+        What is the same in each row is read once; a vector has it as often as it has rows.
+        """
+        write, layout, columns = self._write, self._layout, self._layout.columns
+        extent, size = self._extents[-1], vectors_of(columns) * WIDTH
+        whole = write.arithmetic("mul", write.arithmetic("udiv", extent, str(size)), str(size))
+        with write.of(columns):
+            cells = {a: write.load(row[0][a], self._kinds[a], wide=True) for a in layout.repeated}
+
+        def of_rows(at: str, rows: int) -> dict[int, Value]:
+            """What is spread over so many rows from a place on."""
+            first, found = write.arithmetic("udiv", at, str(columns)), dict[int, Value]()
+            with write.of(rows):
+                for array in layout.spread:
+                    kind = self._kinds[array]
+                    pointer = write.moved(row[0][array], first, str(BYTES[kind]))
+                    found[array] = write.load(pointer, kind, wide=True)
+            return found
+
+        starts = range(0, size, WIDTH)
+        every = [[(start + lane) % columns for lane in range(WIDTH)] for start in starts]
+        patterns = [{a: write.picked(v, order) for a, v in cells.items()} for order in every]
+        with write.loop(whole, size) as at:
+            spread = of_rows(at, size // columns)
+            for start, pattern in zip(starts, patterns, strict=True):
+                order = [(start + lane) // columns for lane in range(WIDTH)]
+                own = {array: write.picked(value, order) for array, value in spread.items()}
+                self._arranged = pattern | own
+                self._point(write.arithmetic("add", at, str(start)), [row])
+        with write.loop(extent, columns, whole) as at, write.of(columns):
+            one = {a: write.picked(v, [0] * columns) for a, v in of_rows(at, 1).items()}
+            self._arranged = cells | one
+            self._point(at, [row])
 
     def _past_caches(self, passing: int, rows: Sequence[Row]) -> None:
         """The last axis where lines of a store are written whole, from the first that begins.
@@ -441,6 +484,8 @@ class _Nest:
 
     def _vector(self, array: int, pointer: str) -> Value:
         kind = self._kinds[array]
+        if array in self._arranged:
+            return self._arranged[array]
         if self._tiles is not None and array in self._tiles:
             return self._write.load(self._tiles.pointer(array), kind, wide=True)
         if self._layout.dense[array]:

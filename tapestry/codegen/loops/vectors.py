@@ -183,12 +183,14 @@ class Writer:
 
     def some(self, value: Value, first: int, lanes: int) -> Value:
         """So many elements of a vector, from one on; a number that all elements have, as it is."""
-        if not value.wide:
-            return value
-        order = ", ".join(f"i32 {first + element}" for element in range(lanes))
+        return self.picked(value, range(first, first + lanes)) if value.wide else value
+
+    def picked(self, value: Value, elements: Sequence[int]) -> Value:
+        """A vector of these elements of one."""
+        order = ", ".join(f"i32 {element}" for element in elements)
         text = f"shufflevector {value.type} {value.name}, {value.type} poison"
-        with self.of(lanes):
-            return self.made(f"{text}, <{lanes} x i32> <{order}>", value.kind, wide=True)
+        with self.of(len(elements)):
+            return self.made(f"{text}, <{len(elements)} x i32> <{order}>", value.kind, wide=True)
 
     def joined(self, left: Value, right: Value) -> Value:
         """The elements of two vectors of one type, one after the other."""

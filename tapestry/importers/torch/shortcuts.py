@@ -37,7 +37,6 @@ from tapestry.logs import channel
 from tapestry.passes._collection import collection_paused
 from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.threads import thread_count
-from tapestry.runtime.prepared.memory import cache_size
 from tapestry.store import Store, key_of
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def find_named(key: str, options: Options, made_by: str) -> Shortcut | None:
 
 def maker() -> str:
     """What identifies that which makes entries: versions and sources, and the machine's cores."""
-    machine = [thread_count(), torch.get_num_threads(), cache_size(), native.is_available()]
+    machine = [thread_count(), torch.get_num_threads(), native.is_available()]
     return key_of({"environment": dict(environment()), "machine": machine})
 
 

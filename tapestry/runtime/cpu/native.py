@@ -97,7 +97,7 @@ def fetches_pages() -> bool:
     return machine is not None and machine.name in _FETCHING
 
 
-def passes_caches() -> bool:
+def stores_past_caches() -> bool:
     """Whether there are stores that do not read memory first to have what they write in a cache."""
     return platform.machine() in ("x86_64", "AMD64")
 

@@ -11,17 +11,18 @@ keeps, or PyTorch as a tensor; until then nobody else gets it.
 from __future__ import annotations
 
 import ctypes
-import os
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cache
 from math import prod
 from mmap import mmap
+from pathlib import Path
 from threading import RLock
 from typing import Any
 
 import numpy as np
 
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 
 _LARGE = 1 << 17
@@ -29,6 +30,9 @@ _LARGE = 1 << 17
 
 _IDLE = 1 << 28
 """Bytes that a pool keeps though nobody uses them."""
+
+_LAST_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
+"""Which Linux writes as `32768K`."""
 
 _ALIGNMENT = 64
 """Where blocks start: at multiples of a cache line's bytes."""
@@ -124,25 +128,27 @@ def maker(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[..., Array]:
     return empty if is_large(prod(shape) * dtype.itemsize) else np.empty
 
 
-@cache
-def cache_size() -> int:
-    """Bytes of the cache that a core has for itself."""
-    return _of_system("SC_LEVEL2_CACHE_SIZE", 1 << 20)
+CACHE = 1 << 20
+"""Bytes of the cache that a core has for itself, more or less."""
 
 
 def passes_caches(size: int) -> bool:
-    """Whether so many bytes that are written are gone from all caches when somebody reads them.
+    """Whether so many bytes that are written are gone from all caches when somebody reads them, and
+    stores need not have them there.
 
     That is from half of the last cache on, as what is read meanwhile takes as much. On a Zen 3 with
     32 MB of it, eight operations and the sum of their results took 1.02 times as long with caches
     as past them for 16 MB, 1.1 times for 32 MB and 1.2 times for 64 MB, but 0.9 times for 8 MB.
     """
-    return size >= _of_system("SC_LEVEL3_CACHE_SIZE", 1 << 25) // 2
+    return native.stores_past_caches() and size >= last_cache_size() // 2
 
 
 @cache
-def _of_system(name: str, otherwise: int) -> int:
-    """A number that the system knows by a name."""
-    names = getattr(os, "sysconf_names", {})
-    found = os.sysconf(name) if name in names else 0
-    return found if found > 0 else otherwise
+def last_cache_size() -> int:
+    """Bytes of the cache that cores share, as Linux says; elsewhere what many processors have."""
+    units = {"K": 1 << 10, "M": 1 << 20}
+    try:
+        size = _LAST_CACHE.read_text().strip()
+        return int(size[:-1]) * units[size[-1]]
+    except (OSError, KeyError, ValueError, IndexError):
+        return 1 << 25

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import prod
@@ -64,7 +65,7 @@ Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
 """A function of arrays that makes new ones."""
 
 _Lying = tuple[object, ...]
-"""The threads, the strides of boxes, shapes and strides of arrays."""
+"""The threads, what is passing, the strides of boxes, shapes and strides of arrays."""
 
 SHARE = 1 << 17
 """Scalar operations of a thread from which it is worth one: some tens of microseconds."""
@@ -73,11 +74,31 @@ _EVEN = 4
 """Steps of each thread along an axis from which it matters little that some have one more."""
 
 
-_VECTORS = 3
+_HELD = 3
 """Vectors that are held at most for columns that are folded."""
 
-_LONG = 1 << 10
-"""Numbers in rows of few cells from which these are folded as one row."""
+_IN_ROWS = 1 << 10
+"""Numbers in rows of few cells from which these are gone along as one row."""
+
+_MUCH = 64
+"""Operations of all vectors of rows of few cells up to which these are gone along as one row."""
+
+_PASSING = 1 << 10
+"""Bytes of a row from which it is written past caches, if all that is written is so large."""
+
+
+@dataclass(frozen=True)
+class _InRows:
+    """Rows of so many `columns` as one row: which arrays have cells for all, for each column, and
+    for each row; whether it is folded.
+    """
+
+    columns: int
+    own: frozenset[int]
+    repeated: tuple[int, ...]
+    spread: tuple[int, ...]
+    folded: bool
+
 
 _NO_BOXES: Sequence[tuple[int, ...]] = ()
 
@@ -266,11 +287,11 @@ class Loop:
                 message = f"{array.dtype} {array.shape} in a loop of {dtype} over {self._shape}"
                 raise ValueError(message)
         extents, steps, folded = self._axes(arrays)
-        columns = self._columns(extents, steps, folded)
-        if columns > 1:
-            extents, folded = [*extents[:-2], prod(extents[-2:])], [*folded[:-2], True]
-            inputs = range(len(self._graph.inputs))
-            lasts = [min(own[-2:]) if n in inputs else 0 for n, own in enumerate(steps)]
+        in_rows = self._in_rows(extents, steps, folded)
+        if in_rows is not None:
+            extents, folded = [*extents[:-2], prod(extents[-2:])], [*folded[:-2], in_rows.folded]
+            widths = enumerate(self._widths)
+            lasts = [width if array in in_rows.own else 0 for array, width in widths]
             steps = [[*own[:-2], last] for own, last in zip(steps, lasts, strict=True)]
         dense = tuple(own[-1] in (0, width) for own, width in zip(steps, self._widths, strict=True))
         moves = tuple(tuple(step != 0 for step in own) for own in steps)
@@ -283,12 +304,21 @@ class Loop:
         }
         crossed = self._crossed(extents, steps, folded)
         past = None
-        if native.passes_caches() and not (folded[-1] or self._graph.running or crossed):
+        if passing and not (folded[-1] or self._graph.running or crossed or in_rows):
             stores = range(len(self._graph.inputs), len(arrays) - len(self._graph.folded))
             large = (n for n in stores if n - stores.start in passing)
-            past = next((n for n in large if steps[n][-1] == self._widths[n]), None)
+            past = next((n for n in large if self._is_long(extents[-1], steps[n][-1], n)), None)
         layout = Layout(
-            tuple(folded), moves, dense, tuple(ahead), tuple(boxes), crossed, past, columns
+            tuple(folded),
+            moves,
+            dense,
+            tuple(ahead),
+            tuple(boxes),
+            crossed,
+            past,
+            columns=1 if in_rows is None else in_rows.columns,
+            repeated=() if in_rows is None else in_rows.repeated,
+            spread=() if in_rows is None else in_rows.spread,
         )
         function = compiled(loop_text(self._graph, layout), self._about)
         if function is None:
@@ -301,13 +331,17 @@ class Loop:
         arguments += [*ahead.values(), *boxes.values()]
         if self._graph.may_fail:
             arguments.append(0)
-        axis, cuts = _cuts(extents, folded, threads)
+        axis, cuts = _cuts(extents, folded, threads, vectors_of(layout.columns) * WIDTH)
         rows = None
         if len(cuts) > 1:
+            far: list[int | Fraction] = [own[axis] for own in steps]
+            if axis == len(extents) - 1:
+                for array in layout.spread:
+                    far[array] = Fraction(self._widths[array], layout.columns)
             rows = np.zeros((len(cuts), len(arguments)), np.int64)
             for row, (start, end) in zip(rows, cuts, strict=True):
                 row[axis] = end - start - extents[axis]
-                row[addresses] = [start * own[axis] for own in steps]
+                row[addresses] = [int(start * one) for one in far]
         return Ready(function, tuple(arguments), tuple(addresses), rows, self._graph.may_fail)
 
     def _ahead(self, extents: Sequence[int], steps: Sequence[Sequence[int]]) -> dict[int, int]:
@@ -363,29 +397,51 @@ class Loop:
         steps = [[own[array] for _, own, _ in order] for array in range(len(arrays))]
         return [extent for extent, _, _ in order], steps, [folded for _, _, folded in order]
 
-    def _columns(
+    def _is_long(self, extent: int, step: int, array: int) -> bool:
+        """Whether rows are long beside the parts of lines that they begin and end with."""
+        width = self._widths[array]
+        return step == width and extent * width >= _PASSING
+
+    def _in_rows(
         self, extents: Sequence[int], steps: Sequence[Sequence[int]], folded: Sequence[bool]
-    ) -> int:
-        """The columns that are folded, of rows of few cells that are one after another; or 1."""
+    ) -> _InRows | None:
+        """The rows of few cells, one after another, that are gone along as one row; None without.
+
+        Columns of them are folded, or nothing is, and something is read that not all cells have of
+        their own.
+        """
         graph = self._graph
-        if sorted(folded[-2:]) != [False, True] or any(folded[:-2]):
-            return 1
-        row, cell = (-2, -1) if folded[-2] else (-1, -2)
+        if graph.running or self._boxes or len(extents) < 2 or any(folded[:-2]):
+            return None
+        if folded[-1] or (not folded[-2] and extents[-2] < extents[-1]):
+            row, cell = -1, -2
+        else:
+            row, cell = -2, -1
         columns = extents[cell]
-        if graph.running or graph.stores or self._boxes or columns >= WIDTH:
-            return 1
-        if vectors_of(columns) > _VECTORS or extents[row] * columns < _LONG:
-            return 1
-        if any(graph.kinds[slot] == "i1" for slot in graph.folded):  # they are bits of a vector
-            return 1
-        inputs = range(len(graph.inputs))
-        for array, (own, width) in enumerate(zip(steps, self._widths, strict=True)):
-            lies = own[row], own[cell]
-            if lies not in (
-                [(0, 0), (width * columns, width)] if array in inputs else [(0, width)]
-            ):
-                return 1
-        return columns
+        units = vectors_of(columns)
+        if folded[cell] or not 1 < columns < WIDTH or extents[row] * columns < _IN_ROWS:
+            return None
+        if folded[row]:
+            # Truth values are bits of a vector, of which none begins in memory.
+            if graph.stores or units > _HELD or any(graph.kinds[n] == "i1" for n in graph.folded):
+                return None
+        elif units * (len(graph.cells) + 1) > _MUCH:
+            return None
+        inputs, own, repeated, spread = len(graph.inputs), list[int](), list[int](), list[int]()
+        for array, (strides, width) in enumerate(zip(steps, self._widths, strict=True)):
+            lies = strides[row], strides[cell]
+            if lies == (width * columns, width) and (array < inputs or not folded[row]):
+                own.append(array)
+            elif lies == (0, width) and (array >= inputs) == folded[row]:
+                repeated.append(array)
+            elif lies == (width, 0) and array < inputs and not folded[row]:
+                spread.append(array)
+            elif lies != (0, 0) or array >= inputs:
+                return None
+        if not folded[row] and not repeated and not spread:
+            return None
+        read = tuple(n for n in repeated if n < inputs)
+        return _InRows(columns, frozenset(own), read, tuple(spread), folded[row])
 
     def _density(self, axis: tuple[int, list[int], bool]) -> tuple[bool, float]:
         """Whether vectors are of use, and how many arrays are neighbours, less those that are not.
@@ -429,19 +485,20 @@ def lying(given: Any) -> Array:
 
 
 def _cuts(
-    extents: Sequence[int], folded: Sequence[bool], count: int
+    extents: Sequence[int], folded: Sequence[bool], count: int, vectors: int
 ) -> tuple[int, list[tuple[int, int]]]:
     """An axis that is not folded, and at most so many parts of it.
 
-    It is the outermost one that has parts of about the same length, else the one of most.
+    It is the outermost one that has parts of about the same length, else the one of most. The last
+    one is parted at multiples of `vectors`.
     """
-    units = [-(-extent // WIDTH) for extent in extents[-1:]]
+    units = [-(-extent // vectors) for extent in extents[-1:]]
     units = [0 if fold else n for n, fold in zip([*extents[:-1], *units], folded, strict=True)]
     even = (axis for axis, own in enumerate(units) if own >= _EVEN * count)
     axis = next(even, max(range(len(units)), key=units.__getitem__))
     parts = min(count, units[axis])
     if parts < 2:
         return axis, []
-    unit = WIDTH if axis == len(extents) - 1 else 1
+    unit = vectors if axis == len(extents) - 1 else 1
     bounds = [units[axis] * n // parts * unit for n in range(parts)]
     return axis, list(pairwise([*bounds, extents[axis]]))

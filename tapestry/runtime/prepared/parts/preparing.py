@@ -34,7 +34,7 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.folds.halves import merging_of
 from tapestry.runtime.prepared.loops.looping import ONCE, Loops
 from tapestry.runtime.prepared.loops.merging import staying
-from tapestry.runtime.prepared.memory import cache_size
+from tapestry.runtime.prepared.memory import CACHE
 from tapestry.runtime.prepared.parts.alone import Alone
 from tapestry.runtime.prepared.parts.cuts import Access, Cuts
 from tapestry.runtime.prepared.parts.folded_parts import folded_in_parts
@@ -155,7 +155,7 @@ def in_parts(
     # Nor need what is one loop: nothing is between its operations.
     once = matrices > 0 or (looped and _is_one_loop(members))
     any_size = cache is None and (reduces or long or once)
-    cache = cache_size() if cache is None else cache
+    cache = CACHE if cache is None else cache
     most = threads
     folds = isinstance(op, loom.OperationOp) and bool(op.fold_dims) and not product
     if looped and loops is not None and loops.team is not None:

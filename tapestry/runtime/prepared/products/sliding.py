@@ -26,7 +26,7 @@ from numpy.lib.stride_tricks import as_strided
 from tapestry.runtime.cpu.threads import share, thread_count
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.library import Slide
-from tapestry.runtime.prepared.memory import cache_size, empty
+from tapestry.runtime.prepared.memory import CACHE, empty
 
 _WIDE = 4
 """Columns for each term from which windows are copied: results are large beside them."""
@@ -48,7 +48,7 @@ def slid(
     if threads is None:
         terms = signal.shape[1] * prod(kernel.shape) * prod(cells)
         threads = 1 if terms <= _FEW else thread_count()
-    cache = cache_size() if cache is None else cache
+    cache = CACHE if cache is None else cache
     if prod(reached) > prod(cells):
         return _by_results(signal, kernel, slides, cache, threads)
     return _by_kernel(signal, kernel, slides, cache, threads)

@@ -15,11 +15,11 @@ from tapestry.runtime.prepared.loops.loop import Loop
 
 pytestmark = [
     pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here"),
-    pytest.mark.skipif(not native.passes_caches(), reason="stores go to caches here"),
+    pytest.mark.skipif(not native.stores_past_caches(), reason="stores go to caches here"),
 ]
 
 LENGTHS = (1, 2, 15, 31, 32, 33, 47, 64, 100, 1000)
-KINDS = {"float": "f4", "double": "f8", "i8": "i1", "i64": "i8"}
+KINDS = {"float": "f4", "double": "f8", "i8": "i1", "i64": "i8", "half": "f2", "i1": "?"}
 
 
 @pytest.fixture(autouse=True)
@@ -33,13 +33,16 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return compiled(text, about)
 
     monkeypatch.setattr(loops, "passes_caches", lambda _: True)
+    monkeypatch.setattr(loops, "_PASSING", 0)
     monkeypatch.setattr(loops, "compiled", kept)
     return found
 
 
 def _sum(kind: str) -> Cell:
     def emit(write: Writer, values: list[Value]) -> Value:
-        return write.binary("fadd" if kind in ("float", "double") else "add", *values)
+        if kind == "i1":
+            return write.binary("or", *values)
+        return write.binary("fadd" if kind in ("float", "double", "half") else "add", *values)
 
     return Cell(emit, (0, 1), kind)
 
