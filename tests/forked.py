@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import signal
 import sys
 import traceback
 import warnings
@@ -37,8 +38,10 @@ _FILES = 3
 
 
 def loaded(subprocess: ModuleType) -> SimpleNamespace:
-    """What stands for a module `subprocess`."""
-    # A warning that xDSL will drop something is a failure of ours now, not of the next release.
+    """What stands for a module `subprocess`.
+
+    A warning that xDSL will drop something is a failure of ours now, not of the next release.
+    """
     warnings.filterwarnings("error", category=DeprecationWarning, module=r"tapestry\b")
     mains: dict[str, Callable[[], object]] = {
         str(Path(sys.executable).with_name(tool)): importlib.import_module(module).main
@@ -66,6 +69,7 @@ def _run(main: Callable[[], object], args: Sequence[str], environment: Mapping[s
     try:
         # One of them is what the parent waits at, until there is another program.
         os.closerange(_FILES, os.sysconf("SC_OPEN_MAX"))
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as interpreters do when they start
         os.environ.clear()
         os.environ.update(environment)
         sys.argv = list(args)
@@ -78,9 +82,10 @@ def _run(main: Callable[[], object], args: Sequence[str], environment: Mapping[s
             print(stop.code, file=sys.stderr)
     except BaseException:  # noqa: BLE001 - as an interpreter does with what nobody caught
         traceback.print_exc()
-    finally:
+    try:
         sys.stdout.flush()
         sys.stderr.flush()
+    finally:
         os._exit(code)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,16 @@ def test_what_nobody_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, out) == (1, "")
     assert errors.startswith("Traceback")
     assert errors.endswith("ValueError: of the tool\n")
+
+
+def test_what_goes_away_soon_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def main() -> None:
+        warnings.warn_explicit("gone soon", DeprecationWarning, "x.py", 1, "tapestry.passes.x")
+
+    monkeypatch.setattr("tapestry.tools.opt.main", main)
+    code, _, errors = run(forked.loaded(subprocess).Popen, "tapestry-opt")
+    assert code == 1
+    assert errors.endswith("DeprecationWarning: gone soon\n")
 
 
 def test_other_programs_start_as_ever(started: Any) -> None:

@@ -6,7 +6,8 @@ The last axis runs in vectors, its rest under a mask. What does not move along i
 computed outside of their loops. Arrays whose neighbours lie along the axis before are read in tiles
 of some rows, which are turned. What is folded along the last axis is in a vector until the end:
 partial results, each of them folded in order (`folding`). Four rows are folded at once, or four
-shares of an only axis. What is folded along other axes is in memory.
+shares of an only axis. What is folded along other axes is in memory. Rows of few cells may be one
+row, of several columns.
 """
 
 from __future__ import annotations

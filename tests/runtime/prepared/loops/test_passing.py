@@ -71,7 +71,8 @@ def test_rows_begin_anywhere(kind: str, before: int, texts: list[str]) -> None:
             untouched = cells.size - out.size
             Loop(Graph((kind, kind), (), (_sum(kind),), (2,)), shape)([x, y], [out])
             np.testing.assert_array_equal(out, x + y)
-            assert (cells == 77).sum() - (out == 77).sum() == untouched
+            if kind != "i1":  # of which all but 0 are alike
+                assert (cells == 77).sum() - (out == 77).sum() == untouched
     past = ["!nontemporal !0\n" in text for text in texts]
     assert past.count(False) <= 3  # of one cell, or rows of one: nothing is along their last axis
 
