@@ -29,15 +29,14 @@ from numpy.typing import NDArray
 
 from tapestry.codegen.loops import BYTES, WIDTH, Graph, Layout, loop_text
 from tapestry.codegen.loops.folding import vectors_of
-from tapestry.codegen.loops.vectors import LONG
 from tapestry.runtime.arrays.blocks import BlockCells
-from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import Compiled, address_of, compiled
 from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Traced, in_parallel
+from tapestry.runtime.prepared.loops.axes import Axes
 from tapestry.runtime.prepared.memory import maker, passes_caches, reserved
 
 _DTYPES = {
@@ -52,15 +51,6 @@ _DTYPES = {
     "double": np.dtype(np.float64),
 }
 
-_PAGE = 4096
-"""Bytes within which processors fetch ahead by themselves."""
-
-_ROWS = 4
-"""Rows that a loop may be at work on at once."""
-
-_FETCHED = 16 * _PAGE
-"""Bytes of an array, or of a row, from which it is fetched ahead: less comes to little."""
-
 Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Array]]
 """A function of arrays that makes new ones."""
 
@@ -74,30 +64,8 @@ _EVEN = 4
 """Steps of each thread along an axis from which it matters little that some have one more."""
 
 
-_HELD = 3
-"""Vectors that are held at most for columns that are folded."""
-
-_IN_ROWS = 1 << 10
-"""Numbers in rows of few cells from which these are gone along as one row."""
-
-_MUCH = 64
-"""Operations of all vectors of rows of few cells up to which these are gone along as one row."""
-
 _PASSING = 1 << 10
 """Bytes of a row from which it is written past caches, if all that is written is so large."""
-
-
-@dataclass(frozen=True)
-class _InRows:
-    """Rows of so many `columns` as one row: which arrays have cells for all, for each column, and
-    for each row; whether it is folded.
-    """
-
-    columns: int
-    own: frozenset[int]
-    repeated: tuple[int, ...]
-    spread: tuple[int, ...]
-    folded: bool
 
 
 _NO_BOXES: Sequence[tuple[int, ...]] = ()
@@ -181,6 +149,7 @@ class Loop:
         self._widths = [BYTES[kinds[slot]] for slot in slots]
         self._dtypes = [_DTYPES[kinds[slot]] for slot in slots]
         self._boxes = graph.boxes
+        self._axes = Axes(graph, shape, folded, self._widths)
         self._ready: dict[_Lying, Ready | None] = {}
 
     def __call__(
@@ -286,23 +255,22 @@ class Loop:
             if array.dtype != dtype or not fits:
                 message = f"{array.dtype} {array.shape} in a loop of {dtype} over {self._shape}"
                 raise ValueError(message)
-        extents, steps, folded = self._axes(arrays)
-        in_rows = self._in_rows(extents, steps, folded)
+        extents, steps, folded = self._axes.of(arrays)
+        in_rows = self._axes.in_rows(extents, steps, folded)
         if in_rows is not None:
             extents, folded = [*extents[:-2], prod(extents[-2:])], [*folded[:-2], in_rows.folded]
-            widths = enumerate(self._widths)
-            lasts = [width if array in in_rows.own else 0 for array, width in widths]
+            lasts = [width if n in in_rows.own else 0 for n, width in enumerate(self._widths)]
             steps = [[*own[:-2], last] for own, last in zip(steps, lasts, strict=True)]
         dense = tuple(own[-1] in (0, width) for own, width in zip(steps, self._widths, strict=True))
         moves = tuple(tuple(step != 0 for step in own) for own in steps)
-        ahead = self._ahead(extents, steps)
+        ahead = self._axes.ahead(extents, steps)
         boxes = {
             (array, dim): stride
             for array, own in zip(self._boxes, along, strict=True)
             for dim, stride in enumerate(own)
             if stride != self._widths[array]
         }
-        crossed = self._crossed(extents, steps, folded)
+        crossed = self._axes.crossed(extents, steps, folded)
         past = None
         if passing and not (folded[-1] or self._graph.running or crossed or in_rows):
             stores = range(len(self._graph.inputs), len(arrays) - len(self._graph.folded))
@@ -344,139 +312,10 @@ class Loop:
                 row[addresses] = [int(start * one) for one in far]
         return Ready(function, tuple(arguments), tuple(addresses), rows, self._graph.may_fail)
 
-    def _ahead(self, extents: Sequence[int], steps: Sequence[Sequence[int]]) -> dict[int, int]:
-        """The inputs that are fetched ahead of where they are read, and by how many bytes.
-
-        Processors do that by themselves, most up to the end of a page: so it is the next page, or
-        some rows further where rows are not one after another.
-        """
-        found: dict[int, int] = {}
-        for array in range(len(self._graph.inputs)):
-            own, width = steps[array], self._widths[array]
-            row = extents[-1] * width
-            if array in self._boxes:
-                continue
-            cells = prod(n for n, step in zip(extents, own, strict=True) if step)
-            if own[-1] != width or cells * width < _FETCHED:
-                continue
-            before = own[-2] if len(own) > 1 else row
-            if before == row or row >= _FETCHED:
-                if not native.fetches_pages():
-                    found[array] = _PAGE
-            elif before:
-                found[array] = before * max(_ROWS, -(-_PAGE // row))
-        return found
-
-    def _axes(self, arrays: Sequence[Array]) -> tuple[list[int], list[list[int]], list[bool]]:
-        """The axes of the loops, outermost first: extents, strides per array, which are folded."""
-        moving = [
-            [0 if n == 1 else step for n, step in zip(array.shape, array.strides, strict=True)]
-            for array in (self._of_rank(array) for array in arrays)
-        ]
-        axes: list[tuple[int, list[int], bool]] = []
-        for axis, extent in enumerate(self._shape):
-            own, folded = [steps[axis] for steps in moving], axis in self._folded
-            if extent == 1 and not (folded and self._graph.running):
-                continue
-            if axes:
-                before, steps, kind = axes[-1]
-                if kind == folded and all(
-                    far == near * extent for far, near in zip(steps, own, strict=True)
-                ):
-                    axes[-1] = (before * extent, own, kind)
-                    continue
-            axes.append((extent, own, folded))
-        if not axes:
-            axes.append((1, [0] * len(arrays), False))
-        last = max(range(len(axes)), key=lambda n: (*self._density(axes[n]), n))
-        inner = axes.pop(last)
-        # Folded axes are inside of the others, but for the last. That along which the neighbours of
-        # some arrays lie is before it, if of its kind.
-        axes.sort(key=lambda axis: (axis[2], self._crossing(axis, inner)))
-        order = [*axes, inner]
-        steps = [[own[array] for _, own, _ in order] for array in range(len(arrays))]
-        return [extent for extent, _, _ in order], steps, [folded for _, _, folded in order]
-
     def _is_long(self, extent: int, step: int, array: int) -> bool:
         """Whether rows are long beside the parts of lines that they begin and end with."""
         width = self._widths[array]
         return step == width and extent * width >= _PASSING
-
-    def _in_rows(
-        self, extents: Sequence[int], steps: Sequence[Sequence[int]], folded: Sequence[bool]
-    ) -> _InRows | None:
-        """The rows of few cells, one after another, that are gone along as one row; None without.
-
-        Columns of them are folded, or nothing is, and something is read that not all cells have of
-        their own.
-        """
-        graph = self._graph
-        if graph.running or self._boxes or len(extents) < 2 or any(folded[:-2]):
-            return None
-        if folded[-1] or (not folded[-2] and extents[-2] < extents[-1]):
-            row, cell = -1, -2
-        else:
-            row, cell = -2, -1
-        columns = extents[cell]
-        units = vectors_of(columns)
-        if folded[cell] or not 1 < columns < WIDTH or extents[row] * columns < _IN_ROWS:
-            return None
-        if folded[row]:
-            # Truth values are bits of a vector, of which none begins in memory.
-            if graph.stores or units > _HELD or any(graph.kinds[n] == "i1" for n in graph.folded):
-                return None
-        elif units * (len(graph.cells) + 1) > _MUCH:
-            return None
-        inputs, own, repeated, spread = len(graph.inputs), list[int](), list[int](), list[int]()
-        for array, (strides, width) in enumerate(zip(steps, self._widths, strict=True)):
-            lies = strides[row], strides[cell]
-            if lies == (width * columns, width) and (array < inputs or not folded[row]):
-                own.append(array)
-            elif lies == (0, width) and (array >= inputs) == folded[row]:
-                repeated.append(array)
-            elif lies == (width, 0) and array < inputs and not folded[row]:
-                spread.append(array)
-            elif lies != (0, 0) or array >= inputs:
-                return None
-        if not folded[row] and not repeated and not spread:
-            return None
-        read = tuple(n for n in repeated if n < inputs)
-        return _InRows(columns, frozenset(own), read, tuple(spread), folded[row])
-
-    def _density(self, axis: tuple[int, list[int], bool]) -> tuple[bool, float]:
-        """Whether vectors are of use, and how many arrays are neighbours, less those that are not.
-
-        Neighbours are worth as much as they fill vectors.
-        """
-        extent, steps, _ = axis
-        pairs = zip(steps, self._widths, strict=True)
-        near = sum(1 if step == width else -1 for step, width in pairs if step)
-        filled = extent / max(-(-extent // WIDTH) * WIDTH, 1)
-        return extent >= LONG, near * filled if near > 0 else near
-
-    def _crossing(
-        self, axis: tuple[int, list[int], bool], last: tuple[int, list[int], bool]
-    ) -> int:
-        """How many bytes of inputs have their neighbours along an axis, and not along the last."""
-        inputs = range(len(self._graph.inputs))
-        return sum(self._widths[n] for n in inputs if self._crosses(n, axis[1][n], last[1][n]))
-
-    def _crosses(self, array: int, step: int, last: int) -> bool:
-        width = self._widths[array]
-        return array not in self._boxes and step == width and last not in (0, width)
-
-    def _crossed(
-        self, extents: Sequence[int], steps: Sequence[Sequence[int]], folded: Sequence[bool]
-    ) -> tuple[int, ...]:
-        """The inputs that are read in tiles of the last two axes, where these are long enough."""
-        if len(extents) < 2 or self._graph.running or folded[-1] or min(extents[-2:]) < LONG:
-            return ()
-        inputs = range(len(self._graph.inputs))
-        return tuple(n for n in inputs if self._crosses(n, *steps[n][-2:]))
-
-    def _of_rank(self, array: Array) -> Array:
-        """A single number as an array of the rank of the others."""
-        return array if array.ndim else array.reshape((1,) * len(self._shape))
 
 
 def lying(given: Any) -> Array:

@@ -12,6 +12,7 @@ from tapestry.codegen.loops import Cell, Folded, Graph
 from tapestry.codegen.loops.graphs import FOLDS, Merged
 from tapestry.codegen.loops.vectors import Value, Writer
 from tapestry.runtime.cpu import native
+from tapestry.runtime.prepared.loops import axes
 from tapestry.runtime.prepared.loops import loop as loops
 from tapestry.runtime.prepared.loops.loop import Loop
 from tests.runtime.prepared.loops.test_folds import _NAIVE, KINDS, _values, _zero
@@ -33,7 +34,7 @@ def columns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(layout.columns)
         return written(graph, layout)
 
-    monkeypatch.setattr(loops, "_IN_ROWS", 1)
+    monkeypatch.setattr(axes, "_IN_ROWS", 1)
     monkeypatch.setattr(loops, "loop_text", kept)
     return found
 
