@@ -33,6 +33,9 @@ TOOLS = {
 PACKAGES = ("algebra", "dialects", "metakernels", "passes", "proving", "zspace")
 """What passes import when they run."""
 
+_NOT_FLUSHED = 120
+"""What interpreters exit with where what was printed goes nowhere."""
+
 _FILES = 3
 """Standard input, output and errors; a child closes what else its parent has open."""
 
@@ -74,19 +77,30 @@ def _run(main: Callable[[], object], args: Sequence[str], environment: Mapping[s
         os.environ.update(environment)
         sys.argv = list(args)
         sys.stdin, sys.stdout, sys.stderr = map(_opened, range(_FILES), "rww")
-        main()
-        code = 0
-    except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        if code != stop.code and code:
-            print(stop.code, file=sys.stderr)
-    except BaseException:  # noqa: BLE001 - as an interpreter does with what nobody caught
-        traceback.print_exc()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        code = _code(main)
+        for file in (sys.stdout, sys.stderr):
+            try:
+                file.flush()
+            except OSError as error:
+                print(f"Exception ignored in {file.name}: {error!r}", file=sys.stderr, flush=True)
+                code = _NOT_FLUSHED
     finally:
         os._exit(code)
+
+
+def _code(main: Callable[[], object]) -> int:
+    """What a tool exits with, as an interpreter says."""
+    try:
+        main()
+    except SystemExit as stop:
+        if stop.code is None or isinstance(stop.code, int):
+            return stop.code or 0
+        print(stop.code, file=sys.stderr)
+        return 1
+    except BaseException:  # noqa: BLE001 - as an interpreter does with what nobody caught
+        traceback.print_exc()
+        return 1
+    return 0
 
 
 def _opened(file: int, mode: str) -> IO[str]:

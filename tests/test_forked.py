@@ -93,6 +93,25 @@ def test_what_nobody_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert errors.endswith("ValueError: of the tool\n")
 
 
+@pytest.mark.parametrize("start", ["forked", "a command"])
+def test_a_reader_that_is_gone(started: Any, tmp_path: Path, start: str) -> None:
+    (tmp_path / "empty.mlir").write_text(EMPTY)
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = (started if start == "forked" else subprocess.Popen)(
+        ["tapestry-opt", str(tmp_path / "empty.mlir")],
+        executable=str(BIN / "tapestry-opt"),
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        env={"PATH": str(BIN)},
+        universal_newlines=True,
+    )
+    os.close(writer)
+    errors = process.communicate()[1]
+    assert "Broken pipe" in errors
+    assert process.returncode != 0
+
+
 def test_what_goes_away_soon_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def main() -> None:
         warnings.warn_explicit("gone soon", DeprecationWarning, "x.py", 1, "tapestry.passes.x")

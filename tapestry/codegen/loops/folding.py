@@ -60,7 +60,7 @@ class Folding:
     ) -> None:
         """A row is gone along in steps of so many elements, of which each row beside has a vector.
 
-        What is held of one has at least as many elements as the `shortest` that may be.
+        What is held of one has at least as many elements as the `shortest`.
         """
         self._write = write
         self._step = step

@@ -27,7 +27,7 @@ class Function(Writer):
         self._places: list[str] = []
         self._labels = 0
         self._left: str | None = None
-        """How many elements memory is touched for, of those that are left; a vector at most."""
+        """How many elements there are under the mask: those that are left, or a vector's."""
 
     def text(self) -> str:
         """A module with the function."""
@@ -102,8 +102,7 @@ class Function(Writer):
     def rest(self, whole: str, extent: str) -> Generator[str]:
         """Instructions inside are for the first elements of a vector, as many as are left.
 
-        They are skipped where none are; gives how many there are. Nothing is stored where there are
-        as many as a vector has, or more.
+        They are skipped where none are; gives how many there are.
         """
         with self.when(f"icmp ult i64 {whole}, {extent}"):
             left = self.arithmetic("sub", extent, whole)
@@ -136,8 +135,9 @@ class Function(Writer):
             super().store(value, pointer, kind, passing=passing)
             return
         value = self._closed(value, kind)
-        for lanes, offset, has in self._pieces(self._left, self.lanes // 2, BYTES[kind]):
-            first, second = (self.some(value, start, lanes) for start in (0, lanes))
+        for lanes, offset, has in self._pieces(self._left, self.lanes, BYTES[kind]):
+            first = self.some(value, 0, lanes)
+            second = self.some(value, lanes, lanes) if lanes < value.lanes else first
             to = self._after(pointer, offset)
             with self.when(has):
                 self.line(f"store {first.type} {first.name}, ptr {to}, align 1")

@@ -33,7 +33,7 @@ def fitting(graph: Graph, most: int) -> int:
         for fold, how in zip(graph.folds, accumulators(graph), strict=True)
     ]
     sizes = [BYTES[part.kind] for parts in zeros for part in parts]
-    lanes = _REGISTER // min(sizes)
+    lanes = _REGISTER // min(sizes, default=_REGISTER)
     while most > 1 and most * lanes * sum(sizes) > _REGISTERS:
         most //= 2
     return most
@@ -128,9 +128,10 @@ def columns_of(write: Function, graph: Graph, every: Sequence[Held], columns: in
 
 
 def _rows(write: Function, vectors: Sequence[Value], columns: int) -> list[Value]:
-    """From where each row of so many elements begins, as many as the writer's lanes.
+    """As many elements as the writer's lanes from where each row of so many begins.
 
-    Elements of `i1` are less than a byte of a vector, and have no place in memory.
+    What comes after the row is of the next one, or of no row. Elements of `i1` are less than a byte
+    of a vector, and have no place in memory.
     """
     kind, cells = vectors[0].kind, len(vectors) * vectors[0].lanes
     assert kind != "i1"

@@ -2,12 +2,12 @@
 
     define void @loop(ptr %arguments)       # extents; then addresses and strides of the arrays
 
-The last axis runs in vectors, its rest under a mask. What does not move along inner axes is
-computed outside of their loops. Arrays whose neighbours lie along the axis before are read in tiles
-of some rows, which are turned. What is folded along the last axis is in a vector until the end:
-partial results, each of them folded in order (`folding`). Four rows are folded at once, or four
-shares of an only axis. What is folded along other axes is in memory. Rows of few cells may be one
-row, of several columns.
+The last axis runs in vectors; of the last one, only what is left is touched. What does not move
+along inner axes is computed outside of their loops. Arrays whose neighbours lie along the axis
+before are read in tiles of some rows, which are turned. What is folded along the last axis is in a
+vector until the end: partial results, each of them folded in order (`folding`). Up to four rows are
+folded at once, or shares of an only axis. What is folded along other axes is in memory. Rows of few
+cells may be one row, of several columns.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Nest:
             layout.columns if units == 1 else WIDTH,
         )
         self._arranged: dict[int, Value] = {}
-        """What is read of inputs that are repeated or spread, for the vector that is computed."""
+        """What inputs that are repeated or spread, and cells of them alone, are in a vector."""
         self._place = ""
         """Where the loop is along the folded axis, of a running graph."""
 
@@ -142,7 +142,7 @@ class _Nest:
         whole = write.arithmetic("mul", write.arithmetic("udiv", extent, str(size)), str(size))
         parts = [self._further(pointers, values, str(n * WIDTH)) for n in range(units)]
         held, start = folding.held(units), "0"
-        if units == 1:
+        if units == 1 and self._beside > 1:
             start = self._apart(whole, parts[0], held[0])
         folding.fold(start, whole, parts, held)
         for part, own in zip(range(units), held, strict=True):
@@ -220,7 +220,9 @@ class _Nest:
         for slot, cell in enumerate(graph.cells, first):
             if self._levels[slot] != level or slot in values:
                 continue
-            if isinstance(cell, Fetch):
+            if slot in self._arranged:
+                values[slot] = self._arranged[slot]
+            elif isinstance(cell, Fetch):
                 values[slot] = self._fetched(cell, pointers[cell.array], values, wide=wide)
             else:
                 values[slot] = cell.emit(self._write, [values[one] for one in cell.ins])
@@ -335,7 +337,8 @@ class _Nest:
         extent, size = self._extents[-1], vectors_of(columns) * WIDTH
         whole = write.arithmetic("mul", write.arithmetic("udiv", extent, str(size)), str(size))
         with write.of(columns):
-            cells = {a: write.load(row[0][a], self._kinds[a], wide=True) for a in layout.repeated}
+            read = {a: write.load(row[0][a], self._kinds[a], wide=True) for a in layout.repeated}
+            cells = self._of_these(read, row[1])
 
         def of_rows(at: str, rows: int) -> dict[int, Value]:
             """What is spread over so many rows from a place on."""
@@ -345,7 +348,7 @@ class _Nest:
                     kind = self._kinds[array]
                     pointer = write.moved(row[0][array], first, str(BYTES[kind]))
                     found[array] = write.load(pointer, kind, wide=True)
-            return found
+                return self._of_these(found, row[1])
 
         starts = range(0, size, WIDTH)
         every = [[(start + lane) % columns for lane in range(WIDTH)] for start in starts]
@@ -361,6 +364,18 @@ class _Nest:
             one = {a: write.picked(v, [0] * columns) for a, v in of_rows(at, 1).items()}
             self._arranged = cells | one
             self._point(at, [row])
+
+    def _of_these(self, read: dict[int, Value], values: dict[int, Value]) -> dict[int, Value]:
+        """What is read, and the cells that are computed of it and of what is known outside."""
+        found = dict(read)
+        first = len(self._graph.inputs) + len(self._graph.numbers)
+        for slot, cell in enumerate(self._graph.cells, first):
+            of_these = any(one in found for one in cell.ins)
+            if of_these and all(one in found or one in values for one in cell.ins):
+                assert not isinstance(cell, Fetch)  # rows are of no loop that has boxes
+                known = [found.get(one) or values[one] for one in cell.ins]
+                found[slot] = cell.emit(self._write, known)
+        return found
 
     def _past_caches(self, passing: int, rows: Sequence[Row]) -> None:
         """The last axis where lines of a store are written whole, from the first that begins.

@@ -148,7 +148,8 @@ def last_cache_size() -> int:
     """Bytes of the cache that cores share, as Linux says; elsewhere what many processors have."""
     units = {"K": 1 << 10, "M": 1 << 20}
     try:
-        size = _LAST_CACHE.read_text().strip()
-        return int(size[:-1]) * units[size[-1]]
+        text = _LAST_CACHE.read_text().strip()
+        size = int(text[:-1]) * units[text[-1]]
     except (OSError, KeyError, ValueError, IndexError):
-        return 1 << 25
+        size = 0
+    return size if size > 0 else 1 << 25

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tapestry.codegen.loops import Folded, Graph, Layout, loop_text
+from tapestry.codegen.loops.holding import fitting
 from tapestry.codegen.loops.vectors import BYTES
 
 ONE = Layout((True,), ((True,), (False,)), (True, True))
@@ -38,3 +39,13 @@ def test_four_shares_fill_the_registers_at_most(primitive: str, kind: str, layou
     assert len(held) >= shares
     assert sum(held) / len(held) * 4 * parts <= 16 * 32
     assert min(held) >= 32  # as much as one has
+
+
+def test_fewer_shares_where_a_part_of_each_would_not_fill_a_register() -> None:
+    folds = (Folded(0, "arith.maximumf", 0), Folded(0, "arith.minimumf", 0))
+    rows = Layout((False, True), ((True, True), (True, False), (True, False)), (True,) * 3)
+    assert fitting(Graph(("float",), (), (), (), folds[:1]), 4) == 4
+    assert fitting(Graph(("float",), (), (), (), folds), 4) == 2
+    assert fitting(Graph(("float",), (), (), (0,)), 4) == 4
+    text = loop_text(Graph(("float",), (), (), (), folds), rows)
+    assert min(int(lanes) * BYTES[kind] for lanes, kind in VECTOR.findall(text)) >= 32

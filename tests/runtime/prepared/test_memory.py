@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from tapestry.runtime.prepared import memory
 from tapestry.runtime.prepared.memory import Pool, reserved
 
 F4 = np.dtype("f4")
@@ -104,3 +106,22 @@ def test_reserved_arrays_take_no_memory(shape: tuple[int, ...], dtype: str) -> N
     assert (first.shape, first.dtype) == (shape, np.dtype(dtype))
     assert not np.shares_memory(first, second)
     assert peak < 1 << 18
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("32768K\n", 1 << 25), ("96M", 96 << 20), ("0K", 1 << 25), ("", 1 << 25), ("many", 1 << 25)],
+)
+def test_the_last_cache_is_what_linux_says(
+    text: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "size").write_text(text)
+    monkeypatch.setattr(memory, "_LAST_CACHE", tmp_path / "size")
+    assert memory.last_cache_size.__wrapped__() == size
+
+
+def test_without_one_it_is_that_of_many_processors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_LAST_CACHE", tmp_path / "gone")
+    assert memory.last_cache_size.__wrapped__() == 1 << 25

@@ -38,8 +38,8 @@ _MUCH = 64
 
 @dataclass(frozen=True)
 class InRows:
-    """Rows of so many `columns` as one row: which arrays have cells for all, for each column, and
-    for each row; whether it is folded.
+    """Rows of so many `columns` as one row: which arrays have cells of their `own` for all of it,
+    which inputs have them for each column, or for each row; whether it is folded.
     """
 
     columns: int
@@ -137,11 +137,9 @@ class Axes:
         units = vectors_of(columns)
         if folded[cell] or not 1 < columns < WIDTH or extents[row] * columns < _IN_ROWS:
             return None
-        if folded[row]:
-            # Truth values are bits of a vector, of which none begins in memory.
-            if graph.stores or units > _HELD or any(graph.kinds[n] == "i1" for n in graph.folded):
-                return None
-        elif units * (len(graph.cells) + 1) > _MUCH:
+        # Truth values are bits of a vector, of which none begins in memory.
+        bits = any(graph.kinds[slot] == "i1" for slot in graph.folded)
+        if folded[row] and (graph.stores or units > _HELD or bits):
             return None
         inputs, own, repeated, spread = len(graph.inputs), list[int](), list[int](), list[int]()
         for array, (strides, width) in enumerate(zip(steps, self._widths, strict=True)):
@@ -154,7 +152,8 @@ class Axes:
                 spread.append(array)
             elif lies != (0, 0) or array >= inputs:
                 return None
-        if not folded[row] and not repeated and not spread:
+        much = units * (len(graph.cells) + len(repeated) + len(spread))
+        if not folded[row] and not (0 < len(repeated) + len(spread) <= much <= _MUCH):
             return None
         read = tuple(n for n in repeated if n < inputs)
         return InRows(columns, frozenset(own), read, tuple(spread), folded[row])

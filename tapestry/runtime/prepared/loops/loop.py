@@ -63,10 +63,8 @@ SHARE = 1 << 17
 _EVEN = 4
 """Steps of each thread along an axis from which it matters little that some have one more."""
 
-
 _PASSING = 1 << 10
 """Bytes of a row from which it is written past caches, if all that is written is so large."""
-
 
 _NO_BOXES: Sequence[tuple[int, ...]] = ()
 

@@ -97,6 +97,16 @@ def test_what_is_written_over_an_operand(texts: list[str]) -> None:
     assert "!nontemporal !0\n" in texts[0]
 
 
+def test_short_rows_go_to_caches(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would begin and end within lines; one after another, they are one long row."""
+    monkeypatch.setattr(loops, "_PASSING", 1 << 10)
+    for width, apart in ((255, 1), (256, 1), (255, 0)):
+        x = np.ones((9, width + apart), "f4")[:, :width]
+        loop = Loop(Graph(("float", "float"), (), (_sum("float"),), (2,)), x.shape)
+        loop([x, x], [np.empty((9, width + apart), "f4")[:, :width]])
+    assert ["!nontemporal !0\n" in text for text in texts] == [False, True, True]
+
+
 @pytest.mark.parametrize("folded", [(0,), (1,)])
 def test_what_is_folded_goes_to_caches(folded: tuple[int, ...], texts: list[str]) -> None:
     x = np.arange(600, dtype="f4").reshape(20, 30)
