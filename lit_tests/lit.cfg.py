@@ -6,6 +6,7 @@ Cases of one pass share a file, parted by `// -----` and run with `--split-input
 the tool for all of them.
 """
 
+import importlib
 import os
 import subprocess
 import sys
@@ -26,6 +27,4 @@ for _name in ("TRITON_CACHE_DIR", "TMPDIR", "HOME", "PYTHONPATH"):
         config.environment[_name] = os.environ[_name]
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests import forked  # noqa: E402
-
-lit.TestRunner.subprocess = forked.loaded(subprocess)
+lit.TestRunner.subprocess = importlib.import_module("tests.forked").loaded(subprocess)

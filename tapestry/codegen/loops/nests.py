@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tapestry.codegen.loops.accumulating import Parts, accumulators
+from tapestry.codegen.loops.arrays import Arrays
 from tapestry.codegen.loops.fetching import Fetching, Lanes
 from tapestry.codegen.loops.folding import BESIDE, FEW, Folding, Row, vectors_of
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import Fetch, Graph, Layout
 from tapestry.codegen.loops.holding import Held, columns_of, fitting
 from tapestry.codegen.loops.running import Along, zeros
+from tapestry.codegen.loops.short_rows import ShortRows
 from tapestry.codegen.loops.skipping import Best
 from tapestry.codegen.loops.turning import ROWS, Tiles
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value, whole_lines
@@ -40,9 +42,7 @@ class _Nest:
         stores = count + len(graph.stores)
         self._stored = list(zip(range(count, stores), graph.stores, strict=True))
         self._folded = list(enumerate(graph.folded, stores))
-        slots = [*range(count), *graph.stores, *graph.folded]
-        self._kinds = [graph.kinds[slot] for slot in slots]
-        """What memory holds, per array."""
+        self._arrays = Arrays(self._write, graph, layout)
         self._accumulators = accumulators(graph)
         in_rows = {*layout.repeated, *layout.spread}
         levels = [layout.rank if n in in_rows else layout.level(n) for n in range(count)]
@@ -51,15 +51,12 @@ class _Nest:
             levels.append(max((levels[slot] for slot in cell.ins), default=0))
         self._levels = levels
         self._extents: list[str] = []
-        self._strides: dict[tuple[int, int | None], str] = {}
-        self._ahead: dict[int, str] = {}
         self._boxes = graph.boxes
         near = {(a, dim) for a, rank in self._boxes.items() for dim in range(rank)}
-        self._boxed = {pair: str(BYTES[self._kinds[pair[0]]]) for pair in near}
+        self._boxed = {pair: str(BYTES[graph.inputs[pair[0]]]) for pair in near}
         """The strides of boxes, by the array and the dimension."""
         self._fetching = Fetching(self._write, self._boxed)
         self._states: Along | None = None
-        self._tiles: Tiles | None = None
         self._best: Best | None = None
         self._beside = fitting(graph, BESIDE) if self._in_shares() else 1
         """In how many places of memory the last axis is gone along at once."""
@@ -81,27 +78,12 @@ class _Nest:
         layout, write = self._layout, self._write
         for axis in range(layout.rank):
             self._extents.append(write.argument(axis))
-        pointers: dict[int, str] = {}
-        arguments = layout.arguments()
-        for number, (array, axis) in enumerate(arguments, layout.rank):
-            value = write.argument(number)
-            if axis is not None:
-                self._strides[array, axis] = value
-                continue
-            pointers[array] = write.made(f"inttoptr i64 {value} to ptr", "ptr", wide=False).name
-        for number, array in enumerate(layout.ahead, layout.rank + len(arguments)):
-            self._ahead[array] = write.argument(number)
-        end = layout.rank + len(arguments) + len(layout.ahead)
+        pointers, end = self._arrays.found(layout.rank)
         for pair in layout.boxed:
             self._boxed[pair] = write.argument(end)
             end += 1
         if self._graph.may_fail:
             self._fetching.prepare()
-        if layout.crossed:
-            kinds = {array: self._kinds[array] for array in layout.crossed}
-            last = layout.rank - 1
-            steps = {array: self._strides[array, last] for array in layout.crossed}
-            self._tiles = Tiles(write, kinds, steps)
         values: dict[int, Value] = {}
         for slot, number in enumerate(self._graph.numbers, len(self._graph.inputs)):
             values[slot] = write.number(number.value, number.kind)
@@ -152,17 +134,16 @@ class _Nest:
         found = columns_of(write, self._graph, held, self._layout.columns)
         with write.of(self._layout.columns):
             for (array, _), value in zip(self._folded, found, strict=True):
-                write.store(value, pointers[array], self._kinds[array])
+                write.store(value, pointers[array], self._arrays.kinds[array])
 
     def _further(self, pointers: dict[int, str], values: dict[int, Value], at: str) -> Row:
         """Where arrays are some places further along the last axis."""
-        last = self._layout.rank - 1
-        return {a: self._moved(a, last, p, at) for a, p in pointers.items()}, values
+        return self._arrays.at(pointers, self._layout.rank - 1, at), values
 
     def _finish(self, held: Held, pointers: dict[int, str]) -> None:
         """Write what was folded along the last axis."""
         for (array, _), value in zip(self._folded, held.values(), strict=True):
-            self._write.store(value, pointers[array], self._kinds[array])
+            self._write.store(value, pointers[array], self._arrays.kinds[array])
 
     def _loops(
         self,
@@ -176,8 +157,8 @@ class _Nest:
         if inner:
             self._inner([(pointers, values)], held)
             return
-        if self._tiles is not None and level == self._layout.rank - 2:
-            self._turned(level, self._tiles, (pointers, values))
+        if self._arrays.tiles is not None and level == self._layout.rank - 2:
+            self._turned(level, self._arrays.tiles, (pointers, values))
             return
         start = "0"
         if self._rows_at_once(level):
@@ -197,7 +178,7 @@ class _Nest:
         with self._write.loop(self._extents[level], 1, start) as at:
             if self._layout.folded[level]:
                 self._place = at
-            moved = {a: self._moved(a, level, p, at) for a, p in pointers.items()}
+            moved = self._arrays.at(pointers, level, at)
             if not held:
                 self._within(level + 1, moved, values)
             else:
@@ -209,10 +190,12 @@ class _Nest:
     def _compute(self, level: int, pointers: dict[int, str], values: dict[int, Value]) -> None:
         """What is the same inside of so many axes, and not outside; vectors at the last."""
         graph, wide = self._graph, level == self._layout.rank
+        if wide:
+            values.update(self._arranged)
         for slot, kind in enumerate(graph.inputs):
             if self._levels[slot] == level and slot not in values and slot not in self._boxes:
                 values[slot] = (
-                    self._vector(slot, pointers[slot])
+                    self._arrays.vector(slot, pointers[slot])
                     if wide
                     else self._write.load(pointers[slot], kind, wide=False)
                 )
@@ -220,9 +203,7 @@ class _Nest:
         for slot, cell in enumerate(graph.cells, first):
             if self._levels[slot] != level or slot in values:
                 continue
-            if slot in self._arranged:
-                values[slot] = self._arranged[slot]
-            elif isinstance(cell, Fetch):
+            if isinstance(cell, Fetch):
                 values[slot] = self._fetched(cell, pointers[cell.array], values, wide=wide)
             else:
                 values[slot] = cell.emit(self._write, [values[one] for one in cell.ins])
@@ -231,7 +212,7 @@ class _Nest:
         """A cell of a box that is at a pointer, or for each element of a vector further on."""
         array, last, step = cell.array, self._layout.rank - 1, None
         if wide and self._layout.moves[array][last]:
-            step = self._strides.get((array, last)) or str(BYTES[self._kinds[array]])
+            step = self._arrays.stride(array, last)
         at = Lanes(pointer, step, self._layout.dense[array])
         others = [None if slot is None else values[slot] for slot in (cell.otherwise, cell.counted)]
         return self._fetching.cell(cell, at, [values[slot] for slot in cell.at], others)
@@ -269,13 +250,12 @@ class _Nest:
         whole = write.arithmetic("and", columns, str(-WIDTH))
         with write.loop(rows, ROWS) as first:
             left = write.arithmetic("sub", rows, first)
-            few = write.made(f"icmp slt i64 {left}, {ROWS}", "i1", wide=False).name
-            count = write.made(f"select i1 {few}, i64 {left}, i64 {ROWS}", "i64", wide=False).name
+            count = write.least(left, str(ROWS))
 
             def tile(at: str, width: str) -> None:
                 for array in self._layout.crossed:
-                    pointer = self._moved(array, level, outside[0][array], first)
-                    pointer = self._moved(array, level + 1, pointer, at)
+                    pointer = self._arrays.moved(array, level, outside[0][array], first)
+                    pointer = self._arrays.moved(array, level + 1, pointer, at)
                     tiles.fill(array, pointer, count, width)
                 with write.loop(count, 1) as more:
                     row = self._row(level, *outside, first, more)
@@ -292,7 +272,7 @@ class _Nest:
     ) -> Row:
         """Where arrays are some places after one of an axis, and what is the same there."""
         place = self._write.arithmetic("add", at, after)
-        moved = {a: self._moved(a, level, p, place) for a, p in pointers.items()}
+        moved = self._arrays.at(pointers, level, place)
         values = dict(values)
         self._compute(level + 1, moved, values)
         return moved, values
@@ -329,60 +309,20 @@ class _Nest:
         return self._values(at, row)[1][self._best.slot]
 
     def _in_rows(self, row: Row) -> None:
-        """Rows of few cells: as many at once as begin with a vector, and end with one.
+        """The last axis, of rows of few cells."""
 
-        What is the same in each row is read once; a vector has it as often as it has rows.
-        """
-        write, layout, columns = self._write, self._layout, self._layout.columns
-        extent, size = self._extents[-1], vectors_of(columns) * WIDTH
-        whole = write.arithmetic("mul", write.arithmetic("udiv", extent, str(size)), str(size))
-        with write.of(columns):
-            read = {a: write.load(row[0][a], self._kinds[a], wide=True) for a in layout.repeated}
-            cells = self._of_these(read, row[1])
-
-        def of_rows(at: str, rows: int) -> dict[int, Value]:
-            """What is spread over so many rows from a place on."""
-            first, found = write.arithmetic("udiv", at, str(columns)), dict[int, Value]()
-            with write.of(rows):
-                for array in layout.spread:
-                    kind = self._kinds[array]
-                    pointer = write.moved(row[0][array], first, str(BYTES[kind]))
-                    found[array] = write.load(pointer, kind, wide=True)
-                return self._of_these(found, row[1])
-
-        starts = range(0, size, WIDTH)
-        every = [[(start + lane) % columns for lane in range(WIDTH)] for start in starts]
-        patterns = [{a: write.picked(v, order) for a, v in cells.items()} for order in every]
-        with write.loop(whole, size) as at:
-            spread = of_rows(at, size // columns)
-            for start, pattern in zip(starts, patterns, strict=True):
-                order = [(start + lane) // columns for lane in range(WIDTH)]
-                own = {array: write.picked(value, order) for array, value in spread.items()}
-                self._arranged = pattern | own
-                self._point(write.arithmetic("add", at, str(start)), [row])
-        with write.loop(extent, columns, whole) as at, write.of(columns):
-            one = {a: write.picked(v, [0] * columns) for a, v in of_rows(at, 1).items()}
-            self._arranged = cells | one
+        def point(at: str, arranged: dict[int, Value]) -> None:
+            self._arranged = arranged
             self._point(at, [row])
 
-    def _of_these(self, read: dict[int, Value], values: dict[int, Value]) -> dict[int, Value]:
-        """What is read, and the cells that are computed of it and of what is known outside."""
-        found = dict(read)
-        first = len(self._graph.inputs) + len(self._graph.numbers)
-        for slot, cell in enumerate(self._graph.cells, first):
-            of_these = any(one in found for one in cell.ins)
-            if of_these and all(one in found or one in values for one in cell.ins):
-                assert not isinstance(cell, Fetch)  # rows are of no loop that has boxes
-                known = [found.get(one) or values[one] for one in cell.ins]
-                found[slot] = cell.emit(self._write, known)
-        return found
+        ShortRows(self._write, self._graph, self._layout, row).along(self._extents[-1], point)
 
     def _past_caches(self, passing: int, rows: Sequence[Row]) -> None:
         """The last axis where lines of a store are written whole, from the first that begins.
 
         What is before that is less than a vector.
         """
-        write, extent, size = self._write, self._extents[-1], BYTES[self._kinds[passing]]
+        write, extent, size = self._write, self._extents[-1], BYTES[self._arrays.kinds[passing]]
         address = f"ptrtoint ptr {rows[0][0][passing]} to i64"
         back = write.arithmetic("sub", "0", write.made(address, "i64", wide=False).name)
         left = write.arithmetic("and", back, str(whole_lines(size) - 1))
@@ -420,8 +360,7 @@ class _Nest:
         for row in rows:
             moved, values = self._values(at, row)
             for array, slot in self._stored:
-                passing = array == self._layout.passing
-                self._put(array, moved[array], self._write.widened(values[slot]), passing=passing)
+                self._arrays.put(array, moved[array], self._write.widened(values[slot]))
             found.append(self._lifted(values))
         if self._graph.running:
             self._running(at, rows[0][0], found[0])
@@ -433,22 +372,22 @@ class _Nest:
         arrays = iter(self._folded)
         for fold, how, own in zip(self._graph.folds, self._accumulators, parts, strict=True):
             places = [next(arrays)[0] for _ in fold.slots]
-            to = [self._moved(array, last, pointers[array], at) for array in places]
+            to = [self._arrays.moved(array, last, pointers[array], at) for array in places]
             if any(self._layout.folded):
                 pairs = zip(places, to, strict=True)
-                before = [self._vector(array, one) for array, one in pairs]
+                before = [self._arrays.vector(array, one) for array, one in pairs]
                 # As parts, for what is folded is finished once then, and not for either.
                 own = how.merge(self._write, how.lift(self._write, before), own)
             values = how.finish(self._write, own)
             for array, one, value in zip(places, to, values, strict=True):
-                self._put(array, one, value)
+                self._arrays.put(array, one, value)
         return []
 
     def _values(self, at: str, row: Row) -> Row:
         """Where arrays are at a place of the last axis, and what is computed for a vector there."""
         pointers, outer = row
         last, values = self._layout.rank - 1, dict(outer)
-        moved = {a: self._moved(a, last, p, at) for a, p in pointers.items()}
+        moved = self._arrays.at(pointers, last, at)
         self._compute(self._layout.rank, moved, values)
         return moved, values
 
@@ -461,7 +400,7 @@ class _Nest:
         else:
             none = [value for own in zeros(self._write, self._graph) for value in own]
             arrays = [array for array, _ in self._folded]
-            to = [self._moved(array, last, pointers[array], at) for array in arrays]
+            to = [self._arrays.moved(array, last, pointers[array], at) for array in arrays]
             before = iter(map(self._before, arrays, to, none))
             states = list[Value]()
             folds = zip(self._graph.folds, self._accumulators, found, strict=True)
@@ -469,20 +408,20 @@ class _Nest:
                 own = [next(before) for _ in fold.slots]
                 states += how.merge(self._write, own, parts[: len(own)])
         for (array, _), state in zip(self._folded, states, strict=True):
-            self._put(array, self._moved(array, last, pointers[array], at), state)
+            self._arrays.put(array, self._arrays.moved(array, last, pointers[array], at), state)
 
     def _before(self, array: int, pointer: str, zero: Value) -> Value:
         """What was written at the place before along the folded axis; at the first one, a zero."""
         write, axis = self._write, self._layout.rank - 2
         if not self._layout.moves[array][axis]:
             return zero
-        back = write.arithmetic("sub", "0", self._strides[array, axis])
+        back = write.arithmetic("sub", "0", self._arrays.stride(array, axis))
         text = f"getelementptr i8, ptr {pointer}, i64 {back}"
         earlier = write.made(text, "ptr", wide=False).name
         first = write.made(f"icmp eq i64 {self._place}, 0", "i1", wide=False)
         text = f"select i1 {first.name}, ptr {pointer}, ptr {earlier}"  # there is memory at both
         there = write.made(text, "ptr", wide=False).name
-        return write.chosen(first, zero, self._vector(array, there))
+        return write.chosen(first, zero, self._arrays.vector(array, there))
 
     def _lifted(self, values: dict[int, Value]) -> list[Parts]:
         """What is folded, of the elements that count."""
@@ -498,39 +437,6 @@ class _Nest:
             found.append(parts)
         return found
 
-    def _vector(self, array: int, pointer: str) -> Value:
-        kind = self._kinds[array]
-        if array in self._arranged:
-            return self._arranged[array]
-        if self._tiles is not None and array in self._tiles:
-            return self._write.load(self._tiles.pointer(array), kind, wide=True)
-        if self._layout.dense[array]:
-            if array in self._ahead and self._write.mask is None:
-                self._write.fetch(pointer, self._ahead[array], WIDTH * BYTES[kind])
-            return self._write.load(pointer, kind, wide=True)
-        return self._write.gathered(self._pointers(array, pointer), kind)
-
-    def _put(self, array: int, pointer: str, value: Value, *, passing: bool = False) -> None:
-        if self._layout.dense[array]:
-            self._write.store(value, pointer, self._kinds[array], passing=passing)
-        else:
-            self._write.scattered(value, self._pointers(array, pointer), self._kinds[array])
-
-    def _pointers(self, array: int, pointer: str) -> str:
-        """Where the elements of a vector are."""
-        write, stride = self._write, self._strides[array, self._layout.rank - 1]
-        elements = ", ".join(f"i64 {element}" for element in range(WIDTH))
-        steps = write.binary("mul", Value(f"<{elements}>", "i64", wide=True), Value(stride, "i64"))
-        text = f"getelementptr i8, ptr {pointer}, <{WIDTH} x i64> {steps.name}"
-        return write.made(text, "ptr", wide=True).name
-
-    def _moved(self, array: int, axis: int, pointer: str, at: str) -> str:
-        """Where an array is at a place along an axis."""
-        if not self._layout.moves[array][axis]:
-            return pointer
-        stride = self._strides.get((array, axis)) or str(BYTES[self._kinds[array]])
-        return self._write.moved(pointer, at, stride)
-
     def _cleared(self, pointers: dict[int, str]) -> None:
         """What is folded in memory starts from nothing, all along the last axis."""
         if not self._folded:
@@ -539,6 +445,6 @@ class _Nest:
         zeros = [zero for fold in self._graph.folds for zero in fold.zeros]
         with self._write.loop(self._extents[-1], 1) as at:
             for (array, _), zero in zip(self._folded, zeros, strict=True):
-                to = self._moved(array, last, pointers[array], at)
-                kind = self._kinds[array]
+                to = self._arrays.moved(array, last, pointers[array], at)
+                kind = self._arrays.kinds[array]
                 self._write.store(self._write.number(zero, kind), to, kind)
