@@ -145,9 +145,7 @@ class Vectors:
             write.mask = mask
             cells = write.load(pointer, kind, wide=True)
             write.mask = None
-        order = ", ".join(f"i32 {n * step}" for n in range(lanes))
-        text = f"shufflevector {cells.type} {cells.name}, {cells.type} poison"
-        return write.made(f"{text}, <{lanes} x i32> <{order}>", cells.kind, wide=True)
+        return write.picked(cells, range(0, lanes * step, step))
 
     def _cells(self, kind: str, factor: int, step: int = 1) -> Value:
         """How far the cells of each lane are, where there are `step` for one."""

@@ -150,6 +150,7 @@ class Driven:
         """All parts as steps; None where other functions compute some of them."""
         tapes = self._tapes
         kinds: list[Kind] = []
+        # Outputs are made for this: their cells lie at multiples of their bytes, as is needed then.
         large = (number for number, view in enumerate(views) if passes_caches(view.nbytes))
         passing = frozenset(large)
         room, first, starts = 0, dict[int, list[Array]](), list[tuple[int, list[int]]]()
