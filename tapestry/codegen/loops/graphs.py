@@ -175,9 +175,10 @@ class Layout:
     `crossed` have neighbours along the axis before the last, and vary along both. The store that is
     `passing` is of so much memory that no cache has what was written first when the last is; it is
     dense, and cells lie at multiples of their bytes. Where there are several `columns`, the last
-    axis is of rows of so many cells, one after another; each column is folded, if the axis is. Else
-    inputs that are `repeated` have the same cells in each row, and those that are `spread` one cell
-    for each, one after another.
+    axis is of rows of so many cells, one after another. If the axis is folded, that is each column,
+    or each row where it is `by_rows`; what rows fold to is one after another. Inputs that are
+    `repeated` have the same cells in each row, and those that are `spread` one cell for each, one
+    after another; there are none where columns are folded.
     """
 
     folded: tuple[bool, ...]
@@ -190,6 +191,12 @@ class Layout:
     columns: int = 1
     repeated: tuple[int, ...] = ()
     spread: tuple[int, ...] = ()
+    by_rows: bool = False
+
+    @property
+    def arranged(self) -> tuple[int, ...]:
+        """The inputs whose cells come again and again."""
+        return *self.repeated, *self.spread
 
     @property
     def rank(self) -> int:

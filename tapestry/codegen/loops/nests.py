@@ -22,7 +22,7 @@ from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import Fetch, Graph, Layout
 from tapestry.codegen.loops.holding import Held, columns_of, fitting
 from tapestry.codegen.loops.running import Along, zeros
-from tapestry.codegen.loops.short_rows import ShortRows
+from tapestry.codegen.loops.short_rows import Arranged, ShortRows
 from tapestry.codegen.loops.skipping import Best
 from tapestry.codegen.loops.turning import ROWS, Tiles
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value, whole_lines
@@ -44,8 +44,7 @@ class _Nest:
         self._folded = list(enumerate(graph.folded, stores))
         self._arrays = Arrays(self._write, graph, layout)
         self._accumulators = accumulators(graph)
-        in_rows = {*layout.repeated, *layout.spread}
-        levels = [layout.rank if n in in_rows else layout.level(n) for n in range(count)]
+        levels = [layout.rank if n in layout.arranged else layout.level(n) for n in range(count)]
         levels += [0] * len(graph.numbers)
         for cell in graph.cells:
             levels.append(max((levels[slot] for slot in cell.ins), default=0))
@@ -69,8 +68,6 @@ class _Nest:
             units * WIDTH,
             layout.columns if units == 1 else WIDTH,
         )
-        self._arranged: dict[int, Value] = {}
-        """What inputs that are repeated or spread, and cells of them alone, are in a vector."""
         self._place = ""
         """Where the loop is along the folded axis, of a running graph."""
 
@@ -103,6 +100,9 @@ class _Nest:
             if level == layout.outer and inner:
                 self._states = Along(self._write, self._graph)
             self._loops(level, pointers, values, [], inner=inner)
+            return
+        if level == layout.outer and layout.by_rows:
+            self._by_rows((pointers, values))
             return
         if level == layout.outer and layout.columns > 1:
             self._in_columns(pointers, values, vectors_of(layout.columns))
@@ -190,8 +190,6 @@ class _Nest:
     def _compute(self, level: int, pointers: dict[int, str], values: dict[int, Value]) -> None:
         """What is the same inside of so many axes, and not outside; vectors at the last."""
         graph, wide = self._graph, level == self._layout.rank
-        if wide:
-            values.update(self._arranged)
         for slot, kind in enumerate(graph.inputs):
             if self._levels[slot] == level and slot not in values and slot not in self._boxes:
                 values[slot] = (
@@ -310,12 +308,25 @@ class _Nest:
 
     def _in_rows(self, row: Row) -> None:
         """The last axis, of rows of few cells."""
+        rows = ShortRows(self._write, self._graph, self._layout, row)
+        rows.along(self._extents[-1], lambda at, arranged: self._point(at, [row], arranged))
 
-        def point(at: str, arranged: dict[int, Value]) -> None:
-            self._arranged = arranged
-            self._point(at, [row])
+    def _by_rows(self, row: Row) -> None:
+        """Fold rows of few cells, each of them."""
+        write, slots = self._write, self._graph.folded
 
-        ShortRows(self._write, self._graph, self._layout, row).along(self._extents[-1], point)
+        def point(at: str, arranged: Arranged) -> dict[int, Value]:
+            values = self._done(at, row, arranged)
+            return {slot: write.widened(values[slot]) for slot in slots}
+
+        def put(number: str, values: Sequence[Value]) -> None:
+            for (array, _), value in zip(self._folded, values, strict=True):
+                kind = self._arrays.kinds[array]
+                to = write.moved(row[0][array], number, str(BYTES[kind]))
+                write.store(value, to, kind)
+
+        rows = ShortRows(write, self._graph, self._layout, row)
+        rows.fold(self._extents[-1], point, put)
 
     def _past_caches(self, passing: int, rows: Sequence[Row]) -> None:
         """The last axis where lines of a store are written whole, from the first that begins.
@@ -350,18 +361,23 @@ class _Nest:
             held.merge(own.parts())
         return stop
 
-    def _point(self, at: str, rows: Sequence[Row]) -> list[Parts]:
+    def _done(self, at: str, row: Row, arranged: Arranged | None) -> dict[int, Value]:
+        """What is computed at the points of a vector, which is written where it is stored.
+
+        What inputs that are repeated or spread, and cells of these alone, are there is `arranged`.
+        """
+        moved, values = self._values(at, row, arranged)
+        for array, slot in self._stored:
+            self._arrays.put(array, moved[array], self._write.widened(values[slot]))
+        return values
+
+    def _point(self, at: str, rows: Sequence[Row], arranged: Arranged | None = None) -> list[Parts]:
         """All that is done at the points of a vector, of one row or of several that are folded.
 
         Gives what is folded along the last axis.
         """
         last = self._layout.rank - 1
-        found: list[list[Parts]] = []
-        for row in rows:
-            moved, values = self._values(at, row)
-            for array, slot in self._stored:
-                self._arrays.put(array, moved[array], self._write.widened(values[slot]))
-            found.append(self._lifted(values))
+        found = [self._lifted(self._done(at, row, arranged)) for row in rows]
         if self._graph.running:
             self._running(at, rows[0][0], found[0])
             return []
@@ -383,10 +399,10 @@ class _Nest:
                 self._arrays.put(array, one, value)
         return []
 
-    def _values(self, at: str, row: Row) -> Row:
+    def _values(self, at: str, row: Row, arranged: Arranged | None = None) -> Row:
         """Where arrays are at a place of the last axis, and what is computed for a vector there."""
         pointers, outer = row
-        last, values = self._layout.rank - 1, dict(outer)
+        last, values = self._layout.rank - 1, outer | (arranged or {})
         moved = self._arrays.at(pointers, last, at)
         self._compute(self._layout.rank, moved, values)
         return moved, values

@@ -2,6 +2,7 @@
 
     rows = ShortRows(write, graph, layout, (pointers, values))
     rows.along(extent, point)       # point(at, {slot: vector}) writes what is computed at a place
+    rows.fold(extent, point, put)   # put(row, values) what so many rows from one on fold to
 
 Of inputs that have the same cells in each row, or one cell for each, vectors have elements again
 and again. After some vectors their order begins anew, and with it the loop.
@@ -9,12 +10,13 @@ and again. After some vectors their order begins anew, and with it the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from tapestry.codegen.loops.folding import Row, vectors_of
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import Fetch, Graph, Layout
+from tapestry.codegen.loops.row_folds import RowFolds
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value
 
 Arranged: TypeAlias = dict[int, Value]
@@ -30,27 +32,66 @@ class ShortRows:
         self._layout = layout
         self._pointers, self._values = row
         self._columns = layout.columns
+        self._cells = self._of_columns()
+        starts = range(0, vectors_of(layout.columns) * WIDTH, WIDTH)
+        every = [[(start + n) % layout.columns for n in range(WIDTH)] for start in starts]
+        self._patterns = [self._picked(self._cells, order) for order in every]
 
-    def along(self, extent: str, point: Callable[[str, Arranged], None]) -> None:
+    def along(self, extent: str, point: Callable[[str, Arranged], object]) -> None:
         """All cells of the rows: as many rows at once as fill whole vectors, then one by one.
 
         What is the same in each row is read once, and computed once.
         """
-        write, columns = self._write, self._columns
-        size = vectors_of(columns) * WIDTH
-        whole = write.arithmetic("mul", write.arithmetic("udiv", extent, str(size)), str(size))
-        cells = self._of_columns()
-        starts = range(0, size, WIDTH)
-        every = [[(start + lane) % columns for lane in range(WIDTH)] for start in starts]
-        patterns = [self._picked(cells, order) for order in every]
-        with write.loop(whole, size) as at:
+        self._along("0", extent, point)
+
+    def fold(
+        self,
+        extent: str,
+        point: Callable[[str, Arranged], Mapping[int, Value]],
+        put: Callable[[str, Sequence[Value]], None],
+    ) -> None:
+        """The same, where rows are folded, as many at once as a vector has elements.
+
+        `point` gives what is folded, by slot. `put` writes what it comes to: the elements of
+        vectors, as many as there are rows, from the one with a number on.
+        """
+        write, rows = self._write, RowFolds(self._write, self._graph, self._columns)
+        with write.loop(extent, WIDTH * self._columns) as first:
+            end = write.arithmetic("add", first, str(WIDTH * self._columns))
+            end = write.least(end, extent)
+
+            def keep(at: str, arranged: Arranged) -> None:
+                rows.keep(write.arithmetic("sub", at, first), point(at, arranged))
+
+            self._along(first, end, keep)
+            number, after = (
+                write.arithmetic("udiv", at, str(self._columns)) for at in (first, end)
+            )
+            values = rows.values()
+            with write.rest(number, after):
+                put(number, values)
+
+    def _along(self, start: str, end: str, point: Callable[[str, Arranged], object]) -> None:
+        """Cells from one place to another, where rows begin."""
+        write, columns, arranged = self._write, self._columns, self._layout.arranged
+        size = WIDTH * (len(self._patterns) if arranged else 1)
+        length = write.arithmetic("sub", end, start)
+        whole = write.arithmetic("mul", write.arithmetic("udiv", length, str(size)), str(size))
+        whole = write.arithmetic("add", start, whole)
+        if not arranged:
+            with write.loop(whole, size, start) as at:
+                point(at, {})
+            with write.rest(whole, end):
+                point(whole, {})
+            return
+        with write.loop(whole, size, start) as at:
             spread = self._of_rows(at, size // columns)
-            for start, pattern in zip(starts, patterns, strict=True):
-                order = [(start + lane) // columns for lane in range(WIDTH)]
-                place = write.arithmetic("add", at, str(start))
+            for number, pattern in enumerate(self._patterns):
+                order = [(number * WIDTH + lane) // columns for lane in range(WIDTH)]
+                place = write.arithmetic("add", at, str(number * WIDTH))
                 point(place, pattern | self._picked(spread, order))
-        with write.loop(extent, columns, whole) as at, write.of(columns):
-            point(at, cells | self._picked(self._of_rows(at, 1), [0] * columns))
+        with write.loop(end, columns, whole) as at, write.of(columns):
+            point(at, self._cells | self._picked(self._of_rows(at, 1), [0] * columns))
 
     def _picked(self, vectors: Arranged, order: list[int]) -> Arranged:
         return {slot: self._write.picked(value, order) for slot, value in vectors.items()}

@@ -39,7 +39,7 @@ _MUCH = 64
 @dataclass(frozen=True)
 class InRows:
     """Rows of so many `columns` as one row: which arrays have cells of their `own` for all of it,
-    which inputs have them for each column, or for each row; whether it is folded.
+    which inputs have them for each column, or for each row; whether columns are folded, or rows.
     """
 
     columns: int
@@ -47,6 +47,7 @@ class InRows:
     repeated: tuple[int, ...]
     spread: tuple[int, ...]
     folded: bool
+    by_rows: bool
 
 
 class Axes:
@@ -123,40 +124,56 @@ class Axes:
     ) -> InRows | None:
         """The rows of few cells, one after another, that are gone along as one row; None without.
 
-        Columns of them are folded, or nothing is, and something is read that not all cells have of
-        their own.
+        Columns of them are folded, or rows are, or nothing is, and something is read that not all
+        cells have of their own.
         """
-        graph = self._graph
-        if graph.running or self._boxes or len(extents) < 2 or any(folded[:-2]):
+        if self._graph.running or self._boxes or len(extents) < 2 or any(folded[:-2]):
             return None
-        if folded[-1] or (not folded[-2] and extents[-2] < extents[-1]):
-            row, cell = -1, -2
-        else:
-            row, cell = -2, -1
-        columns = extents[cell]
-        units = vectors_of(columns)
-        if folded[cell] or not 1 < columns < WIDTH or extents[row] * columns < _IN_ROWS:
+        # Whichever of the last two axes is longer was made the last one.
+        pairs = (-2, -1), (-1, -2)
+        return next(
+            filter(None, (self._rows(extents, steps, folded, *pair) for pair in pairs)), None
+        )
+
+    def _rows(
+        self,
+        extents: Sequence[int],
+        steps: Sequence[Sequence[int]],
+        folded: Sequence[bool],
+        row: int,
+        cell: int,
+    ) -> InRows | None:
+        """Those of cells along one axis, which follow one another along another."""
+        graph, columns = self._graph, extents[cell]
+        folds, units = folded[row] or folded[cell], vectors_of(columns)
+        if not 1 < columns < WIDTH or extents[row] * columns < _IN_ROWS:
+            return None
+        if folded[row] and (folded[cell] or graph.stores or units > _HELD):
             return None
         # Truth values are bits of a vector, of which none begins in memory.
-        bits = any(graph.kinds[slot] == "i1" for slot in graph.folded)
-        if folded[row] and (graph.stores or units > _HELD or bits):
+        if folds and any(graph.kinds[slot] == "i1" for slot in graph.folded):
             return None
-        inputs, own, repeated, spread = len(graph.inputs), list[int](), list[int](), list[int]()
+        inputs, made = len(graph.inputs), len(graph.inputs) + len(graph.stores)
+        of_folds = "repeated" if folded[row] else "spread"
+        lying: dict[str, list[int]] = {"own": [], "repeated": [], "spread": [], "single": []}
         for array, (strides, width) in enumerate(zip(steps, self._widths, strict=True)):
-            lies = strides[row], strides[cell]
-            if lies == (width * columns, width) and (array < inputs or not folded[row]):
-                own.append(array)
-            elif lies == (0, width) and (array >= inputs) == folded[row]:
-                repeated.append(array)
-            elif lies == (width, 0) and array < inputs and not folded[row]:
-                spread.append(array)
-            elif lies != (0, 0) or array >= inputs:
+            ways = {(width * columns, width): "own", (0, width): "repeated", (width, 0): "spread"}
+            way = ways.get((strides[row], strides[cell]), "")
+            if strides[row] == strides[cell] == 0:
+                way = "single"
+            written = of_folds if folds and array >= made else "own"
+            if way not in lying or (array >= inputs and way != written):
                 return None
-        much = units * (len(graph.cells) + len(repeated) + len(spread))
-        if not folded[row] and not (0 < len(repeated) + len(spread) <= much <= _MUCH):
+            lying[way].append(array)
+        repeated, spread = (
+            tuple(array for array in lying[way] if array < inputs) for way in ("repeated", "spread")
+        )
+        arranged = len(repeated) + len(spread)
+        if arranged and (folded[row] or units * (len(graph.cells) + arranged) > _MUCH):
             return None
-        read = tuple(n for n in repeated if n < inputs)
-        return InRows(columns, frozenset(own), read, tuple(spread), folded[row])
+        if not (folds or arranged):
+            return None
+        return InRows(columns, frozenset(lying["own"]), repeated, spread, folds, folded[cell])
 
     def _density(self, axis: tuple[int, list[int], bool]) -> tuple[bool, float]:
         """Whether vectors are of use, and how many arrays are neighbours, less those that are not.

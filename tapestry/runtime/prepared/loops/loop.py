@@ -285,6 +285,7 @@ class Loop:
             columns=1 if in_rows is None else in_rows.columns,
             repeated=() if in_rows is None else in_rows.repeated,
             spread=() if in_rows is None else in_rows.spread,
+            by_rows=in_rows is not None and in_rows.by_rows,
         )
         function = compiled(loop_text(self._graph, layout), self._about)
         if function is None:
@@ -297,12 +298,17 @@ class Loop:
         arguments += [*ahead.values(), *boxes.values()]
         if self._graph.may_fail:
             arguments.append(0)
-        axis, cuts = _cuts(extents, folded, threads, vectors_of(layout.columns) * WIDTH)
+        unit, of_rows = vectors_of(layout.columns) * WIDTH, layout.spread
+        if layout.by_rows:
+            folded[-1] = False  # rows may be parted
+            unit = layout.columns * WIDTH
+            of_rows += tuple(range(len(arrays) - len(self._graph.folded), len(arrays)))
+        axis, cuts = _cuts(extents, folded, threads, unit)
         rows = None
         if len(cuts) > 1:
             far: list[int | Fraction] = [own[axis] for own in steps]
             if axis == len(extents) - 1:
-                for array in layout.spread:
+                for array in of_rows:
                     far[array] = Fraction(self._widths[array], layout.columns)
             rows = np.zeros((len(cuts), len(arguments)), np.int64)
             for row, (start, end) in zip(rows, cuts, strict=True):
