@@ -5,9 +5,10 @@
 
 Every implementation has all cores. A program is compiled, and a graph of dask's is made, once; then
 all are called in turns, and a figure is the median of the calls: milliseconds, and of processor
-time, which other work on the machine disturbs less. Before a call all threads have rested, and
-what else runs on the machine has taken the caches; what fits a cache is measured as the mean of
-calls one after another, without the first. `peak` is the memory that a call needs beyond
+time, which other work on the machine disturbs less. Turns are in a new order each time: cores are
+slower to wake after what left one of them idle. Before a call all threads have rested, and what
+else runs on the machine has taken the caches; what fits a cache is measured as the mean of calls
+one after another, without the first. `peak` is the memory that a call needs beyond
 its inputs, in megabytes: how far the resident set of a process that has computed one small thing,
 and runs nothing else, rises above what it was before the first call (VmHWM of /proc/self/status,
 which Linux lets a process reset). A peer that is not installed is named, and left out. Beside
@@ -29,6 +30,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 from statistics import median
 from time import perf_counter, process_time, sleep
 
@@ -69,9 +71,11 @@ def timed(case: Case, peers: Sequence[str], seconds: float) -> dict[str, tuple[f
     if case.reads:
         calls |= {f"a read by {count}": case.reading(count) for count in sorted({1, cores()})}
     found: dict[str, list[tuple[float, float]]] = {peer: [] for peer in calls}
-    end = perf_counter() + seconds
+    end, order, source = perf_counter() + seconds, [*calls], Random(0)
     while perf_counter() < end or len(found[peers[0]]) < 3:
-        for peer, call in calls.items():
+        source.shuffle(order)
+        for peer in order:
+            call = calls[peer]
             rest()
             if case.burst > 1:
                 call()
