@@ -291,7 +291,7 @@ def test_kernels(name: str, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("on", EXECUTORS)
 def test_many(on: str) -> None:
-    for seed in range(150):
+    for seed in range(50):
         for name in CASES:
             check(name, seed, on)
 

@@ -70,7 +70,7 @@ def by_parts(*operators: str, data: Sequence[int] = (0,)) -> None:
 
 
 def is_about_complex(context: Context, args: object, kwargs: object) -> bool:
-    """Whether an operator takes or gives complex tensors."""
+    """Whether an operator takes or gives complex numbers."""
     return (
         any(kind is not None and kind.dtype.startswith("complex") for kind in context.results)
         or _holds_complex(args)
@@ -152,7 +152,7 @@ def _real_lowering(ctx: Context) -> Callable[..., Any]:
 
 def _holds_complex(value: object) -> bool:
     match value:
-        case Complex():
+        case Complex() | complex():
             return True
         case list() | tuple():
             return any(_holds_complex(item) for item in cast("Sequence[object]", value))

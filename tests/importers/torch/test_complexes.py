@@ -27,6 +27,10 @@ PROGRAMS = {
     "products": (lambda x, y: (x @ y, torch.einsum("ij,kj->ik", x, x.conj())), c(3, 4), c(4, 2)),
     "beside reals": (lambda x, y: (x * y, torch.cat([x, y]), x + 1, y + 1j), c(3), torch.randn(3)),
     "choices": (lambda x, y: (torch.where(x.real > 0, x, y), x == y, x != x), c(3, 4), c(3, 4)),
+    "equal to a number": (
+        lambda x: (x == 1, x != 1, x == 1 + 2j, x.real == 1j, x != 0.5),
+        torch.tensor([1, 1 + 2j, 2j, 0.5]),
+    ),
     "made": (lambda r, a: (torch.polar(r, a), torch.complex(r, a).exp()), *torch.rand(2, 5)),
     "casts": (lambda x, y: (x.to(torch.complex128), y.to(torch.complex64)), c(3), torch.rand(3)),
     "indices": (

@@ -121,10 +121,15 @@ def exp(ctx: Context, x: Complex) -> Complex:
     return polar(ctx, ctx.apply("exp", x.real), x.imaginary)
 
 
-@complex_lowering("aten.eq.Tensor", "aten.ne.Tensor")
+@complex_lowering("aten.eq.Tensor", "aten.ne.Tensor", "aten.eq.Scalar", "aten.ne.Scalar")
 def compared(ctx: Context, x: Any, y: Any) -> SSAValue:
     metakernel = ctx.operator.split(".")[1]
-    one, other = parts_of(ctx, x), parts_of(ctx, y)
+    one = parts_of(ctx, x)
+    if isinstance(y, int | float | complex):
+        number = complex(y)
+        other = Complex(*(ctx.scalar(part, one.real) for part in (number.real, number.imag)))
+    else:
+        other = parts_of(ctx, y)
     real = ctx.apply(metakernel, one.real, other.real)
     imaginary = ctx.apply(metakernel, one.imaginary, other.imaginary)
     return ctx.apply("logical_and" if metakernel == "eq" else "logical_or", real, imaginary)
