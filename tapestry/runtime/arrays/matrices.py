@@ -8,6 +8,7 @@ What is known before there is an array comes first, so that `partial` makes func
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
@@ -37,12 +38,24 @@ def as_matrix(
     Its `axes` are in order those of the `sides`, so many of each, and others of extent 1. Where
     there is one for each side, the shape is `plain`.
     """
+    ordered = ordered_matrix(axes, extents, sides, plain, factor)
+    return ordered.of(ordered.cells)
+
+
+def ordered_matrix(
+    axes: tuple[int, ...],
+    extents: tuple[int, ...],
+    sides: tuple[int, ...],
+    plain: tuple[int, ...] | None,
+    factor: Array,
+) -> Ordered:
+    """The same as cells in order, before anything is copied."""
     turned = widened(factor).transpose(axes)
     if turned.shape != extents:
         turned = np.broadcast_to(turned, extents)
     if plain is not None:
-        return turned.reshape(plain)  # without axes of extent 1: a view
-    return merged_sides(turned, sides)
+        return Ordered(turned, plain)  # without axes of extent 1: a view
+    return ordered_sides(turned, sides)
 
 
 def unfolded(
@@ -105,12 +118,35 @@ def _ones(count: int, dtype: np.dtype[Any]) -> Array:
     return np.ones((1, count), dtype)
 
 
+@dataclass(frozen=True)
+class Ordered:
+    """Cells in order, as a view of some array, and the shape that they have one after another.
+
+    The last two axes of that are `turned` then.
+    """
+
+    cells: Array
+    shape: Sequence[int]
+    turned: bool = False
+
+    def of(self, cells: Array) -> Array:
+        """The array, of these cells or of a copy of them."""
+        made = cells.reshape(self.shape)
+        return made.swapaxes(-1, -2) if self.turned else made
+
+
 def merged_sides(factor: Array, counts: Sequence[int]) -> Array:
     """A factor with so many leading axes merged into one, then so many, and so on.
 
     The last two are sides of a matrix, which are merged in the order that copies longer runs: of
     overlapping windows a row of cells at a time, where the other way goes kernel by kernel.
     """
+    ordered = ordered_sides(factor, counts)
+    return ordered.of(ordered.cells)
+
+
+def ordered_sides(factor: Array, counts: Sequence[int]) -> Ordered:
+    """The same as cells in order, before anything is copied."""
     lead = counts[:-2]
     first, middle, last = sum(lead), sum(counts[:-1]), sum(counts)
     sides = [range(first, middle), range(middle, last)]
@@ -121,8 +157,7 @@ def merged_sides(factor: Array, counts: Sequence[int]) -> Array:
     bounds = [sum(lead[:n]) for n in range(len(lead) + 1)]
     sizes = [prod(factor.shape[low:high]) for low, high in pairwise(bounds)]
     sizes += [prod(factor.shape[axis] for axis in side) for side in sides]
-    made = factor.transpose(axes).reshape(sizes)
-    return made.swapaxes(-1, -2) if turned else made
+    return Ordered(factor.transpose(axes), sizes, turned)
 
 
 def _run(factor: Array, axes: Sequence[int]) -> int:

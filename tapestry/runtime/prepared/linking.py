@@ -32,7 +32,7 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.memory import maker, reserved
 from tapestry.runtime.prepared.tapes.places import scratch
 
-_LARGE = 1 << 27
+LARGE = 1 << 27
 """Bytes from which it does not matter what there is between functions: of what inputs lie in, or
 of all that functions make.
 """
@@ -117,7 +117,7 @@ class Linked:
 
 def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
     """A function as one call, of arrays of such shapes and dtypes that lie like these."""
-    if any(array.size == 0 for array in given) or sum(map(_span, given)) > _LARGE:
+    if any(array.size == 0 for array in given) or sum(map(_span, given)) > LARGE:
         return None
     try:
         inputs = [_like(array) for array in given]
@@ -142,7 +142,7 @@ def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
     if arena.size > _BETWEEN:
         return None
     starts = {last + n: arena.offsets[n] for n in range(len(inner)) if n in arena.offsets}
-    steps = [_in_one(step, starts, last) for step in steps]
+    steps = [in_one(step, starts, last) for step in steps]
     lies = tuple(array.strides for array in given)
     asked = next(((step.threads, step.ask) for step in steps if step.ask is not None), None)
     alone = any(step.shared for step in steps)
@@ -168,33 +168,6 @@ def in_parallel(team: Team | None, rows: Sequence[Sequence[Step]]) -> list[Step]
         return [replace(step, threads=count, ask=ask) for step in rows[0]]
     step = None if team is None else team.step(rows)
     return None if step is None else [step]
-
-
-def traced_in_turn(
-    lines: Sequence[Any], values: list[Any], results: Sequence[int]
-) -> Traced | None:
-    """The lines of a script, whose values are in slots."""
-    steps, held = list[Step](), list[Array]()
-    for line in lines:
-        given = [values[slot] for slot in line.ins]
-        if line.memory == "view":
-            (array,) = given
-            made = [line.function(array)]
-            held_by = made[0].data if isinstance(made[0], BlockCells) else made[0]
-            if not is_within(held_by, array):
-                return None
-        else:
-            traced = _traced(line.function, given)
-            if traced is None:
-                return None
-            steps += traced.steps
-            held += traced.held
-            made = traced.made
-            if sum(one.nbytes for one in held) > _LARGE:
-                return None
-        for slot, value in zip(line.outs, made, strict=True):
-            values[slot] = value
-    return Traced(steps, [values[slot] for slot in results], held)
 
 
 def traced_product(
@@ -226,7 +199,7 @@ def traced_product(
     return None if steps is None else Traced(steps, [out], [out])
 
 
-def _traced(function: object, given: Sequence[Any]) -> Traced | None:
+def traced_call(function: object, given: Sequence[Any]) -> Traced | None:
     """What a function calls, of arrays; and of boxes of them, if that is said of it."""
     if not all(isinstance(one, np.ndarray) for one in given):
         takes_boxes = getattr(function, "takes_boxes", False)
@@ -280,7 +253,7 @@ def _placed(step: Step, arrays: Sequence[tuple[tuple[int, int, int], int]]) -> S
     return replace(step, places=tuple(found))
 
 
-def _in_one(step: Step, starts: Mapping[int, int], to: int) -> Step:
+def in_one(step: Step, starts: Mapping[int, int], to: int) -> Step:
     """A step whose bases that start somewhere in the one of a number are that one."""
     found = [
         (at, Place(to, starts[one.base] + one.offset) if one.base in starts else one)

@@ -22,15 +22,13 @@ from numpy.lib.stride_tricks import as_strided
 from tapestry.algebra.functions import makes_new
 from tapestry.arena import dropped_after
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.linking import Linked, Traced, link, owner_of, traced_in_turn
+from tapestry.runtime.prepared.linking import Linked, Traced, link, owner_of
 from tapestry.runtime.prepared.loops.copying import traced_copy
 from tapestry.runtime.prepared.memory import is_large
+from tapestry.runtime.prepared.tracing import COPIED, traced_in_turn
 
 Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 """Results from arrays, or blocks."""
-
-_COPIED = 1 << 16
-"""Bytes of a result up to which it is copied rather than that a program is more than one call."""
 
 ALONE, PAIR, ANY, OVER, LISTED, DROPPED = range(6)
 """How a step is called: on one value, on two, on any, with `out`, on a list; or values go."""
@@ -262,7 +260,7 @@ class Whole:
             owner, result = owner_of(one, held), one
             if owner is None or any(owner is other for other in taken):
                 owner = result = np.empty(one.shape, one.dtype)
-                copied = traced_copy(result, one) if one.nbytes <= _COPIED else None
+                copied = traced_copy(result, one) if one.nbytes <= COPIED else None
                 if copied is None:
                     return None
                 steps += copied.steps

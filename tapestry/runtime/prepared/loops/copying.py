@@ -11,18 +11,21 @@ threads: it takes a half of the time, to a tenth.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any, cast
 
 import numpy as np
 
 from tapestry.codegen.loops import Graph
+from tapestry.runtime.arrays.matrices import Ordered, as_matrix, ordered_matrix
 from tapestry.runtime.cpu import native
+from tapestry.runtime.cpu.addresses import is_within
 from tapestry.runtime.cpu.threads import Team, Workers
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Traced
-from tapestry.runtime.prepared.loops.loop import Loop, NotCompiledError
-from tapestry.runtime.prepared.memory import empty
+from tapestry.runtime.prepared.loops.loop import Loop, NotCompiledError, Ready
+from tapestry.runtime.prepared.memory import empty, reserved
 
 _LARGE = 1 << 20
 """Bytes from which a loop is worth it: NumPy takes a tenth of a millisecond, at each call."""
@@ -51,6 +54,41 @@ def traced_copy(place: Array, array: Array, team: Team | None = None) -> Traced 
         return None
     given, made = (one.view(f"i{array.itemsize}") for one in (array, place))
     return _copying(array.shape, array.itemsize, team or _WORKERS).traced([given], [made])
+
+
+def traced_view(function: Callable[..., Any], array: Array) -> Traced | None:
+    """What is called for a view that has to be a copy; None where it is no such function."""
+    ordered = ordered_by(function, array)
+    if ordered is None:
+        return None
+    room = reserved(ordered.cells.shape, ordered.cells.dtype)
+    copied = traced_copy(room, ordered.cells)
+    return None if copied is None else Traced(copied.steps, [ordered.of(room)], [room])
+
+
+def ready_copy(place: Array, array: Array) -> Ready | None:
+    """The function that one thread calls to write an array to a place of its shape and dtype."""
+    if array.itemsize not in _KINDS or not native.is_ready():
+        return None
+    given, made = (one.view(f"i{array.itemsize}") for one in (array, place))
+    return _copying(array.shape, array.itemsize, _WORKERS).ready([given], [given, made], 1)
+
+
+def ordered_by(function: Callable[..., Any], array: Array) -> Ordered | None:
+    """The cells of an array in the order in which they are those of what a function makes.
+
+    None where that is no view of the array, or it is another function.
+    """
+    if not isinstance(function, partial):
+        return None
+    known, ordered = cast("partial[Array]", function), None
+    if known.func is as_matrix:
+        axes, extents, sides, plain = known.args
+        ordered = ordered_matrix(axes, extents, sides, plain, array)
+    elif known.func is reshaped:
+        (shape,) = known.args
+        ordered = Ordered(array, shape)
+    return ordered if ordered is not None and is_within(ordered.cells, array) else None
 
 
 def in_rows(array: Array) -> Array:

@@ -11,7 +11,7 @@ fails, as it reads at a place that is not there, is left to a frame, which says 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,7 +28,8 @@ from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Workers, thread_count
 from tapestry.runtime.cpu.turns import Kind, Turns, can_take
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.linking import Traced, in_parallel
+from tapestry.runtime.prepared.linking import Traced, in_one, in_parallel
+from tapestry.runtime.prepared.loops.copying import ordered_by, ready_copy
 from tapestry.runtime.prepared.loops.loop import Loop, lying
 from tapestry.runtime.prepared.memory import passes_caches, reserved
 from tapestry.runtime.prepared.tapes.frames import Frame, Settled
@@ -163,8 +164,9 @@ class Driven:
                 if settled is None or found is None or kind != len(kinds):
                     return None
                 first[kind] = arrays
-                room = max(room, settled.plan.used)
-                kinds.append(Kind(found, len(arrays) + 2))
+                steps, used = found
+                room = max(room, used)
+                kinds.append(Kind(steps, len(arrays) + 2))
             elif any(not _alike(*pair) for pair in zip(arrays, first[kind], strict=True)):
                 return None
             begins = map(address, [*wholes[kind], *views])
@@ -186,10 +188,11 @@ class Driven:
 def traced_frame(frame: Frame, given: Sequence[Any], into: Sequence[Array]) -> Traced | None:
     """What is called to play a tape on what is given, into some arrays."""
     settled = frame.settle(given, into)
-    steps = None if settled is None else _steps(settled, given, into)
-    if settled is None or steps is None:
+    found = None if settled is None else _steps(settled, given, into)
+    if found is None:
         return None
-    memory = reserved((settled.plan.used,), np.dtype(np.uint8))
+    steps, used = found
+    memory = reserved((used,), np.dtype(np.uint8))
     begins = [*(address(lying(one)) for one in given), *map(address, into), address(memory), 0]
     return Traced([step.at(begins) for step in steps], into, [memory])
 
@@ -233,19 +236,22 @@ def _steps(
     given: Sequence[Any],
     into: Sequence[Array],
     passing: frozenset[int] = frozenset(),
-) -> list[Step] | None:
-    """What a tape does as steps; None where it does more than loops, and views of what they make.
+) -> tuple[list[Step], int] | None:
+    """What a tape does as steps, and the bytes of memory that a thread needs for them.
 
     Bases are what is given, the outputs, the thread's memory, and nothing: a constant is where it
-    is. Caches need not have the outputs whose numbers are `passing`.
+    is. Caches need not have the outputs whose numbers are `passing`. None where it does more than
+    loops, products, and views of what they make, or copies of it in another order.
     """
     tape, plan, values = settled.tape, settled.plan, settled.values
     if plan.copied:
         return None
     begins = [*(address(lying(one)) for one in given), *map(address, into)]
+    room, nothing = len(begins), len(begins) + 1
     begins += [address(plan.scratch), 0]
     base = {slot: number for number, slot in enumerate(tape.sources)}
-    base |= dict.fromkeys(tape.constants, len(begins) - 1)
+    base |= dict.fromkeys(tape.constants, nothing)
+    copies, used = dict[int, int](), plan.used
     planned = {id(call) for call, _ in plan.steps}
     past = {slot for slot, to in plan.direct.items() if to.number in passing} - _read(tape)
     steps: list[Step] = []
@@ -254,18 +260,33 @@ def _steps(
             (slot,) = call.ins
             if id(call) in planned:
                 values[call.out] = call.function(values[slot])
-            if not is_within(values[call.out], values[slot]):
-                return None
             base[call.out] = base[slot]
+            if not is_within(values[call.out], values[slot]):
+                ordered = ordered_by(call.function, values[slot])
+                if ordered is None:
+                    return None
+                cells = ordered.cells
+                copy = reserved(cells.shape, cells.dtype)
+                values[call.out] = ordered.of(copy)
+                base[call.out] = len(begins)
+                begins.append(address(copy))
+                copies[base[call.out]] = used = -(-used // ALIGNMENT) * ALIGNMENT
+                used += copy.nbytes
+                ready = ready_copy(copy, cells)
+                if ready is None:
+                    return None
+                places = _places([(base[slot], cells), (base[call.out], copy)], begins)
+                at = tuple(zip(ready.addresses, places, strict=True))
+                steps.append(Step(ready.function, ready.arguments, at))
             continue
         for slot in call.outs:
             direct = plan.direct.get(slot)
-            base[slot] = len(begins) - 2 if direct is None else len(given) + direct.number
+            base[slot] = room if direct is None else len(given) + direct.number
         made = _of_call(call, values, base, begins, past)
         if made is None:
             return None
         steps += made
-    return steps
+    return [in_one(step, copies, room) for step in steps], used
 
 
 def _read(tape: Tape) -> set[int]:
@@ -303,10 +324,7 @@ def _of_call(
         return None
     if ready is None:
         return None
-    places = [
-        Place(base[slot], address(array) - begins[base[slot]])
-        for slot, array in zip(slots, arrays, strict=True)
-    ]
+    places = _places(zip([base[slot] for slot in slots], arrays, strict=True), begins)
     steps: list[Step] = []
     if isinstance(call.meaning, Product) and call.meaning.finite is not None:
         check = finite_step(arrays[call.meaning.finite])
@@ -316,6 +334,11 @@ def _of_call(
         steps.append(Step(check.function, check.arguments, at, may_fail=True))
     at = tuple(zip(ready.addresses, places, strict=True))
     return [*steps, Step(ready.function, ready.arguments, at, may_fail, shared)]
+
+
+def _places(arrays: Iterable[tuple[int, Array]], begins: Sequence[int]) -> list[Place]:
+    """Where arrays are, from the base of each on."""
+    return [Place(base, address(array) - begins[base]) for base, array in arrays]
 
 
 def _alike(one: Array, other: Array) -> bool:
