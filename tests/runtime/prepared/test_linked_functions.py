@@ -57,6 +57,23 @@ def test_attention_is_one_call(heads: int, length: int, depth: int, causal: bool
     assert np.isfinite(made[1:]).all()
 
 
+@pytest.mark.parametrize(("rows", "is_little"), [(40, True), (400, False)])
+def test_what_is_copied_in_order_is_a_call_if_it_is_little(rows: int, is_little: bool) -> None:
+    """A product that is turned before its cells are in another shape, and an input that is."""
+    shapes = {"x": (rows, 64), "w": (64, 80), "v": (rows, 5), "u": (64, 3)}
+    x, w, v, u = (tapestry.input(name, shape) for name, shape in shapes.items())
+    turned = np.reshape(np.transpose(x @ w), (80, rows)) @ v
+    shifted = np.reshape(np.transpose(x), (rows, 64)) @ u
+    other = np.reshape(np.transpose(x @ w), (rows, 80))[:, :64] @ u
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype("f4") for shape in shapes.values()]
+    program = prepared([turned, shifted, other])
+    check(program, arrays, linked=is_little)
+    (*_, made) = program(arrays)
+    wanted = (arrays[0] @ arrays[1]).T.reshape(rows, 80)[:, :64] @ arrays[3]
+    np.testing.assert_allclose(made, wanted, rtol=1e-3, atol=1e-3)
+
+
 def test_pools_and_what_is_joined_are_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TAPESTRY_THREADS", "1")
     x = tapestry.input("x", (2, 3, 96, 96), "float32")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import permutations
 
 import ml_dtypes
@@ -12,10 +13,11 @@ from numpy.typing import DTypeLike
 from tapestry.codegen.loops import Cell, Folded, Graph
 from tapestry.codegen.loops.turning import ROWS
 from tapestry.codegen.loops.vectors import Value, Writer
+from tapestry.runtime.arrays.matrices import as_matrix
 from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops import copying
-from tapestry.runtime.prepared.loops.copying import copy_to, in_rows, reshaped
+from tapestry.runtime.prepared.loops.copying import copy_to, in_rows, ordered_by, reshaped
 from tapestry.runtime.prepared.loops.loop import Loop
 
 compiled = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
@@ -64,6 +66,19 @@ def test_a_shape_that_a_view_has_is_a_view() -> None:
     flat = reshaped((64 * 40,), turned)
     assert not np.shares_memory(flat, turned)
     np.testing.assert_array_equal(flat, turned.reshape(-1))
+
+
+def test_copies_are_known_by_their_cells_in_order() -> None:
+    array = _numbers((6, 5, 8), np.float32)
+    matrix = partial(as_matrix, (1, 0, 2), (5, 6, 8), (1, 2), None)
+    for function in (matrix, partial(reshaped, (16, 15)), partial(reshaped, (-1,))):
+        for given in (array, array.T.copy().T, array[::-1]):
+            ordered = ordered_by(function, given)
+            assert ordered is not None
+            assert np.shares_memory(ordered.cells, given)
+            np.testing.assert_array_equal(ordered.of(ordered.cells.copy()), function(given))
+    assert ordered_by(matrix, array.astype(np.float16)) is None  # which is made wider
+    assert ordered_by(np.ravel, array) is None
 
 
 def test_other_arrays_are_as_they_are() -> None:

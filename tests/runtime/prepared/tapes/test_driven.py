@@ -69,6 +69,22 @@ func.func @main(%x: !x, %w: !w) -> !w {
 }
 """
 
+_HEADS = """
+!q = !loom.tensor<[0, 0, 0, 0] : [3, 2, 20, 16], f32>
+!w = !loom.tensor<[0, 0, 0] : [2, 16, 24], f32>
+!y = !loom.tensor<[0, 0, 0] : [3, 20, 24], f32>
+func.func @main(%q: !q, %k: !q, %v: !q, %w: !w) -> !y {
+  %h = weft.apply @scaled_dot_product_attention(%q, %k, %v) : (!q, !q, !q) -> !q
+  %y = loom.operation @projected over <[0, 0, 0, 0, 0] : [3, 20, 24, 2, 16]>
+         [map, map, map, fold, fold] by @add
+         ins(%h : (b, i, n, h, d) -> (b, h, i, d), %w : (b, i, n, h, d) -> (h, d, n))
+         outs((b, i, n) -> (b, i, n))
+         wrap (%a: f32, %b: f32) { %p = arith.mulf %a, %b : f32  loom.yield %p : f32 }
+         : (!q, !w) -> !y
+  func.return %y : !y
+}
+"""
+
 _RAMP = """
 !t = !loom.tensor<[0, 0] : [61, 40], f32>
 func.func @main(%x: !t) -> !t {
@@ -120,6 +136,11 @@ _CASES = {
         _CAUSAL,
         "weft-apply,loom-simplify,loom-fuse,loom-group",
         _random((2, 50, 16), (2, 48, 16), (2, 48, 16)),
+    ),
+    "attention of several heads, which are copied to be one row": (
+        _HEADS,
+        "default",
+        _random((3, 2, 20, 16), (3, 2, 20, 16), (3, 2, 20, 16), (2, 16, 24)),
     ),
     "triangle": (_TRIANGLE, "default", _random((80, 80), (80, 8))),
     "coordinates": (_RAMP, "default", _random((61, 40))),
