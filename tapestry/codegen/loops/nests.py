@@ -7,7 +7,7 @@ along inner axes is computed outside of their loops. Arrays whose neighbours lie
 before are read in tiles of some rows, which are turned. What is folded along the last axis is in a
 vector until the end: partial results, each of them folded in order (`folding`). Up to four rows are
 folded at once, or shares of an only axis. What is folded along other axes is in memory. Rows of few
-cells may be one row, of several columns.
+cells may be one row, of which columns are folded, or rows, or none (`short_rows`).
 """
 
 from __future__ import annotations

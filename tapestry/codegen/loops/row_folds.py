@@ -6,9 +6,10 @@
         ...
 
 Values of all cells are in the function's own memory first, one row after another. From there
-vectors have some rows each, with as many elements for one as a power of two. Of two vectors, the
-first halves of all rows are merged with the second halves: that makes one vector, of twice as many
-rows, until there is an element for each.
+vectors have one row each or more, with as many elements for one as a power of two. Of two vectors,
+the first halves of all rows are merged with the second halves: that makes one vector, of twice as
+many rows, until there is an element for each. Of few cells that are no power of two the first ones
+of all rows are picked, and so on: that is fewer instructions than to read rows one by one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from dataclasses import dataclass
 from tapestry.codegen.loops.accumulating import Accumulator, Parts, accumulators
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import Graph
-from tapestry.codegen.loops.vectors import BYTES, LONG, WIDTH, Value, register
+from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value, register
+
+_PICKED = 4
+"""Elements for a row up to which cells are picked, if there are fewer of these."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class RowFolds:
         self._columns = columns
         self._each = 1 << (columns - 1).bit_length()
         """Elements of a vector for one row."""
+        self._is_picked = columns < self._each <= _PICKED
         # What is read of the last row may be more than its cells.
         count = columns * WIDTH + self._each
         kinds = {slot: register(graph.kinds[slot]) for slot in graph.folded}
@@ -50,8 +55,8 @@ class RowFolds:
         for fold, how in zip(graph.folds, accumulators(graph), strict=True):
             pairs = zip(fold.slots, fold.zeros, strict=True)
             none = how.lift(write, [write.number(zero, graph.kinds[slot]) for slot, zero in pairs])
-            room = self._each // 2 * WIDTH
-            vectors = [write.place(f"[{room} x {part.kind}]") for part in none]
+            room, between = self._each // 2 * WIDTH, () if self._is_picked else none
+            vectors = [write.place(f"[{room} x {part.kind}]") for part in between]
             self._folds.append(_Fold(fold.slots, how, none, vectors))
 
     def keep(self, at: str, values: Mapping[int, Value]) -> None:
@@ -68,20 +73,23 @@ class RowFolds:
         """What the rows fold to: vectors of an element for each."""
         found: list[Value] = []
         for fold in self._folds:
-            each = self._each
-            if each != self._columns and each < LONG:
-                found += fold.how.finish(self._write, self._of_columns(fold))
-                continue
-            while each > 1:
-                with self._write.loop(str(each // 2), 1) as number:
-                    first = self._write.arithmetic("mul", number, "2")
-                    pair = first, self._write.arithmetic("add", first, "1")
-                    read = self._rows if each == self._each else self._vectors
-                    own = self._halved(fold.how, [read(fold, one) for one in pair], each)
-                    self._put(fold, number, own)
-                each //= 2
-            found += fold.how.finish(self._write, self._vectors(fold, "0"))
+            parts = self._of_columns(fold) if self._is_picked else self._of_halves(fold)
+            # A sum starts from zero, which shows where all cells are -0.
+            none = [self._write.widened(part) for part in fold.none]
+            found += fold.how.finish(self._write, fold.how.merge(self._write, none, parts))
         return found
+
+    def _of_halves(self, fold: _Fold) -> Parts:
+        """All rows, halves with halves."""
+        write, each = self._write, self._each
+        while each > 1:
+            with write.loop(str(each // 2), 1) as number:
+                first = write.arithmetic("mul", number, "2")
+                pair = first, write.arithmetic("add", first, "1")
+                read = self._rows if each == self._each else self._vectors
+                self._put(fold, number, self._halved(fold.how, [read(fold, n) for n in pair], each))
+            each //= 2
+        return self._vectors(fold, "0")
 
     def _halved(self, how: Accumulator, pair: Sequence[Parts], each: int) -> Parts:
         """The first halves of rows of two vectors, with so many elements each, and the second."""

@@ -49,7 +49,7 @@ def ordered_matrix(
     plain: tuple[int, ...] | None,
     factor: Array,
 ) -> Ordered:
-    """The same as cells in order, before anything is copied."""
+    """The same as cells in order, before they are copied."""
     turned = widened(factor).transpose(axes)
     if turned.shape != extents:
         turned = np.broadcast_to(turned, extents)
@@ -146,7 +146,7 @@ def merged_sides(factor: Array, counts: Sequence[int]) -> Array:
 
 
 def ordered_sides(factor: Array, counts: Sequence[int]) -> Ordered:
-    """The same as cells in order, before anything is copied."""
+    """The same as cells in order, before they are copied."""
     lead = counts[:-2]
     first, middle, last = sum(lead), sum(counts[:-1]), sum(counts)
     sides = [range(first, middle), range(middle, last)]

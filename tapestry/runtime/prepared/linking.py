@@ -53,11 +53,11 @@ others have what it does not need at the moment.
 class Traced:
     """What a function of arrays calls: steps whose addresses are known, and those places.
 
-    `made` are its results, and `held` the new arrays that steps write to.
+    `made` are its results, arrays or boxes of one, and `held` the new arrays that steps write to.
     """
 
     steps: list[Step]
-    made: Sequence[Array]
+    made: Sequence[Any]
     held: list[Array]
 
 

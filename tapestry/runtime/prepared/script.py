@@ -23,9 +23,9 @@ from tapestry.algebra.functions import makes_new
 from tapestry.arena import dropped_after
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Linked, Traced, link, owner_of
-from tapestry.runtime.prepared.loops.copying import traced_copy
+from tapestry.runtime.prepared.loops.copying import COPIED, traced_copy
 from tapestry.runtime.prepared.memory import is_large
-from tapestry.runtime.prepared.tracing import COPIED, traced_in_turn
+from tapestry.runtime.prepared.tracing import traced_in_turn
 
 Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 """Results from arrays, or blocks."""

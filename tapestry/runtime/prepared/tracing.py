@@ -2,12 +2,13 @@
 
     traced = traced_in_turn(lines, [x, y, *room], results=[5])      # None where one does more
 
-A view of what there is calls nothing. One that has to be a copy is that of its cells in order.
+A view of what there is calls nothing. Where it has to be a copy, cells are copied in the order that
+they have then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapestry.runtime.arrays.blocks import BlockCells
@@ -16,9 +17,6 @@ from tapestry.runtime.cpu.steps import Step
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import LARGE, Traced, traced_call
 from tapestry.runtime.prepared.loops.copying import traced_view
-
-COPIED = 1 << 16
-"""Bytes up to which something is copied rather than that a program is more than one call."""
 
 
 def traced_in_turn(
@@ -29,25 +27,23 @@ def traced_in_turn(
     for line in lines:
         given = [values[slot] for slot in line.ins]
         if line.memory == "view":
-            (array,) = given
-            made = [line.function(array)]
-            held_by = made[0].data if isinstance(made[0], BlockCells) else made[0]
-            if not is_within(held_by, array):
-                copied = traced_view(line.function, array) if array.nbytes <= COPIED else None
-                if copied is None:
-                    return None
-                steps += copied.steps
-                held += copied.held
-                made = copied.made
+            traced = _viewed(line.function, *given)
         else:
             traced = traced_call(line.function, given)
-            if traced is None:
-                return None
-            steps += traced.steps
-            held += traced.held
-            made = traced.made
-            if sum(one.nbytes for one in held) > LARGE:
-                return None
-        for slot, value in zip(line.outs, made, strict=True):
+        if traced is None:
+            return None
+        steps += traced.steps
+        held += traced.held
+        if sum(one.nbytes for one in held) > LARGE:
+            return None
+        for slot, value in zip(line.outs, traced.made, strict=True):
             values[slot] = value
     return Traced(steps, [values[slot] for slot in results], held)
+
+
+def _viewed(function: Callable[..., Any], array: Any) -> Traced | None:
+    """A view, for which nothing is called, or the little that has to be copied for it."""
+    made = function(array)
+    if is_within(made.data if isinstance(made, BlockCells) else made, array):
+        return Traced([], [made], [])
+    return traced_view(function, array)

@@ -28,8 +28,26 @@ PROGRAMS = {
     "beside reals": (lambda x, y: (x * y, torch.cat([x, y]), x + 1, y + 1j), c(3), torch.randn(3)),
     "choices": (lambda x, y: (torch.where(x.real > 0, x, y), x == y, x != x), c(3, 4), c(3, 4)),
     "equal to a number": (
-        lambda x: (x == 1, x != 1, x == 1 + 2j, x.real == 1j, x != 0.5),
-        torch.tensor([1, 1 + 2j, 2j, 0.5]),
+        lambda x: (
+            x == 1,
+            x != 1,
+            x == 1 + 2j,
+            x.real == 1j,
+            x != 0.5,
+            x == torch.tensor(0.1).double(),
+        ),
+        torch.tensor([1, 1 + 2j, 2j, 0.5, 0.1]),
+    ),
+    "numbers equal to a complex one": (
+        lambda i, b, u, h, w: (
+            *(i == 0.5 + 0j, i != 1.9 + 0j, i == 1j, i == 16777217 + 0j, b == 2 + 0j),
+            *(u == 256 + 0j, h == 0.1 + 0j, w == 0.1 + 0j),
+        ),
+        torch.tensor([0, 1, 2, -1, 16777216, 16777217]),
+        torch.tensor([True, False]),
+        torch.tensor([0, 1], dtype=torch.uint8),
+        torch.tensor([0.1, 0.2], dtype=torch.bfloat16),
+        torch.tensor([0.1, 0.2], dtype=torch.float64),
     ),
     "made": (lambda r, a: (torch.polar(r, a), torch.complex(r, a).exp()), *torch.rand(2, 5)),
     "casts": (lambda x, y: (x.to(torch.complex128), y.to(torch.complex64)), c(3), torch.rand(3)),

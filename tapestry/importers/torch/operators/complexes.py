@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-from xdsl.ir import SSAValue
+import torch
+from xdsl.ir import Attribute, SSAValue
 
 from tapestry.importers.torch.complexes import Complex, by_parts, complex_lowering, parts_of
+from tapestry.importers.torch.dtypes import name_of, torch_dtype
 from tapestry.importers.torch.registry import Context, Number
 
 by_parts(
@@ -124,15 +126,30 @@ def exp(ctx: Context, x: Complex) -> Complex:
 @complex_lowering("aten.eq.Tensor", "aten.ne.Tensor", "aten.eq.Scalar", "aten.ne.Scalar")
 def compared(ctx: Context, x: Any, y: Any) -> SSAValue:
     metakernel = ctx.operator.split(".")[1]
-    one = parts_of(ctx, x)
-    if isinstance(y, int | float | complex):
-        number = complex(y)
-        other = Complex(*(ctx.scalar(part, one.real) for part in (number.real, number.imag)))
-    else:
-        other = parts_of(ctx, y)
+    dtype = name_of(torch.result_type(_like(ctx, x), _like(ctx, y)).to_real())
+    one, other = (_in_parts(ctx, value, dtype) for value in (x, y))
     real = ctx.apply(metakernel, one.real, other.real)
     imaginary = ctx.apply(metakernel, one.imaginary, other.imaginary)
     return ctx.apply("logical_and" if metakernel == "eq" else "logical_or", real, imaginary)
+
+
+def _like(ctx: Context, value: Any) -> Any:
+    """A tensor without cells, of the dtype and the rank of one; a number as it is."""
+    if not isinstance(value, Complex | SSAValue):
+        return value
+    part = cast("SSAValue[Attribute]", value.real if isinstance(value, Complex) else value)
+    dtype = torch_dtype(ctx.dtype(part))
+    own = dtype.to_complex() if isinstance(value, Complex) else dtype
+    return torch.empty((1,) * ctx.rank(part), dtype=own, device="meta")
+
+
+def _in_parts(ctx: Context, value: Any, dtype: str) -> Complex:
+    """A tensor or a number as a pair of a dtype."""
+    if isinstance(value, Complex | SSAValue):
+        pair = parts_of(ctx, value)
+        return Complex(ctx.cast(pair.real, dtype), ctx.cast(pair.imaginary, dtype))
+    number = complex(value)
+    return Complex(*(ctx.scalar(part, dtype) for part in (number.real, number.imag)))
 
 
 def _operand(ctx: Context, value: SSAValue | Complex | Number | complex) -> SSAValue | Complex:

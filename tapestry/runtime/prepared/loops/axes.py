@@ -129,7 +129,7 @@ class Axes:
         """
         if self._graph.running or self._boxes or len(extents) < 2 or any(folded[:-2]):
             return None
-        # Whichever of the last two axes is longer was made the last one.
+        # Rows may be along the last axis, as short axes are not gone along in vectors.
         pairs = (-2, -1), (-1, -2)
         return next(
             filter(None, (self._rows(extents, steps, folded, *pair) for pair in pairs)), None
@@ -155,25 +155,26 @@ class Axes:
             return None
         inputs, made = len(graph.inputs), len(graph.inputs) + len(graph.stores)
         of_folds = "repeated" if folded[row] else "spread"
-        lying: dict[str, list[int]] = {"own": [], "repeated": [], "spread": [], "single": []}
+        found: dict[str, list[int]] = {"own": [], "repeated": [], "spread": []}
         for array, (strides, width) in enumerate(zip(steps, self._widths, strict=True)):
             ways = {(width * columns, width): "own", (0, width): "repeated", (width, 0): "spread"}
-            way = ways.get((strides[row], strides[cell]), "")
-            if strides[row] == strides[cell] == 0:
-                way = "single"
+            way = ways.get((strides[row], strides[cell]))
             written = of_folds if folds and array >= made else "own"
-            if way not in lying or (array >= inputs and way != written):
+            if array >= inputs and way != written:
                 return None
-            lying[way].append(array)
+            if way is not None:
+                found[way].append(array)
+            elif strides[row] or strides[cell]:
+                return None  # no single number either
         repeated, spread = (
-            tuple(array for array in lying[way] if array < inputs) for way in ("repeated", "spread")
+            tuple(array for array in found[way] if array < inputs) for way in ("repeated", "spread")
         )
         arranged = len(repeated) + len(spread)
         if arranged and (folded[row] or units * (len(graph.cells) + arranged) > _MUCH):
             return None
         if not (folds or arranged):
             return None
-        return InRows(columns, frozenset(lying["own"]), repeated, spread, folds, folded[cell])
+        return InRows(columns, frozenset(found["own"]), repeated, spread, folds, folded[cell])
 
     def _density(self, axis: tuple[int, list[int], bool]) -> tuple[bool, float]:
         """Whether vectors are of use, and how many arrays are neighbours, less those that are not.

@@ -30,6 +30,9 @@ from tapestry.runtime.prepared.memory import empty, reserved
 _LARGE = 1 << 20
 """Bytes from which a loop is worth it: NumPy takes a tenth of a millisecond, at each call."""
 
+COPIED = 1 << 16
+"""Bytes up to which something is copied rather than that a program is more than one call."""
+
 _WORKERS = Workers()
 
 _KINDS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
@@ -57,9 +60,12 @@ def traced_copy(place: Array, array: Array, team: Team | None = None) -> Traced 
 
 
 def traced_view(function: Callable[..., Any], array: Array) -> Traced | None:
-    """What is called for a view that has to be a copy; None where it is no such function."""
+    """What is called for a view that has to be a copy.
+
+    None where it is no such function, or much is copied.
+    """
     ordered = ordered_by(function, array)
-    if ordered is None:
+    if ordered is None or ordered.cells.nbytes > COPIED:
         return None
     room = reserved(ordered.cells.shape, ordered.cells.dtype)
     copied = traced_copy(room, ordered.cells)

@@ -31,7 +31,7 @@ from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Traced, in_one, in_parallel
 from tapestry.runtime.prepared.loops.copying import ordered_by, ready_copy
 from tapestry.runtime.prepared.loops.loop import Loop, lying
-from tapestry.runtime.prepared.memory import passes_caches, reserved
+from tapestry.runtime.prepared.memory import CACHE, passes_caches, reserved
 from tapestry.runtime.prepared.tapes.frames import Frame, Settled
 from tapestry.runtime.prepared.tapes.kinds import Tapes
 from tapestry.runtime.prepared.tapes.meanings import Arranged, Product
@@ -263,8 +263,8 @@ def _steps(
             base[call.out] = base[slot]
             if not is_within(values[call.out], values[slot]):
                 ordered = ordered_by(call.function, values[slot])
-                if ordered is None:
-                    return None
+                if ordered is None or used + ordered.cells.nbytes > plan.used + CACHE:
+                    return None  # threads would keep that much memory
                 cells = ordered.cells
                 copy = reserved(cells.shape, cells.dtype)
                 values[call.out] = ordered.of(copy)

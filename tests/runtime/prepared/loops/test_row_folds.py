@@ -60,7 +60,19 @@ def test_every_fold_of_special_values(primitive: str, kind: str, columns: list[i
             with np.errstate(all="ignore"):
                 want = reduce(_NAIVE[primitive], x.astype(found.dtype).T)
             np.testing.assert_array_equal(found[:, 0], want)
+            some = np.flatnonzero(want == want)  # signs of what is no number are any
+            signs = (np.signbit(one[some]) for one in (found[:, 0], want))
+            np.testing.assert_array_equal(*signs)
     assert [one for one in columns if one > 1] == [n for n in COLUMNS for _ in ROWS[1:]]
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_sums_of_negative_zeros_start_from_zero(kind: str, columns: list[int]) -> None:
+    graph = Graph((kind,), (), (), (), (Folded(0, "arith.addf", 0.0),))
+    for width in (*COLUMNS, 7):
+        (found,) = Loop(graph, (40, width), (1,))([np.full((40, width), -0.0, TYPES[kind])])
+        assert not np.signbit(found).any()
+    assert columns == [*COLUMNS, 7]
 
 
 def _affine(write: Writer, values: list[Value]) -> Value:
@@ -68,13 +80,14 @@ def _affine(write: Writer, values: list[Value]) -> Value:
     return write.binary("fsub", write.binary("fmul", values[0], values[1]), values[2])
 
 
-@pytest.mark.parametrize("team", [None, OneByOne(3)], ids=["one", "three"])
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("kind", TYPES)
 def test_what_is_written_and_folded(
-    kind: str, team: OneByOne | None, columns: list[int], monkeypatch: pytest.MonkeyPatch
+    kind: str, threads: int, columns: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of cells, of a number for each column, and of one for each row; nothing is written beside."""
     monkeypatch.setattr(loops, "SHARE", 1)
+    team = OneByOne(threads) if threads > 1 else None
     random, dtype = np.random.default_rng(0), np.dtype(TYPES[kind])
     held = "float" if kind in ("half", "bfloat") else kind
     wide = np.dtype(np.float64 if held == "double" else np.float32)
