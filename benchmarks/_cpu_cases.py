@@ -390,6 +390,8 @@ def cases() -> Sequence[Case]:
         _reduction("sum", 0, _random(x=(1 << 22, 8)), ", 2^22 x 8"),
         _reduction("max", 0, _random(x=(1 << 22, 3)), ", 2^22 x 3"),
         _reduction("sum", 1, _random(x=(1 << 19, 64)), ", 2^19 x 64"),
+        _reduction("sum", 1, _random(x=(1 << 22, 8)), ", 2^22 x 8"),
+        _reduction("max", 1, _random(x=(1 << 22, 3)), ", 2^22 x 3"),
         *_layouts(),
         *_in_cache(),
     )
