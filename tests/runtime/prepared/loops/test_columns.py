@@ -12,9 +12,9 @@ from tapestry.codegen.loops import Cell, Folded, Graph
 from tapestry.codegen.loops.graphs import FOLDS, Merged
 from tapestry.codegen.loops.vectors import Value, Writer
 from tapestry.runtime.cpu import native
-from tapestry.runtime.prepared.loops import axes
 from tapestry.runtime.prepared.loops import loop as loops
 from tapestry.runtime.prepared.loops.loop import Loop
+from tests.runtime.prepared.loops.layouts import noted
 from tests.runtime.prepared.loops.test_folds import _NAIVE, KINDS, _values, _zero
 from tests.runtime.prepared.teams import OneByOne
 
@@ -27,16 +27,7 @@ ROWS = (1, 5, 33, 400, 1025)
 @pytest.fixture(autouse=True)
 def columns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Few numbers are many; in how many columns those were that were folded."""
-    found: list[int] = []
-    written = loops.loop_text
-
-    def kept(graph: Graph, layout: loops.Layout) -> str:
-        found.append(layout.columns)
-        return written(graph, layout)
-
-    monkeypatch.setattr(axes, "_IN_ROWS", 1)
-    monkeypatch.setattr(loops, "loop_text", kept)
-    return found
+    return noted(monkeypatch, lambda layout: layout.columns)
 
 
 _KINDS = {True: ("float", "double"), False: ("i8", "i64")}

@@ -12,9 +12,9 @@ from tapestry.codegen.loops import Cell, Folded, Graph
 from tapestry.codegen.loops.graphs import FOLDS, Merged
 from tapestry.codegen.loops.vectors import Value, Writer
 from tapestry.runtime.cpu import native
-from tapestry.runtime.prepared.loops import axes
 from tapestry.runtime.prepared.loops import loop as loops
 from tapestry.runtime.prepared.loops.loop import Loop
+from tests.runtime.prepared.loops.layouts import noted
 from tests.runtime.prepared.loops.test_columns import TYPES
 from tests.runtime.prepared.loops.test_folds import _NAIVE, KINDS, _values, _zero
 from tests.runtime.prepared.teams import OneByOne
@@ -28,16 +28,7 @@ ROWS = (1, 31, 32, 33, 201)
 @pytest.fixture(autouse=True)
 def columns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Few numbers are many; of how many columns the rows were, 1 where they were not at once."""
-    found: list[int] = []
-    written = loops.loop_text
-
-    def kept(graph: Graph, layout: loops.Layout) -> str:
-        found.append(layout.columns if layout.by_rows else 1)
-        return written(graph, layout)
-
-    monkeypatch.setattr(axes, "_IN_ROWS", 1)
-    monkeypatch.setattr(loops, "loop_text", kept)
-    return found
+    return noted(monkeypatch, lambda layout: layout.columns if layout.by_rows else 1)
 
 
 _KINDS = {True: ("float", "double", "half"), False: ("i8", "i64")}
