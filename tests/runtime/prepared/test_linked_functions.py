@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 import tapestry
-from tapestry.frontend import parse_text
+from tapestry.frontend import parse_text, run_pipeline
 from tapestry.runtime.cpu import native
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.loops.copying import ready_copy
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.parts.preparing import in_parts
+from tapestry.runtime.prepared.tapes import driven
 from tests.runtime.prepared.linked import (
     SHAPE,
     check,
@@ -23,6 +25,7 @@ from tests.runtime.prepared.linked import (
     inputs,
     prepared,
 )
+from tests.runtime.prepared.tapes.test_driven import HEADS
 from tests.runtime.prepared.teams import OneByOne
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
@@ -106,6 +109,33 @@ def test_parts_of_what_is_large_are_calls(function: Callable[..., Any], threads:
     program = PreparedProgram(module, Library(loops=loops), parts)
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
     check(program, [x])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads_copy_heads_of_their_own_sequences(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each to memory of its own, to be rows that a matrix multiplies."""
+    copied: list[object] = []
+
+    def noted(*given: Any) -> Any:
+        copied.append(given)
+        return ready_copy(*given)
+
+    monkeypatch.setattr(driven, "ready_copy", noted)
+    module = parse_text(HEADS)
+    run_pipeline(module, "weft-apply,loom-simplify,loom-fuse,loom-group")
+    loops = Loops(1, OneByOne(threads))
+    parts = partial(in_parts, small=0, cache=4096, loops=loops)
+    program = PreparedProgram(module, Library(loops=loops), parts)
+    random, heads = np.random.default_rng(0), (3, 2, 20, 16)
+    shapes = (heads, heads, heads, (2, 16, 24))
+    q, k, v, w = (random.standard_normal(shape).astype("f4") for shape in shapes)
+    check(program, [q, k, v, w])
+    assert copied
+    scores = np.exp(q @ k.swapaxes(2, 3) / 4)
+    want = np.einsum("bhid,hdn->bin", scores / scores.sum(-1, keepdims=True) @ v, w)
+    np.testing.assert_allclose(program([q, k, v, w])[0], want, rtol=1e-4, atol=1e-4)
 
 
 _FLIPPED = """

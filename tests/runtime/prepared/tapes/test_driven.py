@@ -69,7 +69,7 @@ func.func @main(%x: !x, %w: !w) -> !w {
 }
 """
 
-_HEADS = """
+HEADS = """
 !q = !loom.tensor<[0, 0, 0, 0] : [3, 2, 20, 16], f32>
 !w = !loom.tensor<[0, 0, 0] : [2, 16, 24], f32>
 !y = !loom.tensor<[0, 0, 0] : [3, 20, 24], f32>
@@ -138,8 +138,8 @@ _CASES = {
         _random((2, 50, 16), (2, 48, 16), (2, 48, 16)),
     ),
     "attention of several heads, which are copied to be one row": (
-        _HEADS,
-        "default",
+        HEADS,
+        "weft-apply,loom-simplify,loom-fuse,loom-group",
         _random((3, 2, 20, 16), (3, 2, 20, 16), (3, 2, 20, 16), (2, 16, 24)),
     ),
     "triangle": (_TRIANGLE, "default", _random((80, 80), (80, 8))),
