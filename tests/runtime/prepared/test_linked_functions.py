@@ -112,10 +112,14 @@ def test_parts_of_what_is_large_are_calls(function: Callable[..., Any], threads:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    ("pipeline", "cache"),
+    [("weft-apply,loom-simplify,loom-fuse,loom-group", 4096), ("default", 1 << 20)],
+)
 def test_threads_copy_heads_of_their_own_sequences(
-    threads: int, monkeypatch: pytest.MonkeyPatch
+    pipeline: str, cache: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each to memory of its own, to be rows that a matrix multiplies."""
+    """Each to memory of its own, to be rows that a matrix multiplies; or rows to the output."""
     copied: list[object] = []
 
     def noted(*given: Any) -> Any:
@@ -124,9 +128,9 @@ def test_threads_copy_heads_of_their_own_sequences(
 
     monkeypatch.setattr(driven, "ready_copy", noted)
     module = parse_text(HEADS)
-    run_pipeline(module, "weft-apply,loom-simplify,loom-fuse,loom-group")
+    run_pipeline(module, pipeline)
     loops = Loops(1, OneByOne(threads))
-    parts = partial(in_parts, small=0, cache=4096, loops=loops)
+    parts = partial(in_parts, small=0, cache=cache, loops=loops)
     program = PreparedProgram(module, Library(loops=loops), parts)
     random, heads = np.random.default_rng(0), (3, 2, 20, 16)
     shapes = (heads, heads, heads, (2, 16, 24))

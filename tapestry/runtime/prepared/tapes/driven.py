@@ -32,7 +32,7 @@ from tapestry.runtime.prepared.linking import Traced, in_one, in_parallel
 from tapestry.runtime.prepared.loops.copying import ordered_by, ready_copy
 from tapestry.runtime.prepared.loops.loop import Loop, lying
 from tapestry.runtime.prepared.memory import CACHE, passes_caches, reserved
-from tapestry.runtime.prepared.tapes.frames import Frame, Settled
+from tapestry.runtime.prepared.tapes.frames import Frame, Settled, stored
 from tapestry.runtime.prepared.tapes.kinds import Tapes
 from tapestry.runtime.prepared.tapes.meanings import Arranged, Product
 from tapestry.runtime.prepared.tapes.places import scratch
@@ -244,8 +244,6 @@ def _steps(
     loops, products, and views of what they make, or copies of it in another order.
     """
     tape, plan, values = settled.tape, settled.plan, settled.values
-    if plan.copied:
-        return None
     begins = [*(address(lying(one)) for one in given), *map(address, into)]
     room, nothing = len(begins), len(begins) + 1
     begins += [address(plan.scratch), 0]
@@ -272,12 +270,10 @@ def _steps(
                 begins.append(address(copy))
                 copies[base[call.out]] = used = -(-used // ALIGNMENT) * ALIGNMENT
                 used += copy.nbytes
-                ready = ready_copy(copy, cells)
-                if ready is None:
+                step = _copying((base[call.out], copy), (base[slot], cells), begins)
+                if step is None:
                     return None
-                places = _places([(base[slot], cells), (base[call.out], copy)], begins)
-                at = tuple(zip(ready.addresses, places, strict=True))
-                steps.append(Step(ready.function, ready.arguments, at))
+                steps.append(step)
             continue
         for slot in call.outs:
             direct = plan.direct.get(slot)
@@ -286,7 +282,27 @@ def _steps(
         if made is None:
             return None
         steps += made
+    for number in plan.copied:
+        slot, out = settled.stores[number], into[number]
+        if not isinstance(values[slot], np.ndarray) or values[slot].dtype != out.dtype:
+            return None
+        cells = np.broadcast_to(stored(values[slot], out), out.shape)
+        step = _copying((len(given) + number, out), (base[slot], cells), begins)
+        if step is None:
+            return None
+        steps.append(step)
     return [in_one(step, copies, room) for step in steps], used
+
+
+def _copying(
+    to: tuple[int, Array], cells: tuple[int, Array], begins: Sequence[int]
+) -> Step | None:
+    """What writes cells to a place, each from its base on; None where no loop does."""
+    ready = ready_copy(to[1], cells[1])
+    if ready is None:
+        return None
+    places = _places([cells, to], begins)
+    return Step(ready.function, ready.arguments, tuple(zip(ready.addresses, places, strict=True)))
 
 
 def _read(tape: Tape) -> set[int]:

@@ -26,9 +26,13 @@ from tapestry.runtime.prepared.tapes.tape import Tape
 
 @dataclass(frozen=True)
 class Settled:
-    """A tape that is played as planned: what is in its slots, or will be once it is played."""
+    """A tape that is played as planned: what is in its slots, or will be once it is played.
+
+    `stores` are those of the outputs, in order.
+    """
 
     tape: Tape
+    stores: list[int]
     plan: Plan
     values: list[Any]
 
@@ -103,7 +107,7 @@ class Frame:
             return None
         for slot, place in self._plan.direct.items():
             values[slot] = place.of(outs)
-        settled = Settled(self._tape, self._plan, list(values))
+        settled = Settled(self._tape, self._stores, self._plan, list(values))
         for slot in self._plan.dropped:
             values[slot] = None
         return settled
@@ -156,9 +160,14 @@ class Frame:
 
 
 def store(value: Array, out: Array) -> None:
-    """Write a value to an output, which may lack dimensions that the value varies along not.
+    """Write a value to an output, which may lack dimensions that the value varies along not."""
+    out[...] = stored(value, out)
 
-    The output has extent 1 there; the first of the value's cells, which are the same, is written.
+
+def stored(value: Array, out: Array) -> Array:
+    """The cells of a value that an output is for, which broadcast to it.
+
+    The output has extent 1 where the value varies not: the first of its cells, which are the same.
     """
     if np.ndim(value) == out.ndim:
         value = value[
@@ -167,4 +176,4 @@ def store(value: Array, out: Array) -> None:
                 for n, m in zip(value.shape, out.shape, strict=True)
             )
         ]
-    out[...] = value
+    return value

@@ -111,10 +111,10 @@ func.func @main(%x: !x, %i: !i) -> !y {
 """
 
 
-def _prepared(text: str, pipeline: str, threads: int) -> PreparedProgram:
+def _prepared(text: str, pipeline: str, threads: int, cache: int = 4096) -> PreparedProgram:
     module = parse_text(text)
     run_pipeline(module, pipeline)
-    parts = partial(in_parts, small=0, threads=threads, cache=4096, loops=_LOOPS)
+    parts = partial(in_parts, small=0, threads=threads, cache=cache, loops=_LOOPS)
     return PreparedProgram(module, Library(loops=_LOOPS), parts)
 
 
@@ -137,6 +137,11 @@ _CASES = {
         "weft-apply,loom-simplify,loom-fuse,loom-group",
         _random((2, 50, 16), (2, 48, 16), (2, 48, 16)),
     ),
+    "attention of several heads, whose rows are those of all sequences": (
+        HEADS,
+        "default",
+        _random((3, 2, 20, 16), (3, 2, 20, 16), (3, 2, 20, 16), (2, 16, 24)),
+    ),
     "attention of several heads, which are copied to be one row": (
         HEADS,
         "weft-apply,loom-simplify,loom-fuse,loom-group",
@@ -158,30 +163,30 @@ def _need_products() -> None:
 
 
 def _by_frames(
-    monkeypatch: pytest.MonkeyPatch, case: str, given: Sequence[np.ndarray]
+    monkeypatch: pytest.MonkeyPatch, case: str, given: Sequence[np.ndarray], cache: int = 4096
 ) -> np.ndarray:
     text, pipeline, _ = _CASES[case]
     with monkeypatch.context() as patched:
         patched.setattr(driven, "can_take", lambda: False)
-        (made,) = _prepared(text, pipeline, 1)(given)
+        (made,) = _prepared(text, pipeline, 1, cache)(given)
     return np.array(made)
 
 
 @pytest.mark.parametrize("case", _CASES)
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("threads", "cache"), [(1, 4096), (3, 4096), (1, 1 << 20)])
 def test_frames_give_the_same_and_play_none(
-    monkeypatch: pytest.MonkeyPatch, case: str, threads: int
+    monkeypatch: pytest.MonkeyPatch, case: str, threads: int, cache: int
 ) -> None:
     if "attention" in case or case == "triangle":
         _need_products()
     text, pipeline, given = _CASES[case]
-    want = _by_frames(monkeypatch, case, given)
+    want = _by_frames(monkeypatch, case, given, cache)
 
     def play(*_: object) -> None:
         raise AssertionError("a frame played a part")
 
     monkeypatch.setattr(Frame, "play", play)
-    program = _prepared(text, pipeline, threads)
+    program = _prepared(text, pipeline, threads, cache)
     for _ in range(3):
         (made,) = program(given)
         np.testing.assert_array_equal(made, want)
