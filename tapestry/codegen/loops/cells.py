@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tapestry.algebra.named import Scalar
-from tapestry.codegen.loops import elementary
+from tapestry.codegen.loops import elementary, powers, trigonometry
 from tapestry.codegen.loops.vectors import BYTES, HALVES, Value, Writer, kind_of, register
 
 _Made = Callable[..., Value]
@@ -278,6 +278,23 @@ _FUNCTIONS: dict[str, _Made] = {
     "math.erf": elementary.erf,
     "math.log": elementary.log,
     "math.log1p": elementary.log1p,
+    "math.exp2": elementary.exp2,
+    "math.log2": powers.log2,
+    "math.log10": powers.log10,
+    "math.powf": powers.power,
+    "math.cbrt": powers.cbrt,
+    "math.sinh": powers.sinh,
+    "math.cosh": powers.cosh,
+    "math.asinh": powers.asinh,
+    "math.acosh": powers.acosh,
+    "math.atanh": powers.atanh,
+    "math.sin": trigonometry.sin,
+    "math.cos": trigonometry.cos,
+    "math.tan": trigonometry.tan,
+    "math.asin": trigonometry.asin,
+    "math.acos": trigonometry.acos,
+    "math.atan": trigonometry.atan,
+    "math.atan2": trigonometry.atan2,
 }
 
 _CASTS: dict[str, str] = {
@@ -297,7 +314,7 @@ _FLOAT_ORDER = (
 )
 _INTEGER_ORDER = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
-_SINGLE = {"math.erf"}
+_SINGLE = {"math.erf", "math.powf"}
 """Functions of float32 alone."""
 
 _KEPT = {"arith.select", "arith.negf", "math.absf", "math.copysign"}

@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tapestry.algebra._error_function import LARGEST, TERMS
 from tapestry.codegen.loops.vectors import Value, Writer
 
@@ -109,15 +111,30 @@ _DOUBLE = _Format(
 
 _FORMATS = {"float": _SINGLE, "double": _DOUBLE}
 
+_LN2 = 0.6931471805599453
 _LOG2_E = 1.4426950408889634
+
+_PER_LN = {
+    2: (_LOG2_E, 2.0355273740931033e-17),
+    10: (0.4342944819032518, 1.098319650216765e-17),
+}
+"""Of a base, the reciprocal of its natural logarithm: a float64, and the rest."""
+
+_LOG10_2 = (0.3010299956639812, -2.8037281277851704e-18)
 
 
 def exp(write: Writer, x: Value) -> Value:
-    n, r = _reduced(write, x)
-    one = write.number(1.0, x.kind)
-    high, low = _powers(write, n, x.kind)
-    scaled = write.binary("fmul", write.binary("fadd", one, _grown(write, r)), high)
-    return write.binary("fmul", scaled, low)
+    return _scaled(write, *_reduced(write, x))
+
+
+def exp2(write: Writer, x: Value) -> Value:
+    form, kind = _FORMATS[x.kind], x.kind
+    x = _bounded(write, x, form.lowest * _LOG2_E, form.highest * _LOG2_E)
+    magic = write.number(1.5 * 2.0**form.digits, kind)
+    shifted = write.binary("fadd", x, magic)
+    rest = write.binary("fsub", x, write.binary("fsub", shifted, magic))
+    r = write.binary("fmul", rest, write.number(_LN2, kind))
+    return _scaled(write, write.cast("bitcast", shifted, form.word), r)
 
 
 def expm1(write: Writer, x: Value) -> Value:
@@ -153,6 +170,29 @@ def erf(write: Writer, x: Value) -> Value:
 
 
 def log(write: Writer, x: Value) -> Value:
+    k, f, half, tail = _logarithm(write, x)
+    high, low = (write.number(part, x.kind) for part in _FORMATS[x.kind].ln2)
+    tail = write.fused(k, low, tail)
+    found = write.binary("fsub", f, write.binary("fsub", half, tail))
+    return _where_defined(write, x, write.fused(k, high, found))
+
+
+def log_to(write: Writer, x: Value, base: int) -> Value:
+    """The logarithm to the base 2 or 10."""
+    kind = x.kind
+    k, f, half, tail = _logarithm(write, x)
+    natural = write.binary("fsub", f, write.binary("fsub", half, tail))
+    found = k
+    if base != 2:
+        high, low = (write.number(part, kind) for part in _parts(*_LOG10_2, kind))
+        found = write.fused(k, high, write.binary("fmul", k, low))
+    high, low = (write.number(part, kind) for part in _parts(*_PER_LN[base], kind))
+    found = write.fused(natural, high, write.fused(natural, low, found))
+    return _where_defined(write, x, found)
+
+
+def _logarithm(write: Writer, x: Value) -> tuple[Value, Value, Value, Value]:
+    """`k`, `f`, `half` and `tail`, of `log(x) = k ln 2 + (f - (half - tail))`."""
     form, kind = _FORMATS[x.kind], x.kind
     zero, one = write.number(0.0, kind), write.number(1.0, kind)
     # Subnormal numbers are scaled to normal ones.
@@ -171,16 +211,25 @@ def log(write: Writer, x: Value) -> Value:
     z = write.binary("fmul", s, s)
     rest = write.binary("fmul", z, write.polynomial(z, form.log))
     half = write.binary("fmul", write.binary("fmul", f, f), write.number(0.5, kind))
-    high, low = (write.number(part, kind) for part in form.ln2)
     # log(1 + f) = f - (half - s (half + rest)): what is rounded most is small.
-    tail = write.fused(k, low, write.binary("fmul", s, write.binary("fadd", half, rest)))
-    found = write.binary("fsub", f, write.binary("fsub", half, tail))
-    found = write.fused(k, high, found)
-    infinite = write.number(float("inf"), kind)
+    return k, f, half, write.binary("fmul", s, write.binary("fadd", half, rest))
+
+
+def _where_defined(write: Writer, x: Value, found: Value) -> Value:
+    """A logarithm, also of 0, of what is less, of infinity, and NaN."""
+    zero, infinite = (write.number(value, x.kind) for value in (0.0, float("inf")))
     found = write.chosen(write.compared("oeq", x, infinite), x, found)
-    found = write.chosen(write.compared("oeq", x, zero), write.number(float("-inf"), kind), found)
+    found = write.chosen(write.compared("oeq", x, zero), write.number(float("-inf"), x.kind), found)
     wrong = write.compared("ult", x, zero)  # or NaN
-    return write.chosen(wrong, write.number(float("nan"), kind), found)
+    return write.chosen(wrong, write.number(float("nan"), x.kind), found)
+
+
+def _parts(high: float, low: float, kind: str) -> tuple[float, float]:
+    """A number as one of a type, and what is left."""
+    if kind == "double":
+        return high, low
+    near = float(np.float32(high))
+    return near, high - near
 
 
 def log1p(write: Writer, x: Value) -> Value:
@@ -208,11 +257,23 @@ def _moderate_expm1(write: Writer, x: Value) -> Value:
 
 def _reduced(write: Writer, x: Value) -> tuple[Value, Value]:
     """As `_apart`, of any number: from where exponentials are 0 or infinite, of such a one."""
-    form, kind = _FORMATS[x.kind], x.kind
-    lowest, highest = write.number(form.lowest, kind), write.number(form.highest, kind)
+    form = _FORMATS[x.kind]
+    return _apart(write, _bounded(write, x, form.lowest, form.highest))
+
+
+def _bounded(write: Writer, x: Value, low: float, high: float) -> Value:
+    """A number, or the nearest between two."""
+    lowest, highest = write.number(low, x.kind), write.number(high, x.kind)
     x = write.chosen(write.compared("olt", x, lowest), lowest, x)
-    x = write.chosen(write.compared("ogt", x, highest), highest, x)
-    return _apart(write, x)
+    return write.chosen(write.compared("ogt", x, highest), highest, x)
+
+
+def _scaled(write: Writer, n: Value, r: Value) -> Value:
+    """`2^n exp(r)`, of bits whose low ones are n."""
+    one = write.number(1.0, r.kind)
+    high, low = _powers(write, n, r.kind)
+    scaled = write.binary("fmul", write.binary("fadd", one, _grown(write, r)), high)
+    return write.binary("fmul", scaled, low)
 
 
 def _apart(write: Writer, x: Value) -> tuple[Value, Value]:

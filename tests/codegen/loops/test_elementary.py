@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.special import erf  # pyright: ignore[reportMissingTypeStubs]
 
-from tapestry.codegen.loops import Cell, Graph, elementary
+from tapestry.codegen.loops import elementary
 from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.loops.loop import Loop
+from tests.codegen.loops.computing import computed, units_off
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 
@@ -26,11 +26,7 @@ _ULPS: dict[str, tuple[Callable[[Array], Array], float]] = {
 
 
 def _computed(name: str, x: Array) -> Array:
-    kind = "float" if x.dtype == np.float32 else "double"
-    function = getattr(elementary, name)
-    cell = Cell(lambda write, values: function(write, *values), (0,), kind)
-    (made,) = Loop(Graph((kind,), (), (cell,), (1,)), x.shape)([x])
-    return made
+    return computed(getattr(elementary, name), x)
 
 
 @pytest.mark.parametrize(
@@ -49,10 +45,7 @@ def test_errors(name: str, dtype: str) -> None:
     x = x.astype(dtype)
     exact, most = _ULPS[name]
     with np.errstate(all="ignore"):
-        want = exact(x.astype(np.longdouble))
-        near = np.abs(want) >= np.finfo(dtype).smallest_normal
-        unit = np.spacing(np.abs(want.astype(dtype)))
-        off = np.abs((_computed(name, x) - want) / unit)[near & np.isfinite(want.astype(dtype))]
+        off = units_off(_computed(name, x), exact(x.astype(np.longdouble)))
     assert off.max() <= most
 
 

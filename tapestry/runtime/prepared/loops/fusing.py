@@ -52,7 +52,10 @@ _SEVERAL = 4
 
 _COSTLY: dict[str, int] = {
     **dict.fromkeys(("math.exp", "math.expm1", "math.tanh", "math.erf"), 12),
-    **dict.fromkeys(("math.log", "math.log1p"), 12),
+    **dict.fromkeys(("math.exp2", "math.log", "math.log1p", "math.log2", "math.log10"), 12),
+    **dict.fromkeys(("math.sin", "math.cos", "math.tan", "math.atan", "math.atan2"), 32),
+    **dict.fromkeys(("math.asin", "math.acos", "math.sinh", "math.cosh", "math.cbrt"), 32),
+    **dict.fromkeys(("math.asinh", "math.acosh", "math.atanh", "math.powf"), 32),
     **dict.fromkeys(("arith.divf", "math.sqrt", "math.rsqrt"), 4),
 }
 """What takes longer than an addition."""

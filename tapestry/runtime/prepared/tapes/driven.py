@@ -294,9 +294,7 @@ def _steps(
     return [in_one(step, copies, room) for step in steps], used
 
 
-def _copying(
-    to: tuple[int, Array], cells: tuple[int, Array], begins: Sequence[int]
-) -> Step | None:
+def _copying(to: tuple[int, Array], cells: tuple[int, Array], begins: Sequence[int]) -> Step | None:
     """What writes cells to a place, each from its base on; None where no loop does."""
     ready = ready_copy(to[1], cells[1])
     if ready is None:
