@@ -27,6 +27,7 @@ from tapestry.algebra.one_hot import at_its_place, find_scatter
 from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
 from tapestry.dialects.loom import Fill, tensor_type
+from tapestry.runtime.arrays.access import moving_shape
 from tapestry.runtime.arrays.arithmetic import cell_constant
 from tapestry.runtime.arrays.blocks import BlockCells, boxes_of
 from tapestry.runtime.arrays.domains import inside_mask
@@ -40,6 +41,7 @@ from tapestry.runtime.prepared.folds.scatters import Points, Scatter, ScatterLed
 from tapestry.runtime.prepared.folds.unrolled import unrolled
 from tapestry.runtime.prepared.folds.whole import Folding
 from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.padding import Padding
 from tapestry.runtime.prepared.products.masked_products import (
     MaskedProducts,
     WhereFinite,
@@ -172,7 +174,7 @@ def _masked(op: loom.OperationOp, library: Library) -> Run | None:
     if found is None:
         return None
     script = Script()
-    read = _reads(script, op, op.index, [script.argument() for _ in op.ins])
+    read = _reads(script, op, op.index, [script.argument() for _ in op.ins], library)
     wanted = [side for one in found for side in (one.contraction.left, one.contraction.right)]
     sides = record_body(script, op.wrap_block, op.index, range(op.index.rank), read, wanted)
     if sides is None:
@@ -230,7 +232,7 @@ def _state_over(
     """The state over a range of the index space; `products` are its parts where it is those."""
     wanted = [side for one in products for side in (one.left, one.right)]
     wanted = wanted or loom.yielded(op.wrap_block)
-    read = _reads(script, op, index, ins)
+    read = _reads(script, op, index, ins, library)
     values = record_body(
         script,
         op.wrap_block,
@@ -313,7 +315,7 @@ def _scattered_over(
     ins: Sequence[int],
 ) -> Slots | None:
     """The same over a range, of extent 1 along the dimension that has the places."""
-    read = _reads(script, op, index, ins)
+    read = _reads(script, op, index, ins, library)
     yielded = loom.yielded(op.wrap_block)
     pairs = zip(yielded, places, monoid.zero, strict=True)
     values = [at_its_place(value, dim, at, zero) for value, at, zero in pairs]
@@ -397,7 +399,8 @@ def _unwrap(
         return list(state)
     fours = zip(op.extras, op.extra_maps, op.extra_fills, extras, strict=True)
     read = [
-        _read(script, tensor_type(extra).box, p, fill, kept, slot) for extra, p, fill, slot in fours
+        _read(script, tensor_type(extra).box, p, fill, kept, slot, library)
+        for extra, p, fill, slot in fours
     ]
     block, functions = op.unwrap_block, library.functions
     given, wanted = [*state, *read], loom.yielded(block)
@@ -413,12 +416,14 @@ def _unwrap(
     )
 
 
-def _reads(script: Script, op: loom.OperationOp, index: Range, slots: Sequence[int]) -> Slots:
+def _reads(
+    script: Script, op: loom.OperationOp, index: Range, slots: Sequence[int], library: Library
+) -> Slots:
     blocks = any(not projection.is_unit for projection in op.in_maps)
     needed = inside_mask(op.inside, index) if blocks else None
     fours = zip(op.ins, op.in_maps, op.in_fills, slots, strict=True)
     return [
-        _read(script, tensor_type(value).box, p, fill, index, slot, needed)
+        _read(script, tensor_type(value).box, p, fill, index, slot, library, needed)
         for value, p, fill, slot in fours
     ]
 
@@ -430,6 +435,7 @@ def _read(
     fill: Fill | None,
     index: Range,
     slot: int,
+    library: Library,
     needed: Array | None = None,
 ) -> int:
     """What a body takes of a tensor over `box`; `needed` as of `BlockCells`."""
@@ -440,6 +446,10 @@ def _read(
         return script.call(partial(boxes_of, boxes), (cells,))
     if outside is None or box.contains_range(projection.apply_range(index)):
         return script.view(reader(projection, box, index), cells)
+    over = projection.apply_range(index)
+    if over.size <= prod(moving_shape(projection, index)):
+        padded = script.call(Padding(box, over, outside, library.team), (cells,), new=True)
+        return script.view(reader(projection, over, index), padded)
     clipped = partial(clipped_cells, box=box, projection=projection, index=index, fill=outside)
     return script.call(clipped, (cells,))
 

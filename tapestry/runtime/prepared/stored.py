@@ -34,7 +34,7 @@ _MODULES: Final = (
     "tapestry.diagnostics",
     *(f"tapestry.runtime.arrays.{name}" for name in ("access", "blocks", "gathering", "matrices")),
     *(f"tapestry.runtime.prepared.{name}" for name in ("assembling", "cells", "library")),
-    *(f"tapestry.runtime.prepared.{name}" for name in ("script", "views")),
+    *(f"tapestry.runtime.prepared.{name}" for name in ("padding", "script", "views")),
     *(
         f"tapestry.runtime.prepared.folds.{name}"
         for name in ("folding", "halving", "scanning", "scatters")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import TypeAlias
@@ -25,10 +25,10 @@ from tapestry.algebra.monoids import Monoid
 from tapestry.dialects import loom
 from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.arrays.arithmetic import cell_constant
-from tapestry.runtime.arrays.gathering import clipped_cells
 from tapestry.runtime.arrays.scalar import evaluate
 from tapestry.runtime.cpu.addresses import is_within
-from tapestry.runtime.cpu.threads import share
+from tapestry.runtime.cpu.steps import Step
+from tapestry.runtime.cpu.threads import Team, share
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import Body, prepared_body
 from tapestry.runtime.prepared.cells import bits
@@ -37,8 +37,9 @@ from tapestry.runtime.prepared.folds.looped_windows import looped_fold
 from tapestry.runtime.prepared.linking import Traced
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.memory import empty
+from tapestry.runtime.prepared.padding import Padding
 from tapestry.runtime.prepared.views import View, reader
-from tapestry.zspace import Domain, Projection, Range, bounding
+from tapestry.zspace import Domain, Range, bounding
 
 Unrolled: TypeAlias = Callable[[Sequence[Array]], list[Array]]
 """The state over all kept dimensions from the arrays of the inputs."""
@@ -145,27 +146,34 @@ def _blocks(op: loom.OperationOp, inside: Domain | None) -> list[_At]:
 class _Input:
     """What is read of an input: first cells outside are filled in, then each point has a view."""
 
-    filled: View
+    padding: Padding | None
     views: list[View]
 
     @staticmethod
-    def of(op: loom.OperationOp, number: int, points: Sequence[Range]) -> _Input:
+    def of(op: loom.OperationOp, number: int, points: Sequence[Range], team: Team | None) -> _Input:
         box, projection = tensor_type(op.ins[number]).box, op.in_maps[number]
         fill = op.in_fills[number]
         read = [projection.apply_range(point) for point in points]
-        filled: View = bits
+        padding = None
         if fill is not None and not all(box.contains_range(one) for one in read):
             value = number_in(fill)
             assert value is not None
             outside = bits(cell_constant(value, fill.type))
             whole = bounding([box, *read])
-            every, own = Projection.identity(box.rank), box
+            padding, box = Padding(box, whole, outside, team), whole
+        return _Input(padding, [reader(projection, box, point) for point in points])
 
-            def fill_in(array: Array) -> Array:
-                return clipped_cells(bits(array), own, every, whole, outside)
+    def filled(self, array: Array) -> Array:
+        """The cells that views are of."""
+        cells = bits(array)
+        return cells if self.padding is None else self.padding(cells)
 
-            filled, box = fill_in, whole
-        return _Input(filled, [reader(projection, box, point) for point in points])
+    def traced(self, array: Array) -> Traced | None:
+        """The same as compiled functions."""
+        cells = bits(array)
+        if self.padding is None:
+            return Traced([], [cells], []) if is_within(cells, array) else None
+        return self.padding.traced([cells])
 
 
 class _Known(threading.local):
@@ -190,7 +198,8 @@ class _Unrolled:
     ) -> None:
         self._op, self._points, self._threads = op, points, threads
         self._blocks = blocks
-        self._inputs = [_Input.of(op, number, points) for number in range(len(op.ins))]
+        team = None if loops is None else loops.team
+        self._inputs = [_Input.of(op, number, points, team) for number in range(len(op.ins))]
         self._shape = tuple(1 if d in op.fold_dims else n for d, n in enumerate(op.index.shape))
         self._dtypes = [numpy_dtype(kind) for kind in monoid.state]
         zeros = zip(monoid.zero, monoid.state, strict=True)
@@ -221,14 +230,24 @@ class _Unrolled:
         """The compiled functions that it calls, where a loop folds what is read in place."""
         if self._looped is None:
             return None
-        pairs = [(one, one.filled(cells)) for one, cells in zip(self._inputs, ins, strict=True)]
-        if not all(is_within(filled, cells) for (_, filled), cells in zip(pairs, ins, strict=True)):
-            return None
-        views = [one.views[n](cells) for n in range(len(self._points)) for one, cells in pairs]
+        steps, held, filled = list[Step](), list[Array](), list[Array]()
+        for one, cells in zip(self._inputs, ins, strict=True):
+            own = one.traced(cells)
+            if own is None:
+                return None
+            steps += own.steps
+            held += own.held
+            filled += own.made
+        views = [
+            one.views[n](cells)
+            for n in range(len(self._points))
+            for one, cells in zip(self._inputs, filled, strict=True)
+        ]
         traced = self._looped.traced(views)
         if traced is None:
             return None
-        return replace(traced, made=[one.squeeze(self._op.fold_dims) for one in traced.made])
+        made = [one.squeeze(self._op.fold_dims) for one in traced.made]
+        return Traced([*steps, *traced.steps], made, [*held, *traced.held])
 
     def _state(self, views: Sequence[Sequence[Array]], at: _At) -> list[Array]:
         """The state of a part."""

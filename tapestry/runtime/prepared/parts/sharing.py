@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.threads import share
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.folds.halving import Merge
@@ -51,8 +50,14 @@ class Mapped:
         """The compiled functions that it calls."""
         made = [reserved(out.box.shape, out.dtype) for out in self.outs]
         views = [out.cells(array) for out, array in zip(self.outs, made, strict=True)]
-        wholes = _lasting(self.tapes, given)
-        return None if wholes is None else self._driven.traced(wholes, views, made)
+        found = self.tapes.traced_wholes(given)
+        if found is None:
+            return None
+        wholes, steps, held = found
+        traced = self._driven.traced(wholes, views, made)
+        if traced is None:
+            return None
+        return Traced([*steps, *traced.steps], made, [*held, *traced.held])
 
     def _into(self, views: Sequence[Array], part: Range) -> list[Array]:
         pairs = zip(self.outs, views, strict=True)
@@ -100,14 +105,17 @@ class Folded:
 
     def traced(self, given: Sequence[Array]) -> Traced | None:
         """The compiled functions that it calls, where the states of all parts are there at once."""
-        wholes, lasting = _lasting(self.tapes, given), _lasting(self.ends, given)
+        found, lasting = self.tapes.traced_wholes(given), self.ends.traced_wholes(given)
         memory = self._places.memory() if self.few else None
-        if wholes is None or lasting is None or memory is None:
+        if found is None or lasting is None or memory is None:
             return None
+        wholes, steps, held = found
         states = self._driven.traced(wholes, memory, memory)
         if states is None:
             return None
-        steps, held = list(states.steps), list(states.held)
+        last, more, kept_too = lasting
+        steps += [*states.steps, *more]
+        held += [*states.held, *kept_too]
         made = [reserved(out.box.shape, out.dtype) for out in self.outs]
         views = [out.cells(array) for out, array in zip(self.outs, made, strict=True)]
         for kept, parts in self._parts.items():
@@ -115,7 +123,7 @@ class Folded:
             if state is None:
                 return None
             into = [out.slicer.at(v, kept) for out, v in zip(self.outs, views, strict=True)]
-            own = [*state, *self.ends.given(lasting, kept)]
+            own = [*state, *self.ends.given(last, kept)]
             end = traced_frame(self.ends.frame(kept), own, into)
             if end is None:
                 return None
@@ -185,18 +193,6 @@ class Folded:
         # Frames that give states as arrays of their own are not those that write them somewhere.
         own = Tapes(self.tapes.recorded, self.tapes.kinds, self.tapes.loops)
         return Driven(own, self._places.into)
-
-
-def _lasting(tapes: Tapes, given: Sequence[Array]) -> list[list[Any]] | None:
-    """What parts are taken of; None where some is made for each call, and is nowhere afterwards."""
-    if not all(source.lies for one in tapes.recorded for source in one.sources):
-        return None
-    wholes = tapes.wholes(given)
-    for own, again in zip(wholes, tapes.wholes(given), strict=True):
-        for one, other in zip(own, again, strict=True):
-            if not isinstance(one, np.ndarray) or address(cast(Array, one)) != address(other):
-                return None
-    return wholes
 
 
 _Lies = tuple[tuple[int, ...], np.dtype[Any]]

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tapestry.runtime.cpu.steps import Step
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.memory import empty
@@ -58,6 +59,26 @@ class Tapes:
     def wholes(self, operands: Sequence[Array]) -> list[list[Any]]:
         """What parts of each kind are taken of, once per call."""
         return [[source.whole(operands) for source in one.sources] for one in self.recorded]
+
+    def traced_wholes(
+        self, operands: Sequence[Array]
+    ) -> tuple[list[list[Any]], list[Step], list[Array]] | None:
+        """The same, what is called to make some of it, and the new arrays that this writes to.
+
+        None where that is more than compiled functions.
+        """
+        wholes, steps, held = list[list[Any]](), list[Step](), list[Array]()
+        for one in self.recorded:
+            made: list[Any] = []
+            for source in one.sources:
+                traced = source.traced(operands)
+                if traced is None:
+                    return None
+                made += traced.made
+                steps += traced.steps
+                held += traced.held
+            wholes.append(made)
+        return wholes, steps, held
 
     def given(self, wholes: Sequence[Sequence[Any]], part: Range) -> list[Any]:
         """What a part reads."""

@@ -32,6 +32,7 @@ from tapestry.dialects.loom import tensor_type
 from tapestry.locations import nearest_location
 from tapestry.runtime.arrays.blocks import counted, gathered
 from tapestry.runtime.cpu.native import is_available
+from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import array_function
 from tapestry.runtime.prepared.cells import at, converted, of_rank, spread
@@ -111,7 +112,7 @@ class Recorder:
     `cut` are the dimensions along which there are several parts; `inputs` is what is read from
     outside, in the order of the arrays of a call. `parts` are all there are, if that is known. If
     it `computes` masks, these are calls like any other; else they are what parts are given. Of
-    `regions`, each part is of one.
+    `regions`, each part is of one. A `team` does what is done for all parts before.
     """
 
     def __init__(
@@ -124,8 +125,10 @@ class Recorder:
         *,
         computes: bool = False,
         regions: Regions | None = None,
+        team: Team | None = None,
     ) -> None:
         self.tape = Tape()
+        self._team = team
         self._computes = computes
         self._regions = regions
         self.sources: list[Source] = []
@@ -280,10 +283,10 @@ class Recorder:
         projection, outside, index = read.projection, cell_outside(read.fill), self._index
         inside = None if self._regions is None else self._regions.inside.get(read)
         if inside is not None and inside.contains_range(self._part):
-            return cells_read(operand, projection, None, box, inside)
+            return cells_read(operand, projection, None, box, inside, self._team)
         if inside is not None and outside is not None:
             return Filled(outside, index.rank)
-        return cells_read(operand, projection, outside, box, index)
+        return cells_read(operand, projection, outside, box, index, self._team)
 
     def stored(self, slot: int, projection: Projection) -> int:
         """The slot of a value that is written through a projection, as it is in a region.
@@ -404,12 +407,15 @@ def recorded(
     kinds: dict[Range, int] = {}
     found: list[Recorded] = []
     computes = loops is not None and is_available()
+    team = None if loops is None else loops.team
     for part in parts:
         within = None if regions is None else regions.kind(part)
         kinds[part] = numbers.setdefault((kind(part), within), len(found))
         if kinds[part] < len(found):
             continue
-        recorder = Recorder(index, part, cut, inputs, parts, computes=computes, regions=regions)
+        recorder = Recorder(
+            index, part, cut, inputs, parts, computes=computes, regions=regions, team=team
+        )
         slots = record(recorder)
         if slots is None:
             return None

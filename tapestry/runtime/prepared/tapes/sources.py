@@ -4,8 +4,9 @@
     whole = source.whole([x, w])            # once per call: a view with an axis per dimension
     source.at(whole, part)                  # for each part: the slice that it reads
 
-A source whose projection stays inside the tensor is a slice of one view. What is clipped is copied
-part by part; blocks, and coordinates along a long dimension, are made for each part.
+A source whose projection stays inside the tensor is a slice of one view; where it does not, and a
+cache has room for all that it reads, the view is of a padded copy. What is clipped of more is
+copied part by part; blocks, and coordinates along a long dimension, are made for each part.
 """
 
 from __future__ import annotations
@@ -14,16 +15,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tapestry.runtime.arrays.access import coordinates
+from tapestry.runtime.arrays.access import coordinates, moving_shape
 from tapestry.runtime.arrays.blocks import BlockCells
 from tapestry.runtime.arrays.domains import inside_mask
 from tapestry.runtime.arrays.gathering import clipped_cells
+from tapestry.runtime.cpu.addresses import address
+from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.cells import bits
+from tapestry.runtime.prepared.linking import Traced
+from tapestry.runtime.prepared.memory import CACHE
+from tapestry.runtime.prepared.padding import Padding
 from tapestry.runtime.prepared.views import View, reader
 from tapestry.zspace import Domain, Projection, Range
 
@@ -43,6 +50,10 @@ class Source(Protocol):
         """What parts are taken of, from the operands of a call."""
         ...
 
+    def traced(self, operands: Sequence[Array]) -> Traced | None:
+        """The same as an array that compiled functions make; None where it is more."""
+        ...
+
     def at(self, whole: Any, part: Range) -> Any:
         """What a part reads."""
         ...
@@ -52,7 +63,21 @@ class Source(Protocol):
         ...
 
 
-class _Alike:
+class _Lasting:
+    """What is made once, or is a view of an operand; or else for each call, and gone after it."""
+
+    def traced(self: Source, operands: Sequence[Array]) -> Traced | None:
+        """Nothing is called for what lasts."""
+        if not self.lies:
+            return None
+        whole: Array | None = self.whole(operands)
+        again: Array | None = self.whole(operands)
+        if whole is None or again is None or address(whole) != address(again):
+            return None
+        return Traced([], [whole], [])
+
+
+class _Alike(_Lasting):
     """What a part reads at every call, whatever the operands are."""
 
     def record(
@@ -99,7 +124,7 @@ def slicer(dims: frozenset[int], index: Range) -> Slicer:
 
 
 @dataclass(frozen=True)
-class _Slices:
+class _Slices(_Lasting):
     operand: int
     view: View
     slicer: Slicer
@@ -120,7 +145,7 @@ class _Slices:
 
 
 @dataclass(frozen=True, eq=False)
-class _Taken(ABC):
+class _Taken(_Lasting, ABC):
     """What each part takes for itself of the cells of an operand, which stores `box`."""
 
     operand: int
@@ -164,15 +189,52 @@ class _Blocks(_Taken):
         return script.view(partial(self.at, part=part), whole)
 
 
+@dataclass(frozen=True, eq=False)
+class _Padded:
+    """What `inner` reads of an operand that is padded before: of the only one that it is given."""
+
+    operand: int
+    padding: Padding
+    inner: Source
+
+    @property
+    def lies(self) -> bool:
+        return self.inner.lies
+
+    def whole(self, operands: Sequence[Array]) -> Any:
+        return self.inner.whole([self.padding(bits(operands[self.operand]))])
+
+    def traced(self, operands: Sequence[Array]) -> Traced | None:
+        padded = self.padding.traced([bits(operands[self.operand])])
+        inner = None if padded is None else self.inner.traced(padded.made)
+        if padded is None or inner is None:
+            return None
+        return Traced([*padded.steps, *inner.steps], inner.made, [*padded.held, *inner.held])
+
+    def at(self, whole: Any, part: Range) -> Any:
+        return self.inner.at(whole, part)
+
+    def record(self, script: Script, operands: Sequence[int], part: Range) -> int:
+        cells = script.view(bits, operands[self.operand])
+        return self.inner.record(script, [script.call(self.padding, (cells,), new=True)], part)
+
+
 def cells_read(
     operand: int,
     projection: Projection,
     outside: Array | None,
     box: Range,
     index: Range,
+    team: Team | None = None,
 ) -> Source:
-    """What a body takes of an operand, which stores `box`."""
-    if outside is not None and box.contains_range(projection.apply_range(index)):
+    """What a body takes of an operand, which stores `box`; a `team` pads it."""
+    over = projection.apply_range(index)
+    if outside is not None and not box.contains_range(over):
+        small = over.size * outside.itemsize <= CACHE
+        if small and (not projection.is_unit or over.size <= prod(moving_shape(projection, index))):
+            padding = Padding(box, over, outside, team)
+            return _Padded(operand, padding, cells_read(0, projection, None, over, index))
+    else:
         outside = None
     if not projection.is_unit:
         return _Blocks(operand, box, projection, outside)
