@@ -11,6 +11,7 @@ import pytest
 
 import tapestry
 from tapestry.frontend import parse_text, run_pipeline
+from tapestry.runtime.arrays.blocks import BlockIndexError
 from tapestry.runtime.cpu import native
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.library import Library
@@ -60,8 +61,8 @@ def test_attention_is_one_call(heads: int, length: int, depth: int, causal: bool
     assert np.isfinite(made[1:]).all()
 
 
-@pytest.mark.parametrize(("rows", "is_little"), [(40, True), (400, False)])
-def test_what_is_copied_in_order_is_a_call_if_it_is_little(rows: int, is_little: bool) -> None:
+@pytest.mark.parametrize("rows", [40, 400])
+def test_what_is_copied_in_order_is_a_call(rows: int) -> None:
     """A product that is turned before its cells are in another shape, and an input that is."""
     shapes = {"x": (rows, 64), "w": (64, 80), "v": (rows, 5), "u": (64, 3)}
     x, w, v, u = (tapestry.input(name, shape) for name, shape in shapes.items())
@@ -71,7 +72,7 @@ def test_what_is_copied_in_order_is_a_call_if_it_is_little(rows: int, is_little:
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(shape).astype("f4") for shape in shapes.values()]
     program = prepared([turned, shifted, other])
-    check(program, arrays, linked=is_little)
+    check(program, arrays)
     (*_, made) = program(arrays)
     wanted = (arrays[0] @ arrays[1]).T.reshape(rows, 80)[:, :64] @ arrays[3]
     np.testing.assert_allclose(made, wanted, rtol=1e-3, atol=1e-3)
@@ -140,6 +141,42 @@ def test_threads_copy_heads_of_their_own_sequences(
     scores = np.exp(q @ k.swapaxes(2, 3) / 4)
     want = np.einsum("bhid,hdn->bin", scores / scores.sum(-1, keepdims=True) @ v, w)
     np.testing.assert_allclose(program([q, k, v, w])[0], want, rtol=1e-4, atol=1e-4)
+
+
+_GATHERED = """
+!x = !loom.tensor<[0, 0, 0] : [6, 40, 32], f32>
+!w = !loom.tensor<[0, 0, 0] : [8, 32, 48], f32>
+!i = !loom.tensor<[0] : [6], i64>
+!y = !loom.tensor<[0, 0, 0] : [6, 40, 48], f32>
+func.func @main(%x: !x, %w: !w, %at: !i) -> !y {
+  %y = loom.operation @experts over <[0, 0, 0, 0] : [6, 40, 48, 32]> [map, map, map, fold] by @add
+    ins(%x : (b, i, n, k) -> (b, i, k), %w : (b, i, n, k) -> (0, k, n) :> [8, 1, 1],
+        %at : (b, i, n, k) -> (b))
+    outs((b, i, n) -> (b, i, n))
+    wrap (%a: f32, %rows: !loom.block<[8, 1, 1], f32>, %j: i64) {
+      %zero = arith.constant 0 : i64
+      %c = loom.read %rows[%j, %zero, %zero] : f32
+      %p = arith.mulf %a, %c : f32
+      loom.yield %p : f32
+    } : (!x, !w, !i) -> !y
+  func.return %y : !y
+}
+"""
+
+
+@pytest.mark.parametrize("products", [True, False])
+def test_factors_that_are_read_at_computed_places(products: bool) -> None:
+    """A matrix for each of a batch, out of some; also where another library multiplies."""
+    loops = Loops(1)
+    parts = partial(in_parts, threads=1, products=products, loops=loops)
+    program = PreparedProgram(parse_text(_GATHERED), Library(loops=loops), parts)
+    random = np.random.default_rng(0)
+    x, w = (random.standard_normal(shape).astype("f4") for shape in ((6, 40, 32), (8, 32, 48)))
+    for at in (np.array([7, 0, 3, 3, 1, 2]), np.arange(6)):
+        check(program, [x, w, at])
+        np.testing.assert_allclose(program([x, w, at])[0], x @ w[at], rtol=1e-4, atol=1e-4)
+    with pytest.raises(BlockIndexError, match="index 8 is out of range"):
+        program([x, w, np.full(6, 8)])
 
 
 _FLIPPED = """

@@ -31,7 +31,7 @@ _LARGE = 1 << 20
 """Bytes from which a loop is worth it: NumPy takes a tenth of a millisecond, at each call."""
 
 COPIED = 1 << 16
-"""Bytes up to which something is copied rather than that a program is more than one call."""
+"""Bytes up to which a result is copied rather than that a program is more than one call."""
 
 _WORKERS = Workers()
 
@@ -62,10 +62,10 @@ def traced_copy(place: Array, array: Array, team: Team | None = None) -> Traced 
 def traced_view(function: Callable[..., Any], array: Array) -> Traced | None:
     """What is called for a view that has to be a copy.
 
-    None where it is no such function, or much is copied.
+    None where it is no such function, or where as much is copied as threads share.
     """
     ordered = ordered_by(function, array)
-    if ordered is None or ordered.cells.nbytes > COPIED:
+    if ordered is None or ordered.cells.nbytes >= _LARGE:
         return None
     room = reserved(ordered.cells.shape, ordered.cells.dtype)
     copied = traced_copy(room, ordered.cells)

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 
-from tapestry.algebra.bodies import moving_dims, needed_operations
+from tapestry.algebra.bodies import dependences, moving_dims, needed_operations
 from tapestry.algebra.complements import find_merged_at_once
 from tapestry.algebra.contraction import Contraction, find_contractions
 from tapestry.algebra.dtypes import numpy_dtype
@@ -124,7 +124,10 @@ def in_parts(
         return None
     members = _members(op)
     count = _operations(members)
-    if any(moves_products(member, accumulating_monoid_of(member)) for member, _ in members):
+    factors = _gathered_factors(op) if isinstance(op, loom.OperationOp) else 0
+    if factors:
+        count = factors
+    elif any(moves_products(member, accumulating_monoid_of(member)) for member, _ in members):
         # What comes before a state that is moved by products is in between, part by part.
         count = sum(operations_of_numpy(member) for member, _ in members)
     looped = loops is not None and loops.pay(count)
@@ -164,7 +167,8 @@ def in_parts(
     each = 1 if most == 1 else 2 if whole < small else 4
     cuts = Cuts(op.index, accesses, most, cache, each=each, any_size=any_size)
     dims = _apart(op)
-    if not products and (product or (threads == 1 and reduces and not looped)):
+    left = (product and not (factors and looped)) or (threads == 1 and reduces and not looped)
+    if not products and left:
         return None
     if isinstance(op, loom.OperationOp) and folds:
         steps = cuts.steps([*dims, *op.fold_dims])
@@ -181,6 +185,20 @@ def operations_of_numpy(op: loom.OperationOp) -> int:
         cells = sum(prod(op.index.shape[dim] for dim in dims) for dims in values_between(op))
         return _FOLD + op.index.size // _PRODUCTS + _MOVED * cells + _unwrapped(op)
     return _operations(_members(op))
+
+
+def _gathered_factors(op: loom.OperationOp) -> int:
+    """How many scalar operations there are for a product's factors, and for what comes after.
+
+    0 where it is no product, or no factor is read at computed places.
+    """
+    if not any(isinstance(one, loom.ReadOp) for one in op.wrap_block.ops) or not _is_product(op):
+        return 0
+    varies = dependences(op.wrap_block, [moving_dims(p) for p in op.in_maps])
+    found = find_contractions(op, accumulating_monoid_of(op)) or ()
+    needed = needed_operations([side for one in found for side in (one.left, one.right)])
+    cells = [prod(op.index.shape[d] for d in varies[one.results[0]]) for one in needed]
+    return sum(cells) + _CALL * len(cells) + _unwrapped(op)
 
 
 def _members(op: loom.FusedOp | loom.OperationOp) -> Members:

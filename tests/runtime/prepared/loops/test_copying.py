@@ -17,7 +17,13 @@ from tapestry.runtime.arrays.matrices import as_matrix
 from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops import copying
-from tapestry.runtime.prepared.loops.copying import copy_to, in_rows, ordered_by, reshaped
+from tapestry.runtime.prepared.loops.copying import (
+    copy_to,
+    in_rows,
+    ordered_by,
+    reshaped,
+    traced_view,
+)
 from tapestry.runtime.prepared.loops.loop import Loop
 
 compiled = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
@@ -152,3 +158,11 @@ def test_loops_over_three_axes_with_what_is_the_same_along_some() -> None:
     crossed = _numbers((5, 40, 70), np.float32).transpose(2, 0, 1)
     (made,) = loop([crossed, row, column])
     np.testing.assert_array_equal(made, (crossed + row) * column)
+
+
+@compiled
+def test_what_threads_share_is_not_copied_within_a_program() -> None:
+    for rows, is_traced in ((1 << 11, True), (1 << 12, False)):
+        array = np.zeros((rows, 64), np.float32).T
+        assert (traced_view(partial(reshaped, (rows, 64)), array) is not None) == is_traced
+    assert traced_view(np.transpose, np.zeros((4, 4))) is None
