@@ -117,10 +117,10 @@ class Linked:
 
 def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
     """A function as one call, of arrays of such shapes and dtypes that lie like these."""
-    if any(array.size == 0 for array in given) or sum(map(_span, given)) > LARGE:
+    inputs = linkable(given)
+    if inputs is None:
         return None
     try:
-        inputs = [_like(array) for array in given]
         with np.errstate(all="ignore"):  # cells that are copied are anything
             traced = run.traced(inputs) if native.is_ready() else None
     except (MemoryError, OSError):  # the system has no room for all at once
@@ -148,6 +148,16 @@ def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
     alone = any(step.shared for step in steps)
     chain = Chain(steps, last + 1)
     return Linked(chain, lies, tuple(makes), arena.size, run, asked, alone)
+
+
+def linkable(given: Sequence[Array]) -> list[Array] | None:
+    """Arrays that lie like some, on memory that nothing else is on; None where they are large."""
+    if any(array.size == 0 for array in given) or sum(map(_span, given)) > LARGE:
+        return None
+    try:
+        return [like(array) for array in given]
+    except (MemoryError, OSError):  # the system has no room for all at once
+        return None
 
 
 def _arena(steps: Sequence[Step], inner: Sequence[Array], first: int) -> Arena:
@@ -210,7 +220,7 @@ def traced_call(function: object, given: Sequence[Any]) -> Traced | None:
     return function.traced(given) if isinstance(function, Traceable) else None
 
 
-def _like(array: Array) -> Array:
+def like(array: Array) -> Array:
     """An array of the same shape and strides on memory that nothing else is on."""
     low, _ = np.lib.array_utils.byte_bounds(array)
     room = reserved((_span(array) + ALIGNMENT,), np.dtype(np.uint8))

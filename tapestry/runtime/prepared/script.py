@@ -22,9 +22,10 @@ from numpy.lib.stride_tricks import as_strided
 from tapestry.algebra.functions import makes_new
 from tapestry.arena import dropped_after
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.linking import Linked, Traced, link, owner_of
+from tapestry.runtime.prepared.linking import Linked, Traced, link, linkable, owner_of
 from tapestry.runtime.prepared.loops.copying import COPIED, traced_copy
 from tapestry.runtime.prepared.memory import is_large
+from tapestry.runtime.prepared.tapes.places import Seen
 from tapestry.runtime.prepared.tracing import traced_in_turn
 
 Run: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
@@ -172,6 +173,8 @@ class Finished:
 
     def __post_init__(self) -> None:
         self._ready: tuple[list[Step], list[int]] | None = None
+        self.seen: dict[int, Seen] = {}
+        """How arrays lie that lines made at the first call."""
 
     def again(self) -> Finished:
         """The same, for arrays of other shapes."""
@@ -215,6 +218,8 @@ class Finished:
             made = line.function(given) if line.listed else [line.function(*given)]
             for slot, value in zip(line.outs, made, strict=True):
                 values[slot] = value
+                if isinstance(value, np.ndarray):
+                    self.seen[slot] = Seen.of(cast("Array", value))
             del given, made
             for slot in slots:
                 values[slot] = _outline(values[slot])
@@ -225,16 +230,17 @@ class Finished:
 
 @dataclass(eq=False)
 class Whole:
-    """A program: from arrays to arrays."""
+    """A program: from arrays to arrays; what the script calls may have been `called` before."""
 
     script: Finished
+    called: bool = False
 
     def __post_init__(self) -> None:
         self._linked: Linked | None = None
         self._others: dict[int, Linked | None] = {}
         """The same for other numbers of threads, after a call with so many."""
         self._seen: set[int] = set()
-        self._called = False
+        self._called = self.called
         self._tried = False
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
@@ -287,10 +293,21 @@ class Whole:
                 return None
             self._tried = True
             self._linked = link(self, inputs)
+            if self._linked is None:
+                self._link_some(inputs)
         made = None if self._linked is None else self._linked(inputs)
         if made is None and self._linked is not None and self._linked.threads is not None:
             made = self._on_others(*self._linked.threads, inputs)
         return made
+
+    def _link_some(self, inputs: Sequence[Array]) -> None:
+        """Have one call of compiled code for what is between functions that are more."""
+        from tapestry.runtime.prepared.segments import in_segments  # which are made of this
+
+        given = linkable(inputs)
+        script = None if given is None else in_segments(self.script, given, self.script.seen)
+        if script is not None:
+            self.script = script
 
     def _on_others(
         self, threads: int, ask: Callable[[], int], inputs: Sequence[Array]

@@ -27,7 +27,7 @@ def traced_in_turn(
     for line in lines:
         given = [values[slot] for slot in line.ins]
         if line.memory == "view":
-            traced = _viewed(line.function, *given)
+            traced = viewed(line.function, *given)
         else:
             traced = traced_call(line.function, given)
         if traced is None:
@@ -41,7 +41,7 @@ def traced_in_turn(
     return Traced(steps, [values[slot] for slot in results], held)
 
 
-def _viewed(function: Callable[..., Any], array: Any) -> Traced | None:
+def viewed(function: Callable[..., Any], array: Any) -> Traced | None:
     """A view, for which nothing is called, or the little that has to be copied for it."""
     made = function(array)
     if is_within(made.data if isinstance(made, BlockCells) else made, array):

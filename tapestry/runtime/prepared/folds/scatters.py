@@ -24,10 +24,13 @@ from tapestry.codegen.loops.graphs import FOLDS
 from tapestry.codegen.loops.scattering import scatter_text
 from tapestry.codegen.loops.vectors import HALVES
 from tapestry.runtime.cpu import native
-from tapestry.runtime.cpu.addresses import address
+from tapestry.runtime.cpu.addresses import address, is_within
 from tapestry.runtime.cpu.native import Compiled
+from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.memory import empty
+from tapestry.runtime.prepared.linking import Traced
+from tapestry.runtime.prepared.loops.copying import traced_copy
+from tapestry.runtime.prepared.memory import empty, reserved
 
 if TYPE_CHECKING:  # what is read from a cache imports no IR
     from tapestry.algebra.led import Led
@@ -60,11 +63,8 @@ class Points:
 
     def places(self, places: Array, lanes: Lanes) -> tuple[Array, Array | None]:
         """The number of each point's place, and which points have one (None: all of them)."""
-        along = lanes.beside(self.folded)
-        others = [d for d in self.others if d not in lanes.dims]
         count, size = self.shape[self.dim], prod(self.shape[d] for d in lanes.dims)
-        varying = tuple(n if d in along else 1 for d, n in enumerate(self.shape))
-        at = np.broadcast_to(places, varying).transpose(*along, self.dim, *others).reshape(-1)
+        at = self.in_a_row(places, lanes)
         if self.low:
             at = at - self.low
         # What is negative is a large number without a sign.
@@ -80,6 +80,13 @@ class Points:
                 np.add(made, np.arange(size), out=made)
             at = room
         return at, None if inside.all() else inside
+
+    def in_a_row(self, places: Array, lanes: Lanes) -> Array:
+        """The place of each point."""
+        along = lanes.beside(self.folded)
+        others = [d for d in self.others if d not in lanes.dims]
+        varying = tuple(n if d in along else 1 for d, n in enumerate(self.shape))
+        return np.broadcast_to(places, varying).transpose(*along, self.dim, *others).reshape(-1)
 
     def rows(self, values: Array, lanes: Lanes, dtype: np.dtype[np.generic]) -> Array:
         """What each point has, as a row along the other dimensions."""
@@ -138,9 +145,7 @@ class Scatter:
         if run is not None:
             made = _filled(room, self.zero)
             rows, at = np.ascontiguousarray(rows), np.ascontiguousarray(at)
-            apart = rows.strides[0]
-            arrays = [address(array) for array in (at, rows, made)]
-            arguments = np.array([len(at), rows.shape[1], *arrays, apart], np.int64)
+            arguments = np.array(_arguments(at, rows, made, 0), np.int64)
             run(address(arguments))
         elif self.primitive in _SIGNED:
             nan = 1 if self.primitive == "arith.maximumf" else -1
@@ -149,6 +154,28 @@ class Scatter:
         else:
             made = self._folded(rows, at, room, self.zero)
         return self.points.arranged(made, lanes)
+
+    def traced(self, given: Sequence[Array]) -> Traced | None:
+        """The compiled functions that it calls, where places vary along folded dimensions alone."""
+        values, places = given
+        run, lanes = self._loop(), self.points.lanes(places)
+        if run is None or lanes.dims or values.dtype != self.zero.dtype:
+            return None
+        made = reserved(self.points.room(lanes), self.zero.dtype)
+        filled = traced_copy(made, np.broadcast_to(self.zero, made.shape))
+        if filled is None:
+            return None
+        steps, held = list(filled.steps), [made]
+        rows, at = self.points.rows(values, lanes, made.dtype), self.points.in_a_row(places, lanes)
+        dense = rows.strides[1] == rows.itemsize or rows.shape[1] == 1
+        if not is_within(rows, values) or not is_within(at, places):
+            return None
+        if not dense or not at.flags.c_contiguous:
+            return None
+        found = _arguments(at, rows, made, self.points.low)
+        bases = [address(array) for array in (at, rows, made)]
+        step = Step(run, tuple(found), tuple((2 + n, Place(n, 0)) for n in range(3)))
+        return Traced([*steps, step.at(bases)], [self.points.arranged(made, lanes)], held)
 
     def _folded(self, rows: Array, at: Array, room: tuple[int, int], zero: Array) -> Array:
         """Rows folded at places by NumPy."""
@@ -250,6 +277,12 @@ class ScatterLed:
 @cache
 def _compiled(primitive: str, kind: str) -> Compiled | None:
     return native.compiled(scatter_text(primitive, kind), f"of {primitive} at places")
+
+
+def _arguments(at: Array, rows: Array, made: Array, low: int) -> list[int]:
+    """Those of the loop, for places that begin at `low`."""
+    arrays = [address(array) for array in (at, rows, made)]
+    return [len(at), rows.shape[1], *arrays, rows.strides[0], low, len(made)]
 
 
 def _filled(room: tuple[int, int], zero: Array) -> Array:

@@ -182,10 +182,7 @@ class TiledProduct:
         arrays = [_spread_out(np.asarray(values[read.operand])) for read in self.reads]
         arrays += outs
         team = _WORKERS if self.team is None else self.team
-        key = self._key(arrays)
-        if key not in self._ready:
-            self._ready[key] = self._prepared(arrays, team.count())
-        ready = self._ready[key]
+        ready = self._found(arrays)
         if ready is None:
             return False
         for number, axis in ready.turned:
@@ -204,7 +201,7 @@ class TiledProduct:
         return True
 
     def traced(self, given: Sequence[Array]) -> Traced | None:
-        """What is called, of arrays that lie as some did before."""
+        """What is called, of arrays however they lie."""
         kinds = zip(self.shapes, self.dtypes, strict=True)
         outs = [reserved(shape, dtype) for shape, dtype in kinds]
         return self._traced(given, outs, outs)
@@ -221,10 +218,9 @@ class TiledProduct:
         if any(_spread_out(array) is not array for array in arrays):
             return None
         arrays += outs
-        key = self._key(arrays)
-        ready = self._ready.get(key)
+        ready = self._found(arrays)
         if ready is None:
-            plain = self.plain if key in self._ready and new else None
+            plain = self.plain if new else None
             return plain.traced(given) if isinstance(plain, Traceable) else None
         size, place = ready.room
         room = reserved((size,), np.dtype(np.uint8))
@@ -244,10 +240,13 @@ class TiledProduct:
         steps = in_parallel(self.team, [[one.at(bases)] for one in step.of_rows(ready.rows)])
         return None if steps is None else Traced([*copies, *steps], outs, held)
 
-    def _key(self, arrays: Sequence[Array]) -> tuple[object, ...]:
-        """What the function for arrays depends on."""
-        team = _WORKERS if self.team is None else self.team
-        return team.count(), *[array.strides for array in arrays]
+    def _found(self, arrays: Sequence[Array]) -> _Ready | None:
+        """The function for arrays that lie like these, and the threads that there are."""
+        count = (_WORKERS if self.team is None else self.team).count()
+        key = count, *[array.strides for array in arrays]
+        if key not in self._ready:
+            self._ready[key] = self._prepared(arrays, count)
+        return self._ready[key]
 
     def _prepared(self, arrays: Sequence[Array], threads: int) -> _Ready | None:
         """The function for arrays that lie like these; None where there is none."""

@@ -10,10 +10,13 @@ from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.algebra.one_hot import find_scatter
 from tapestry.dialects import loom
 from tapestry.frontend import parse_text, verify_module
+from tapestry.runtime.cpu import native
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.folds.scatters import Points, Scatter, ScatterLed
 from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.linking import link
 from tapestry.runtime.prepared.operations import prepared_operation
+from tapestry.runtime.prepared.script import Script, Whole
 from tapestry.runtime.running import run
 from tests.runtime.everywhere import agree, in_parts_of
 
@@ -358,3 +361,30 @@ def test_what_leads_at_two_coordinates_is_not_found_by_one() -> None:
         want[row, column] = value
     (got,) = PreparedProgram(parse_text(text))([x, i, j, v])
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
+@pytest.mark.parametrize(
+    ("primitive", "ufunc"), [("arith.addf", np.add), ("arith.maximumf", np.maximum)]
+)
+@pytest.mark.parametrize("length", [1, 5, 40])
+def test_rows_are_folded_by_a_call_of_compiled_code(
+    primitive: str, ufunc: np.ufunc, length: int
+) -> None:
+    """Also those of places before the first one, and after the last one, which count nowhere."""
+    points = Points(0, (2, 3), (1,), 3, (6, length, 7, 5))
+    scatter = Scatter(points, ufunc, primitive, np.array(-1.0 if ufunc is np.maximum else 0, "f4"))
+    script = Script()
+    ins = [script.argument(), script.argument()]
+    whole = Whole(script.finish([script.call(scatter, ins, new=True)]))
+    values = RNG.normal(size=(1, length, 7, 5)).astype("f4")
+    places = RNG.integers(0, 12, (1, 1, 7, 5))
+    rows = np.moveaxis(np.moveaxis(values, 1, -1).copy(), -1, 1)
+    linked = link(whole, [rows, places])
+    assert linked is not None
+    for at in (places, 11 - places, places - 20):
+        made = linked([rows, at])
+        assert made is not None
+        np.testing.assert_array_equal(made[0].reshape(6, length), scatter(rows, at).reshape(6, -1))
+    # Cells of a row that are not neighbours are not folded so.
+    assert (link(whole, [values, places]) is None) == (length > 1)
