@@ -18,7 +18,7 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
-from tapestry.algebra.bodies import dependences, moving_dims
+from tapestry.algebra.bodies import dependences, moving_dims, needed_operations
 from tapestry.algebra.contraction import Contraction, find_contractions
 from tapestry.algebra.dtypes import is_half, numpy_dtype
 from tapestry.algebra.led import find_led
@@ -42,6 +42,7 @@ from tapestry.runtime.prepared.folds.unrolled import unrolled
 from tapestry.runtime.prepared.folds.whole import Folding
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.padding import Padding
+from tapestry.runtime.prepared.parts.reading import values_in_parts
 from tapestry.runtime.prepared.products.masked_products import (
     MaskedProducts,
     WhereFinite,
@@ -343,7 +344,10 @@ def _scattered_over(
     found: Slots = []
     for part, (value, at) in enumerate(zip(values, places, strict=True)):
         wanted = [value, at]
-        made = record_body(script, op.wrap_block, index, dims, read, wanted, {dim: at}, functions)
+        made = _read_in_parts(script, op, index, dim, wanted, read, ins, library)
+        if made is None:
+            body = op.wrap_block
+            made = record_body(script, body, index, dims, read, wanted, {dim: at}, functions)
         primitive = monoid.primitives[part]
         reduction = find_reduction(primitive, monoid.state[part])
         if made is None or primitive is None or reduction is None:
@@ -351,6 +355,29 @@ def _scattered_over(
         scatter = Scatter(points, reduction.ufunc, primitive.name, zeros[part])
         found.append(script.call(scatter, made, new=True))
     return found
+
+
+def _read_in_parts(
+    script: Script,
+    op: loom.OperationOp,
+    index: Range,
+    dim: int,
+    wanted: Sequence[SSAValue],
+    read: Slots,
+    ins: Sequence[int],
+    library: Library,
+) -> Slots | None:
+    """Values of a body that reads blocks, by loops; None where it knows the coordinate `dim`."""
+    needed = needed_operations(wanted)
+    if any(isinstance(one, loom.IndexOp) and one.dimension == dim for one in needed):
+        return None
+    computed = [value for value in dict.fromkeys(wanted) if not isinstance(value, BlockArgument)]
+    run = values_in_parts(op, index, computed, library.loops)
+    if run is None:
+        return None
+    slots = dict[SSAValue, int](zip(op.wrap_block.args, read, strict=True))
+    slots |= zip(computed, script.calls(run, ins, len(computed), new=True), strict=True)
+    return [slots[value] for value in wanted]
 
 
 def _zero_of(zero: complex, kind: Attribute) -> Array:

@@ -126,7 +126,8 @@ class Script:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         room = self._room[self._arguments :]
-        return Finished(room, tuple(self._lines), tuple(results), frozenset(spare))
+        lines = needed_lines(self._lines, results)
+        return Finished(room, tuple(lines), tuple(results), frozenset(spare))
 
     def _line(
         self,
@@ -144,6 +145,16 @@ class Script:
     def _slot(self, value: object) -> int:
         self._room.append(value)
         return len(self._room) - 1
+
+
+def needed_lines(lines: Sequence[Line], results: Sequence[int]) -> list[Line]:
+    """Those whose results are read, by others or as what a script gives."""
+    needed, kept = set(results), list[Line]()
+    for line in reversed(lines):
+        if not needed.isdisjoint(line.outs):
+            kept.append(line)
+            needed.update(line.ins)
+    return kept[::-1]
 
 
 def roots_of(lines: Sequence[Line]) -> dict[int, frozenset[int]]:

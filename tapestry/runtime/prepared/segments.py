@@ -17,7 +17,7 @@ import numpy as np
 
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import LARGE, like, traced_call
-from tapestry.runtime.prepared.script import Finished, Line, Whole
+from tapestry.runtime.prepared.script import Finished, Line, Whole, needed_lines
 from tapestry.runtime.prepared.tapes.places import Seen
 from tapestry.runtime.prepared.tracing import viewed
 
@@ -108,14 +108,10 @@ class _Segments:
         """One of such lines, without views that only segments read."""
         moved = self.moved
         results = tuple(moved.get(n, n) for n in self._script.results)
-        needed, own = set(results), list[Line]()
-        for line in reversed(lines):
-            ins = tuple(moved.get(n, n) for n in line.ins)
-            if not needed.isdisjoint(line.outs):
-                own.append(replace(line, ins=ins))
-                needed.update(ins)
+        own = [replace(line, ins=tuple(moved.get(n, n) for n in line.ins)) for line in lines]
         room = [*self._script.room, *(None for _ in moved)]
-        return replace(self._script, room=room, lines=tuple(own[::-1]), results=results)
+        needed = needed_lines(own, results)
+        return replace(self._script, room=room, lines=tuple(needed), results=results)
 
     def _read_beside(self, own: Sequence[Line]) -> set[int]:
         """What other lines read, or views of it, and what the script gives."""

@@ -32,6 +32,7 @@ from tapestry.runtime.prepared.script import (
     PAIR,
     Line,
     Step,
+    needed_lines,
     roots_of,
 )
 from tapestry.runtime.prepared.tapes.places import Seen
@@ -94,13 +95,9 @@ class Settled:
 
     def _needed(self, lines: Sequence[Line]) -> list[Line]:
         """The lines whose results are read."""
-        needed = set(self.results)
-        kept: list[Line] = []
-        for line in reversed(lines):
-            if line.outs[0] not in self._same and not needed.isdisjoint(line.outs):
-                kept.append(line)
-                needed.update(line.ins)
-        return kept[::-1]
+        return needed_lines(
+            [line for line in lines if line.outs[0] not in self._same], self.results
+        )
 
     def _find_last(self) -> dict[int, int]:
         """Per root, the last line that reads or makes what may be on its memory."""

@@ -137,17 +137,18 @@ class Scatter:
         """The state over the kept dimensions; both have extent 1 along `points.dim`."""
         lanes = self.points.lanes(places)
         rows = self.points.rows(values, lanes, self.zero.dtype)
+        room = self.points.room(lanes)
+        run = self._loop(rows.shape[1])
+        if run is not None:
+            made, at = _filled(room, self.zero), self.points.in_a_row(places, lanes)
+            rows, at = np.ascontiguousarray(rows), np.ascontiguousarray(at)
+            arguments = np.array(self._arguments(at, rows, made, lanes), np.int64)
+            run(address(arguments))
+            return self.points.arranged(made, lanes)
         at, inside = self.points.places(places, lanes)
         if inside is not None:
             at, rows = at[inside], rows[inside]
-        room = self.points.room(lanes)
-        run = self._loop() if rows.shape[1] > 1 else None
-        if run is not None:
-            made = _filled(room, self.zero)
-            rows, at = np.ascontiguousarray(rows), np.ascontiguousarray(at)
-            arguments = np.array(_arguments(at, rows, made, 0), np.int64)
-            run(address(arguments))
-        elif self.primitive in _SIGNED:
+        if self.primitive in _SIGNED:
             nan = 1 if self.primitive == "arith.maximumf" else -1
             keys, zero = in_order(rows, nan), in_order(self.zero.reshape(1), nan)[0]
             made = not_in_order(self._folded(keys, at, room, np.asarray(zero)), self.zero.dtype)
@@ -156,26 +157,37 @@ class Scatter:
         return self.points.arranged(made, lanes)
 
     def traced(self, given: Sequence[Array]) -> Traced | None:
-        """The compiled functions that it calls, where places vary along folded dimensions alone."""
+        """The compiled functions that it calls."""
         values, places = given
-        run, lanes = self._loop(), self.points.lanes(places)
-        if run is None or lanes.dims or values.dtype != self.zero.dtype:
-            return None
+        lanes = self.points.lanes(places)
         made = reserved(self.points.room(lanes), self.zero.dtype)
-        filled = traced_copy(made, np.broadcast_to(self.zero, made.shape))
-        if filled is None:
+        run = self._loop(made.shape[1])
+        if run is None or values.dtype != made.dtype:
             return None
-        steps, held = list(filled.steps), [made]
+        filled = traced_copy(made, np.broadcast_to(self.zero, made.shape))
         rows, at = self.points.rows(values, lanes, made.dtype), self.points.in_a_row(places, lanes)
         dense = rows.strides[1] == rows.itemsize or rows.shape[1] == 1
-        if not is_within(rows, values) or not is_within(at, places):
+        lie = is_within(rows, values) and is_within(at, places)
+        if filled is None or not lie or not dense or not at.flags.c_contiguous:
             return None
-        if not dense or not at.flags.c_contiguous:
-            return None
-        found = _arguments(at, rows, made, self.points.low)
+        found = self._arguments(at, rows, made, lanes)
         bases = [address(array) for array in (at, rows, made)]
-        step = Step(run, tuple(found), tuple((2 + n, Place(n, 0)) for n in range(3)))
-        return Traced([*steps, step.at(bases)], [self.points.arranged(made, lanes)], held)
+        step = Step(run, tuple(found), tuple((3 + n, Place(n, 0)) for n in range(3)))
+        arranged = self.points.arranged(made, lanes)
+        return Traced([*filled.steps, step.at(bases)], [arranged], [made])
+
+    def _arguments(self, at: Array, rows: Array, made: Array, lanes: Lanes) -> list[int]:
+        """Those of the loop."""
+        size, count = made[:1].nbytes, self.points.shape[self.points.dim]
+        own = len(made) // count  # lanes, each of which has places
+        points = len(at) // own
+        if lanes.first:
+            extents, steps = (own, points), (size, 0, count * size)
+        else:
+            extents, steps = (points, own), (own * size, size, 0)
+        arrays = [address(array) for array in (at, rows, made)]
+        head = [*extents, rows.shape[1], *arrays, rows.strides[0]]
+        return [*head, *steps, self.points.low, count]
 
     def _folded(self, rows: Array, at: Array, room: tuple[int, int], zero: Array) -> Array:
         """Rows folded at places by NumPy."""
@@ -189,12 +201,12 @@ class Scatter:
             made[here[first]] = self.ufunc.reduceat(rows[order], first, axis=0)
         return made
 
-    def _loop(self) -> Compiled | None:
-        """The loop that folds rows where they go, None where there is none."""
+    def _loop(self, length: int) -> Compiled | None:
+        """The loop that folds rows of a length where they go, None where there is none."""
         kind = kind_of(self.zero.dtype)
         if kind is None or kind in HALVES or self.primitive not in FOLDS or not native.is_ready():
             return None
-        return _compiled(self.primitive, kind)
+        return _compiled(self.primitive, kind, single=length == 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,14 +287,9 @@ class ScatterLed:
 
 
 @cache
-def _compiled(primitive: str, kind: str) -> Compiled | None:
-    return native.compiled(scatter_text(primitive, kind), f"of {primitive} at places")
-
-
-def _arguments(at: Array, rows: Array, made: Array, low: int) -> list[int]:
-    """Those of the loop, for places that begin at `low`."""
-    arrays = [address(array) for array in (at, rows, made)]
-    return [len(at), rows.shape[1], *arrays, rows.strides[0], low, len(made)]
+def _compiled(primitive: str, kind: str, *, single: bool) -> Compiled | None:
+    text = scatter_text(primitive, kind, single=single)
+    return native.compiled(text, f"of {primitive} at places")
 
 
 def _filled(room: tuple[int, int], zero: Array) -> Array:

@@ -150,6 +150,10 @@ class Recorder:
         """The slots of what a member's bodies take: inputs, then extra ones."""
         return self._all(member_reads(scope.member, scope.place), scope)
 
+    def inputs(self, scope: Scope) -> Slots | None:
+        """The slots of what a member's wrap takes."""
+        return self._all(member_reads(scope.member, scope.place)[: len(scope.member.ins)], scope)
+
     def extras(self, scope: Scope) -> Slots | None:
         """The slots of what a member's unwrap takes beside the state."""
         return self._all(member_reads(scope.member, scope.place)[len(scope.member.ins) :], scope)

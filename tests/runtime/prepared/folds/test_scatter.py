@@ -10,15 +10,19 @@ from tapestry.algebra.monoids import accumulating_monoid_of
 from tapestry.algebra.one_hot import find_scatter
 from tapestry.dialects import loom
 from tapestry.frontend import parse_text, verify_module
+from tapestry.runtime.arrays.blocks import BlockIndexError
 from tapestry.runtime.cpu import native
 from tapestry.runtime.prepared import PreparedProgram
 from tapestry.runtime.prepared.folds.scatters import Points, Scatter, ScatterLed
 from tapestry.runtime.prepared.library import Library
 from tapestry.runtime.prepared.linking import link
+from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.operations import prepared_operation
+from tapestry.runtime.prepared.parts import reading
 from tapestry.runtime.prepared.script import Script, Whole
 from tapestry.runtime.running import run
 from tests.runtime.everywhere import agree, in_parts_of
+from tests.runtime.prepared.teams import OneByOne
 
 RNG = np.random.default_rng(0)
 
@@ -264,7 +268,7 @@ def test_extrema_at_places_tell_zeros_apart(
 ):
     # A maximum of -0.0 and 0.0 is 0.0, a minimum -0.0, in any order; NaN is both.
     if not looped:
-        monkeypatch.setattr(Scatter, "_loop", lambda _: None)
+        monkeypatch.setattr(Scatter, "_loop", lambda *_: None)
     ufunc, sign = (np.maximum, 1) if name == "max" else (np.minimum, -1)
     zero = np.full((), -sign * np.inf, dtype)
     column = np.array([0.0, -0.0, -0.0, 0.0, -0.0, np.nan, 1.0, -1.0, 3.0], dtype)
@@ -388,3 +392,50 @@ def test_rows_are_folded_by_a_call_of_compiled_code(
         np.testing.assert_array_equal(made[0].reshape(6, length), scatter(rows, at).reshape(6, -1))
     # Cells of a row that are not neighbours are not folded so.
     assert (link(whole, [values, places]) is None) == (length > 1)
+
+
+_PLACED = """
+!t = !loom.tensor<[0] : [12], i64>
+!i = !loom.tensor<[0, 0] : [64, 50], i64>
+!s = !loom.tensor<[0, 0] : [64, 50], f32>
+!x = !loom.tensor<[0, 0] : [64, 12], f32>
+func.func @main(%x: !x, %t: !t, %i: !i, %s: !s) -> !x {
+  %y = loom.operation @placed over <[0, 0, 0] : [64, 12, 50]> [map, map, fold] by @add
+       ins(%t : (b, j, n) -> (0) :> [12], %i : (b, j, n) -> (b, n), %s : (b, j, n) -> (b, n))
+       extra(%x : (b, j) -> (b, j)) outs((b, j) -> (b, j))
+       wrap (%places: !loom.block<[12], i64>, %at: i64, %u: f32) {
+         %place = loom.read %places[%at] : i64
+         %j = loom.index 1 : i64
+         %here = arith.cmpi eq, %place, %j : i64
+         %zero = arith.constant 0.0 : f32
+         %v = arith.select %here, %u, %zero : f32
+         loom.yield %v : f32
+       }
+       unwrap (%sum: f32, %old: f32) {
+         %r = arith.addf %old, %sum : f32
+         loom.yield %r : f32
+       } : (!t, !i, !s, !x) -> !x
+  func.return %y : !x
+}
+"""
+
+
+@pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_places_that_are_read_at_computed_places(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row has places of its own; all of it is compiled code."""
+    monkeypatch.setattr(reading, "_SHARE", 1000)
+    loops = Loops(1, OneByOne(threads))
+    program = PreparedProgram(parse_text(_PLACED), Library(loops=loops))
+    x, s = RNG.normal(size=(64, 12)).astype("f4"), RNG.normal(size=(64, 50)).astype("f4")
+    table, i = RNG.permutation(14)[:12], RNG.integers(0, 12, (64, 50))
+    want = np.pad(x, [(0, 0), (0, 2)]).astype("f8")
+    np.add.at(want, (np.arange(64)[:, None], table[i]), s)
+    for _ in range(4):
+        np.testing.assert_allclose(program([x, table, i, s])[0], want[:, :12], rtol=1e-4, atol=1e-5)
+    assert program.run.linked is not None
+    i[40, 3] = 12
+    with pytest.raises(BlockIndexError, match="index 12 is out of range"):
+        program([x, table, i, s])
