@@ -6,7 +6,8 @@ place:
 | function | by | float32 | float64 |
 |---|---|---|---|
 | exp2 | `2^n exp(r ln 2)`, `r = x - n` | 1.5 | 1.5 |
-| log2, log10 | `k log 2 + log(1 + f) / ln b`, as log | 2 | 2 |
+| log2 | `k + log(1 + f) / ln 2`, as log | 2 | 2 |
+| log10 | `k log10(2) + log(1 + f) / ln 10`, in float64 | 1 | 2 |
 | pow | `exp2(y log2(x))` in float64 | 1 | |
 | cbrt | `exp2(log2(x) / 3)`, and a step of Newton's method | 1.5 | 1.5 |
 | sinh, cosh | `(t + t / (t + 1)) / 2`, `t = expm1(x)`; squares of `exp(x / 2)` | 3 | 3 |
@@ -36,7 +37,7 @@ def log2(write: Writer, x: Value) -> Value:
 
 
 def log10(write: Writer, x: Value) -> Value:
-    return log_to(write, x, 10)
+    return write.cast("fptrunc", log_to(write, write.cast("fpext", x, "double"), 10), x.kind)
 
 
 def power(write: Writer, x: Value, y: Value) -> Value:

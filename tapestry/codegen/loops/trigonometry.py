@@ -187,14 +187,17 @@ def _arc(write: Function, y: Value, x: Value, *, short: bool) -> Value:
         "and", write.compared("oeq", small, large), write.compared("ogt", large, zero)
     )
     small, large = (write.chosen(alike, one, side) for side in (small, large))
+    # The sum is a number, and products with what is less than 1 are exact enough.
+    huge = write.compared("ogt", large, write.number(2.0**1000, kind))
+    tiny = write.compared("olt", large, write.number(2.0**-900, kind))
+    factor = write.chosen(tiny, write.number(2.0**100, kind), one)
+    factor = write.chosen(huge, write.number(0.5, kind), factor)
+    small, large = (write.binary("fmul", side, factor) for side in (small, large))
     # Beyond an eighth of a quarter, tan(a - pi/4) = (tan a - 1) / (tan a + 1).
     limit = write.binary("fmul", large, write.number(_EIGHTH, kind))
     beyond = write.compared("ogt", small, limit)
-    # Of halves, whose sum is a number.
-    half = write.number(0.5, kind)
-    halves = [write.binary("fmul", side, half) for side in (small, large)]
-    over = write.chosen(beyond, write.binary("fsub", *halves), small)
-    under = write.chosen(beyond, write.binary("fadd", *halves), large)
+    over = write.chosen(beyond, write.binary("fsub", small, large), small)
+    under = write.chosen(beyond, write.binary("fadd", small, large), large)
     none = write.compared("oeq", under, zero)
     u = write.binary("fdiv", over, write.chosen(none, one, under))
     square = write.binary("fmul", u, u)

@@ -47,26 +47,25 @@ def turned(write: Function, size: Value) -> Turn:
     for part in _PARTS:
         rest = write.fused(n, write.number(-part, kind), rest)
     quarters = write.cast("bitcast", shifted, "i64")
-    if not size.wide:
-        size, rest, quarters = map(write.widened, (size, rest, quarters))
     far = write.compared("oge", size, write.number(_FAR, kind))
     write.declared[_REDUCED] = _DEFINITION
     places = [write.place(value.type) for value in (rest, quarters)]
     for value, place in zip((rest, quarters), places, strict=True):
         write.line(f"store {value.type} {value.name}, ptr {place}")
-    bits = write.made(f"bitcast {far.type} {far.name} to i{write.lanes}", "i1", wide=False).name
-    with write.when(f"icmp ne i{write.lanes} {bits}, 0"):
+    count = size.lanes if size.wide else 1
+    bits = write.made(f"bitcast {far.type} {far.name} to i{count}", "i1", wide=False).name
+    with write.when(f"icmp ne i{count} {bits}, 0"):
         # Memory of their own: places that are only read and written here are registers.
         rooms = [write.place(value.type) for value in (size, rest, quarters)]
         for value, room in zip((size, rest, quarters), rooms, strict=True):
             write.line(f"store {value.type} {value.name}, ptr {room}")
         given = ", ".join(f"ptr {room}" for room in rooms)
-        write.line(f"call void {_REDUCED}({given}, i64 {write.lanes})")
+        write.line(f"call void {_REDUCED}({given}, i64 {count})")
         for value, room, place in zip((rest, quarters), rooms[1:], places, strict=True):
-            found = write.made(f"load {value.type}, ptr {room}", value.kind, wide=True)
+            found = write.made(f"load {value.type}, ptr {room}", value.kind, wide=value.wide)
             write.line(f"store {found.type} {found.name}, ptr {place}")
     rest, quarters = (
-        write.made(f"load {value.type}, ptr {place}", value.kind, wide=True)
+        write.made(f"load {value.type}, ptr {place}", value.kind, wide=value.wide)
         for value, place in zip((rest, quarters), places, strict=True)
     )
     return Turn(quarters, rest)
@@ -93,10 +92,13 @@ _BITS = 1216
 
 _KEPT = 190
 
+_BEYOND = 128
+"""Bits after those of 2/pi, which are read with the last of them, and not used."""
+
 _REDUCED = "@reduced"
 
 _DEFINITION = f"""\
-@turns = internal constant i{_BITS + 64} {_two_over_pi(_BITS)}
+@turns = internal constant i{_BITS + _BEYOND} {_two_over_pi(_BITS)}
 declare i192 @llvm.ctlz.i192(i192, i1 immarg)
 define internal void {_REDUCED}(ptr %sizes, ptr %rests, ptr %quarters, i64 %count) noinline {{
 entry:

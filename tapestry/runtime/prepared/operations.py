@@ -352,7 +352,7 @@ def _scattered_over(
         reduction = find_reduction(primitive, monoid.state[part])
         if made is None or primitive is None or reduction is None:
             return None
-        scatter = Scatter(points, reduction.ufunc, primitive.name, zeros[part])
+        scatter = Scatter(points, reduction.ufunc, primitive.name, zeros[part], library.team)
         found.append(script.call(scatter, made, new=True))
     return found
 

@@ -1,6 +1,6 @@
 """Arrays with a number outside of what they have, so that all reads of them are views.
 
-    padded = Padding(Range.of((4,)), Range((-1,), (5,)), np.float32(0))
+    padded = Padding(Range.of((4,)), Range((-1,), (5,)), np.asarray(0, "f4"))
     padded(np.ones(4, "f4"))        # [0, 1, 1, 1, 1, 0]
 
 The cells between, and each side that there is, are copies of their own, by compiled functions.
@@ -42,7 +42,7 @@ class Padding:
         """The padded array, on memory of its own."""
         made = empty(self.over.shape, array.dtype)
         for place in self._sides:
-            made[place] = self.fill
+            made[place] = self._cell
         if self._between is not None:
             to, at = self._between
             copy_to(made[to], array[at], self.team)
@@ -52,7 +52,7 @@ class Padding:
         """The compiled functions that copy."""
         (array,) = given
         made, steps = reserved(self.over.shape, array.dtype), list[Step]()
-        pairs = [(made[at], np.broadcast_to(self.fill, made[at].shape)) for at in self._sides]
+        pairs = [(made[at], np.broadcast_to(self._cell, made[at].shape)) for at in self._sides]
         if self._between is not None:
             to, at = self._between
             pairs.append((made[to], array[at]))
@@ -62,6 +62,11 @@ class Padding:
                 return None
             steps += copied.steps
         return Traced(steps, [made], [made])
+
+    @cached_property
+    def _cell(self) -> Array:
+        """The fill as an array, which stays where it is: a number would be gone."""
+        return np.asarray(self.fill)
 
     @cached_property
     def _between(self) -> tuple[_Slices, _Slices] | None:

@@ -21,6 +21,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tapestry.algebra.functions import makes_new
 from tapestry.arena import dropped_after
+from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Linked, Traced, link, linkable, owner_of
 from tapestry.runtime.prepared.loops.copying import COPIED, traced_copy
@@ -118,7 +119,8 @@ class Script:
         """A function of the arguments that gives some values.
 
         It may write to the arguments in `spare`, which are arrays on memory of their own. Results
-        that may lie on what is there for all calls cannot be written to.
+        that may lie on what is there for all calls cannot be written to. What nobody reads is not
+        computed, not even to find that it cannot be.
         """
         roots = roots_of(self._lines)
         for root in frozenset[int]().union(*(roots.get(slot, {slot}) for slot in results)):
@@ -241,7 +243,11 @@ class Finished:
 
 @dataclass(eq=False)
 class Whole:
-    """A program: from arrays to arrays; what the script calls may have been `called` before."""
+    """A program: from arrays to arrays.
+
+    If it is part of another one, what the script calls was `called` before, and all of it is linked
+    or nothing.
+    """
 
     script: Finished
     called: bool = False
@@ -315,10 +321,14 @@ class Whole:
         """Have one call of compiled code for what is between functions that are more."""
         from tapestry.runtime.prepared.segments import in_segments  # which are made of this
 
-        given = linkable(inputs)
-        script = None if given is None else in_segments(self.script, given, self.script.seen)
-        if script is not None:
-            self.script = script
+        given = None if self.called or not native.is_ready() else linkable(inputs)
+        if given is None:
+            return
+        try:
+            with np.errstate(all="ignore"):  # cells that are copied are anything
+                self.script = in_segments(self.script, given, self.script.seen) or self.script
+        except (MemoryError, OSError):  # the system has no room for all at once
+            return
 
     def _on_others(
         self, threads: int, ask: Callable[[], int], inputs: Sequence[Array]

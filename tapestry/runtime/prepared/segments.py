@@ -1,10 +1,11 @@
 """A script some of whose functions are more than compiled code: what is between them is linked.
 
-    script = in_segments(script, [x, w], kinds)     # None where there is nothing to gain
+    script = in_segments(script, [x, w], script.seen)       # None where there is nothing to gain
 
 Of functions one after another that are compiled code alone (`tracing`), each run becomes a program
 of its own, which is one call once it was called. What is between, as it is sorted, say, stays as it
-is. Views call nothing: a program makes those that it reads, and others are made beside it.
+is. Views that are no copies call nothing: a program makes those that it reads, and others are made
+beside it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def in_segments(script: Finished, given: Sequence[Array], seen: dict[int, Seen])
     `seen` says how arrays lie that are in its slots.
     """
     kinds = _kinds(script, given, seen)
-    if kinds is None:
+    if kinds is None or "other" not in kinds:
         return None
     segments = _Segments(script, len(given), kinds)
     lines, run = list[Line](), list[Line]()
@@ -148,7 +149,8 @@ def _kinds(script: Finished, given: Sequence[Array], seen: dict[int, Seen]) -> l
             is_view = line.memory == "view"
             traced = viewed(line.function, *ins) if is_view else traced_call(line.function, ins)
         if traced is not None:
-            kinds.append("view" if line.memory == "view" else "compiled")
+            free = line.memory == "view" and not traced.steps
+            kinds.append("view" if free else "compiled")
             made = list(traced.made)
             held += sum(one.nbytes for one in traced.held)
         else:

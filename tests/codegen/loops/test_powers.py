@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from tapestry.codegen.loops import elementary, powers
+from tapestry.codegen.loops.functions import Function
+from tapestry.codegen.loops.vectors import Value
 from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 from tests.codegen.loops.computing import assert_same_kinds, computed, special, units_off
@@ -77,6 +79,22 @@ def test_special_numbers(name: str, dtype: str) -> None:
 def test_logarithms_of_powers_of_two_are_exact(dtype: str) -> None:
     n = np.arange(np.finfo(dtype).minexp, np.finfo(dtype).maxexp).astype(dtype)
     np.testing.assert_array_equal(computed(powers.log2, np.exp2(n)), n)
+
+
+@pytest.mark.parametrize(("dtype", "last"), [("f4", 11), ("f8", 23)])
+def test_logarithms_of_powers_of_ten_are_exact(dtype: str, last: int) -> None:
+    n = np.arange(last).astype(dtype)
+    np.testing.assert_array_equal(computed(powers.log10, 10**n), n)
+
+
+@pytest.mark.parametrize("name", [*_ULPS, "power"])
+def test_functions_of_one_number_are_one_number(name: str) -> None:
+    """What is stored of it is one cell, and no vector."""
+    write = Function()
+    given = [write.load("%p", "float", wide=False)] * (2 if name == "power" else 1)
+    made = _function(name)(write, *given)
+    assert isinstance(made, Value)
+    assert not made.wide
 
 
 def test_powers() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tapestry.codegen.loops import trigonometry
+from tapestry.codegen.loops.functions import Function
 from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
 from tests.codegen.loops.computing import assert_same_kinds, computed, special, units_off
@@ -68,3 +69,14 @@ def test_angles_of_points(dtype: str, most: float) -> None:
     assert units_off(made, want).max() <= most
     y, x = (one.ravel() for one in np.meshgrid(special(dtype), special(dtype)))
     assert_same_kinds(computed(trigonometry.atan2, y, x), np.arctan2(y, x))
+    least = np.finfo(dtype).smallest_subnormal * np.arange(1, 6).astype(dtype)
+    y, x = (one.ravel() for one in np.meshgrid(least, least))
+    assert_same_kinds(computed(trigonometry.atan2, y, x), np.arctan2(y, x))
+
+
+@pytest.mark.parametrize("name", [*_ULPS, "atan2"])
+def test_functions_of_one_number_are_one_number(name: str) -> None:
+    """What is stored of it is one cell, and no vector."""
+    write = Function()
+    given = [write.load("%p", "float", wide=False)] * (2 if name == "atan2" else 1)
+    assert not getattr(trigonometry, name)(write, *given).wide

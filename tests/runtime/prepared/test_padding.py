@@ -47,7 +47,8 @@ def test_numbers_outside(case: str, dtype: str) -> None:
         assert padding.traced([x]) is None
         return
     script = Script()
-    whole = Whole(script.finish([script.call(padding, [script.argument()], new=True)]))
+    number = Padding(box, over, fill[()])  # which is no array, and nowhere for long
+    whole = Whole(script.finish([script.call(number, [script.argument()], new=True)]))
     linked = link(whole, [x])
     assert linked is not None
     made = linked([x])

@@ -12,7 +12,7 @@ go with one of them, as the value that is written last, it is found which point 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from typing import TYPE_CHECKING
@@ -24,9 +24,10 @@ from tapestry.codegen.loops.graphs import FOLDS
 from tapestry.codegen.loops.scattering import scatter_text
 from tapestry.codegen.loops.vectors import HALVES
 from tapestry.runtime.cpu import native
-from tapestry.runtime.cpu.addresses import address, is_within
+from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.native import Compiled
 from tapestry.runtime.cpu.steps import Place, Step
+from tapestry.runtime.cpu.threads import Team
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Traced
 from tapestry.runtime.prepared.loops.copying import traced_copy
@@ -83,19 +84,28 @@ class Points:
 
     def in_a_row(self, places: Array, lanes: Lanes) -> Array:
         """The place of each point."""
+        return self.turned_places(places, lanes).reshape(-1)
+
+    def turned_places(self, places: Array, lanes: Lanes) -> Array:
+        """The same with an axis per dimension, as a view."""
         along = lanes.beside(self.folded)
         others = [d for d in self.others if d not in lanes.dims]
         varying = tuple(n if d in along else 1 for d, n in enumerate(self.shape))
-        return np.broadcast_to(places, varying).transpose(*along, self.dim, *others).reshape(-1)
+        return np.broadcast_to(places, varying).transpose(*along, self.dim, *others)
 
     def rows(self, values: Array, lanes: Lanes, dtype: np.dtype[np.generic]) -> Array:
         """What each point has, as a row along the other dimensions."""
         along = lanes.beside(self.folded)
         others = [d for d in self.others if d not in lanes.dims]
-        full = tuple(1 if d == self.dim else n for d, n in enumerate(self.shape))
-        rows = np.broadcast_to(values, full).transpose(*along, self.dim, *others)
         sizes = (prod(self.shape[d] for d in dims) for dims in (along, others))
-        return rows.reshape(*sizes).astype(dtype, copy=False)
+        return self.turned(values, lanes).reshape(*sizes).astype(dtype, copy=False)
+
+    def turned(self, values: Array, lanes: Lanes) -> Array:
+        """The same with an axis per dimension, as a view."""
+        along = lanes.beside(self.folded)
+        others = [d for d in self.others if d not in lanes.dims]
+        full = tuple(1 if d == self.dim else n for d, n in enumerate(self.shape))
+        return np.broadcast_to(values, full).transpose(*along, self.dim, *others)
 
     def room(self, lanes: Lanes) -> tuple[int, int]:
         """How many places there are, and how long the row of each is."""
@@ -126,12 +136,16 @@ class Lanes:
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """Folds by `ufunc`, which `primitive` names, what is at one place; the others have `zero`."""
+    """Folds by `ufunc`, which `primitive` names, what is at one place; the others have `zero`.
+
+    A `team` fills memory with that.
+    """
 
     points: Points
     ufunc: np.ufunc
     primitive: str
     zero: Array
+    team: Team | None = None
 
     def __call__(self, values: Array, places: Array) -> Array:
         """The state over the kept dimensions; both have extent 1 along `points.dim`."""
@@ -164,17 +178,29 @@ class Scatter:
         run = self._loop(made.shape[1])
         if run is None or values.dtype != made.dtype:
             return None
-        filled = traced_copy(made, np.broadcast_to(self.zero, made.shape))
-        rows, at = self.points.rows(values, lanes, made.dtype), self.points.in_a_row(places, lanes)
-        dense = rows.strides[1] == rows.itemsize or rows.shape[1] == 1
-        lie = is_within(rows, values) and is_within(at, places)
-        if filled is None or not lie or not dense or not at.flags.c_contiguous:
+        filled = traced_copy(made, np.broadcast_to(self.zero, made.shape), self.team)
+        rows = self._in_rows(self.points.turned(values, lanes), (-1, made.shape[1]))
+        at = self._in_rows(self.points.turned_places(places, lanes), (-1,))
+        if filled is None or rows is None or at is None:
             return None
-        found = self._arguments(at, rows, made, lanes)
-        bases = [address(array) for array in (at, rows, made)]
+        found = self._arguments(at.made[0], rows.made[0], made, lanes)
+        bases = [address(array) for array in (at.made[0], rows.made[0], made)]
         step = Step(run, tuple(found), tuple((3 + n, Place(n, 0)) for n in range(3)))
         arranged = self.points.arranged(made, lanes)
-        return Traced([*filled.steps, step.at(bases)], [arranged], [made])
+        steps = [*filled.steps, *rows.steps, *at.steps, step.at(bases)]
+        return Traced(steps, [arranged], [*rows.held, *at.held, made])
+
+    def _in_rows(self, array: Array, shape: tuple[int, ...]) -> Traced | None:
+        """An array in a shape, whose cells are neighbours along the last axis; or a copy of it."""
+        try:
+            made = np.reshape(array, shape, copy=False)
+        except ValueError:
+            made = None
+        if made is not None and (made.shape[-1] == 1 or made.strides[-1] == made.itemsize):
+            return Traced([], [made], [])
+        room = reserved(array.shape, array.dtype)
+        copied = traced_copy(room, array, self.team)
+        return None if copied is None else replace(copied, made=[room.reshape(shape)], held=[room])
 
     def _arguments(self, at: Array, rows: Array, made: Array, lanes: Lanes) -> list[int]:
         """Those of the loop."""

@@ -32,7 +32,10 @@ from tapestry.zspace import AffineMap, Projection, Range
 _Run: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 
 _SHARE = 1 << 18
-"""Scalar operations of a thread from which it is worth that it takes a part."""
+"""Scalar operations of a thread of the host's, which is awake, from which it takes a part."""
+
+_WOKEN = 1 << 21
+"""Those of a thread that is to be woken."""
 
 
 def values_in_parts(
@@ -66,7 +69,7 @@ def values_in_parts(
     parts = _parts(index, common, count, loops)
     operands = op.operands[: len(op.ins)]
     tapes = recorded(index, parts, operands, record, lambda part: part.shape, loops)
-    return None if tapes is None else Mapped(tapes, tuple(outs), 1)
+    return None if tapes is None else Mapped(tapes, tuple(outs), len(parts))
 
 
 def _output(value: SSAValue, dims: frozenset[int], index: Range) -> Output:
@@ -79,8 +82,10 @@ def _output(value: SSAValue, dims: frozenset[int], index: Range) -> Output:
 
 def _parts(index: Range, dims: frozenset[int], count: int, loops: Loops) -> Sequence[Range]:
     """The index range in parts along one of some dimensions, at most one for each thread."""
-    threads = thread_count() if loops.team is None else loops.team.count()
-    number = max(1, min(threads, count // _SHARE))
+    if loops.team is None:
+        number = max(1, min(thread_count(), count // _WOKEN))
+    else:
+        number = max(1, min(loops.team.count(), count // _SHARE))
     longest = max(dims, key=lambda d: index.shape[d], default=None)
     if number == 1 or longest is None:
         return [index]

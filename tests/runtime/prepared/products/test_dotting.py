@@ -12,6 +12,9 @@ from tapestry.frontend import parse_text, run_pipeline, verify_module
 from tapestry.importers.building import ProgramBuilder
 from tapestry.runtime.cpu import native
 from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.loops.looping import Loops
+from tapestry.runtime.prepared.products.tiled import TiledProduct
 from tapestry.runtime.program import arguments
 from tests.runtime.prepared.products.checking import (
     LIBRARY,
@@ -121,3 +124,45 @@ def test_long_sums_of_lanes_are_near() -> None:
     want = np.einsum("nohw,nihwyx->oiyx", gradient.astype("f8"), windows)
     single = np.einsum("nohw,nihwyx->oiyx", gradient, windows.astype("f4"))
     assert np.abs(got - want).max() <= max(1e-4, np.abs(single - want).max())
+
+
+_FINISHED = """
+!x = !loom.tensor<[0, 0] : [3, 500], f32>
+!w = !loom.tensor<[0, 0] : [500, 1], f32>
+!y = !loom.tensor<[0, 0] : [3, 1], f32>
+func.func @main(%x: !x, %w: !w, %e: !y) -> !y {
+  %y = loom.operation @product over <[0, 0, 0] : [3, 1, 500]> [map, map, fold] by @add
+    ins(%x : (i, j, k) -> (i, k), %w : (i, j, k) -> (k, j)) extra(%e : (i, j) -> (i, j))
+    outs((i, j) -> (i, j))
+    wrap (%a: f32, %b: f32) {
+      %t = math.tanh %a : f32
+      %p = arith.mulf %t, %b : f32
+      loom.yield %p : f32
+    }
+    unwrap (%sum: f32, %o: f32) {
+      %c = math.FUNCTION %o : f32
+      %r = arith.addf %sum, %c : f32
+      loom.yield %r : f32
+    } : (!x, !w, !y) -> !y
+  func.return %y : !y
+}
+"""
+
+
+@pytest.mark.parametrize("function", ["tanh", "cos", "tan", "asin", "cosh"])
+def test_what_is_done_with_a_sum_is_written_to_its_cell_alone(function: str) -> None:
+    program = PreparedProgram(
+        parse_text(_FINISHED.replace("FUNCTION", function)), Library(loops=Loops(1))
+    )
+    random = np.random.default_rng(0)
+    given = [random.uniform(-1, 1, n).astype("f4") for n in ((3, 500), (500, 1), (3, 1))]
+    (want,) = program(given)
+    (product,) = (
+        line.function
+        for line in program.run.script.lines
+        if isinstance(line.function, TiledProduct)
+    )
+    room = np.full(200, -7.0, np.float32)
+    product.fill(room[100:103].reshape(3, 1), given)
+    np.testing.assert_array_equal(room[100:103], want[:, 0])
+    assert np.flatnonzero(room != -7).tolist() == [100, 101, 102]
