@@ -12,7 +12,7 @@ between functions, or else is that of a constant. So a call is told where these 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -59,6 +59,18 @@ class Traced:
     steps: list[Step]
     made: Sequence[Any]
     held: list[Array]
+
+
+def in_turn(parts: Iterable[Traced | None]) -> Traced | None:
+    """One after another, with the results of all; None where one does more."""
+    steps, made, held = list[Step](), list[Any](), list[Array]()
+    for one in parts:
+        if one is None:
+            return None
+        steps += one.steps
+        made += one.made
+        held += one.held
+    return Traced(steps, made, held)
 
 
 @runtime_checkable

@@ -132,6 +132,10 @@ CACHE = 1 << 20
 """Bytes of the cache that a core has for itself, more or less."""
 
 
+CELLS = 1 << 22
+"""Cells of any array in between that are held at once."""
+
+
 def passes_caches(size: int) -> bool:
     """Whether so many bytes that are written are gone from all caches when somebody reads them, and
     stores need not have them there.

@@ -12,37 +12,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
-from tapestry.algebra.bodies import dependences, moving_dims, needed_operations
+from tapestry.algebra.bodies import dependences, moving_dims
 from tapestry.algebra.contraction import Contraction, find_contractions
 from tapestry.algebra.dtypes import is_half, numpy_dtype
-from tapestry.algebra.led import find_led
 from tapestry.algebra.monoids import Monoid, accumulating_monoid_of
-from tapestry.algebra.one_hot import at_its_place, find_scatter
-from tapestry.algebra.reductions import find_reduction
 from tapestry.dialects import loom
-from tapestry.dialects.loom import Fill, tensor_type
-from tapestry.runtime.arrays.access import moving_shape
-from tapestry.runtime.arrays.arithmetic import cell_constant
-from tapestry.runtime.arrays.blocks import BlockCells, boxes_of
+from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.arrays.domains import inside_mask
-from tapestry.runtime.arrays.gathering import clipped_cells
 from tapestry.runtime.cpu.threads import thread_count
-from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import record_body
-from tapestry.runtime.prepared.cells import bits, in_dtype, zeroed
-from tapestry.runtime.prepared.fills import cell_outside
-from tapestry.runtime.prepared.folds.scatters import Points, Scatter, ScatterLed
+from tapestry.runtime.prepared.cells import in_dtype, zeroed
+from tapestry.runtime.prepared.folds.scattered import scattered
 from tapestry.runtime.prepared.folds.unrolled import unrolled
 from tapestry.runtime.prepared.folds.whole import Folding
 from tapestry.runtime.prepared.library import Library
-from tapestry.runtime.prepared.padding import Padding
-from tapestry.runtime.prepared.parts.reading import values_in_parts
+from tapestry.runtime.prepared.memory import CELLS
 from tapestry.runtime.prepared.products.masked_products import (
     MaskedProducts,
     WhereFinite,
@@ -51,15 +41,11 @@ from tapestry.runtime.prepared.products.masked_products import (
 from tapestry.runtime.prepared.products.matrices import lie_apart, record_product
 from tapestry.runtime.prepared.products.tiles import tiled_operation
 from tapestry.runtime.prepared.products.windowed import prepared_slide
+from tapestry.runtime.prepared.reads import Slots, read_cells, reads
 from tapestry.runtime.prepared.script import Finished, InTurn, Run, Script
 from tapestry.runtime.prepared.tapes.members import moves_products
-from tapestry.runtime.prepared.views import reader, writer
-from tapestry.zspace import Projection, Range
-
-Slots: TypeAlias = list[int]
-
-CELLS = 1 << 22
-"""Cells of any array in between that are held at once."""
+from tapestry.runtime.prepared.views import writer
+from tapestry.zspace import Range
 
 _FEW = 1 << 24
 """Products of a sum up to which it pays to compute factors as they are read: of more, matrices are
@@ -163,7 +149,7 @@ def _state(
     ins: Sequence[int],
 ) -> Slots | None:
     """The state over all kept dimensions, in parts along the first of them if it is large."""
-    placed = _scattered(script, op, monoid, library, ins)
+    placed = scattered(script, op, monoid, library, ins)
     if placed is not None:
         return placed
     return _plain_state(script, op, monoid, products, library, ins)
@@ -175,7 +161,7 @@ def _masked(op: loom.OperationOp, library: Library) -> Run | None:
     if found is None:
         return None
     script = Script()
-    read = _reads(script, op, op.index, [script.argument() for _ in op.ins], library)
+    read = reads(script, op, op.index, [script.argument() for _ in op.ins], library)
     wanted = [side for one in found for side in (one.contraction.left, one.contraction.right)]
     sides = record_body(script, op.wrap_block, op.index, range(op.index.rank), read, wanted)
     if sides is None:
@@ -233,7 +219,7 @@ def _state_over(
     """The state over a range of the index space; `products` are its parts where it is those."""
     wanted = [side for one in products for side in (one.left, one.right)]
     wanted = wanted or loom.yielded(op.wrap_block)
-    read = _reads(script, op, index, ins, library)
+    read = reads(script, op, index, ins, library)
     values = record_body(
         script,
         op.wrap_block,
@@ -270,118 +256,6 @@ def _masks_results(op: loom.OperationOp) -> bool:
     """Whether points count for all that is folded, or for none of it."""
     rest = None if op.inside is None else op.inside.within(op.index)
     return rest is None or all(dims.isdisjoint(op.fold_dims) for dims in rest.moving())
-
-
-def _scattered(
-    script: Script,
-    op: loom.OperationOp,
-    monoid: Monoid | None,
-    library: Library,
-    ins: Sequence[int],
-) -> Slots | None:
-    """A fold whose points count at one place each: they are folded by that."""
-    found = None if op.inside is not None else find_scatter(op, monoid)
-    if found is None or monoid is None:
-        return None
-    dim, places = found
-    index = op.index.at_start([dim])
-    others = [d for d in op.kept_dims if index.shape[d] > 1]
-    if index.size <= CELLS or not others:
-        return _scattered_over(script, op, monoid, dim, places, index, library, ins)
-    states: list[tuple[tuple[slice, ...], Finished]] = []
-    step = max(1, CELLS * index.shape[others[0]] // index.size)
-    before = (slice(None),) * op.kept_dims.index(others[0])
-    for part in index.split(others[0], step):
-        own = Script()
-        given = [own.argument() for _ in ins]
-        state = _scattered_over(own, op, monoid, dim, places, part, library, given)
-        if state is None:
-            return None
-        first = part.start[others[0]] - index.start[others[0]]
-        here = slice(first, first + part.shape[others[0]])
-        states.append(((*before, here), own.finish(state)))
-    dtypes = tuple(numpy_dtype(kind) for kind in monoid.state)
-    in_parts = InTurn(tuple(states), op.kept_range(op.index).shape, dtypes)
-    return script.calls(in_parts, ins, len(dtypes))
-
-
-def _scattered_over(
-    script: Script,
-    op: loom.OperationOp,
-    monoid: Monoid,
-    dim: int,
-    places: Sequence[SSAValue],
-    index: Range,
-    library: Library,
-    ins: Sequence[int],
-) -> Slots | None:
-    """The same over a range, of extent 1 along the dimension that has the places."""
-    read = _reads(script, op, index, ins, library)
-    yielded = loom.yielded(op.wrap_block)
-    pairs = zip(yielded, places, monoid.zero, strict=True)
-    values = [at_its_place(value, dim, at, zero) for value, at, zero in pairs]
-    dims, functions = range(index.rank), library.functions
-    others = tuple(d for d in op.kept_dims if d != dim)
-    places_along = {dim: op.index.shape[dim]}
-    shape = tuple(places_along.get(d, extent) for d, extent in enumerate(index.shape))
-    points = Points(dim, tuple(op.fold_dims), others, index.start[dim], shape)
-    zeros = tuple(map(_zero_of, monoid.zero, monoid.state))
-    led = find_led(monoid)
-    if led:
-        state: dict[int, int] = {}
-        for one in led:
-            at = places[one.part]
-            wanted = [*(values[part] for part in one.parts), at]
-            made = record_body(
-                script, op.wrap_block, index, dims, read, wanted, {dim: at}, functions
-            )
-            if made is None:
-                return None
-            own = [zeros[part] for part in one.parts]
-            scattered = ScatterLed(points, one, tuple(own))
-            state |= zip(one.parts, script.calls(scattered, made, len(own)), strict=True)
-        return [state[part] for part in range(len(zeros))]
-    found: Slots = []
-    for part, (value, at) in enumerate(zip(values, places, strict=True)):
-        wanted = [value, at]
-        made = _read_in_parts(script, op, index, dim, wanted, read, ins, library)
-        if made is None:
-            body = op.wrap_block
-            made = record_body(script, body, index, dims, read, wanted, {dim: at}, functions)
-        primitive = monoid.primitives[part]
-        reduction = find_reduction(primitive, monoid.state[part])
-        if made is None or primitive is None or reduction is None:
-            return None
-        scatter = Scatter(points, reduction.ufunc, primitive.name, zeros[part], library.team)
-        found.append(script.call(scatter, made, new=True))
-    return found
-
-
-def _read_in_parts(
-    script: Script,
-    op: loom.OperationOp,
-    index: Range,
-    dim: int,
-    wanted: Sequence[SSAValue],
-    read: Slots,
-    ins: Sequence[int],
-    library: Library,
-) -> Slots | None:
-    """Values of a body that reads blocks, by loops; None where it knows the coordinate `dim`."""
-    needed = needed_operations(wanted)
-    if any(isinstance(one, loom.IndexOp) and one.dimension == dim for one in needed):
-        return None
-    computed = [value for value in dict.fromkeys(wanted) if not isinstance(value, BlockArgument)]
-    run = values_in_parts(op, index, computed, library.loops)
-    if run is None:
-        return None
-    slots = dict[SSAValue, int](zip(op.wrap_block.args, read, strict=True))
-    slots |= zip(computed, script.calls(run, ins, len(computed), new=True), strict=True)
-    return [slots[value] for value in wanted]
-
-
-def _zero_of(zero: complex, kind: Attribute) -> Array:
-    return cell_constant(zero, kind).astype(numpy_dtype(kind))
 
 
 def _held(op: loom.OperationOp, products: Sequence[Contraction]) -> int:
@@ -426,7 +300,7 @@ def _unwrap(
         return list(state)
     fours = zip(op.extras, op.extra_maps, op.extra_fills, extras, strict=True)
     read = [
-        _read(script, tensor_type(extra).box, p, fill, kept, slot, library)
+        read_cells(script, tensor_type(extra).box, p, fill, kept, slot, library)
         for extra, p, fill, slot in fours
     ]
     block, functions = op.unwrap_block, library.functions
@@ -441,44 +315,6 @@ def _unwrap(
         functions=functions,
         loops=library.loops,
     )
-
-
-def _reads(
-    script: Script, op: loom.OperationOp, index: Range, slots: Sequence[int], library: Library
-) -> Slots:
-    blocks = any(not projection.is_unit for projection in op.in_maps)
-    needed = inside_mask(op.inside, index) if blocks else None
-    fours = zip(op.ins, op.in_maps, op.in_fills, slots, strict=True)
-    return [
-        _read(script, tensor_type(value).box, p, fill, index, slot, library, needed)
-        for value, p, fill, slot in fours
-    ]
-
-
-def _read(
-    script: Script,
-    box: Range,
-    projection: Projection,
-    fill: Fill | None,
-    index: Range,
-    slot: int,
-    library: Library,
-    needed: Array | None = None,
-) -> int:
-    """What a body takes of a tensor over `box`; `needed` as of `BlockCells`."""
-    outside = cell_outside(fill)
-    cells = script.view(bits, slot)
-    if not projection.is_unit:
-        boxes = BlockCells(np.empty(0), box, projection, index, outside, needed)
-        return script.call(partial(boxes_of, boxes), (cells,))
-    if outside is None or box.contains_range(projection.apply_range(index)):
-        return script.view(reader(projection, box, index), cells)
-    over = projection.apply_range(index)
-    if over.size <= prod(moving_shape(projection, index)):
-        padded = script.call(Padding(box, over, outside, library.team), (cells,), new=True)
-        return script.view(reader(projection, over, index), padded)
-    clipped = partial(clipped_cells, box=box, projection=projection, index=index, fill=outside)
-    return script.call(clipped, (cells,))
 
 
 def _of_dtypes(script: Script, slots: Sequence[int], dtypes: Sequence[np.dtype[Any]]) -> list[int]:

@@ -32,6 +32,14 @@ def units_off(made: Array, want: NDArray[np.longdouble]) -> NDArray[np.longdoubl
         return np.abs((made - want) / unit)[normal & np.isfinite(rounded)]
 
 
+def near_and_far(dtype: str) -> tuple[Array, Array]:
+    """Numbers around 1 and much less, and numbers of any size and sign."""
+    random = np.random.default_rng(0)
+    limit = np.log(np.finfo(dtype).max)
+    near = random.normal(0, 1, 50_000) * 2.0 ** random.uniform(-60, 3, 50_000)
+    return near, np.exp(random.uniform(-limit, limit, 50_000)) * random.choice([-1, 1], 50_000)
+
+
 def special(dtype: str) -> Array:
     """Numbers at which functions are of a kind of their own."""
     form = np.finfo(dtype)

@@ -12,7 +12,13 @@ from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.vectors import Value
 from tapestry.runtime.cpu import native
 from tapestry.runtime.executor import Array
-from tests.codegen.loops.computing import assert_same_kinds, computed, special, units_off
+from tests.codegen.loops.computing import (
+    assert_same_kinds,
+    computed,
+    near_and_far,
+    special,
+    units_off,
+)
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 
@@ -36,8 +42,7 @@ def _function(name: str) -> Callable[..., object]:
 def _numbers(name: str, dtype: str) -> Array:
     random = np.random.default_rng(0)
     limit = np.log(np.finfo(dtype).max)
-    near = random.normal(0, 1, 50_000) * 2.0 ** random.uniform(-60, 3, 50_000)
-    far = np.exp(random.uniform(-limit, limit, 50_000)) * random.choice([-1, 1], 50_000)
+    near, far = near_and_far(dtype)
     match name:
         case "exp2":
             x = [near, random.uniform(-1.5 * limit, 1.44 * limit, 50_000)]

@@ -74,6 +74,16 @@ def _sorted(array: Array) -> Array:
     return np.sort(array, 0)
 
 
+def _sorted_and_two_sums() -> tuple[Script, int]:
+    """A script of two arguments, and the slot of its result."""
+    script = Script()
+    x, y = script.argument(), script.argument()
+    one = script.call(_sorted, [x])
+    two = _sum(script, one, y)
+    three = _sum(script, two, y)
+    return script, three
+
+
 def _given(count: int) -> list[Array]:
     random = np.random.default_rng(0)
     return [random.standard_normal(_SHAPE).astype("f4") for _ in range(count)]
@@ -186,11 +196,7 @@ def test_without_memory_all_is_called_in_turn(monkeypatch: pytest.MonkeyPatch) -
         raise MemoryError
 
     monkeypatch.setattr(segments, "like", fail)
-    script = Script()
-    x, y = script.argument(), script.argument()
-    one = script.call(_sorted, [x])
-    two = _sum(script, one, y)
-    three = _sum(script, two, y)
+    script, three = _sorted_and_two_sums()
     assert not _check(script, [three], _given(2))
 
 
@@ -207,9 +213,12 @@ def test_numbers_that_nobody_wrote_are_no_news() -> None:
     three = _sum(script, script.call(lambda a: a.astype("f4"), [two]), y)
     four = _sum(script, three, y)
     whole = Whole(script.finish([four]))
+    x, y = _given(2)
     with np.errstate(all="raise"):
         for _ in range(3):
-            whole(_given(2))
+            (made,) = whole([x, y])
+    assert len(_segments(whole.script)) == 1
+    np.testing.assert_array_equal(made, np.full(_SHAPE, np.inf))
 
 
 def test_a_failure_in_a_segment_is_said() -> None:
@@ -233,11 +242,7 @@ def test_a_failure_in_a_segment_is_said() -> None:
 
 
 def test_threads_whose_calls_meet() -> None:
-    script = Script()
-    x, y = script.argument(), script.argument()
-    one = script.call(_sorted, [x])
-    two = _sum(script, one, y)
-    three = _sum(script, two, y)
+    script, three = _sorted_and_two_sums()
     whole = Whole(script.finish([three]))
     given = _given(2)
     want = np.sort(given[0], 0) + given[1] + given[1]
@@ -247,11 +252,7 @@ def test_threads_whose_calls_meet() -> None:
 
 
 def test_arrays_that_lie_otherwise_later() -> None:
-    script = Script()
-    x, y = script.argument(), script.argument()
-    one = script.call(_sorted, [x])
-    two = _sum(script, one, y)
-    three = _sum(script, two, y)
+    script, three = _sorted_and_two_sums()
     whole = Whole(script.finish([three]))
     a, b = _given(2)
     for given in ([a, b], [a, b], [a, b], [a, np.asfortranarray(b)], [a, b]):

@@ -27,14 +27,13 @@ from tapestry.dialects.loom import tensor_type
 from tapestry.runtime.arrays.arithmetic import cell_constant
 from tapestry.runtime.arrays.scalar import evaluate
 from tapestry.runtime.cpu.addresses import is_within
-from tapestry.runtime.cpu.steps import Step
 from tapestry.runtime.cpu.threads import Team, share
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.bodies import Body, prepared_body
 from tapestry.runtime.prepared.cells import bits
 from tapestry.runtime.prepared.folds.halves import merge_of
 from tapestry.runtime.prepared.folds.looped_windows import looped_fold
-from tapestry.runtime.prepared.linking import Traced
+from tapestry.runtime.prepared.linking import Traced, in_turn
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.padding import Padding
@@ -230,24 +229,19 @@ class _Unrolled:
         """The compiled functions that it calls, where a loop folds what is read in place."""
         if self._looped is None:
             return None
-        steps, held, filled = list[Step](), list[Array](), list[Array]()
-        for one, cells in zip(self._inputs, ins, strict=True):
-            own = one.traced(cells)
-            if own is None:
-                return None
-            steps += own.steps
-            held += own.held
-            filled += own.made
+        filled = in_turn(one.traced(cells) for one, cells in zip(self._inputs, ins, strict=True))
+        if filled is None:
+            return None
         views = [
             one.views[n](cells)
             for n in range(len(self._points))
-            for one, cells in zip(self._inputs, filled, strict=True)
+            for one, cells in zip(self._inputs, filled.made, strict=True)
         ]
         traced = self._looped.traced(views)
         if traced is None:
             return None
         made = [one.squeeze(self._op.fold_dims) for one in traced.made]
-        return Traced([*steps, *traced.steps], made, [*held, *traced.held])
+        return Traced([*filled.steps, *traced.steps], made, [*filled.held, *traced.held])
 
     def _state(self, views: Sequence[Sequence[Array]], at: _At) -> list[Array]:
         """The state of a part."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from tapestry.runtime.cpu.steps import Step
 from tapestry.runtime.executor import Array
+from tapestry.runtime.prepared.linking import in_turn
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.tapes.frames import Frame
@@ -69,15 +70,12 @@ class Tapes:
         """
         wholes, steps, held = list[list[Any]](), list[Step](), list[Array]()
         for one in self.recorded:
-            made: list[Any] = []
-            for source in one.sources:
-                traced = source.traced(operands)
-                if traced is None:
-                    return None
-                made += traced.made
-                steps += traced.steps
-                held += traced.held
-            wholes.append(made)
+            traced = in_turn(source.traced(operands) for source in one.sources)
+            if traced is None:
+                return None
+            wholes.append(list(traced.made))
+            steps += traced.steps
+            held += traced.held
         return wholes, steps, held
 
     def given(self, wholes: Sequence[Sequence[Any]], part: Range) -> list[Any]:
