@@ -19,7 +19,7 @@ from tapestry.codegen.loops.accumulating import Parts, accumulators
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import ROUNDED, Graph, Merged
 from tapestry.codegen.loops.holding import Held
-from tapestry.codegen.loops.skipping import VECTORS, Best
+from tapestry.codegen.loops.skipping import Best
 from tapestry.codegen.loops.vectors import WIDTH, Value
 
 BESIDE = 4
@@ -27,6 +27,9 @@ BESIDE = 4
 
 FEW = 4
 """Operations for a point up to which that is worth the instructions."""
+
+_FEW_ELEMENTS = 8
+"""Of a vector that is folded seldom."""
 
 _BLOCK = 32
 """Vectors that are folded one after another before they meet the rest, and blocks, and so on."""
@@ -76,6 +79,10 @@ class Folding:
         """What so many rows fold to, of which there is nothing yet."""
         return [Held(self._write, self._graph, self._beside, self._shortest) for _ in range(rows)]
 
+    def held_of_few(self) -> Held:
+        """What a row folds to of which few vectors are folded: that is finished sooner."""
+        return Held(self._write, self._graph, longest=_FEW_ELEMENTS)
+
     def each(self, at: str, rows: Sequence[Row], held: Sequence[Held]) -> None:
         """Fold a vector of each row."""
         for row, own in zip(rows, held, strict=True):
@@ -92,16 +99,18 @@ class Folding:
 
         `part` writes what says that, for the vector at a place.
         """
-        write, size = self._write, VECTORS * WIDTH
-        with write.loop(end, size) as at:
-            stop = write.least(write.arithmetic("add", at, str(size)), end)
-            best.fold(
-                at,
-                stop,
-                part=lambda place: part(place, row),
-                one=lambda place: held.merge(self._point(place, row)),
-                every=lambda start, end: self._along(start, end, [row], [held]),
-            )
+
+        def every(start: str, end: str) -> None:
+            (own,) = self.held(1)
+            self._along(start, end, [row], [own])
+            held.merge(own.parts())
+
+        best.fold(
+            end,
+            part=lambda place: part(place, row),
+            one=lambda place: held.merge(self._point(place, row)),
+            every=every,
+        )
 
     def together(self, found: Sequence[Sequence[Parts]]) -> list[Parts]:
         """What several vectors fold to, neighbours first."""

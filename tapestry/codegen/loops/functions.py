@@ -8,7 +8,7 @@ module = write.text()                   # define void @loop(ptr %arguments) { ..
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value, Writer, held_as
@@ -71,21 +71,55 @@ class Function(Writer):
         self._places.append(f"  {name} = alloca {kind}")
         return name
 
+    def counter(self, start: str = "0") -> str:
+        """Memory of a number of 64 bits, which is `start` first."""
+        place = self.place("i64")
+        self.count(place, start)
+        return place
+
+    def count(self, counter: str, number: str) -> None:
+        """Have a counter be a number."""
+        self.line(f"store i64 {number}, ptr {counter}")
+
+    def counted(self, counter: str) -> str:
+        """The number that a counter is."""
+        return self.made(f"load i64, ptr {counter}", "i64", wide=False).name
+
     @contextmanager
-    def loop(self, end: str, step: int | str, start: str = "0") -> Generator[str]:
-        """Instructions inside are repeated from `start` on, while less than `end`."""
-        number, counter = self._label(), self.place("i64")
-        self.line(f"store i64 {start}, ptr {counter}")
+    def going(self, counter: str, end: str) -> Generator[str]:
+        """Instructions inside are repeated while a counter is less than `end`; they change it."""
+        number = self._label()
         self.line(f"br label %head{number}")
         self.label(f"head{number}")
-        at = self.made(f"load i64, ptr {counter}", "i64", wide=False).name
+        at = self.counted(counter)
         more = self.made(f"icmp slt i64 {at}, {end}", "i1", wide=False).name
         self.line(f"br i1 {more}, label %body{number}, label %end{number}")
         self.label(f"body{number}")
         yield at
-        self.line(f"store i64 {self.arithmetic('add', at, str(step))}, ptr {counter}")
         self.line(f"br label %head{number}")
         self.label(f"end{number}")
+
+    @contextmanager
+    def loop(self, end: str, step: int | str, start: str = "0") -> Generator[str]:
+        """Instructions inside are repeated from `start` on, while less than `end`."""
+        counter = self.counter(start)
+        with self.going(counter, end) as at:
+            yield at
+            self.count(counter, self.arithmetic("add", at, str(step)))
+
+    def first(self, end: str, step: int, start: str, found: Callable[[str], str]) -> str:
+        """The first number from `start` on, in steps, for which what `found` writes holds.
+
+        That is no less than `end` if there is none before.
+        """
+        counter, number = self.counter(start), self._label()
+        with self.going(counter, end) as at:
+            self.line(f"br i1 {found(at)}, label %found{number}, label %next{number}")
+            self.label(f"next{number}")
+            self.count(counter, self.arithmetic("add", at, str(step)))
+        self.line(f"br label %found{number}")
+        self.label(f"found{number}")
+        return self.counted(counter)
 
     @contextmanager
     def when(self, condition: str) -> Generator[None]:

@@ -82,15 +82,14 @@ Merge = Callable[[Writer, Sequence[Value], Sequence[Value]], Sequence[Value]]
 class Stays:
     """When a state stays as it is, merged with another, as far as one part of both says.
 
-    `holds` writes the instructions of that, for the part of the one state and of the other. It
-    holds where the one is more, or for another merge where it is less, and never where the other is
-    NaN; where it does not, the state may stay as well. So a state that stays with the `extreme` of
-    some parts, by an operation such as `arith.maxsi`, stays with each of them.
+    It does where the one part is `more` than the other: by a comparison such as `ogt`, or `slt` for
+    another merge, which does not hold where a part is NaN, or for two that are alike. Where it does
+    not hold, the state may stay as well. So a state with the most of some parts stays with each of
+    them but those that are as much.
     """
 
     part: int
-    holds: Callable[[Writer, Value, Value], Value]
-    extreme: str
+    more: str
 
 
 @dataclass(frozen=True)

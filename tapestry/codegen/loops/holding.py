@@ -21,6 +21,9 @@ from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value
 _REGISTER = 32
 """Bytes of a vector that most processors have."""
 
+_LEAST = 16
+"""Bytes of the shortest vectors that processors have."""
+
 _REGISTERS = 16 * _REGISTER
 """Bytes of all of them."""
 
@@ -42,10 +45,18 @@ def fitting(graph: Graph, most: int) -> int:
 class Held:
     """The parts of each fold of a graph, one of so many such that are held at once.
 
-    Vectors have at least as many elements as the `shortest`, whatever registers there are.
+    Vectors have at least as many elements as the `shortest`, whatever registers there are, and at
+    most as many as the `longest`.
     """
 
-    def __init__(self, write: Function, graph: Graph, beside: int = 1, shortest: int = 1) -> None:
+    def __init__(
+        self,
+        write: Function,
+        graph: Graph,
+        beside: int = 1,
+        shortest: int = 1,
+        longest: int = WIDTH,
+    ) -> None:
         self._write = write
         self._how = accumulators(graph)
         self._places: list[list[tuple[str, str]]] = []
@@ -55,7 +66,7 @@ class Held:
             numbers = [write.number(zero, graph.kinds[slot]) for slot, zero in pairs]
             zeros.append(how.lift(write, numbers))
         size = beside * sum(BYTES[part.kind] for parts in zeros for part in parts)
-        self._lanes = WIDTH
+        self._lanes = longest
         while self._lanes > shortest and self._lanes * size > _REGISTERS:
             self._lanes //= 2
         with write.of(self._lanes):
@@ -148,13 +159,25 @@ def _rows(write: Function, vectors: Sequence[Value], columns: int) -> list[Value
 
 
 def _folded(write: Function, how: Accumulator, parts: Parts) -> Parts:
-    """What the elements of vectors come to, halves with halves: vectors of one element."""
+    """What the elements of vectors come to, halves with halves: vectors of one element.
+
+    Vectors fill a register to the last, as comparisons of single numbers are of other registers:
+    elements behind the first ones are whatever they are then.
+    """
     lanes = parts[0].lanes // 2
+    least = min(parts[0].lanes, _LEAST // max(BYTES[part.kind] for part in parts))
     while lanes:
-        with write.of(lanes):
+        wide = max(lanes, least)
+        with write.of(wide):
             first, second = (
-                [write.some(part, start, lanes) for part in parts] for start in (0, lanes)
+                [_rotated(write, part, start, wide) for part in parts] for start in (0, lanes)
             )
             parts = how.merge(write, first, second)
         lanes //= 2
-    return parts
+    with write.of(1):
+        return [write.some(part, 0, 1) for part in parts]
+
+
+def _rotated(write: Function, part: Value, start: int, lanes: int) -> Value:
+    """So many elements of a vector, from one on; after the last come the first."""
+    return write.picked(part, [(start + lane) % part.lanes for lane in range(lanes)])

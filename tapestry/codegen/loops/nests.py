@@ -108,8 +108,9 @@ class _Nest:
             self._in_columns(pointers, values, vectors_of(layout.columns))
             return
         if level == layout.outer and layout.folded[-1]:
-            (held,) = self._folding.held(1)
             self._best = Best.of(self._write, self._graph)
+            few = self._best is not None
+            held = self._folding.held_of_few() if few else self._folding.held(1)[0]
             self._loops(level, pointers, values, [held], inner=inner)
             self._finish(held, pointers)
             return

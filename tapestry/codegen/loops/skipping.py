@@ -1,24 +1,21 @@
 """Points that a fold passes by, as the state that there is stays as it is with them.
 
     best = Best.of(write, graph)            # None where no merge says when a state stays
-    best.fold(start, end, part, one, every)     # vectors, as far as needed
+    best.fold(end, part, one, every)        # vectors, as far as needed
 
 The place of the largest of many numbers changes seldom: most points are compared with the largest
-so far, and that is all. Where one of many vectors is as large, the largest of these is found, by
-the one part that says it; then the vectors that have it are folded, and the others are not: their
-points leave the state as it is that has that part, and points are folded in any order.
+so far, and that is all. From a vector on where one is as large, the largest of some vectors is
+found, by the one part that says it; then those of them that have it are folded, and the others are
+not: their points leave the state as it is that has that part, and points are folded in any order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from functools import reduce
 
-from tapestry.codegen.loops.accumulating import accumulators
 from tapestry.codegen.loops.functions import Function
-from tapestry.codegen.loops.graphs import Folded, Graph, Merged, Stays
-from tapestry.codegen.loops.holding import Held
+from tapestry.codegen.loops.graphs import Graph, Merged, Stays
 from tapestry.codegen.loops.vectors import WIDTH, Value, register
 
 VECTORS = 32
@@ -36,6 +33,9 @@ _MISSES = 4
 _FEW = 4
 """Operations of the part that is looked at up to which they may be done twice."""
 
+Part = Callable[[str], Value]
+"""Writes what says of the points of a vector, at a place, whether the state stays."""
+
 
 class Best:
     """The part of the state that points so far, or some of them, are folded to."""
@@ -45,13 +45,9 @@ class Best:
         self.slot = fold.slots[stays.part]
         """Where a graph has that part of a point."""
         self._write, self._stays = write, stays
-        first = fold.zeros[stays.part]
-        zero = write.number(first, graph.kinds[self.slot])
-        self._parts = replace(graph, folds=(Folded(self.slot, stays.extreme, first),))
-        self._place = write.place(register(graph.kinds[self.slot]))
-        self._store(zero, self._place)
-        self._kind, self._misses = zero.kind, write.place("i64")
-        write.line(f"store i64 0, ptr {self._misses}")
+        zero = write.number(fold.zeros[stays.part], graph.kinds[self.slot])
+        self._kind, self._place = zero.kind, write.place(register(graph.kinds[self.slot]))
+        self._store(zero)
 
     @staticmethod
     def of(write: Function, graph: Graph) -> Best | None:
@@ -66,92 +62,137 @@ class Best:
         return Best(write, graph, stays)
 
     def fold(
-        self,
-        start: str,
-        end: str,
-        part: Callable[[str], Value],
-        one: Callable[[str], None],
-        every: Callable[[str, str], None],
+        self, end: str, part: Part, one: Callable[[str], None], every: Callable[[str, str], None]
     ) -> None:
-        """Fold the vectors from one place to another: all by `every`, or what is needed by `one`.
+        """Fold the vectors of a row up to a place: all by `every`, or what is needed by `one`.
 
-        `part` gives what says of a vector's points whether the state stays.
+        What most vectors of some are folded of, a few times in a row, is not looked at any longer.
         """
         write = self._write
-        misses, length = self._count(self._misses), write.arithmetic("sub", end, start)
-        enough = self._is(f"icmp sge i64 {length}, {_LEAST * WIDTH}")
-        looking = self._is(f"and i1 {enough}, {self._is(f'icmp slt i64 {misses}, {_MISSES}')}")
-        with write.when(f"xor i1 {looking}, true"):
-            every(start, end)
-        with write.when(f"and i1 {looking}, true"):
-            changed, most = self._look(start, end, part)
-            with write.when(f"and i1 {changed}, true"):
-                self._store(most, self._place)
-                folded = write.place("i64")  # twice as many points as are folded
-                write.line(f"store i64 0, ptr {folded}")
-
-                def fold_some(at: str) -> None:
-                    with self._unless_passed(most, [part(at)]):
-                        one(at)
-                        more = write.arithmetic("add", self._count(folded), str(2 * WIDTH))
-                        write.line(f"store i64 {more}, ptr {folded}")
-
-                step = _PASSED_AT_ONCE * WIDTH
-                several = write.arithmetic("and", length, str(-step))
-                whole = write.arithmetic("add", start, several)
-                with write.loop(whole, step, start) as first:
-                    steps = range(0, step, WIDTH)
-                    places = [write.arithmetic("add", first, str(n)) for n in steps]
-                    with self._unless_passed(most, [part(place) for place in places]):
-                        stop = write.arithmetic("add", first, str(step))
-                        with write.loop(stop, WIDTH, first) as at:
-                            fold_some(at)
-                with write.loop(end, WIDTH, whole) as at:
-                    fold_some(at)
-                # Most were folded.
-                vain = self._is(f"icmp sgt i64 {self._count(folded)}, {length}")
-                more = write.arithmetic("add", misses, "1")
+        few = write.made(f"icmp slt i64 {end}, {_LEAST * WIDTH}", "i1", wide=False).name
+        never = write.made(f"select i1 {few}, i64 {_MISSES}, i64 0", "i64", wide=False).name
+        counter, misses = write.counter(), write.counter(never)
+        with write.going(counter, end) as at:
+            so_far = write.counted(misses)
+            with write.when(f"icmp sge i64 {so_far}, {_MISSES}"):
+                every(at, end)
+                write.count(counter, end)
+            with write.when(f"icmp slt i64 {so_far}, {_MISSES}"):
+                first = self._first_needed(at, end, part)
+                stop = write.least(write.arithmetic("add", first, str(VECTORS * WIDTH)), end)
+                folded = write.counter()  # twice as many points as are
+                with write.when(f"icmp slt i64 {first}, {end}"):
+                    self._fold_some(first, stop, part, one, folded)
+                length = write.arithmetic("sub", stop, at)
+                vain = f"icmp sgt i64 {write.counted(folded)}, {length}"
+                vain = write.made(vain, "i1", wide=False).name
+                more = write.arithmetic("add", so_far, "1")
                 text = f"select i1 {vain}, i64 {more}, i64 0"
-                made = write.made(text, "i64", wide=False).name
-                write.line(f"store i64 {made}, ptr {self._misses}")
-            with write.when(f"xor i1 {changed}, true"):
-                write.line(f"store i64 0, ptr {self._misses}")
+                write.count(misses, write.made(text, "i64", wide=False).name)
+                write.count(counter, stop)
 
-    def _look(self, start: str, end: str, part: Callable[[str], Value]) -> tuple[str, Value]:
-        """Whether some point may change the state, and the most that one has."""
-        write = self._write
-        best = write.made(f"load {self._kind}, ptr {self._place}", self._kind, wide=False)
-        held, (how,) = Held(write, self._parts), accumulators(self._parts)
-        with write.loop(end, WIDTH, start) as at:
-            held.merge([how.enter(write, [write.widened(part(at))])])
-        (most,) = held.values()
-        stays = self._stays.holds(write, best, most)
-        return self._is(f"xor i1 {stays.name}, true"), most
+    def _first_needed(self, start: str, end: str, part: Part) -> str:
+        """Where the first vector is with a point with which the state may change; or the end."""
+        write, best = self._write, self._best()
+        step = _PASSED_AT_ONCE * WIDTH
+        whole = write.arithmetic("add", start, self._in_steps(start, end))
+        several = write.first(
+            whole,
+            step,
+            start,
+            lambda at: self._needed(best, [part(place) for place in self._places(at)]),
+        )
+        return write.first(end, WIDTH, several, lambda at: self._needed(best, [part(at)]))
 
-    @contextmanager
-    def _unless_passed(self, most: Value, values: Sequence[Value]) -> Generator[None]:
-        """Instructions inside are skipped if a state that has the most stays with all points of
-        some vectors.
+    def _fold_some(
+        self, start: str, stop: str, part: Part, one: Callable[[str], None], folded: str
+    ) -> None:
+        """Fold the vectors of some that have the most of all, or what is not to be compared."""
+        write, step = self._write, _PASSED_AT_ONCE * WIDTH
+        whole = write.arithmetic("add", start, self._in_steps(start, stop))
+        most = self._most(start, whole, stop, part)
+        self._store(most)
+
+        def fold_one(at: str) -> None:
+            with write.when(f"and i1 {self._needed(most, [part(at)])}, true"):
+                one(at)
+                more = write.arithmetic("add", write.counted(folded), str(2 * WIDTH))
+                write.count(folded, more)
+
+        with write.loop(whole, step, start) as first:
+            values = [part(place) for place in self._places(first)]
+            with write.when(f"and i1 {self._needed(most, values)}, true"):
+                after = write.arithmetic("add", first, str(step))
+                with write.loop(after, WIDTH, first) as at:
+                    fold_one(at)
+        with write.loop(stop, WIDTH, whole) as at:
+            fold_one(at)
+
+    def _most(self, start: str, whole: str, stop: str, part: Part) -> Value:
+        """The part of one point, or of the state so far, with which others are passed by.
+
+        That is the most of all if there is nothing that is not to be compared.
         """
-        write, holds = self._write, self._stays.holds
-        every = [holds(write, write.widened(most), write.widened(value)) for value in values]
-        while len(every) > 1:
-            pairs = zip(every[::2], every[1::2], strict=True)
-            every = [write.binary("and", *pair) for pair in pairs]
-        (passed,) = every
+        write, lanes = self._write, WIDTH
+        first = write.widened(self._best())
+        place = write.place(first.type)
+
+        def keep(value: Value) -> None:
+            write.line(f"store {value.type} {value.name}, ptr {place}")
+
+        def kept() -> Value:
+            return write.made(f"load {first.type}, ptr {place}", first.kind, wide=True)
+
+        keep(first)
+        with write.loop(whole, _PASSED_AT_ONCE * WIDTH, start) as at:
+            values = [write.widened(part(one)) for one in self._places(at)]
+            keep(reduce(self._more, values, kept()))
+        with write.loop(stop, WIDTH, whole) as at:
+            keep(self._more(kept(), write.widened(part(at))))
+        most = kept()
+        while lanes > 1:
+            lanes //= 2
+            with write.of(lanes):
+                most = self._more(write.some(most, 0, lanes), write.some(most, lanes, lanes))
+        text = f"extractelement {most.type} {most.name}, i64 0"
+        return write.made(text, most.kind, wide=False)
+
+    def _more(self, one: Value, other: Value) -> Value:
+        """The one value where a state that has it stays, else the other."""
+        return self._write.chosen(self._stay(one, other), one, other)
+
+    def _stay(self, one: Value, other: Value) -> Value:
+        """Whether states that have the one value stay with those that have the other."""
+        return self._write.compared(self._stays.more, one, other)
+
+    def _needed(self, most: Value, values: Sequence[Value]) -> str:
+        """Whether a state that has the most may change with some point of the vectors."""
+        write, most = self._write, self._write.widened(most)
+        stays = [self._stay(most, write.widened(value)) for value in values]
+        while len(stays) > 1:
+            pairs = zip(stays[::2], stays[1::2], strict=True)
+            stays = [write.binary("and", *pair) for pair in pairs]
+        (passed,) = stays
         text = f"bitcast {passed.type} {passed.name} to i{WIDTH}"
         bits = write.made(text, f"i{WIDTH}", wide=False).name
-        with write.when(f"icmp ne i{WIDTH} {bits}, -1"):
-            yield
+        return write.made(f"icmp ne i{WIDTH} {bits}, -1", "i1", wide=False).name
 
-    def _count(self, place: str) -> str:
-        return self._write.made(f"load i64, ptr {place}", "i64", wide=False).name
+    def _places(self, first: str) -> list[str]:
+        """Where the vectors are that are passed by at once."""
+        steps = range(0, _PASSED_AT_ONCE * WIDTH, WIDTH)
+        return [self._write.arithmetic("add", first, str(step)) for step in steps]
 
-    def _is(self, condition: str) -> str:
-        return self._write.made(condition, "i1", wide=False).name
+    def _in_steps(self, start: str, end: str) -> str:
+        """How many points there are in vectors that are passed by at once."""
+        length = self._write.arithmetic("sub", end, start)
+        return self._write.arithmetic("and", length, str(-_PASSED_AT_ONCE * WIDTH))
 
-    def _store(self, value: Value, place: str) -> None:
-        self._write.line(f"store {value.type} {value.name}, ptr {place}")
+    def _best(self) -> Value:
+        text = f"load {self._kind}, ptr {self._place}"
+        return self._write.made(text, self._kind, wide=False)
+
+    def _store(self, value: Value) -> None:
+        self._write.line(f"store {value.type} {value.name}, ptr {self._place}")
 
 
 def _operations(graph: Graph, slot: int) -> int:

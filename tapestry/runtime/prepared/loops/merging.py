@@ -104,30 +104,12 @@ def staying(merging: Merging) -> Stays | None:
     if not enough:
         return None
     part, wanted = min(enough.items())
-    extreme = _extreme(merging, part, wanted)
-    if extreme is None:
-        return None
-
-    def holds(write: Writer, one: Value, other: Value) -> Value:
-        values = {part: one, count + part: other}
-
-        def value(slot: int) -> Value:
-            if slot in values:
-                return values[slot]
-            scalar, ins = made[slot]
-            values[slot] = written(scalar, write, [value(one) for one in ins])
-            return values[slot]
-
-        found = value(wanted[0])
-        for slot in wanted[1:]:
-            found = write.binary("or", found, value(slot))
-        return found
-
-    return Stays(part, holds, extreme)
+    more = _more(merging, part, wanted)
+    return None if more is None else Stays(part, more)
 
 
-def _extreme(merging: Merging, part: int, wanted: Sequence[int]) -> str | None:
-    """The operation on parts that gives the one that stays: `arith.maximumf`, or the like.
+def _more(merging: Merging, part: int, wanted: Sequence[int]) -> str | None:
+    """The comparison of parts with which the one stays: `ogt`, or the like.
 
     None where conditions, of which one has to hold, do not say exactly that the one part is more
     than the other, or less, and the other is not NaN. They only compare both parts, so that a few
@@ -162,19 +144,19 @@ def _extreme(merging: Merging, part: int, wanted: Sequence[int]) -> str | None:
         missing = dtype.type("nan")
         if any(holds(one, missing) for one in (*numbers, missing)):
             return None
-        orders = {("arith.maximumf", "arith.minimumf"): pairs}
+        orders = {("ogt", "olt"): pairs}
     else:
         bits = f"u{dtype.itemsize}"
         unsigned = [(one.view(bits), other.view(bits)) for one, other in pairs]
         orders = {
-            ("arith.maxsi", "arith.minsi"): pairs,
-            ("arith.maxui", "arith.minui"): unsigned,
+            ("sgt", "slt"): pairs,
+            ("ugt", "ult"): unsigned,
         }
-    for (largest, smallest), order in orders.items():
+    for (more, less), order in orders.items():
         if found == [one > other for one, other in order]:
-            return largest
+            return more
         if found == [one < other for one, other in order]:
-            return smallest
+            return less
     return None
 
 
