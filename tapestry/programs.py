@@ -95,6 +95,8 @@ class Program:
 
     def __call__(self, *arrays: object, **named: object) -> Any:
         if self._is_prepared and not (arrays and named):
+            if not named and (made := self._prepared.run.of_alike(arrays)) is not None:
+                return self.arranged(made)
             exact = self._exact(self._in_order(named) if named else arrays)
             if exact is not None:
                 return self.arranged(self._prepared.own(exact))

@@ -41,7 +41,23 @@ def _is_readable() -> bool:
     if sys.implementation.name != "cpython":
         return False
     whole = np.arange(8)
-    return all(_read(one) == _said(one) for one in (whole, whole[3:], whole[:0], np.array(1.0)))
+    ones = (whole, whole[3:], whole[:0], np.array(1.0), whole.reshape(2, 4).T)
+    return all(_read(one) == _said(one) and _is_as_known(one) for one in ones)
+
+
+def _is_as_known(array: NDArray[Any]) -> bool:
+    """Whether the type is before the fields, and these are the rank, shape, strides, and dtype."""
+    where, rank = id(array) + FIELD, array.ndim
+
+    def numbers(offset: int) -> list[int]:
+        return list((ctypes.c_int64 * rank).from_address(_pointer(where + offset).value or 0))
+
+    return (
+        _pointer(where - 8).value == id(np.ndarray)
+        and ctypes.c_int32.from_address(where + 8).value == rank
+        and (not rank or (numbers(16), numbers(24)) == (list(array.shape), list(array.strides)))
+        and _pointer(where + 40).value == id(array.dtype)
+    )
 
 
 def is_within(array: Any, of: Any) -> bool:
@@ -54,7 +70,10 @@ def is_within(array: Any, of: Any) -> bool:
 
 
 IS_READABLE = _is_readable()
-"""Whether the address is at FIELD bytes into the object."""
+"""Whether the address is at FIELD bytes into the object; and whether what `chains` looks at is
+where it is looked for: the type 8 bytes before it, the rank 8 after it, the addresses of the shape
+16 and of strides 24, the dtype 40.
+"""
 
 address: Callable[[NDArray[Any]], int] = _read if IS_READABLE else _said
 """The address of an array's first cell."""

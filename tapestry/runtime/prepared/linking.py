@@ -105,11 +105,22 @@ class Linked:
         for array, lies in zip(given, self.lies, strict=True):
             if array.strides != lies:
                 return None
+        return self._made_by(self.chain.run, given)
+
+    def of_alike(self, given: Sequence[object]) -> list[Array] | None:
+        """The same; None also where they are not as many arrays of the dtypes and shapes that it
+        was linked for.
+        """
+        return self._made_by(self.chain.run_alike, given) if len(given) == len(self.lies) else None
+
+    def _made_by(
+        self, run: Callable[[Sequence[Any]], bool], given: Sequence[object]
+    ) -> list[Array] | None:
         if not self.is_possible():
             return None
         made = [make(shape, dtype) for make, shape, dtype in self.makes]
         with single_threaded_if(self.alone):
-            is_done = self.chain.run([*given, *made, scratch(self.between)])
+            is_done = run([*given, *made, scratch(self.between)])
         return made if is_done else None
 
     def run_at(self, addresses: Sequence[int]) -> bool:
@@ -158,7 +169,7 @@ def link(run: Traceable, given: Sequence[Array]) -> Linked | None:
     lies = tuple(array.strides for array in given)
     asked = next(((step.threads, step.ask) for step in steps if step.ask is not None), None)
     alone = any(step.shared for step in steps)
-    chain = Chain(steps, last + 1)
+    chain = Chain(steps, last + 1, given)
     return Linked(chain, lies, tuple(makes), arena.size, run, asked, alone)
 
 

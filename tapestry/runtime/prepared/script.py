@@ -294,11 +294,18 @@ class Whole:
 
     @property
     def linked(self) -> Linked | None:
-        """What a call is; None if it is more than compiled code, or there were less than two."""
+        """What a call is; None if it is more than compiled code, or was not called twice."""
         first = self._linked
         if first is None or first.threads is None:
             return first
         return self._others.get(first.threads[1](), first)
+
+    def of_alike(self, inputs: Sequence[object]) -> list[Array] | None:
+        """The outputs, on memory of their own, if inputs are arrays like those of a call before.
+
+        None where it is not known what a call is then.
+        """
+        return None if self._linked is None else self._linked.of_alike(inputs)
 
     def at_once(self, inputs: Sequence[Array]) -> list[Array] | None:
         """The outputs, on memory of their own, by one call of compiled code.

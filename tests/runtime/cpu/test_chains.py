@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tapestry.runtime.cpu import chains, native
-from tapestry.runtime.cpu.addresses import address
+from tapestry.runtime.cpu.addresses import IS_READABLE, address
 from tapestry.runtime.cpu.chains import Chain
 from tapestry.runtime.cpu.native import compiled
 from tapestry.runtime.cpu.steps import Place, Step
@@ -97,3 +97,52 @@ def test_what_is_told_where_arrays_are_does_the_same() -> None:
     chain = Chain([_add(3, Place(1, 16), Place(0, 8))], 2)
     chain.run_at([address(x), address(y)])
     assert y.tolist() == [0, 0, 8]
+
+
+class _Own(np.ndarray):
+    """An array of a type of its own."""
+
+
+readable = pytest.mark.skipif(not IS_READABLE, reason="arrays are not looked into here")
+
+
+@readable
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(np.arange(6).reshape(2, 3), id="shape"),
+        pytest.param(np.arange(6).reshape(3, 2), id="strides"),
+        pytest.param(np.arange(6), id="rank"),
+        pytest.param(np.arange(6).reshape(2, 3).astype(np.uint64).T, id="dtype"),
+        pytest.param(np.arange(6).astype(">i8").reshape(2, 3).T, id="order of bytes"),
+        pytest.param(np.arange(6).reshape(2, 3).T.view(_Own), id="type"),
+        pytest.param(np.int64(6), id="number"),
+        pytest.param([[0, 3], [1, 4], [2, 5]], id="list"),
+        pytest.param(None, id="nothing"),
+        pytest.param(7, id="integer"),
+    ],
+)
+@pytest.mark.parametrize("may_fail", [False, True])
+def test_arrays_unlike_those_that_there_were_are_left(other: object, *, may_fail: bool) -> None:
+    x, n, y = np.arange(6).reshape(2, 3).T, np.array(3), np.zeros(1, np.int64)
+    steps = [_add(3, Place(2, 0), Place(1, 0)), _add(0, Place(2, 0), Place(0, 8))]
+    if may_fail:
+        steps.append(Step(compiled(_FAIL), (0, 0), ((0, Place(0, 0)),), may_fail=True))
+    chain = Chain(steps, 3, [x, n])
+    for given in ([other, n, y], [x, other, y], [other, other, y]):
+        assert not chain.run_alike(given)
+        assert y.tolist() == [0]
+    assert chain.run_alike([x, n, y])
+    assert chain.run_alike([x.copy(order="K") + 1, np.array(5), y]) == (not may_fail)
+    assert y.tolist() == [2]  # the second cell in memory
+    assert chain.failures == may_fail
+
+
+@readable
+def test_arrays_of_no_rank_and_of_none() -> None:
+    n, y = np.array(3), np.zeros(1, np.int64)
+    chain = Chain([_add(3, Place(1, 0), Place(0, 0))], 2, [n])
+    assert chain.run_alike([np.array(8), y])
+    assert y.tolist() == [11]
+    assert Chain([_add(3, Place(0, 0), Place(0, 0))], 1).run_alike([y])
+    assert y.tolist() == [14]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapestry
+from tapestry.diagnostics import TapestryError
 from tapestry.frontend import parse_text
 from tapestry.runtime.cpu import native
 from tapestry.runtime.prepared import PreparedProgram, linking
@@ -287,3 +288,17 @@ def test_any_program_gives_what_its_script_does(
         made, want = program(given_arrays), by_script(program, given_arrays)
         for got, one in zip(made, want, strict=True):
             np.testing.assert_array_equal(got, one)
+
+
+def test_arrays_that_lie_otherwise_or_are_none_are_taken_as_at_first() -> None:
+    program = tapestry.compile(tapestry.softmax(tapestry.input("x", (3, 5), "float32") * 2, axis=1))
+    x = np.arange(15, dtype=np.float32).reshape(3, 5)
+    want = program(x)
+    for alike in (x, x, np.asfortranarray(x), x.tolist(), x[::-1][::-1], x.astype(">f4"), x):
+        np.testing.assert_allclose(program(alike), want, rtol=1e-6)
+    for wrong in (x.T, x[:2], x.ravel(), None):
+        with pytest.raises(TapestryError, match="x"):
+            program(wrong)
+    with pytest.raises(TapestryError):
+        program(x, x)
+    np.testing.assert_array_equal(program(x), want)
