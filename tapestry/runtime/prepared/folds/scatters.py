@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -25,16 +26,27 @@ from tapestry.codegen.loops.scattering import scatter_text
 from tapestry.codegen.loops.vectors import HALVES
 from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.addresses import address
-from tapestry.runtime.cpu.native import Compiled
+from tapestry.runtime.cpu.native import Compiled, address_of
 from tapestry.runtime.cpu.steps import Place, Step
-from tapestry.runtime.cpu.threads import Team
+from tapestry.runtime.cpu.threads import Team, Workers
 from tapestry.runtime.executor import Array
-from tapestry.runtime.prepared.linking import Traced
+from tapestry.runtime.prepared.linking import Traced, in_parallel
 from tapestry.runtime.prepared.loops.copying import traced_copy
 from tapestry.runtime.prepared.memory import empty, reserved
 
 if TYPE_CHECKING:  # what is read from a cache imports no IR
     from tapestry.algebra.led import Led
+
+_WORKERS = Workers()
+
+_ADDRESSES = (3, 4, 5)
+"""Which arguments of the loop are addresses: of places, of rows, and of what they are folded to."""
+
+_POINT = 4
+"""Scalar operations that it takes to find where a row goes."""
+
+_SHARE, _SHARE_WORKERS = 1 << 18, 1 << 21
+"""Those of a thread from which it is worth it: of a team's, which is awake, or of Tapestry's."""
 
 _SIGNED = frozenset({"arith.maximumf", "arith.minimumf"})
 """What tells the zeros of both signs apart, which NumPy takes for equal."""
@@ -138,7 +150,8 @@ class Lanes:
 class Scatter:
     """Folds by `ufunc`, which `primitive` names, what is at one place; the others have `zero`.
 
-    A `team` fills memory with that.
+    The threads of a `team`, or Tapestry's, have lanes of their own, or places where there are few
+    lanes: each looks at all points then, and folds those that are at its places, in order.
     """
 
     points: Points
@@ -156,8 +169,11 @@ class Scatter:
         if run is not None:
             made, at = _filled(room, self.zero), self.points.in_a_row(places, lanes)
             rows, at = np.ascontiguousarray(rows), np.ascontiguousarray(at)
-            arguments = np.array(self._arguments(at, rows, made, lanes), np.int64)
-            run(address(arguments))
+            shares = np.array(self._shares(at, rows, made, lanes), np.int64)
+            if len(shares) > 1:
+                self._threads.run(address_of(run), shares)
+            else:
+                run(address(shares))
             return self.points.arranged(made, lanes)
         at, inside = self.points.places(places, lanes)
         if inside is not None:
@@ -183,11 +199,19 @@ class Scatter:
         at = self._in_rows(self.points.turned_places(places, lanes), (-1,))
         if filled is None or rows is None or at is None:
             return None
-        found = self._arguments(at.made[0], rows.made[0], made, lanes)
-        bases = [address(array) for array in (at.made[0], rows.made[0], made)]
-        step = Step(run, tuple(found), tuple((3 + n, Place(n, 0)) for n in range(3)))
+        arrays = at.made[0], rows.made[0], made
+        bases = [address(array) for array in arrays]
+        shares = self._shares(*arrays, lanes) if self.team else [self._arguments(*arrays, lanes)]
+        own: list[list[Step]] = []
+        for share in shares:
+            away = [(_ADDRESSES[n], Place(n, share[_ADDRESSES[n]] - bases[n])) for n in range(3)]
+            own.append([Step(run, tuple(share), tuple(away)).at(bases)])
+        worth = self._most(*arrays[:2]) > 1
+        folded = in_parallel(self.team if worth else None, own)
+        if folded is None:
+            return None
         arranged = self.points.arranged(made, lanes)
-        steps = [*filled.steps, *rows.steps, *at.steps, step.at(bases)]
+        steps = [*filled.steps, *rows.steps, *at.steps, *folded]
         return Traced(steps, [arranged], [*rows.held, *at.held, made])
 
     def _in_rows(self, array: Array, shape: tuple[int, ...]) -> Traced | None:
@@ -214,6 +238,37 @@ class Scatter:
         arrays = [address(array) for array in (at, rows, made)]
         head = [*extents, rows.shape[1], *arrays, rows.strides[0]]
         return [*head, *steps, self.points.low, count]
+
+    @property
+    def _threads(self) -> Team:
+        return _WORKERS if self.team is None else self.team
+
+    def _most(self, at: Array, rows: Array) -> int:
+        """How many threads would have enough to do."""
+        worth = _SHARE_WORKERS if self.team is None else _SHARE
+        return len(at) * (_POINT + rows.shape[1]) // worth
+
+    def _shares(self, at: Array, rows: Array, made: Array, lanes: Lanes) -> list[list[int]]:
+        """The arguments of the loop for each thread, of as many as are worth it."""
+        whole, most = self._arguments(at, rows, made, lanes), self._most(at, rows)
+        number = max(1, min(self._threads.count(), most)) if most > 1 else 1
+        by_lanes = lanes.first and whole[0] >= number
+        total = whole[0] if by_lanes else self.points.shape[self.points.dim]
+        ends = [total * n // number for n in range(number + 1)]
+        found: list[list[int]] = []
+        for start, end in pairwise(ends):
+            share = list(whole)
+            if by_lanes:
+                points = start * whole[1]
+                share[0] = end - start
+                moves = points * at.itemsize, points * whole[6], start * whole[9]
+            else:
+                share[10], share[11] = whole[10] + start, end - start
+                moves = 0, 0, start * whole[7]
+            for number_of, move in zip(_ADDRESSES, moves, strict=True):
+                share[number_of] += move
+            found.append(share)
+        return found
 
     def _folded(self, rows: Array, at: Array, room: tuple[int, int], zero: Array) -> Array:
         """Rows folded at places by NumPy."""
