@@ -71,3 +71,13 @@ def test_remainders_at_the_edges(dtype: str) -> None:
 
 def test_a_remainder_of_integers_is_one_operation() -> None:
     assert remainder(Cell("a", "i32"), Cell("b", "i32")).name == "mod_trunc"
+
+
+@pytest.mark.parametrize("on", ["reference", "numpy", "triton"])
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64"])
+def test_what_integers_leave_of_nothing_is_0(dtype: str, on: str) -> None:
+    a, b = np.array([7, 1, 5, 100, 0], dtype), np.array([0, 2, 0, 7, 0], dtype)
+    x, y = tapestry.input("x", a.shape, dtype), tapestry.input("y", b.shape, dtype)
+    for made in (x % y, tapestry.fmod(x, y)):
+        np.testing.assert_array_equal(tapestry.run(made, x=a, y=b, on=on), [0, 1, 0, 2, 0])
+    np.testing.assert_array_equal(tapestry.run(x % 0, x=a, on=on), 0)

@@ -226,7 +226,7 @@ class _Emitter:
             case _ if is_unsigned(dtype) and name in _UNSIGNED:
                 return self._add(_UNSIGNED[name](*values))
             case "mod":
-                return self._modulo(values[0], values[1])
+                return self._modulo(values[0], values[1], dtype)
             case _:
                 table = _FLOAT if is_float(dtype) else _INTEGER
                 return self._add(table[name](*values))
@@ -244,10 +244,16 @@ class _Emitter:
         order = _UNSIGNED_ORDER if dtype == "i1" or is_unsigned(dtype) else _SIGNED_ORDER
         return self._add(arith.CmpiOp(left, right, order[name]))
 
-    def _modulo(self, left: SSAValue, right: SSAValue) -> SSAValue:
-        """Floor modulo: the remainder with the sign of the divisor."""
+    def _modulo(self, left: SSAValue, right: SSAValue, dtype: str) -> SSAValue:
+        """Floor modulo: the remainder with the sign of the divisor; 0 where that is 0."""
         quotient = self._add(arith.FloorDivSIOp(left, right))
-        return self._add(arith.SubiOp(left, self._add(arith.MuliOp(quotient, right))))
+        rest = self._add(arith.SubiOp(left, self._add(arith.MuliOp(quotient, right))))
+        zero = arith.ConstantOp(IntegerAttr(0, _integer_type(dtype)))
+        if isinstance(right.owner, arith.ConstantOp) and right.owner.value != zero.value:
+            return rest
+        self._block.add_op(zero)
+        by_zero = self._add(arith.CmpiOp(right, zero, "eq"))
+        return self._add(arith.SelectOp(by_zero, zero, rest))
 
     def _cast(self, value: SSAValue, source: str, target: str) -> SSAValue:
         if target == "i1":

@@ -125,8 +125,9 @@ class Vectors:
         return inside
 
     def _below(self, extent: str, step: int) -> Value:
-        """The cells of so many lanes."""
-        count = self._write.made(f"trunc i64 {extent} to i32", "i32", wide=False)
+        """The cells of so many lanes, which may be many more than there are."""
+        few = self._write.least(extent, str(self._write.lanes * step))
+        count = self._write.made(f"trunc i64 {few} to i32", "i32", wide=False)
         return self._write.compared("ult", self._cells("i32", 1, step), count)
 
     def _coordinate(self, guard: Guard, places: Sequence[str]) -> tuple[Value, int]:

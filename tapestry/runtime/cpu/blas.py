@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from threading import Lock
+from threading import RLock
 
 _NAMES = (
     ("scipy_openblas_", "_num_threads64_"),
@@ -106,9 +106,9 @@ NUMPY = Blas(lambda name: find_function(f"cblas_{name}"))
 """What NumPy multiplies by."""
 
 
-_lock = Lock()
-_inside: list[int] = []
-"""Of each that is inside, how many threads there were when it entered."""
+_lock = RLock()  # a signal's handler may run a program, on a thread that has it
+_inside: dict[object, int] = {}
+"""Of each that is inside, how many threads there were when the first one entered."""
 
 
 @contextmanager
@@ -118,15 +118,16 @@ def single_threaded() -> Generator[None]:
     if found is None:
         yield
         return
-    with _lock:
-        _inside.append(found.get() if not _inside else _inside[0])
-        found.set(1)
+    own = object()
     try:
+        with _lock:
+            _inside[own] = next(iter(_inside.values())) if _inside else found.get()
+            found.set(1)
         yield
     finally:
         with _lock:
-            before = _inside.pop()
-            if not _inside:
+            before = _inside.pop(own, None)
+            if before is not None and not _inside:
                 found.set(before)
 
 

@@ -147,7 +147,7 @@ def forget() -> None:
 
 
 _known: dict[str, Compiled | None] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 class _Machine:

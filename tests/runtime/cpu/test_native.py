@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -110,3 +111,28 @@ def test_without_llvmlite_nothing_is_compiled(
     finally:
         native._machine.cache_clear()
         native.forget()
+
+
+def test_a_function_may_be_compiled_while_another_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a signal's handler runs a program while this thread compiles."""
+    del folder
+    native.forget()
+    compile_, inner = native._Machine._compile, _SQUARES.replace("entry", "begin")
+
+    def interrupted(self: native._Machine, text: str) -> bytes:
+        if text == _SQUARES:
+            function = native.compiled(inner)
+            assert function is not None
+            assert _square(function) == 9.0
+        return compile_(self, text)
+
+    monkeypatch.setattr(native._Machine, "_compile", interrupted)
+    found: list[native.Compiled | None] = []
+    thread = threading.Thread(target=lambda: found.append(native.compiled(_SQUARES)), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert len(found) == 1
+    assert found[0] is not None
+    assert _square(found[0]) == 9.0

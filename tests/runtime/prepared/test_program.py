@@ -269,3 +269,16 @@ def test_a_product_of_which_a_triangle_counts(heads: int) -> None:
 def test_what_is_repeated_of_nothing_has_its_shape(program, shape) -> None:
     made = program(tapestry.input("x", shape, "float32"))
     assert tapestry.compile(made)(np.zeros(shape, "f4")).shape == tuple(made.shape)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0), (3, 0, 4)])
+@pytest.mark.parametrize("name", ["argmax", "cumsum", "softmax", "sum"])
+def test_programs_without_cells(name: str, shape: tuple[int, ...]) -> None:
+    z = np.zeros(shape, np.float32)
+    for axis in range(len(shape)):
+        if name in ("argmax", "softmax") and not shape[axis]:
+            continue
+        made = tapestry.compile(getattr(tapestry, name)(tapestry.input("x", shape), axis=axis))
+        for _ in range(3):
+            kept = shape[:axis] + shape[axis + 1 :] if name in ("argmax", "sum") else shape
+            np.testing.assert_array_equal(made(z), np.zeros(kept))

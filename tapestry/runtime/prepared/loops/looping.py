@@ -59,5 +59,5 @@ class Loops:
         return made
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 """One thread writes the tape, and others wait for it."""

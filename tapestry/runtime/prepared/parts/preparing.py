@@ -243,10 +243,10 @@ def _operations(members: Members) -> int:
         count += sum(fill is not None for fill in member.in_fills) * (points + _FOLD)
         monoid = accumulating_monoid_of(member)
         if monoid is not None:
-            scanned = None if member.scan_dim is None else member.index.shape[member.scan_dim]
-            times = 1
-            if monoid.primitive is None or scanned is not None:  # neighbours merge, again and again
-                times = max(1, ((scanned or points // kept) - 1).bit_length())
+            scan, times = member.scan_dim, 1
+            if monoid.primitive is None or scan is not None:  # neighbours merge, again and again
+                along = points // max(1, kept) if scan is None else member.index.shape[scan]
+                times = max(1, (along - 1).bit_length())
             count += max(len(monoid.merge.ops) - 1, 1) * (points + times * _FOLD)
         count += _unwrapped(member)
     return count

@@ -38,6 +38,9 @@ _EACH = 16
 called, which takes as long as thousands of products.
 """
 
+_FAR = 1 << 30
+"""Coordinates that are no places of an array of which less than all is read."""
+
 
 def tiled_operation(
     op: loom.OperationOp, monoid: Monoid | None, library: Library, plain: Run
@@ -174,9 +177,12 @@ def _read(
     if not projection.is_unit:
         return None
     box = tensor_type(value).box
-    moved = _moved(operand, projection, box, index, dims)
-    zero = fill is not None and number_in(fill) == 0
-    return moved if zero or box.contains_range(projection.apply_range(index)) else None
+    moved, read = _moved(operand, projection, box, index, dims), projection.apply_range(index)
+    if box.contains_range(read):
+        return moved
+    # Loops compare 32-bit integers to know what is outside.
+    near = all(abs(n) < _FAR for one in (box, read) for n in (*one.start, *one.end))
+    return moved if near and fill is not None and number_in(fill) == 0 else None
 
 
 def _moved(

@@ -6,8 +6,9 @@
 
 What a call computes goes into the output's own memory, over an operand that nothing needs any more,
 or into a place in the thread's scratch memory; those whose lives do not meet share bytes. All
-frames of a thread use the same scratch memory, as only one plays at a time. Where a tape does not
-know how its values lie, the first time shows it: each is made on memory of its own.
+frames of a thread use the same scratch memory, as one plays after another; but for those that play
+within another, where a signal's handler runs a program. Where a tape does not know how its values
+lie, the first time shows it: each is made on memory of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.loops.looping import Loops
-from tapestry.runtime.prepared.tapes.places import Plan, Seen, planned
+from tapestry.runtime.prepared.tapes.places import PLAYING, Plan, Seen, planned
 from tapestry.runtime.prepared.tapes.tape import Tape
 
 
@@ -58,6 +59,10 @@ class Frame:
 
     def play(self, sources: Sequence[Any], outs: Sequence[Array]) -> None:
         """Compute from the values of the sources into the outputs."""
+        with PLAYING:
+            self._compute(sources, outs)
+
+    def _compute(self, sources: Sequence[Any], outs: Sequence[Array]) -> None:
         values = self._values
         for slot, value in zip(self._tape.sources, sources, strict=True):
             values[slot] = value
@@ -76,6 +81,10 @@ class Frame:
 
     def state(self, sources: Sequence[Any]) -> list[Array]:
         """What the stores are for a part, as arrays of their own."""
+        with PLAYING:
+            return self._copied(sources)
+
+    def _copied(self, sources: Sequence[Any]) -> list[Array]:
         values = self._values
         for slot, value in zip(self._tape.sources, sources, strict=True):
             values[slot] = value
@@ -99,6 +108,12 @@ class Frame:
         Nothing but outputs is in the memory of those whose numbers are `passing`, if they are known
         to be before the first time.
         """
+        with PLAYING:
+            return self._settled(sources, outs, passing)
+
+    def _settled(
+        self, sources: Sequence[Any], outs: Sequence[Array], passing: frozenset[int]
+    ) -> Settled | None:
         values = self._values
         for slot, value in zip(self._tape.sources, sources, strict=True):
             values[slot] = value

@@ -24,6 +24,7 @@ from tapestry.runtime.prepared.linking import in_turn
 from tapestry.runtime.prepared.loops.looping import Loops
 from tapestry.runtime.prepared.memory import empty
 from tapestry.runtime.prepared.tapes.frames import Frame
+from tapestry.runtime.prepared.tapes.places import frames_playing
 from tapestry.runtime.prepared.tapes.sources import Slicer, Source, slicer
 from tapestry.runtime.prepared.tapes.tape import Tape
 from tapestry.runtime.prepared.views import View, reader
@@ -34,7 +35,8 @@ class _Frames(threading.local):
     """The frames of a thread, by the kind of the part."""
 
     def __init__(self) -> None:
-        self.known: dict[int, Frame] = {}
+        self.known: dict[tuple[int, int], Frame] = {}
+        """By what they play, and how many others play meanwhile."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +100,13 @@ class Tapes:
         return self.loops.tape(one.tape, one.stores, values, len(self.kinds))
 
     def frame(self, part: Range) -> Frame:
-        """This thread's frame for a part."""
-        known, kind = self._frames.known, self.kinds[part]
-        if kind not in known:
+        """This thread's frame for a part, which does not play."""
+        kind = self.kinds[part]
+        known, key = self._frames.known, (kind, frames_playing())
+        if key not in known:
             one = self.recorded[kind]
-            known[kind] = Frame(one.tape, one.stores, self.loops, len(self.kinds))
-        return known[kind]
+            known[key] = Frame(one.tape, one.stores, self.loops, len(self.kinds))
+        return known[key]
 
 
 @dataclass(frozen=True)

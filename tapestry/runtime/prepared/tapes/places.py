@@ -118,7 +118,7 @@ def planned(
     found = _places(tape, stores, seen, roots, direct, passing)
     sizes = {slot: seen[slot].bytes for slot in found.lives}
     arena = place(sizes, found.lives)
-    block = scratch(arena.size)
+    block = scratch(arena.size, playing=True)
     own = _of_loops(tape)
     fixed = set(tape.constants)
     steps: list[tuple[Call, bool]] = []
@@ -273,20 +273,44 @@ class _Scratch(threading.local):
     """Memory of a thread, and of others that work for it."""
 
     def __init__(self) -> None:
-        self.blocks: dict[int, Array] = {}
+        self.blocks: dict[tuple[int, int], Array] = {}
+        self.playing = 0
+        """How many frames play: one within another where a signal's handler runs a program, or the
+        collector does.
+        """
 
 
 _scratch = _Scratch()
 
 
-def scratch(size: int, number: int = 0) -> Array:
+class _Playing:
+    """A frame plays, inside: what begins meanwhile has other memory."""
+
+    def __enter__(self) -> None:
+        _scratch.playing += 1
+
+    def __exit__(self, *_: object) -> None:
+        _scratch.playing -= 1
+
+
+PLAYING = _Playing()
+
+
+def frames_playing() -> int:
+    """How many frames of this thread play."""
+    return _scratch.playing
+
+
+def scratch(size: int, number: int = 0, *, playing: bool = False) -> Array:
     """Memory of this thread, at least so many bytes; that of another `number` is elsewhere.
 
-    It is as large as any frame needs; those that had less keep what they had.
+    It is that of the frame that is `playing`, which has it until it is done, or else what nobody
+    has: for one call. It is as large as any frame needs; those that had less keep what they had.
     """
-    block = _scratch.blocks.get(number)
+    key = _scratch.playing - playing, number
+    block = _scratch.blocks.get(key)
     if block is None or block.size < size:
         before = 0 if block is None else block.size
         made = np.empty(max(size, 2 * before) + ALIGNMENT, np.uint8)
-        block = _scratch.blocks[number] = made[-made.ctypes.data % ALIGNMENT :]
+        block = _scratch.blocks[key] = made[-made.ctypes.data % ALIGNMENT :]
     return block

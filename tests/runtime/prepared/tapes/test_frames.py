@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from types import FrameType
+from typing import Any, TypeAlias
+
 import numpy as np
 
+import tapestry
+from tapestry.runtime.prepared import PreparedProgram
+from tapestry.runtime.prepared.library import Library
+from tapestry.runtime.prepared.parts.preparing import in_parts
+from tapestry.runtime.prepared.tapes import frames
 from tapestry.runtime.prepared.tapes.frames import Frame
 from tapestry.runtime.prepared.tapes.tape import Tape
+
+Trace: TypeAlias = Callable[[FrameType, str, Any], Any]
 
 
 def _chain() -> tuple[Tape, int]:
@@ -137,3 +151,59 @@ def test_a_product_that_lies_another_way_is_not_computed_there() -> None:
         x, w, out = scale * np.arange(9.0).reshape(3, 3), np.eye(3), np.empty((3, 3))
         frame.play([x, w], [out])
         np.testing.assert_allclose(out, np.exp(x @ w).T)
+
+
+def test_a_frame_that_plays_within_another_has_memory_of_its_own() -> None:
+    """As where a signal's handler runs a program: what the outer one has in between stays."""
+    tapes = [_chain() for _ in range(2)]
+    inner, outer = (Frame(tape, [y]) for tape, y in tapes)
+    x, within = np.float32([[0.5, 1, 2]]), np.float32([[3, 4, 5]])
+    want, told = (np.exp((one + 1) * one) + (one + 1) for one in (x, within))
+    made, also = np.empty_like(x), np.empty_like(x)
+    tape, _ = tapes[1]
+    exp = tape.calls[2]
+
+    def interrupted(*given: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        also[:] = 0
+        inner.play([within], [also])
+        np.testing.assert_array_equal(also, told)
+        return np.exp(*given) if out is None else np.exp(*given, out=out)
+
+    tape.calls[2] = replace(exp, function=interrupted)
+    for _ in range(3):
+        outer.play([x], [made])
+        np.testing.assert_array_equal(made, want)
+
+
+def test_a_program_may_be_called_while_it_is_called() -> None:
+    """At some of the lines of what plays its parts."""
+    x = tapestry.input("x", (16, 40), "float32")
+    program = tapestry.compile(tapestry.softmax(x * x, axis=1) + tapestry.exp(x) * x)
+    parts = partial(in_parts, small=0, threads=1, cache=1024, loops=None)
+    run = PreparedProgram(program.lowered, Library(loops=None), parts).run.in_turn
+    random = np.random.default_rng(0)
+    one, other = (random.standard_normal((16, 40)).astype("f4") for _ in range(2))
+    (want,), (told,) = run([one]), run([other])
+    lines = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Trace | None:
+        nonlocal lines
+        del argument
+        if frame.f_code.co_filename != frames.__file__:
+            return None
+        if event == "line":
+            lines += 1
+            if lines % 7 == 1:
+                sys.settrace(None)
+                np.testing.assert_array_equal(run([other])[0], told)
+                sys.settrace(trace)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        (made,) = run([one])
+    finally:
+        sys.settrace(before)
+    np.testing.assert_array_equal(made, want)
+    assert lines > 50
