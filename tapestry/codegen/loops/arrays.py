@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.graphs import Graph, Layout
-from tapestry.codegen.loops.turning import Tiles
+from tapestry.codegen.loops.transposing import TransposedTiles
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value
 
 
@@ -25,7 +25,7 @@ class Arrays:
         self._layout = layout
         slots = [*range(len(graph.inputs)), *graph.stores, *graph.folded]
         self.kinds = [graph.kinds[slot] for slot in slots]
-        self.tiles: Tiles | None = None
+        self.tiles: TransposedTiles | None = None
         self._strides: dict[tuple[int, int | None], str] = {}
         self._ahead: dict[int, str] = {}
 
@@ -49,7 +49,7 @@ class Arrays:
         if layout.crossed:
             kinds = {array: self.kinds[array] for array in layout.crossed}
             steps = {array: self._strides[array, layout.rank - 1] for array in layout.crossed}
-            self.tiles = Tiles(write, kinds, steps)
+            self.tiles = TransposedTiles(write, kinds, steps)
         return pointers, number
 
     def stride(self, array: int, axis: int) -> str:

@@ -58,9 +58,9 @@ class _Blocks(Products):
             starts: dict[int, str] = {}
             for dim in panel.dims:
                 extent = self._extents[dim]
-                size = self._least(self._known["block", 0, dim], extent)
+                size = self._least_signed(self._known["block", 0, dim], extent)
                 at = loops.enter_context(write.loop(extent, size))
-                starts[dim] = self._least(at, write.arithmetic("sub", extent, size))
+                starts[dim] = self._least_signed(at, write.arithmetic("sub", extent, size))
                 self._sizes[dim] = size
             self._starts = starts
             self._fill(pointers)

@@ -24,7 +24,7 @@ from tapestry.codegen.loops.holding import Held, columns_of, fitting
 from tapestry.codegen.loops.running import Along, zeros
 from tapestry.codegen.loops.short_rows import Arranged, ShortRows
 from tapestry.codegen.loops.skipping import Best
-from tapestry.codegen.loops.turning import ROWS, Tiles
+from tapestry.codegen.loops.transposing import ROWS, TransposedTiles
 from tapestry.codegen.loops.vectors import BYTES, WIDTH, Value, whole_lines
 
 
@@ -243,7 +243,7 @@ class _Nest:
             return False
         return last and not self._stored and len(self._graph.cells) <= FEW
 
-    def _turned(self, level: int, tiles: Tiles, outside: Row) -> None:
+    def _turned(self, level: int, tiles: TransposedTiles, outside: Row) -> None:
         """The last two axes, in tiles of some arrays."""
         write, (rows, columns) = self._write, self._extents[level:]
         whole = write.arithmetic("and", columns, str(-WIDTH))

@@ -134,7 +134,7 @@ class Products:
             if unit > 1:
                 last = write.arithmetic("sub", extent, str(unit))
                 after = [write.arithmetic("add", at, str(n * unit)) for n in range(tile)]
-                places = [self._least(one, last) for one in after]
+                places = [self._least_signed(one, last) for one in after]
             else:
                 places = self._numbered(at, extent, tile)
             self._inside(dim, places, pointers)
@@ -143,10 +143,10 @@ class Products:
         """The places of a tile from one on, or the last ones."""
         write, first = self._write, at
         if tile > 1:
-            first = self._least(at, write.arithmetic("sub", extent, str(tile)))
+            first = self._least_signed(at, write.arithmetic("sub", extent, str(tile)))
         return [first, *(write.arithmetic("add", first, str(n)) for n in range(1, tile))]
 
-    def _least(self, a: str, b: str) -> str:
+    def _least_signed(self, a: str, b: str) -> str:
         less = self._write.made(f"icmp slt i64 {a}, {b}", "i1", wide=False).name
         return self._write.made(f"select i1 {less}, i64 {a}, i64 {b}", "i64", wide=False).name
 

@@ -1,9 +1,9 @@
 r"""Sines and arcs as polynomials, in LLVM IR.
 
-Sines are those of what is left of a number by whole quarters of a turn (`turns`); arctangents
-those of numbers up to tan(pi/8), which others are taken to by addition theorems. Coefficients
-interpolate at Chebyshev nodes. All of it is in float64, so that what is left is exact enough. Of
-normal numbers, results are within, in units in the last place:
+Sines are those of what is left of a number by whole quarters of a turn (`angle_reduction`);
+arctangents those of numbers up to tan(pi/8), which others are taken to by addition theorems.
+Coefficients interpolate at Chebyshev nodes. All of it is in float64, so that what is left is exact
+enough. Of normal numbers, results are within, in units in the last place:
 
 | function | by | float32 | float64 |
 |---|---|---|---|
@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from math import nan, pi
 
+from tapestry.codegen.loops.angle_reduction import Turn, turned
 from tapestry.codegen.loops.functions import Function
-from tapestry.codegen.loops.turns import Turn, turned
 from tapestry.codegen.loops.vectors import Value
 
 _SIN = (

@@ -4,7 +4,7 @@
     chain.run([x, y])           # the same as `scale` of the addresses of two arrays
     chain.run_alike([x, y])     # if x is an array like the one before: nothing else looks at it
 
-`tapestry.runtime.cpu.turns` does the same for many parts, on threads, which takes memory that
+`tapestry.runtime.cpu.stealing` does the same for many parts, on threads, which takes memory that
 they all look into. Here there is one part, and a call is told where arrays are, and nothing else:
 compiled code has what functions are given otherwise, and puts addresses in.
 """

@@ -5,7 +5,7 @@
                                         # 0 afterwards if all of its numbers are finite
 
 So what must be known before zeros stand for what does not count is known where no interpreter is
-(`tapestry.runtime.cpu.turns`).
+(`tapestry.runtime.cpu.stealing`).
 """
 
 from __future__ import annotations

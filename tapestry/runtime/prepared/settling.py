@@ -72,7 +72,7 @@ class Settled:
             made.update(line.outs)
             gone = tuple(slot for slot in slots if slot in made and self._keeps_memory(slot))
             if gone:
-                found.append((DROPPED, in_turn, gone, 0, 0))
+                found.append((DROPPED, _nothing, gone, 0, 0))
         return found
 
     def _settled(self, line: Line) -> Line:
@@ -160,3 +160,7 @@ def _into_new(
     function: Callable[..., Array], shape: tuple[int, ...], dtype: np.dtype[Any], *operands: Any
 ) -> Array:
     return function(*operands, out=empty(shape, dtype))
+
+
+def _nothing() -> None:
+    """What is called where slots are emptied, which is no call."""

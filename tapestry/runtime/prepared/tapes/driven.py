@@ -5,7 +5,7 @@
 
 A frame of each kind of parts says where its values lie: some bytes after where what it reads, what
 it writes, or the thread's memory begins. That is the same for all parts of the kind. So parts are
-steps of `tapestry.runtime.cpu.turns`, as long as arrays lie as they did. A part in which a step
+steps of `tapestry.runtime.cpu.stealing`, as long as arrays lie as they did. A part in which a step
 fails, as it reads at a place that is not there, is left to a frame, which says what was wrong.
 """
 
@@ -24,9 +24,9 @@ from tapestry.runtime.cpu.blas import single_threaded_if
 from tapestry.runtime.cpu.chains import Chain
 from tapestry.runtime.cpu.checking import finite_step
 from tapestry.runtime.cpu.multiplying import is_shared, product_step
+from tapestry.runtime.cpu.stealing import Kind, PartQueues, can_take
 from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Workers, thread_count
-from tapestry.runtime.cpu.turns import Kind, Turns, can_take
 from tapestry.runtime.executor import Array
 from tapestry.runtime.prepared.linking import Traced, in_one, in_parallel
 from tapestry.runtime.prepared.loops.copying import ordered_by, ready_copy
@@ -49,7 +49,7 @@ _Views = Sequence[Array]
 class _Ready:
     """Parts, which are run together, and the bytes of memory that each thread needs for them."""
 
-    turns: Turns | Chain
+    queues: PartQueues | Chain
     """A chain where there is one part."""
     parts: list[Range]
     kinds: Sequence[Kind]
@@ -92,9 +92,9 @@ class Driven:
         ready = self._found(arrays, wholes, views)
         if ready is None:
             return list(self._tapes.kinds)
-        if isinstance(ready.turns, Chain):
+        if isinstance(ready.queues, Chain):
             with single_threaded_if(ready.shared):
-                is_done = ready.turns.run([*arrays, scratch(ready.room)])
+                is_done = ready.queues.run([*arrays, scratch(ready.room)])
             return [] if is_done else ready.parts
         team = self._tapes.loops.team if self._tapes.loops is not None else None
         if team is None:
@@ -109,7 +109,7 @@ class Driven:
         rows = [[n for own in read for n in (*own, begin, 0)] for begin in begins]
         bases = np.array(rows, np.int64)
         with single_threaded_if(ready.multiplies):
-            failed = ready.turns.run(bases, team)
+            failed = ready.queues.run(bases, team)
         return [ready.parts[number] for number in failed]
 
     def traced(
@@ -177,12 +177,12 @@ class Driven:
         numbers = _numbers(wholes, views)
         if len(starts) == 1 and Chain.fits(steps):
             ((_, away),) = starts
-            turns = Chain([_moved(step, away, numbers[0]) for step in steps], len(away) - 1)
+            queues = Chain([_moved(step, away, numbers[0]) for step in steps], len(away) - 1)
         else:
-            turns = Turns(kinds, starts)
+            queues = PartQueues(kinds, starts)
         multiplies = _multiplies(tapes)
         parts = list(tapes.kinds)
-        return _Ready(turns, parts, kinds, starts, numbers, room, shared, multiplies)
+        return _Ready(queues, parts, kinds, starts, numbers, room, shared, multiplies)
 
 
 def traced_frame(frame: Frame, given: Sequence[Any], into: Sequence[Array]) -> Traced | None:

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import DTypeLike
 
 from tapestry.codegen.loops import Cell, Folded, Graph
-from tapestry.codegen.loops.turning import ROWS
+from tapestry.codegen.loops.transposing import ROWS
 from tapestry.codegen.loops.vectors import Value, Writer
 from tapestry.runtime.arrays.matrices import as_matrix
 from tapestry.runtime.cpu import native

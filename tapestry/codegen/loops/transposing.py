@@ -1,6 +1,6 @@
-"""Tiles of arrays whose neighbours lie across the last axis, turned so that they lie along it.
+"""Tiles of arrays whose neighbours lie across the last axis, transposed to lie along it.
 
-    tiles = Tiles(write, {0: "float"}, strides)
+    tiles = TransposedTiles(write, {0: "float"}, strides)
     tiles.fill(0, pointer, rows, columns)       # reads lines of memory whole
     with tiles.at(row):
         tiles.pointer(0)                        # neighbours along the row: WIDTH of them
@@ -25,7 +25,7 @@ _SIDE = 16
 """The most rows of a square: as many numbers of 32 bits are a line."""
 
 
-class Tiles:
+class TransposedTiles:
     """Memory of a function's own for a tile of each array, by the type of its cells.
 
     `strides` are the bytes from a column to the next; from a row to the next it is those of a cell.

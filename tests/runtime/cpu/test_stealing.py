@@ -7,9 +7,9 @@ import pytest
 
 from tapestry.runtime.cpu import native
 from tapestry.runtime.cpu.native import compiled
+from tapestry.runtime.cpu.stealing import Kind, PartQueues
 from tapestry.runtime.cpu.steps import Place, Step
 from tapestry.runtime.cpu.threads import Workers
-from tapestry.runtime.cpu.turns import Kind, Turns
 
 pytestmark = pytest.mark.skipif(not native.is_ready(), reason="nothing is compiled here")
 
@@ -58,11 +58,11 @@ def test_each_part_is_computed_once_where_it_is(threads: int, count: int) -> Non
     second = Kind([_add(1000, Place(1, 0), Place(0, 0))], 2)
     cut = count - count // 3
     parts = [(0, (8 * n, 8 * n, 0)) if n < cut else (1, (8 * n, 8 * n)) for n in range(count)]
-    turns = Turns([first, second], parts)
+    queues = PartQueues([first, second], parts)
     for _ in range(3):  # wherever arrays are at a call
         x, y = np.arange(count) ** 2, np.zeros(count, np.int64)
         bases = np.stack([np.concatenate([_bases(x, y, room), _bases(x, y)]) for room in rooms])
-        assert turns.run(bases, Workers()) == []
+        assert queues.run(bases, Workers()) == []
         np.testing.assert_array_equal(y, x + np.where(np.arange(count) < cut, 25, 1000))
 
 
@@ -70,10 +70,10 @@ def test_each_part_is_computed_once_where_it_is(threads: int, count: int) -> Non
 def test_what_fails_is_named_and_goes_no_further(threads: int) -> None:
     check = Step(compiled(_FAIL), (0, 0), ((0, Place(0, 0)),), may_fail=True)
     kind = Kind([check, _add(1, Place(1, 0), Place(0, 0))], 2)
-    turns = Turns([kind], [(0, (8 * n, 8 * n)) for n in range(6)])
+    queues = PartQueues([kind], [(0, (8 * n, 8 * n)) for n in range(6)])
     for x in (np.array([2, 3, 4, 5, 7, 8]), np.array([1, 2, 2, 2, 2, 2])):
         y = np.zeros(6, np.int64)
-        assert turns.run(np.stack([_bases(x, y)] * threads), Workers()) == list(
+        assert queues.run(np.stack([_bases(x, y)] * threads), Workers()) == list(
             np.flatnonzero(x % 2)
         )
         np.testing.assert_array_equal(y, np.where(x % 2, 0, x + 1))
@@ -81,16 +81,16 @@ def test_what_fails_is_named_and_goes_no_further(threads: int) -> None:
 
 def test_who_calls_again_before_a_call_is_done_has_memory_of_its_own() -> None:
     """As the handler of a signal may."""
-    turns = Turns([Kind([_add(5, Place(1, 0), Place(0, 0))], 2)], [(0, (8, 8)), (0, (0, 0))])
+    queues = PartQueues([Kind([_add(5, Place(1, 0), Place(0, 0))], 2)], [(0, (8, 8)), (0, (0, 0))])
     inner = np.arange(2), np.zeros(2, np.int64)
     outer = np.arange(2) + 10, np.zeros(2, np.int64)
 
     class Interrupted(Workers):
         def run(self, function: int, rows: np.ndarray) -> None:
-            assert turns.run(np.stack([_bases(*inner)] * 2), Workers()) == []
+            assert queues.run(np.stack([_bases(*inner)] * 2), Workers()) == []
             super().run(function, rows)
 
     for _ in range(2):
-        assert turns.run(np.stack([_bases(*outer)] * 2), Interrupted()) == []
+        assert queues.run(np.stack([_bases(*outer)] * 2), Interrupted()) == []
     for x, y in (inner, outer):
         np.testing.assert_array_equal(y, x + 5)

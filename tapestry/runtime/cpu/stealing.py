@@ -1,8 +1,8 @@
-"""Compiled functions one after another, for parts that threads take in turns.
+"""Compiled functions one after another, for parts that threads take: work stealing.
 
     kind = Kind([Step(scale, (0, 0, n), ((0, Place(0, 0)), (1, Place(1, 0))))], bases=2)
-    turns = Turns([kind], [(0, (0, 0)), (0, (4 * n, 4 * n))])   # two parts: of x, and of y
-    failed = turns.run(np.array([[x, y]]), Workers())           # on one thread, by their addresses
+    queues = PartQueues([kind], [(0, (0, 0)), (0, (4 * n, 4 * n))])   # two parts: of x, and of y
+    failed = queues.run(np.array([[x, y]]), Workers())           # on one thread, by their addresses
 
 Between two functions of a library, a thread of Python's asks for the interpreter's lock, which
 another may have: where functions take some tens of microseconds, threads wait for each other more
@@ -182,7 +182,7 @@ class _Known(threading.local):
         self.rooms: dict[int, _Room] = {}
 
 
-class Turns:
+class PartQueues:
     """Parts, each of a kind, with how far what it touches is from each base of its kind."""
 
     def __init__(self, kinds: Sequence[Kind], parts: Sequence[tuple[int, Sequence[int]]]) -> None:
