@@ -61,6 +61,8 @@ class Members:
         """The state of each fold that is finished where something is written now."""
         self.fold_inner: Callable[[int], None] | None = None
         self._walked: set[str] = {"B", "M", *roles.columns}
+        self._known: dict[Inner, Placed] | None = None
+        """What was asked for on the way to what is asked for now, and can be seen."""
 
     @contextmanager
     def walking(self, axis: str, *, looped: bool) -> Generator[None]:
@@ -68,12 +70,14 @@ class Members:
 
         What is folded in one step of a loop is not known outside of it.
         """
-        before = dict(self.states)
+        before, known = dict(self.states), self._known
         self._walked.add(axis)
+        self._known = None
         try:
             yield
         finally:
             self._walked.discard(axis)
+            self._known = known
             if looped:
                 self.states = before
 
@@ -183,7 +187,23 @@ class Members:
         return Placed(self.writer.reader(frame, domain, around)(op, known), frame)
 
     def value(self, inner: Inner) -> Placed:
-        """An inner tensor at the tile that is walked now."""
+        """An inner tensor at the tile that is walked now.
+
+        One that several others on the way to a value read is asked for once: of a long chain in
+        which each reads the one before twice, there are as many ways as powers of two.
+        """
+        if self._known is None:
+            self._known = {}
+            try:
+                return self._value(inner)
+            finally:
+                self._known = None
+        if inner not in self._known:
+            made = self._value(inner)
+            self._known[inner] = made
+        return self._known[inner]
+
+    def _value(self, inner: Inner) -> Placed:
         fold = self.group.members[inner.member].fold
         if fold.monoid is None:
             given = self.inputs(inner.member, fold.wrap.args)

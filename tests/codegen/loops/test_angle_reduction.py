@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tapestry.codegen.loops import Cell, Graph, turns
+from tapestry.codegen.loops import Cell, Graph, angle_reduction
 from tapestry.codegen.loops.functions import Function
 from tapestry.codegen.loops.vectors import Value
 from tapestry.runtime.cpu import native
@@ -44,10 +44,10 @@ def _turned(x: Array) -> list[Array]:
     """Quarters, of which the last two bits count, and rests."""
 
     def quarters(write: Function, values: list[Value]) -> Value:
-        return turns.turned(write, values[0]).quarters
+        return angle_reduction.turned(write, values[0]).quarters
 
     def rest(write: Function, values: list[Value]) -> Value:
-        return turns.turned(write, values[0]).rest
+        return angle_reduction.turned(write, values[0]).rest
 
     cells = (Cell(quarters, (0,), "i64"), Cell(rest, (0,), "double"))
     return list(Loop(Graph(("double",), (), cells, (1, 2)), x.shape)([x]))
@@ -74,7 +74,7 @@ def test_one_number_for_all_elements() -> None:
 
     def rest(write: Function, values: list[Value]) -> Value:
         number = write.number(1e300, "double")
-        return write.binary("fadd", turns.turned(write, number).rest, values[0])
+        return write.binary("fadd", angle_reduction.turned(write, number).rest, values[0])
 
     x = np.zeros(70)
     (made,) = Loop(Graph(("double",), (), (Cell(rest, (0,), "double"),), (1,)), x.shape)([x])
