@@ -22,6 +22,7 @@ from rich.table import Table
 from tapestry.diagnostics import TapestryError, UsageError
 from tapestry.issues import issues_of
 from tapestry.metakernels import Library, Template, load_library
+from tapestry.metakernels.composition import check_steps
 from tapestry.metakernels.documents import Node, read_file
 from tapestry.metakernels.libraries import read_folder
 from tapestry.tools._check_examples import Depth, Report, check_example
@@ -91,6 +92,7 @@ def _documents(path: Path) -> Mapping[str, Node]:
 def _check(name: str, library: Library, depth: Depth) -> list[Finding]:
     try:
         template = library.get(name)
+        check_steps(template, library)
     except TapestryError as error:
         return [Finding(name, None, error)]
     if not template.examples:

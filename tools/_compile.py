@@ -39,7 +39,7 @@ def compile_file(
     line = f"{bundle.cubins} cubins in {folder}; load.py in it runs them"
     console.print(line, highlight=False, markup=False, soft_wrap=True)
     arena, apart = bundle.plan.arena, bundle.plan.temporaries
-    line = f"temporaries take {arena} bytes in one arena ({apart} if none shared any)"
+    line = f"temporaries take {arena} bytes in one arena; they are {apart} bytes"
     console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 

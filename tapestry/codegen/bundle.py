@@ -57,6 +57,15 @@ from tapestry.runtime.program import arguments, main_function, outputs
 from tapestry.saving import ConstantFile
 from tapestry.store import find_store
 
+_MARKERS = {
+    "kernels.py": "Written by Tapestry",
+    "load.py": "Runs a compiled program from its folder",
+    "manifest.json": '"targets"',
+}
+"""What files that are written have among their first bytes, so that no other is overwritten."""
+
+_HEAD = 1 << 10
+
 VERSION = manifests.FORM
 """The form of the folder, which `load.py` checks."""
 
@@ -100,6 +109,7 @@ def compile_bundle(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from None
+    _check_own(folder)
     earlier = _listed(folder)
     constants = ConstantFile(folder / _CONSTANTS)
     moved = constants.moved(module)
@@ -225,6 +235,21 @@ def _entry(folder: Path, kernel: CompiledKernel, spec: KernelSpec) -> dict[str, 
         "shared": kernel.shared,
         "registers": kernel.registers,
     }
+
+
+def _check_own(folder: Path) -> None:
+    """Raise UsageError where a file that is to be written is there, and is somebody else's."""
+    for name, marker in _MARKERS.items():
+        path = folder / name
+        try:
+            head = path.read_bytes()[:_HEAD] if path.is_file() else None
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+        if head is not None and marker.encode() not in head:
+            raise UsageError(
+                f"cannot write {path}: there is one that Tapestry did not write",
+                hint="give a folder of its own, or remove the file",
+            )
 
 
 def _listed(folder: Path) -> dict[str, str]:

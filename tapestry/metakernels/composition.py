@@ -29,7 +29,7 @@ from tapestry.metakernels.evaluation import Scope, evaluate
 from tapestry.metakernels.expansion import Composite, Expansion, StepCall, Tensor, TensorSpec
 from tapestry.metakernels.parameters import Parameter
 from tapestry.metakernels.parsing import parse_dtype_value, parse_expression, parse_scalar
-from tapestry.metakernels.references import Values
+from tapestry.metakernels.references import Values, check_names
 from tapestry.metakernels.templates import Input, Output, Step, Template
 from tapestry.metakernels.text import Text
 from tapestry.metakernels.values import Names
@@ -95,6 +95,37 @@ def expand_steps(
             results.append(name)
             outputs.append(tensor)
     return Composite(tuple(calls), tuple(results)), outputs
+
+
+def check_steps(template: Template, library: Resolver, above: tuple[str, ...] = ()) -> None:
+    """Raise what is wrong with the steps of a composite, whatever it is applied to.
+
+    That is a template that there is none of, or that is made of itself; what it does not take, or
+    needs and is not given; and what is read before it is made.
+    """
+    way = (*above, template.name)
+    if template.name in above:
+        raise LimitError(
+            f"{template.name} is made of itself: {' -> '.join(way[above.index(template.name) :])}",
+            location=template.location,
+        )
+    if len(way) > MAX_NESTING:
+        return  # which is said when it is expanded
+    known = [entry.name for entry in template.inputs]
+    for step in template.steps:
+        try:
+            target = library.get(step.op)
+            _check_arguments(step, target)
+            for entry in target.inputs:
+                text = step.arguments.get(entry.name)
+                if text is not None:
+                    check_names(text, known)
+                elif not entry.optional:
+                    raise _missing(step, entry)
+        except WeftError as error:
+            raise error.within(f"step {step.name} of {template.name}", step.location) from None
+        check_steps(target, library, way)
+        known.append(step.name)
 
 
 def _given(template: Template, inputs: Sequence[Tensor]) -> Values:
@@ -165,14 +196,7 @@ def _expand_step(
 ) -> StepCall:
     target = library.get(step.op)
     parameters = {parameter.name: parameter for parameter in target.parameters}
-    wanted = [entry.name for entry in target.inputs]
-    for key, text in step.arguments.items():
-        if key not in wanted and key not in parameters:
-            raise UnknownNameError(
-                f"{step.op} has no input or parameter {key}",
-                location=text.location,
-                hint=nearest(key, (*wanted, *parameters)),
-            )
+    _check_arguments(step, target)
     operands: list[str] = []
     specs: list[TensorSpec | list[TensorSpec] | None] = []
     for entry in target.inputs:
@@ -206,6 +230,22 @@ def _expand_step(
     return StepCall(step.name, tuple(operands), expansion, made)
 
 
+def _check_arguments(step: Step, target: Template) -> None:
+    """Raise UnknownNameError for an argument that a template does not take."""
+    known = [entry.name for entry in (*target.inputs, *target.parameters)]
+    for key, text in step.arguments.items():
+        if key not in known:
+            raise UnknownNameError(
+                f"{step.op} has no input or parameter {key}",
+                location=text.location,
+                hint=nearest(key, known),
+            )
+
+
+def _missing(step: Step, entry: Input) -> OperandError:
+    return OperandError(f"input {entry.name} of {step.op} is not given")
+
+
 def _steps_in(expansion: Expansion) -> int:
     """How many steps an expansion is, those of composites inside it counted one by one."""
     body = expansion.body
@@ -231,7 +271,7 @@ def _operand(step: Step, entry: Input, values: Values, names: Names) -> str | li
             hint=f"a list of one: [{text}]",
         )
     if found is None and not entry.optional:
-        raise OperandError(f"input {entry.name} of {step.op} is not given")
+        raise _missing(step, entry)
     return found
 
 

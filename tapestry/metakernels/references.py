@@ -14,7 +14,7 @@ stats.mean   one of several outputs of a step
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tapestry.metakernels.errors import (
@@ -73,22 +73,12 @@ class Values:
         return found if isinstance(found, list) else [] if found is None else [found]
 
     def _one(self, item: str, source: Text, names: Names) -> str | list[str] | None:
-        match = _ONE.fullmatch(item)
-        if match is None:
-            raise ParseError(
-                f"`{item}` names no tensor",
-                location=source.location,
-                hint="x, parts[0], stats.mean or [a, b]",
-            )
+        match = _matched(item, source)
         name, index = match[1], match[2]
         if name in self.absent and index is None:
             return None
         if name not in self.counts:
-            raise UnknownNameError(
-                f"{name} is no input and no earlier step",
-                location=source.location,
-                hint=nearest(name, self.counts),
-            )
+            raise _unknown(name, source, self.counts)
         count = self.counts[name]
         if index is None:
             return name if count is None else [f"{name}.{i}" for i in range(count)]
@@ -104,6 +94,38 @@ class Values:
                 location=source.location,
             )
         return f"{name}.{position}"
+
+
+def check_names(text: Text, known: Iterable[str]) -> None:
+    """Raise where what a step reads is none of the inputs and earlier steps that are `known`.
+
+    Of a step with several outputs, which one is not looked at.
+    """
+    plain, names = text.text.strip(), set(known)
+    items = _split(plain[1:-1]) if plain.startswith("[") else [plain]
+    for item in items:
+        name = _matched(item.removesuffix("...").strip(), text)[1]
+        if name.split(".")[0] not in names:
+            raise _unknown(name, text, names)
+
+
+def _matched(item: str, source: Text) -> re.Match[str]:
+    match = _ONE.fullmatch(item)
+    if match is None:
+        raise ParseError(
+            f"`{item}` names no tensor",
+            location=source.location,
+            hint="x, parts[0], stats.mean or [a, b]",
+        )
+    return match
+
+
+def _unknown(name: str, source: Text, known: Iterable[str]) -> UnknownNameError:
+    return UnknownNameError(
+        f"{name} is no input and no earlier step",
+        location=source.location,
+        hint=nearest(name, known),
+    )
 
 
 def _split(text: str) -> list[str]:

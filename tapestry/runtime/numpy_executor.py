@@ -36,6 +36,7 @@ from tapestry.runtime.arrays.moving import merged_at_once
 from tapestry.runtime.arrays.scans import across, scanned
 from tapestry.runtime.arrays.states import Layout
 from tapestry.runtime.arrays.walk import ArrayExecutor
+from tapestry.runtime.cpu.threads import check_environment
 from tapestry.runtime.executor import Array, NoWatch, Watch
 from tapestry.zspace import Range, cut_dims
 
@@ -48,6 +49,9 @@ _PRODUCT_CELLS = 1 << 22
 
 class NumpyExecutor(ArrayExecutor):
     """Shards one after another on NumPy arrays."""
+
+    def __init__(self) -> None:
+        check_environment()
 
     @property
     def name(self) -> str:

@@ -26,6 +26,7 @@ from tapestry.codegen import climbing
 from tapestry.codegen.aot import MAX_SHARED_BYTES, CompileError
 from tapestry.codegen.bundle import Bundle, compile_bundle
 from tapestry.codegen.manifests import digest_of
+from tapestry.diagnostics import UsageError
 from tapestry.dialects.triton import Schedule
 from tapestry.passes.triton.tasks import give
 from tests.codegen.standing import Standing, Tensor, aligned, standing
@@ -336,14 +337,38 @@ def test_what_no_manifest_of_ours_lists_is_left(tmp_path: Path) -> None:
     x = tapestry.input("x", (16, 16))
     (tmp_path / "kept.txt").write_text("kept")
     files = {"kept.txt": sha256(b"kept").hexdigest()}
-    (tmp_path / "manifest.json").write_text(json.dumps({"files": files, "kernels": []}))
+    forged = {"targets": [], "files": files, "kernels": []}
+    (tmp_path / "manifest.json").write_text(json.dumps(forged))
     compile_bundle(tapestry.compile(x + 1).lowered, tmp_path)
-    outside = {"files": {"../kept.txt": files["kept.txt"]}, "kernels": []}
+    outside = {"targets": [], "files": {"../kept.txt": files["kept.txt"]}, "kernels": []}
     out = tmp_path / "out"
     out.mkdir()
     (out / "manifest.json").write_text(json.dumps({**outside, "sha256": digest_of(outside)}))
     compile_bundle(tapestry.compile(x + 1).lowered, out)
     assert (tmp_path / "kept.txt").read_text() == "kept"
+
+
+@pytest.mark.parametrize("name", ["kernels.py", "load.py", "manifest.json"])
+@pytest.mark.parametrize("content", [b"", b"mine\n", b"\xff\xfe\x00"])
+def test_files_of_others_are_not_overwritten(name: str, content: bytes, tmp_path: Path) -> None:
+    program = tapestry.compile(tapestry.input("x", (16, 16)) + 1).lowered
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=f"{name}: there is one that Tapestry did not write"):
+        compile_bundle(program, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_bytes() == content
+
+
+def test_what_was_left_half_written_is_overwritten(tmp_path: Path) -> None:
+    program = tapestry.compile(tapestry.input("x", (16, 16)) + 1).lowered
+    compile_bundle(program, tmp_path)
+    kernels = (tmp_path / "kernels.py").read_bytes()
+    (tmp_path / "manifest.json").unlink()
+    for name in ("kernels.py", "load.py"):
+        path = tmp_path / name
+        path.write_bytes(path.read_bytes()[:400])
+    compile_bundle(program, tmp_path)
+    assert (tmp_path / "kernels.py").read_bytes() == kernels
 
 
 def test_an_external_kernel_is_refused(tmp_path: Path) -> None:

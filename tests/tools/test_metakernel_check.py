@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tapestry.metakernels import load_library
+from tapestry.metakernels.composition import check_steps
 from tapestry.runtime.executor import Result
 from tapestry.tools._check_examples import Depth, ExampleError, check_example
 from tapestry.tools.tapestry import main
@@ -160,3 +161,35 @@ def test_a_number_out_of_the_range_of_a_float(file, capsys):
     err = capsys.readouterr().err
     assert "x[0, 0] is 100000.0, which is out of the range of f16" in err
     assert "f16 goes up to 65504; infinity is written .inf" in err
+
+
+_INPUT = 'inputs: {x: {shape: "[$n]", dtype: float}}'
+
+
+@pytest.mark.parametrize(
+    ("steps", "says"),
+    [
+        ("result: {op: nope, x: x}", "step result of made: there is no metakernel @nope"),
+        ("result: {op: exp, y: x}", "step result of made: exp has no input or parameter y"),
+        ("result: {op: exp}", "step result of made: input x of exp is not given"),
+        ("t: {op: exp, x: result}, result: {op: exp, x: t}", "result is no input and no earlier"),
+        ("result: {op: concat, tensors: '[x, z...]'}", "z is no input and no earlier step"),
+        ("result: {op: made, x: x}", "made is made of itself: made -> made"),
+        ("result: {op: other, x: x}", "made is made of itself: made -> other -> made"),
+    ],
+)
+def test_steps_without_an_example(
+    steps: str, says: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = f"other:\n  {_INPUT}\n  steps: {{result: {{op: made, x: x}}}}\n"
+    file.write_text(f"made:\n  {_INPUT}\n  steps: {{{steps}}}\n{other if 'other' in says else ''}")
+    assert check(file) == 1
+    err = capsys.readouterr().err
+    assert says in err
+    assert f"{file}:" in err
+
+
+def test_all_composites_of_the_library_are_made_of_what_there_is() -> None:
+    library = load_library()
+    for name in library.names:
+        check_steps(library.get(name), library)

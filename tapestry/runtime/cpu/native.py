@@ -30,6 +30,7 @@ from logging import INFO, WARNING
 from time import perf_counter
 from typing import Any, Final, TypeAlias
 
+from tapestry.diagnostics import UsageError
 from tapestry.logs import channel
 from tapestry.store import find_store, key_of
 
@@ -53,8 +54,14 @@ _SPEED: Final = 2
 
 
 def is_available() -> bool:
-    """Whether functions can be compiled here, as far as can be said without importing LLVM."""
-    return os.environ.get(SWITCH, "1") != "0" and _is_possible()
+    """Whether functions can be compiled here, as far as can be said without importing LLVM.
+
+    UsageError where the environment says neither that they are, nor that they are not.
+    """
+    asked = os.environ.get(SWITCH) or "1"
+    if asked not in ("0", "1"):
+        raise UsageError(f"{SWITCH} is {asked!r}", hint="0, so that nothing is compiled, or 1")
+    return asked == "1" and _is_possible()
 
 
 @cache

@@ -32,6 +32,7 @@ from tapestry.diagnostics import UsageError
 from tapestry.runtime.cpu.addresses import address
 from tapestry.runtime.cpu.blas import single_threaded
 from tapestry.runtime.cpu.helpers import core, find_helpers
+from tapestry.runtime.cpu.native import is_available
 from tapestry.runtime.cpu.steps import Step
 
 VARIABLE = "TAPESTRY_THREADS"
@@ -56,6 +57,15 @@ def thread_count() -> int:
     if not asked.isdecimal() or int(asked) < 1:
         raise UsageError(f"{VARIABLE} is {asked!r}", hint="a number of threads, at least 1")
     return int(asked)
+
+
+def check_environment() -> None:
+    """Raise UsageError where the environment says of threads, or of compiling, what has no sense.
+
+    Small programs would ask for neither.
+    """
+    thread_count()
+    is_available()
 
 
 def share(work: Callable[[Item], object], items: Sequence[Item], threads: int) -> None:

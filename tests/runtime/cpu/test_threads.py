@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pytest
 
+import tapestry
 from tapestry.diagnostics import UsageError
 from tapestry.runtime.cpu import blas
 from tapestry.runtime.cpu.threads import VARIABLE, share, thread_count
@@ -171,3 +172,18 @@ def test_helpers_stay_within_the_cores_of_the_caller():
     assert os.sched_getaffinity(0) == allowed
     if len(allowed) > 1:
         assert any(own < allowed for own in seen[2:]), "the helper may be on the caller's core"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("TAPESTRY_THREADS", "foo"), ("TAPESTRY_THREADS", "0"), ("TAPESTRY_COMPILE", "yes")],
+)
+def test_an_environment_that_has_no_sense(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However small the program is."""
+    monkeypatch.setenv(name, value)
+    x = tapestry.input("x", (2,))
+    for run in (tapestry.run, lambda made, x: tapestry.compile(made)(x)):
+        with pytest.raises(UsageError, match=f"{name} is '{value}'"):
+            run(x + 1, x=np.zeros(2, "f4"))
