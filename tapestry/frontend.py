@@ -35,6 +35,7 @@ from tapestry.issues import BrokenRulesError, Issue, issues_of
 from tapestry.logs import channel
 from tapestry.parsing import SourceParser
 from tapestry.pipelines import make_pass, nearest, pass_specs
+from tapestry.syntax_errors import explained
 from tapestry.verification import UNREADABLE, check_module, find_issues
 from tapestry.zspace import ZSpaceError
 
@@ -164,6 +165,13 @@ def _locate(module: ModuleOp, error: Exception) -> TapestryError:
     return BrokenRulesError(issues) if issues else InvalidProgramError(_first_message(error))
 
 
+def _operations(dialect: str) -> list[str]:
+    """The names of a dialect's operations; those of other dialects where there is none."""
+    known = installed_universe().all_dialects
+    names = [dialect] if dialect in known else ["func", "arith", "math", "loom", "weft", "triton"]
+    return [op.name for name in names for op in known[name]().operations]
+
+
 def _first_message(error: BaseException) -> str:
     """The message without xDSL's preamble, which repeats the operation's name and text."""
     text = str(error)
@@ -247,9 +255,9 @@ def issues_json_text(*errors: BaseException) -> str:
 def _issues_in(error: BaseException) -> tuple[Issue, ...]:
     match error:
         case ParseError():
-            place = error.span.get_location()
-            location = Location(str(place.file), place.line, place.col)
-            return (Issue("syntax", error.msg, None, location, {}),)
+            said = explained(error, _operations)
+            message = f"{said.message} ({said.hint})" if said.hint else said.message
+            return (Issue("syntax", message, None, said.location, {}),)
         case TapestryError():
             return issues_of(error)
         case _:
@@ -260,11 +268,9 @@ def describe_error(error: BaseException) -> str:
     """The one message that a tool prints for an error a user can act on."""
     match error:
         case ParseError():
-            place = error.span.get_location()
-            where = f"{place.file}:{place.line}:{place.col}"
-            context = error.span.print_with_context(None).splitlines()[1:]
-            shown = "\n".join(line.rstrip() for line in context if line.strip())
-            return f"{where}: error: {error.msg}\n{shown}".rstrip()
+            said = explained(error, _operations)
+            hint = "" if said.hint is None else f"\n  hint: {said.hint}"
+            return f"{said.location}: error: {said.message}\n{said.shown}".rstrip() + hint
         case TapestryError():
             return str(error)
         case _:

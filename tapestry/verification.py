@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, VerificationContext
 from xdsl.traits import NoTerminator
@@ -102,6 +102,9 @@ def _structure(op: Operation) -> list[Problem]:
     except (DiagnosticException, ZSpaceError) as error:
         found = error
     if found is not None:
+        twice = _defined_twice(op)
+        if twice is not None:
+            return [twice]
         name = _wrong_property(op)
         message = f"property '{name}': {found}" if name else str(found)
         return [Problem("structure", message)]
@@ -110,6 +113,22 @@ def _structure(op: Operation) -> list[Problem]:
     ):
         return [Problem("structure", f"a body of {op.name} is empty; it has to end")]
     return []
+
+
+def _defined_twice(op: Operation) -> Problem | None:
+    """The second of two symbols of one name in the same table."""
+    known: dict[str, Operation] = {}
+    for inner in (one for region in op.regions for block in region.blocks for one in block.ops):
+        symbol = inner.get_attr_or_prop("sym_name")
+        if not isinstance(symbol, StringAttr):
+            continue
+        first = known.setdefault(symbol.data, inner)
+        if first is not inner:
+            place = location_of(first)
+            where = "" if place is None else f", at {place} before"
+            message = f"@{symbol.data} is defined twice{where}"
+            return Problem("structure", message, at=inner)
+    return None
 
 
 def _wrong_property(op: Operation) -> str | None:

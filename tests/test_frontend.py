@@ -11,6 +11,7 @@ from tapestry.diagnostics import InvalidProgramError, Location, TapestryError, U
 from tapestry.dialects import loom
 from tapestry.frontend import (
     describe_error,
+    issues_json_text,
     load_module,
     parse_passes,
     parse_text,
@@ -165,3 +166,24 @@ def test_text_that_is_no_program(text: str, message: str) -> None:
     with pytest.raises(ParseError) as raised:
         parse_text(text)
     assert message in raised.value.msg
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("%y = weft.aply @relu", "p.mlir:1:6: error: Operation weft.aply is not registered"),
+        ("%y = weft.aply @relu", "hint: did you mean weft.apply?"),
+        ("%y = loon.operation @f", "hint: did you mean loom.operation or loom"),
+        ("func.func @main() {\n  func.return\n", "p.mlir:3:1: error: the text ends here"),
+        ("func.func @main() {\n  func.return\n", "hint: a `}` is missing"),
+        (
+            "func.func @f() { func.return }\nfunc.func @f() { func.return }",
+            "p.mlir:2:1: error: @f is defined twice, at p.mlir:1:1 before",
+        ),
+    ],
+)
+def test_what_would_be_right_is_said(text: str, says: str) -> None:
+    with pytest.raises((ParseError, TapestryError)) as caught:
+        verify_module(parse_text(text, "p.mlir"))
+    assert says in describe_error(caught.value)
+    assert says.split(": ")[-1] in issues_json_text(caught.value)
