@@ -15,12 +15,14 @@ import typer
 
 from tapestry.explaining import explain
 from tapestry.frontend import load_module, run_pipeline
-from tapestry.tools._pipelines import with_metakernels
+from tapestry.tools._pipelines import require_loom, with_metakernels
 
 
 def explain_file(program: Path, pipeline: str, metakernels: Path | None = None) -> None:
     """Print what `tapestry.explaining` finds in the program that the pipeline makes."""
     module = load_module(program)
-    run_pipeline(module, with_metakernels(pipeline, metakernels))
+    pipeline = with_metakernels(pipeline, metakernels)
+    run_pipeline(module, pipeline)
+    require_loom(module)
     for line in explain(module):
         typer.echo(line)

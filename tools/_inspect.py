@@ -38,7 +38,7 @@ from tapestry.movement import (
     merged_bytes,
     moved_bytes,
 )
-from tapestry.tools._pipelines import with_metakernels
+from tapestry.tools._pipelines import require_loom, with_metakernels
 from tapestry.tools._report import table_console
 
 
@@ -47,6 +47,7 @@ def inspect_file(program: Path, pipeline: str, metakernels: Path | None = None) 
     pipeline = with_metakernels(pipeline, metakernels)
     module = load_module(program)
     run_pipeline(module, pipeline)
+    require_loom(module)
     console = table_console()
     for function in module.walk():
         if isinstance(function, func.FuncOp) and not function.is_declaration:

@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tapestry.diagnostics import UsageError
+from xdsl.dialects.builtin import ModuleOp
+
+from tapestry.diagnostics import InvalidProgramError, UsageError
 from tapestry.frontend import parse_passes
+from tapestry.locations import location_of
 from tapestry.pipelines import pass_specs
 
 APPLY = "weft-apply"
+
+_NOT_LOOM = {
+    "weft.apply": f"begin the pipeline with {APPLY}",
+    "triton.kernel": "end the pipeline before loom-to-triton",
+}
+"""What a pipeline may leave, or make, and how it would not."""
 
 
 def with_metakernels(pipeline: str, folder: Path | None) -> str:
@@ -29,6 +38,20 @@ def with_metakernels(pipeline: str, folder: Path | None) -> str:
         for one in applying:
             one.parameters.setdefault("metakernels", (str(folder),))
     return ",".join(map(str, passes))
+
+
+def require_loom(module: ModuleOp) -> None:
+    """Raise InvalidProgramError where a pipeline stops before loom, or goes on to kernels.
+
+    A command that shows what operations of loom do would say nothing of others.
+    """
+    for op in module.walk():
+        if op.name in _NOT_LOOM:
+            raise InvalidProgramError(
+                f"{op.name} is no operation of loom, which is what is shown",
+                location=location_of(op),
+                hint=_NOT_LOOM[op.name],
+            )
 
 
 def require_folder(folder: Path) -> None:

@@ -41,3 +41,22 @@ def test_mistakes_are_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[
             main(["inspect", *arguments])
         assert done.value.code == code
         assert capsys.readouterr().err.count("error: ") == 1
+
+
+@pytest.mark.parametrize("command", ["inspect", "explain"])
+@pytest.mark.parametrize(
+    ("passes", "says"),
+    [
+        ("loom-fuse", "p.mlir:4:3: error: weft.apply is no operation of loom"),
+        ("default,loom-to-triton", "hint: end the pipeline before loom-to-triton"),
+    ],
+)
+def test_what_is_not_in_loom_is_said(
+    command: str, passes: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.mlir"
+    path.write_text(PROGRAM)
+    with pytest.raises(SystemExit) as done:
+        main([command, str(path), "-p", passes])
+    assert done.value.code == 1
+    assert says in capsys.readouterr().err
