@@ -125,8 +125,10 @@ def counted(rank: int, place: Location | None, block: BlockCells, *operands: Arr
 
 def _outside(place: Location | None, extent: int, index: int) -> BlockIndexError:
     there = f"from 0 to {extent - 1}" if extent else "none"
+    # Who counted from the end gave another one, to which the extent was added.
+    given = f"; counted from the end, it is {index - extent}" if index < 0 else ""
     return BlockIndexError(
-        f"index {index} is out of range: those that are there are {there}",
+        f"index {index} is out of range: those that are there are {there}{given}",
         location=place,
         hint=ELSE_HINT,
     )

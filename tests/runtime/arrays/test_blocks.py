@@ -230,6 +230,8 @@ def test_points_outside_a_domain_need_no_index():
         BlockIndexError, match="index 5 is out of range: those that are there are from 0 to 4"
     ):
         run(module, {**inputs, "ids": np.full((3, 3), 5)}, on="numpy")
+    with pytest.raises(BlockIndexError, match="from 0 to 4; counted from the end, it is -7"):
+        run(module, {**inputs, "ids": np.full((3, 3), -2)}, on="numpy")
     # An index that does not move along the fold is needed where some point of the fold is inside.
     text = text.replace("(i, k) -> (i, k)", "(i, k) -> (i, 0)")
     module = parse_module(text.replace("d0 - d1 >= 0", "d0 - d1 - 1 >= 0"))
